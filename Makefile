@@ -1,0 +1,86 @@
+# Every target makes and refreshes the virtual environment it needs; when nothing changed that takes a moment.
+PYTHON ?= python3
+VENV := .venv
+BENCH := .venv-bench
+SANITIZE := .venv-sanitize
+BIN := $(VENV)/bin
+CORE := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+PIP := -m pip install --quiet --disable-pip-version-check
+BUILD_REQUIRES := "scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.18" ninja
+# pip finds its own way to an index; its notes about unreachable optional locations are noise here.
+QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+.PHONY: demo test lint bench docs sanitize clean install
+.DEFAULT_GOAL := test
+
+define require_compiler
+@command -v $${CXX:-c++} >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || { \
+  echo "error: no C++ compiler found: install one, for example 'apt-get install g++' (Debian, Ubuntu), 'dnf install gcc-c++' (Fedora) or 'xcode-select --install' (macOS)" >&2; exit 1; }
+endef
+
+# $(1) environment, $(2) extras, $(3) further arguments of the last pip call
+define install_into
+$(require_compiler)
+@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+@echo "installing mercer into $(1) (compiles the core)"
+@$(1)/bin/python $(PIP) $(BUILD_REQUIRES) $(QUIET)
+@$(1)/bin/python $(PIP) --no-build-isolation $(3) -e ".[$(2)]" $(QUIET)
+@echo '$(SOURCES)' > $(1)/.sources; touch $(1)/.stamp
+endef
+
+# An editable installation knows the modules there were when it was made: a new or removed one installs again.
+SOURCES := $(shell find src/mercer -name '*.py' | sort | cksum)
+ifneq ($(SOURCES),$(shell cat $(VENV)/.sources 2>/dev/null))
+$(VENV)/.stamp: FORCE
+endif
+FORCE:
+
+$(VENV)/.stamp: $(CORE)
+	$(call install_into,$(VENV),$(if $(filter demo,$(MAKECMDGOALS)),data,dev$(comma)data$(comma)plot),)
+
+comma := ,
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp
+	@$(BIN)/python $(PIP) --no-build-isolation -e ".[dev,data,plot]" $(QUIET)
+	@touch $@
+
+install: $(VENV)/.stamp-dev
+
+demo: $(VENV)/.stamp
+	@$(BIN)/mercer demo --output mercer-demo.html
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+$(BENCH)/.stamp: $(CORE)
+	$(call install_into,$(BENCH),bench$(comma)data$(comma)plot,)
+
+bench: $(BENCH)/.stamp
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BENCH)/bin/python $$script; done
+
+$(VENV)/.stamp-docs: $(VENV)/.stamp-dev
+	@$(BIN)/python $(PIP) --no-build-isolation -e ".[dev,data,plot,docs]" $(QUIET)
+	@touch $@
+
+docs: $(VENV)/.stamp-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+$(SANITIZE)/.stamp: $(CORE)
+	$(call install_into,$(SANITIZE),dev$(comma)data,--config-settings=build-dir=build/sanitize --config-settings=cmake.define.MERCER_SANITIZE=ON)
+
+# The interpreter is not instrumented, so the runtime is preloaded and the interpreter's own leaks are not counted.
+sanitize: $(SANITIZE)/.stamp
+	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	$(SANITIZE)/bin/python -m pytest tests/core tests/structures
+
+clean:
+	rm -rf $(VENV) $(BENCH) $(SANITIZE) build docs/_build docs/gallery docs/api/generated .mypy_cache .ruff_cache .hypothesis mercer-demo.html
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,643 @@
+// The Python face of the compiled core: checks every array, releases the GIL, calls the kernels of the machine's best
+// instruction set.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "hash.hpp"
+#include "kernels.hpp"
+#include "vocabulary.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace mercer;
+
+template <class T, int D> using Array = nb::ndarray<T, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
+template <class T> using In1 = Array<const T, 1>;
+template <class T> using In2 = Array<const T, 2>;
+template <class T> using In3 = Array<const T, 3>;
+template <class T> using Out1 = Array<T, 1>;
+template <class T> using Out2 = Array<T, 2>;
+template <class T> using Out3 = Array<T, 3>;
+
+[[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
+void require(bool condition, const char* what) {
+  if (!condition) fail(what);
+}
+
+template <class T> bool all_finite(const T* x, int64_t n) {
+  // The sum of x - x is 0 for finite values and NaN otherwise.
+  T total = 0;
+  for (int64_t i = 0; i < n; ++i) total += x[i] - x[i];
+  return total == 0;
+}
+
+// ---------------------------------------------------------------------------------------------- instruction sets
+
+bool supported(const std::string& name) {
+  if (name == "baseline") return true;
+#if defined(MERCER_X86)
+  __builtin_cpu_init();
+  const bool avx2_ok = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (name == "avx2") return avx2_ok;
+  if (name == "avx512")
+    return avx2_ok && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#endif
+  return false;
+}
+
+const Kernels* kernels_named(const std::string& name) {
+  if (!supported(name)) return nullptr;
+#if defined(MERCER_X86)
+  if (name == "avx512") return &avx512::kernels();
+  if (name == "avx2") return &avx2::kernels();
+#endif
+  return &baseline::kernels();
+}
+
+const Kernels* best_kernels() {
+  if (const char* wish = std::getenv("MERCER_SIMD"))
+    if (const Kernels* found = kernels_named(wish)) return found;
+  for (const char* name : {"avx512", "avx2"})
+    if (const Kernels* found = kernels_named(name)) return found;
+  return kernels_named("baseline");
+}
+
+std::atomic<const Kernels*> current{nullptr};
+const Kernels& kernels() {
+  const Kernels* table = current.load();
+  if (!table) current.store(table = best_kernels());
+  return *table;
+}
+
+int thread_count(int threads) {
+  require(threads >= 1, "threads must be at least 1");
+  return threads > 256 ? 256 : threads;
+}
+
+// ---------------------------------------------------------------------------------------------- feature rows
+
+// Checked once when made; the arrays are kept alive. Python marks them read-only.
+class FeatureRows {
+ public:
+  FeatureRows(In1<int64_t> indptr, In1<int32_t> indices, nb::object values, int64_t n_columns, bool single)
+      : indptr_(indptr), indices_(indices), single_(single), n_columns_(n_columns) {
+    require(indptr.shape(0) >= 1, "indptr must hold at least one value");
+    n_rows_ = int64_t(indptr.shape(0)) - 1;
+    const int64_t* p = indptr.data();
+    require(p[0] == 0, "indptr must start with 0");
+    for (int64_t i = 0; i < n_rows_; ++i) require(p[i] <= p[i + 1], "indptr must not decrease");
+    require(p[n_rows_] == int64_t(indices.shape(0)), "indptr must end with the number of indices");
+    require(n_columns >= 0, "n_columns must not be negative");
+    for (int64_t i = 0; i < n_rows_; ++i)
+      for (int64_t k = p[i]; k < p[i + 1]; ++k) {
+        const int32_t column = indices.data()[k];
+        require(column >= 0 && column < n_columns, "a column index is out of range");
+        require(k == p[i] || indices.data()[k - 1] < column, "indices must ascend in every row");
+      }
+    if (!values.is_none()) {
+      take_values(values, int64_t(indices.shape(0)));
+    }
+  }
+  explicit FeatureRows(In2<double> dense) : dense64_(dense), single_(false) { set_dense(dense.shape(0), dense.shape(1), dense.data()); }
+  explicit FeatureRows(In2<float> dense) : dense32_(dense), single_(true) { set_dense(dense.shape(0), dense.shape(1), dense.data()); }
+
+  bool single() const { return single_; }
+  int64_t n_rows() const { return n_rows_; }
+  int64_t n_columns() const { return n_columns_; }
+
+  template <class T> Rows<T> view() const {
+    if (single_ != (sizeof(T) == 4)) throw nb::type_error("the feature rows are of another floating-point type");
+    return {indptr_.is_valid() ? indptr_.data() : nullptr, indptr_.is_valid() ? indices_.data() : nullptr,
+            static_cast<const T*>(values_), n_rows_, n_columns_};
+  }
+
+ private:
+  template <class T> void set_dense(size_t rows, size_t columns, const T* data) {
+    n_rows_ = int64_t(rows);
+    n_columns_ = int64_t(columns);
+    values_ = data;
+    require(all_finite(data, n_rows_ * n_columns_), "features must be finite");
+  }
+  void take_values(nb::object values, int64_t count) {
+    if (single_) {
+      values32_ = nb::cast<In1<float>>(values, false);
+      values_ = values32_.data();
+      require(int64_t(values32_.shape(0)) == count, "values and indices must have one length");
+      require(all_finite(values32_.data(), count), "features must be finite");
+    } else {
+      values64_ = nb::cast<In1<double>>(values, false);
+      values_ = values64_.data();
+      require(int64_t(values64_.shape(0)) == count, "values and indices must have one length");
+      require(all_finite(values64_.data(), count), "features must be finite");
+    }
+  }
+
+  In1<int64_t> indptr_;
+  In1<int32_t> indices_;
+  In1<double> values64_;
+  In1<float> values32_;
+  In2<double> dense64_;
+  In2<float> dense32_;
+  bool single_;
+  const void* values_ = nullptr;
+  int64_t n_rows_ = 0, n_columns_ = 0;
+};
+
+// Which (feature, column) pairs have weights.
+class WeightPattern {
+ public:
+  WeightPattern(int64_t n_features, int64_t width) : n_features_(n_features), width_(width) {
+    require(n_features >= 0 && width >= 1, "a pattern needs n_features >= 0 and width >= 1");
+    require(n_features == 0 || width <= (int64_t(1) << 40) / n_features, "the pattern has too many weights");
+    n_weights_ = n_features * width;
+  }
+  WeightPattern(In1<int64_t> starts, In1<int32_t> columns, int64_t width)
+      : starts_(starts), columns_(columns), width_(width) {
+    require(width >= 1 && starts.shape(0) >= 1, "a pattern needs width >= 1 and at least one start");
+    n_features_ = int64_t(starts.shape(0)) - 1;
+    n_weights_ = int64_t(columns.shape(0));
+    const int64_t* s = starts.data();
+    require(s[0] == 0 && s[n_features_] == n_weights_, "starts must run from 0 to the number of columns");
+    for (int64_t f = 0; f < n_features_; ++f) {
+      require(s[f] <= s[f + 1], "starts must not decrease");
+      for (int64_t k = s[f]; k < s[f + 1]; ++k) {
+        const int32_t c = columns.data()[k];
+        require(c >= 0 && c < width, "a column of the pattern is out of range");
+        require(k == s[f] || columns.data()[k - 1] < c, "columns must ascend in every row of the pattern");
+      }
+    }
+  }
+  Pattern view() const {
+    return {starts_.is_valid() ? starts_.data() : nullptr, starts_.is_valid() ? columns_.data() : nullptr, n_features_,
+            width_, n_weights_};
+  }
+
+ private:
+  In1<int64_t> starts_;
+  In1<int32_t> columns_;
+  int64_t n_features_ = 0, width_ = 0, n_weights_ = 0;
+};
+
+void check_linear(const FeatureRows& rows, int64_t row, int64_t count, const Pattern& p, int64_t n_weights, int64_t out_rows,
+                  int64_t out_width) {
+  require(row >= 0 && count >= 0 && row + count <= rows.n_rows(), "the range of rows is out of bounds");
+  require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
+  require(n_weights == p.n_weights, "the number of weights does not fit the pattern");
+  require(out_rows == count && out_width == p.width, "the score array has the wrong shape");
+}
+
+template <class T>
+void scores(const FeatureRows& rows, int64_t row, int64_t count, const WeightPattern& pattern, In1<double> w, Out2<T> out,
+            int threads) {
+  const Pattern p = pattern.view();
+  check_linear(rows, row, count, p, int64_t(w.shape(0)), int64_t(out.shape(0)), int64_t(out.shape(1)));
+  const Rows<T> x = rows.view<T>();
+  const int n_threads = thread_count(threads);
+  nb::gil_scoped_release release;
+  if (!all_finite(w.data(), p.n_weights)) fail("weights must be finite");
+  if constexpr (sizeof(T) == 8) kernels().scores_f64(x, row, count, p, w.data(), out.data(), n_threads);
+  else kernels().scores_f32(x, row, count, p, w.data(), out.data(), n_threads);
+}
+
+template <class T>
+void backward(const FeatureRows& rows, int64_t row, int64_t count, const WeightPattern& pattern, In2<T> mu, Out1<double> out,
+              int threads) {
+  const Pattern p = pattern.view();
+  check_linear(rows, row, count, p, int64_t(out.shape(0)), int64_t(mu.shape(0)), int64_t(mu.shape(1)));
+  const Rows<T> x = rows.view<T>();
+  const int n_threads = thread_count(threads);
+  nb::gil_scoped_release release;
+  if constexpr (sizeof(T) == 8) kernels().backward_f64(x, row, count, p, mu.data(), out.data(), n_threads);
+  else kernels().backward_f32(x, row, count, p, mu.data(), out.data(), n_threads);
+}
+
+// ---------------------------------------------------------------------------------------------- chains
+
+template <class T>
+Chains<T> chains_of(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                    In1<int64_t> offsets) {
+  const int64_t rows = int64_t(nodes.shape(0)), C = int64_t(nodes.shape(1));
+  require(C >= 1 && C <= 32767, "a chain needs between 1 and 32767 labels");
+  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+  require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one score a label");
+  require(offsets.shape(0) >= 1, "offsets must hold at least one value");
+  const int64_t n = int64_t(offsets.shape(0)) - 1;
+  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
+  require(offsets.data()[n] - offsets.data()[0] == rows, "offsets do not fit the number of positions");
+  if (edges)
+    require(int64_t(edges->shape(0)) == rows && int64_t(edges->shape(1)) == C && int64_t(edges->shape(2)) == C,
+            "edges must be positions x labels x labels");
+  return {nodes.data(), transitions.data(), start.data(), end.data(), edges ? edges->data() : nullptr, offsets.data(), n,
+          int(C)};
+}
+const char* const kNotFinite = "scores must be finite or -inf";
+
+template <class T>
+int64_t chain_marginals(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                        In1<int64_t> offsets, std::optional<Out2<T>> out_nodes, std::optional<Out2<double>> out_transitions,
+                        std::optional<Out1<double>> out_start, std::optional<Out1<double>> out_end,
+                        std::optional<Out3<T>> out_edges, Out1<double> log_partition, std::optional<Out1<double>> entropy,
+                        int threads) {
+  const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
+  const int64_t rows = int64_t(nodes.shape(0)), C = chains.C;
+  require(int64_t(log_partition.shape(0)) == chains.n, "log_partition needs one place a sequence");
+  if (entropy) require(int64_t(entropy->shape(0)) == chains.n, "entropy needs one place a sequence");
+  if (out_nodes) require(int64_t(out_nodes->shape(0)) == rows && int64_t(out_nodes->shape(1)) == C, "out_nodes has the wrong shape");
+  require(bool(out_transitions) == bool(out_start) && bool(out_start) == bool(out_end), "give all of the sums or none");
+  if (out_transitions) {
+    require(int64_t(out_transitions->shape(0)) == C && int64_t(out_transitions->shape(1)) == C, "out_transitions has the wrong shape");
+    require(int64_t(out_start->shape(0)) == C && int64_t(out_end->shape(0)) == C, "out_start or out_end has the wrong shape");
+  }
+  if (out_edges)
+    require(int64_t(out_edges->shape(0)) == rows && int64_t(out_edges->shape(1)) == C && int64_t(out_edges->shape(2)) == C,
+            "out_edges has the wrong shape");
+  int64_t fallbacks = 0;
+  const ChainMarginals<T> out{out_nodes ? out_nodes->data() : nullptr,
+                              out_transitions ? out_transitions->data() : nullptr,
+                              out_start ? out_start->data() : nullptr,
+                              out_end ? out_end->data() : nullptr,
+                              out_edges ? out_edges->data() : nullptr,
+                              log_partition.data(),
+                              entropy ? entropy->data() : nullptr,
+                              &fallbacks};
+  const int n_threads = thread_count(threads);
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(T) == 8) sound = kernels().marginals_f64(chains, out, n_threads);
+    else sound = kernels().marginals_f32(chains, out, n_threads);
+  }
+  require(sound, kNotFinite);
+  return fallbacks;
+}
+
+template <class T>
+void chain_viterbi(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                   In1<int64_t> offsets, Out1<int32_t> labels, Out1<double> score, int threads) {
+  const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
+  require(labels.shape(0) == nodes.shape(0) && int64_t(score.shape(0)) == chains.n, "labels or score has the wrong shape");
+  const int n_threads = thread_count(threads);
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(T) == 8) sound = kernels().viterbi_f64(chains, labels.data(), score.data(), n_threads);
+    else sound = kernels().viterbi_f32(chains, labels.data(), score.data(), n_threads);
+  }
+  require(sound, kNotFinite);
+}
+
+template <class T>
+void chain_k_best(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                  In1<int64_t> offsets, Out2<int32_t> labels, Out2<double> score, int threads) {
+  const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
+  const int64_t k = int64_t(score.shape(1));
+  require(k >= 1 && k <= 1000000, "k must be at least 1");
+  require(int64_t(labels.shape(0)) == k && labels.shape(1) == nodes.shape(0) && int64_t(score.shape(0)) == chains.n,
+          "labels or score has the wrong shape");
+  const int n_threads = thread_count(threads);
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(T) == 8) sound = kernels().k_best_f64(chains, int(k), labels.data(), score.data(), n_threads);
+    else sound = kernels().k_best_f32(chains, int(k), labels.data(), score.data(), n_threads);
+  }
+  require(sound, kNotFinite);
+}
+
+template <class T>
+void chain_sample(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                  In1<int64_t> offsets, uint64_t seed, Out2<int32_t> labels, int threads) {
+  const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
+  require(labels.shape(1) == nodes.shape(0), "labels has the wrong shape");
+  const int draws = int(labels.shape(0)), n_threads = thread_count(threads);
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(T) == 8) sound = kernels().sample_f64(chains, draws, seed, labels.data(), n_threads);
+    else sound = kernels().sample_f32(chains, draws, seed, labels.data(), n_threads);
+  }
+  require(sound, kNotFinite);
+}
+
+template <class T>
+void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                 In1<int64_t> offsets, In1<int32_t> labels, Out1<double> score) {
+  const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
+  require(labels.shape(0) == nodes.shape(0) && int64_t(score.shape(0)) == chains.n, "labels or score has the wrong shape");
+  for (size_t t = 0; t < labels.shape(0); ++t)
+    require(labels.data()[t] >= 0 && labels.data()[t] < chains.C, "a label is out of range");
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(T) == 8) sound = kernels().score_f64(chains, labels.data(), score.data());
+    else sound = kernels().score_f32(chains, labels.data(), score.data());
+  }
+  require(sound, kNotFinite);
+}
+
+// μ - 1_y, in place, for the parts of a batch of chains; also the counts of the shared parts.
+template <class T>
+void chain_subtract(In1<int32_t> labels, In1<int64_t> offsets, Out2<T> nodes, Out2<double> transitions, Out1<double> start,
+                    Out1<double> end, std::optional<Out3<T>> edges) {
+  const int64_t C = int64_t(nodes.shape(1)), rows = int64_t(nodes.shape(0)), n = int64_t(offsets.shape(0)) - 1;
+  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+  require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one place a label");
+  require(int64_t(labels.shape(0)) == rows && n >= 0, "labels has the wrong shape");
+  for (int64_t t = 0; t < rows; ++t)
+    require(labels.data()[t] >= 0 && labels.data()[t] < C, "a label is out of range");
+  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
+  require(offsets.data()[n] - offsets.data()[0] == rows, "offsets do not fit the number of positions");
+  if (edges) require(int64_t(edges->shape(0)) == rows && int64_t(edges->shape(1)) == C && int64_t(edges->shape(2)) == C, "edges has the wrong shape");
+  const int32_t* y = labels.data();
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t begin = offsets.data()[i] - offsets.data()[0], stop = offsets.data()[i + 1] - offsets.data()[0];
+    if (begin == stop) continue;
+    start.data()[y[begin]] -= 1.0;
+    end.data()[y[stop - 1]] -= 1.0;
+    for (int64_t t = begin; t < stop; ++t) {
+      nodes.data()[t * C + y[t]] -= T(1);
+      if (t == begin) continue;
+      transitions.data()[y[t - 1] * C + y[t]] -= 1.0;
+      if (edges) edges->data()[(t * C + y[t - 1]) * C + y[t]] -= T(1);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- online learning
+
+template <class T>
+std::pair<double, int64_t> run_online(const FeatureRows& rows, const WeightPattern& pattern, const FeatureRows* edge_rows,
+                                      const WeightPattern* edge_pattern, In1<int64_t> offsets, In1<int32_t> labels,
+                                      std::optional<In1<uint8_t>> shared_mask, std::optional<In2<uint8_t>> allowed,
+                                      const OnlineOptions& options,
+                                      In1<int64_t> order, Out1<double> w, Out1<double> extra, OnlineState& state) {
+  OnlineData<T> data{};
+  data.rows = rows.view<T>();
+  data.nodes = pattern.view();
+  data.C = int(data.nodes.width);
+  require(data.nodes.width <= 32767, "a chain needs between 1 and 32767 labels");
+  require(rows.n_columns() <= data.nodes.n_features, "the rows have more features than the pattern");
+  const int64_t C = data.C;
+  require((edge_rows != nullptr) == (edge_pattern != nullptr), "edge rows and edge pattern come together");
+  if (edge_rows) {
+    data.edge_rows = edge_rows->view<T>();
+    data.edges = edge_pattern->view();
+    require(data.edge_rows.n_rows == data.rows.n_rows, "edge rows and rows must be equally many");
+    require(data.edges.width == C * C, "the edge pattern must have labels x labels columns");
+    require(edge_rows->n_columns() <= data.edges.n_features, "the edge rows have more features than the pattern");
+  }
+  data.n = int64_t(offsets.shape(0)) - 1;
+  require(data.n >= 0 && offsets.data()[0] >= 0, "offsets must hold at least one value");
+  for (int64_t i = 0; i < data.n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
+  require(offsets.data()[data.n] <= data.rows.n_rows, "offsets go beyond the rows");
+  require(int64_t(labels.shape(0)) == data.rows.n_rows, "labels and rows must be equally many");
+  for (size_t t = 0; t < labels.shape(0); ++t)
+    require(labels.data()[t] >= -1 && labels.data()[t] < C, "a label is out of range");
+  for (size_t k = 0; k < order.shape(0); ++k)
+    require(order.data()[k] >= 0 && order.data()[k] < data.n, "the order names a sequence that does not exist");
+  const int64_t size = data.nodes.n_weights + C * C + 2 * C + data.edges.n_weights;
+  require(int64_t(w.shape(0)) == size && int64_t(extra.shape(0)) == size, "weights have the wrong length");
+  if (shared_mask) {
+    require(int64_t(shared_mask->shape(0)) == C * C + 2 * C, "shared_mask has the wrong length");
+    data.shared_mask = shared_mask->data();
+  }
+  if (allowed) {
+    require(int64_t(allowed->shape(0)) == data.rows.n_rows && int64_t(allowed->shape(1)) == C, "allowed has the wrong shape");
+    data.allowed = allowed->data();
+  }
+  data.offsets = offsets.data();
+  data.labels = labels.data();
+  int64_t mistakes = 0;
+  nb::gil_scoped_release release;
+  if (!all_finite(w.data(), size)) fail("weights must be finite");
+  double loss;
+  if constexpr (sizeof(T) == 8)
+    loss = kernels().online_f64(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state, &mistakes);
+  else
+    loss = kernels().online_f32(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state, &mistakes);
+  return {loss, mistakes};
+}
+
+std::pair<double, int64_t> online(const FeatureRows& rows, const WeightPattern& pattern, const FeatureRows* edge_rows,
+                                  const WeightPattern* edge_pattern, In1<int64_t> offsets, In1<int32_t> labels,
+                                  std::optional<In1<uint8_t>> shared_mask, std::optional<In2<uint8_t>> allowed, int rule, double rate, double decay, double l2,
+                                  double l1, double aggressiveness, In1<int64_t> order, Out1<double> w, Out1<double> extra,
+                                  OnlineState& state) {
+  require(rule >= 0 && rule <= 2, "unknown rule");
+  for (double x : {rate, decay, l2, l1, aggressiveness})
+    require(std::isfinite(x) && x >= 0, "rates and penalties must be finite and not negative");
+  const OnlineOptions options{Rule(rule), rate, decay, l2, l1, aggressiveness};
+  if (rows.single())
+    return run_online<float>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, allowed, options, order, w, extra, state);
+  return run_online<double>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, allowed, options, order, w, extra, state);
+}
+
+// ---------------------------------------------------------------------------------------------- vocabulary
+
+template <class T> nb::object to_numpy(std::vector<T>&& data) {
+  auto* kept = new std::vector<T>(std::move(data));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+nb::tuple built(RowsBuilder&& rows) {
+  nb::object values = rows.all_ones ? nb::none() : to_numpy(std::move(rows.values));
+  return nb::make_tuple(to_numpy(std::move(rows.offsets)), to_numpy(std::move(rows.indptr)),
+                        to_numpy(std::move(rows.indices)), values);
+}
+
+nb::tuple encode_tokens(Vocabulary& v, nb::handle sequences, bool grow) {
+  RowsBuilder rows;
+  if (!read_tokens(sequences.ptr(), v, grow, rows)) throw nb::python_error();
+  return built(std::move(rows));
+}
+
+using PieceArgument = std::variant<std::string, std::pair<int, int>>;
+nb::tuple encode_columns(Vocabulary& v, nb::handle sentences, const std::vector<std::vector<PieceArgument>>& patterns, bool grow) {
+  std::vector<TemplatePattern> compiled;
+  for (const auto& pattern : patterns) {
+    TemplatePattern pieces;
+    for (const PieceArgument& piece : pattern) {
+      if (std::holds_alternative<std::string>(piece)) {
+        pieces.push_back({std::get<std::string>(piece), 0, -1});
+      } else {
+        const auto [row, column] = std::get<std::pair<int, int>>(piece);
+        require(column >= 0, "a template's column must not be negative");
+        pieces.push_back({"", row, column});
+      }
+    }
+    compiled.push_back(std::move(pieces));
+  }
+  RowsBuilder rows;
+  if (!read_columns(sentences.ptr(), compiled, v, grow, rows)) throw nb::python_error();
+  return built(std::move(rows));
+}
+
+// Strings in Arrow's layout; token t has the strings token_offsets[t] .. token_offsets[t+1].
+nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_offsets, In1<int64_t> token_offsets, bool grow) {
+  auto check = [](const In1<int64_t>& x, int64_t last, const char* what) {
+    require(x.shape(0) >= 1 && x.data()[0] >= 0, what);
+    for (size_t i = 1; i < x.shape(0); ++i) require(x.data()[i - 1] <= x.data()[i], what);
+    require(x.data()[x.shape(0) - 1] <= last, what);
+  };
+  check(string_offsets, int64_t(bytes.shape(0)), "string offsets must not decrease nor leave the bytes");
+  check(token_offsets, int64_t(string_offsets.shape(0)) - 1, "token offsets must not decrease nor leave the strings");
+  RowsBuilder rows;
+  const char* data = reinterpret_cast<const char*>(bytes.data());
+  for (size_t t = 0; t + 1 < token_offsets.shape(0); ++t) {
+    for (int64_t s = token_offsets.data()[t]; s < token_offsets.data()[t + 1]; ++s) {
+      const int64_t begin = string_offsets.data()[s], end = string_offsets.data()[s + 1];
+      rows.add(v.column(std::string_view(data + begin, size_t(end - begin)), grow), 1.0);
+    }
+    rows.close_row();
+  }
+  return built(std::move(rows));
+}
+
+// Sorts the names and carries the columns of rows read before along: each row stays ascending.
+void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::optional<Out1<double>> values) {
+  const int64_t n_rows = int64_t(indptr.shape(0)) - 1, size = int64_t(indices.shape(0));
+  require(v.n_bits() == 0, "a hashing vocabulary keeps no names");
+  require(n_rows >= 0 && indptr.data()[0] == 0 && indptr.data()[n_rows] == size, "indptr does not fit the indices");
+  for (int64_t i = 0; i < n_rows; ++i) require(indptr.data()[i] <= indptr.data()[i + 1], "indptr must not decrease");
+  for (int64_t k = 0; k < size; ++k)
+    require(indices.data()[k] >= 0 && indices.data()[k] < v.size(), "a column index is out of range");
+  if (values) require(int64_t(values->shape(0)) == size, "values and indices must have one length");
+  const std::vector<int32_t> place = v.sort();
+  std::vector<std::pair<int32_t, double>> row;
+  for (int64_t i = 0; i < n_rows; ++i) {
+    const int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
+    row.clear();
+    for (int64_t k = begin; k < end; ++k) row.emplace_back(place[indices.data()[k]], values ? values->data()[k] : 1.0);
+    std::sort(row.begin(), row.end());
+    for (int64_t k = begin; k < end; ++k) {
+      indices.data()[k] = row[k - begin].first;
+      if (values) values->data()[k] = row[k - begin].second;
+    }
+  }
+}
+
+nb::tuple vocabulary_state(const Vocabulary& v) {
+  std::vector<uint8_t> bytes(v.bytes().begin(), v.bytes().end());
+  std::vector<int64_t> offsets{0};
+  for (uint64_t end : v.ends()) offsets.push_back(int64_t(end));
+  return nb::make_tuple(to_numpy(std::move(bytes)), to_numpy(std::move(offsets)));
+}
+
+void add_names(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> offsets) {
+  require(v.n_bits() == 0, "a hashing vocabulary keeps no names");
+  require(offsets.shape(0) >= 1 && offsets.data()[0] == 0, "offsets must start with 0");
+  for (size_t i = 1; i < offsets.shape(0); ++i) require(offsets.data()[i - 1] <= offsets.data()[i], "offsets must not decrease");
+  require(offsets.data()[offsets.shape(0) - 1] == int64_t(bytes.shape(0)), "offsets must end with the number of bytes");
+  const char* data = reinterpret_cast<const char*>(bytes.data());
+  for (size_t i = 0; i + 1 < offsets.shape(0); ++i) {
+    const int64_t before = v.size();
+    const int64_t begin = offsets.data()[i], end = offsets.data()[i + 1];
+    require(v.column(std::string_view(data + begin, size_t(end - begin)), true) == before, "a feature name stands twice");
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "Compiled loops of mercer: plain arrays in, plain arrays out.";
+
+  m.def("instruction_set", [] { return std::string(kernels().name); }, "The instruction set in use.");
+  m.def("instruction_sets", [] {
+    std::vector<std::string> names;
+    for (const char* name : {"baseline", "avx2", "avx512"})
+      if (kernels_named(name)) names.push_back(name);
+    return names;
+  }, "The instruction sets that this machine can run.");
+  m.def("use_instruction_set", [](const std::string& name) {
+    const Kernels* found = kernels_named(name);
+    if (!found) fail("this machine cannot run the instruction set '" + name + "'");
+    current.store(found);
+  }, "name"_a, "Chooses an instruction set (the best one is in use by default).");
+  m.def("hash_bytes", [](nb::bytes text, uint64_t seed) { return hash_bytes({text.c_str(), text.size()}, seed); },
+        "text"_a, "seed"_a = 0, "A 64-bit hash, the same on all platforms.");
+
+  nb::class_<FeatureRows>(m, "Rows", "Checked feature rows: CSR (values None = all ones) or a dense matrix.")
+      .def(nb::init<In1<int64_t>, In1<int32_t>, nb::object, int64_t, bool>(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
+           "values"_a.none(), "n_columns"_a, "single"_a = false)
+      .def(nb::init<In2<double>>(), "dense"_a.noconvert())
+      .def(nb::init<In2<float>>(), "dense"_a.noconvert())
+      .def_prop_ro("single", &FeatureRows::single)
+      .def_prop_ro("n_rows", &FeatureRows::n_rows)
+      .def_prop_ro("n_columns", &FeatureRows::n_columns);
+
+  nb::class_<WeightPattern>(m, "Pattern", "Which (feature, column) pairs have weights: all, or those listed.")
+      .def(nb::init<int64_t, int64_t>(), "n_features"_a, "width"_a)
+      .def(nb::init<In1<int64_t>, In1<int32_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
+      .def_prop_ro("n_weights", [](const WeightPattern& p) { return p.view().n_weights; })
+      .def_prop_ro("n_features", [](const WeightPattern& p) { return p.view().n_features; })
+      .def_prop_ro("width", [](const WeightPattern& p) { return p.view().width; });
+
+#define MERCER_CHAIN_ARGUMENTS                                                                                             \
+  "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none(), \
+      "offsets"_a.noconvert()
+#define MERCER_BIND(T)                                                                                                     \
+  m.def("scores", &scores<T>, "rows"_a, "row"_a, "count"_a, "pattern"_a, "w"_a.noconvert(), "out"_a.noconvert(), "threads"_a = 1); \
+  m.def("backward", &backward<T>, "rows"_a, "row"_a, "count"_a, "pattern"_a, "mu"_a.noconvert(), "out"_a.noconvert(), "threads"_a = 1); \
+  m.def("chain_marginals", &chain_marginals<T>, MERCER_CHAIN_ARGUMENTS, "out_nodes"_a.noconvert().none(),                  \
+        "out_transitions"_a.noconvert().none(), "out_start"_a.noconvert().none(), "out_end"_a.noconvert().none(),          \
+        "out_edges"_a.noconvert().none(), "log_partition"_a.noconvert(), "entropy"_a.noconvert().none(), "threads"_a = 1); \
+  m.def("chain_viterbi", &chain_viterbi<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
+  m.def("chain_k_best", &chain_k_best<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
+  m.def("chain_sample", &chain_sample<T>, MERCER_CHAIN_ARGUMENTS, "seed"_a, "labels"_a.noconvert(), "threads"_a = 1);       \
+  m.def("chain_score", &chain_score<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert());            \
+  m.def("chain_subtract", &chain_subtract<T>, "labels"_a.noconvert(), "offsets"_a.noconvert(), "nodes"_a.noconvert(),      \
+        "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none());
+  MERCER_BIND(double)
+  MERCER_BIND(float)
+#undef MERCER_BIND
+#undef MERCER_CHAIN_ARGUMENTS
+
+  nb::class_<OnlineState>(m, "OnlineState", "What an online learner carries from call to call.")
+      .def(nb::init<>())
+      .def_rw("scale", &OnlineState::scale)
+      .def_rw("step", &OnlineState::step)
+      .def_rw("l1_total", &OnlineState::l1_total);
+  m.def("online", &online, "rows"_a, "pattern"_a, "edge_rows"_a.none(), "edge_pattern"_a.none(), "offsets"_a.noconvert(),
+        "labels"_a.noconvert(), "shared_mask"_a.noconvert().none(), "allowed"_a.noconvert().none(), "rule"_a, "rate"_a, "decay"_a, "l2"_a, "l1"_a,
+        "aggressiveness"_a, "order"_a.noconvert(), "w"_a.noconvert(), "extra"_a.noconvert(), "state"_a,
+        "Runs an online rule over the sequences in the given order; returns (summed loss, wrong labels).");
+
+  nb::class_<Vocabulary>(m, "Vocabulary", "Feature names to columns, by a table or by hashing.")
+      .def("__init__", [](Vocabulary* v, int n_bits) {
+        require(n_bits >= 0 && n_bits <= 30, "n_bits must be between 0 (no hashing) and 30");
+        new (v) Vocabulary(n_bits);
+      }, "n_bits"_a = 0)
+      .def("__len__", &Vocabulary::size)
+      .def_prop_ro("n_bits", &Vocabulary::n_bits)
+      .def("name", [](const Vocabulary& v, int64_t i) {
+        require(v.n_bits() == 0 && i >= 0 && i < v.size(), "no such feature");
+        const std::string_view s = v.name(i);
+        return nb::str(s.data(), s.size());
+      }, "column"_a)
+      .def("find", [](Vocabulary& v, const std::string& name) { return v.column(name, false); }, "name"_a)
+      .def("encode_tokens", &encode_tokens, "sequences"_a, "grow"_a)
+      .def("encode_columns", &encode_columns, "sentences"_a, "patterns"_a, "grow"_a)
+      .def("encode_utf8", &encode_utf8, "bytes"_a.noconvert(), "string_offsets"_a.noconvert(), "token_offsets"_a.noconvert(), "grow"_a)
+      .def("sort", &sort_names, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert().none())
+      .def("state", &vocabulary_state, "The names as (bytes, offsets).")
+      .def("add_names", &add_names, "bytes"_a.noconvert(), "offsets"_a.noconvert());
+}

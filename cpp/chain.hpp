@@ -1,0 +1,627 @@
+// First-order chains: every verb over stacked sequences of part scores (see kernels.hpp for the score of a labelling).
+//
+// Sums run in the probability domain with a scale at every position:
+//   e_t = exp(θ_t - max θ_t),  a_t = (a_{t-1} M) ∘ e_t / c_t,  v_t = e_t ∘ b_t / c_t,  b_{t-1} = M v_t,
+//   log Z = Σ log c_t + shifts,  μ_t = a_t ∘ b_t,  ξ_t = (a_{t-1} ⊗ v_t) ∘ M.
+// What underflow can lose at position t is at most the smallest normal number times max b_t, relative to Z; so a sequence with
+// a large b_t (or with no mass left) is done again in the log domain. Forbidden parts are exact zeros in both.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "linear.hpp"
+
+namespace mercer::MERCER_ARCH {
+
+template <class T> constexpr T kNegInf = -std::numeric_limits<T>::infinity();
+template <class T> constexpr T kLargestBackward = sizeof(T) == 8 ? T(1e250) : T(1e28);
+
+// exp(M - shift) with padded rows, and its transpose.
+template <class T> struct Transitions {
+  std::vector<T> exp, transposed;
+  T shift = 0;
+  bool finite = true;
+
+  void prepare(const T* scores, int C, int64_t stride) {
+    exp.assign(size_t(C) * stride, T(0));
+    transposed.assign(size_t(C) * stride, T(0));
+    T top = kNegInf<T>;
+    for (int i = 0; i < C * C; ++i) {
+      if (!(scores[i] < std::numeric_limits<T>::infinity())) finite = false;
+      top = std::max(top, scores[i]);
+    }
+    shift = top > kNegInf<T> ? top : T(0);
+    for (int a = 0; a < C; ++a) {
+      T* row = exp.data() + a * stride;
+      for (int b = 0; b < C; ++b) row[b] = scores[a * C + b] - shift;
+      for (int b = C; b < stride; ++b) row[b] = kNegInf<T>;
+      for (int64_t b = 0; b < stride; b += kLanes<T>) store(row + b, vexp(load(row + b)));
+      for (int b = 0; b < C; ++b) transposed[b * stride + a] = row[b];
+    }
+  }
+};
+
+// Σ log c_t without a logarithm for each t.
+struct LogProduct {
+  double product = 1.0, logs = 0.0;
+  void times(double c) {
+    product *= c;
+    if (product < 1e-200 || product > 1e200) {
+      logs += std::log(product);
+      product = 1.0;
+    }
+  }
+  double value() const { return logs + std::log(product); }
+};
+
+template <class T> class ChainWorkspace {
+ public:
+  ChainWorkspace(const Chains<T>& chains)
+      : c_(chains), C(chains.C), S((C + kLanes<T> - 1) / kLanes<T> * kLanes<T>) {
+    refresh();
+  }
+
+  // Takes in what the chains' shared scores (transitions, start, end) are now.
+  void refresh() {
+    max_.clear();
+    trans_.finite = true;
+    trans_.prepare(c_.transitions, C, S);
+    start_.assign(S, T(0));
+    end_.assign(S, T(0));
+    start_shift_ = prepare_vector(c_.start, start_.data());
+    end_shift_ = prepare_vector(c_.end, end_.data());
+    bad_ = !trans_.finite;
+  }
+
+  bool bad() const { return bad_; }
+
+  // Marginals and log Z of sequence i; sums go to the given accumulators (C x C, C, C), which belong to the caller's group.
+  void marginals(int64_t i, const ChainMarginals<T>& out, double* sum_trans, double* sum_start, double* sum_end) {
+    const int64_t begin = c_.offsets[i] - c_.offsets[0], steps = c_.offsets[i + 1] - c_.offsets[i];
+    if (steps == 0) {  // the empty labelling: one of them, with score 0
+      out.log_partition[i] = 0.0;
+      if (out.entropy) out.entropy[i] = 0.0;
+      return;
+    }
+    if (!scaled(begin, steps, i, out, sum_trans, sum_start, sum_end)) {
+      if (bad_) return;
+      if (out.fallbacks) {
+#pragma omp atomic
+        ++*out.fallbacks;
+      }
+      log_domain(begin, steps, i, out, sum_trans, sum_start, sum_end);
+    }
+  }
+
+  double viterbi(int64_t i, int32_t* labels) {
+    const int64_t begin = c_.offsets[i] - c_.offsets[0], steps = c_.offsets[i + 1] - c_.offsets[i];
+    if (steps == 0) return 0.0;
+    prepare_max();
+    delta_.resize(size_t(steps) * S);
+    for (int64_t t = 0; t < steps; ++t) {
+      T* row = delta_.data() + t * S;
+      const T* nodes = c_.nodes + (begin + t) * C;
+      if (t == 0) {
+        for (int b = 0; b < C; ++b) row[b] = c_.start[b];
+      } else {
+        maxplus(row - S, C, edge_max(begin + t), S, row);
+      }
+      Vec<T> worst{};
+      int b = 0;
+      for (; b + kLanes<T> <= C; b += kLanes<T>) {
+        const Vec<T> x = load(nodes + b);
+        worst += x < std::numeric_limits<T>::infinity() ? Vec<T>{} : splat(T(1));
+        store(row + b, load(row + b) + x);
+      }
+      if (sum<T>(worst) > 0) bad_ = true;
+      for (; b < C; ++b) {
+        if (!(nodes[b] < std::numeric_limits<T>::infinity())) bad_ = true;
+        row[b] += nodes[b];
+      }
+      for (b = C; b < S; ++b) row[b] = kNegInf<T>;
+    }
+    // Only the best path is followed back: the choice at t is found again from δ_{t-1} (ties: the lowest label).
+    const T* last = delta_.data() + (steps - 1) * S;
+    int best = 0;
+    T score = kNegInf<T>;
+    for (int b = 0; b < C; ++b) {
+      const T value = last[b] + c_.end[b];
+      if (value > score) { score = value; best = b; }
+    }
+    labels[steps - 1] = best;
+    for (int64_t t = steps - 1; t > 0; --t) {
+      const T* before = delta_.data() + (t - 1) * S;
+      const T* M = edge_max(begin + t);
+      int arg = 0;
+      T top = kNegInf<T>;
+      for (int a = 0; a < C; ++a) {
+        const T value = before[a] + M[a * S + best];
+        if (value > top) { top = value; arg = a; }
+      }
+      labels[t - 1] = best = arg;
+    }
+    return score;
+  }
+
+  // The k best labellings, best first; missing ones (fewer than k exist) have score -inf and labels -1.
+  void k_best(int64_t i, int k, int32_t* labels, int64_t label_stride, double* scores) {
+    const int64_t begin = c_.offsets[i] - c_.offsets[0], steps = c_.offsets[i + 1] - c_.offsets[i];
+    if (steps == 0) {
+      for (int r = 0; r < k; ++r) scores[r] = r == 0 ? 0.0 : kNegInf<double>;
+      return;
+    }
+    prepare_max();
+    struct Entry { double score; int32_t label, rank; };
+    std::vector<Entry> table(size_t(steps) * C * k), heap;
+    auto better = [](const Entry& x, const Entry& y) {  // a max-heap; ties in favour of low labels and ranks
+      if (x.score != y.score) return x.score < y.score;
+      return x.label != y.label ? x.label > y.label : x.rank > y.rank;
+    };
+    for (int64_t t = 0; t < steps; ++t) {
+      const T* nodes = c_.nodes + (begin + t) * C;
+      const T* M = t ? edge_max(begin + t) : nullptr;
+      for (int b = 0; b < C; ++b) {
+        Entry* cell = table.data() + (t * C + b) * k;
+        if (!(nodes[b] < std::numeric_limits<T>::infinity())) bad_ = true;
+        for (int r = 0; r < k; ++r) cell[r] = {kNegInf<double>, -1, 0};
+        if (t == 0) {
+          cell[0].score = double(c_.start[b]) + double(nodes[b]);
+          continue;
+        }
+        const Entry* before = table.data() + (t - 1) * int64_t(C) * k;
+        heap.clear();
+        for (int a = 0; a < C; ++a) heap.push_back({before[int64_t(a) * k].score + double(M[a * S + b]), a, 0});
+        std::make_heap(heap.begin(), heap.end(), better);
+        for (int r = 0; r < k && !heap.empty(); ++r) {
+          std::pop_heap(heap.begin(), heap.end(), better);
+          Entry top = heap.back();
+          heap.pop_back();
+          if (!(top.score > kNegInf<double>)) break;
+          cell[r] = {top.score + double(nodes[b]), top.label, top.rank};
+          if (top.rank + 1 < k) {
+            const int a = top.label;
+            heap.push_back({before[int64_t(a) * k + top.rank + 1].score + double(M[a * S + b]), a, top.rank + 1});
+            std::push_heap(heap.begin(), heap.end(), better);
+          }
+        }
+      }
+    }
+    std::vector<Entry> finals;
+    for (int b = 0; b < C; ++b)
+      for (int r = 0; r < k; ++r) {
+        const double score = table[((steps - 1) * C + b) * k + r].score + double(c_.end[b]);
+        if (score > kNegInf<double>) finals.push_back({score, b, r});
+      }
+    std::sort(finals.begin(), finals.end(), [&](const Entry& x, const Entry& y) { return better(y, x); });
+    for (int r = 0; r < k; ++r) {
+      int32_t* path = labels + r * label_stride;
+      if (r >= int(finals.size())) {
+        scores[r] = kNegInf<double>;
+        std::fill(path, path + steps, -1);
+        continue;
+      }
+      scores[r] = finals[r].score;
+      int b = finals[r].label, rank = finals[r].rank;
+      for (int64_t t = steps - 1; t >= 0; --t) {
+        path[t] = b;
+        const Entry& e = table[(t * C + b) * k + rank];
+        b = e.label;
+        rank = e.rank;
+      }
+    }
+  }
+
+  // Draws labellings from exp(score) / Z: forward sums, then labels drawn from the last position to the first.
+  void sample(int64_t i, int draws, uint64_t seed, int32_t* labels, int64_t label_stride) {
+    const int64_t begin = c_.offsets[i] - c_.offsets[0], steps = c_.offsets[i + 1] - c_.offsets[i];
+    if (steps == 0) return;
+    std::vector<double> alpha;
+    log_forward(begin, steps, alpha);
+    if (bad_) return;
+    std::seed_seq seq{uint32_t(seed), uint32_t(seed >> 32), uint32_t(i), uint32_t(uint64_t(i) >> 32)};
+    std::mt19937_64 random(seq);
+    std::vector<double> weights(C);
+    auto draw = [&]() {
+      double top = kNegInf<double>, total = 0;
+      for (double x : weights) top = std::max(top, x);
+      for (double& x : weights) { x = top > kNegInf<double> ? std::exp(x - top) : 0.0; total += x; }
+      const double u = double(random() >> 11) * 0x1p-53 * total;
+      double running = 0;
+      int chosen = -1;
+      for (int b = 0; b < C; ++b) {
+        if (weights[b] <= 0) continue;
+        running += weights[b];
+        chosen = b;
+        if (u < running) break;
+      }
+      return chosen;
+    };
+    for (int d = 0; d < draws; ++d) {
+      int32_t* path = labels + d * label_stride;
+      for (int b = 0; b < C; ++b) weights[b] = alpha[(steps - 1) * C + b] + double(c_.end[b]);
+      int next = draw();
+      if (next < 0) { std::fill(path, path + steps, -1); continue; }
+      path[steps - 1] = next;
+      for (int64_t t = steps - 1; t > 0; --t) {
+        for (int a = 0; a < C; ++a) weights[a] = alpha[(t - 1) * C + a] + edge_score(begin + t, a, next);
+        path[t - 1] = next = draw();
+      }
+    }
+  }
+
+ private:
+  // exp(x - max x) into a padded vector.
+  T prepare_vector(const T* x, T* out) {
+    T top = kNegInf<T>;
+    for (int b = 0; b < C; ++b) {
+      if (!(x[b] < std::numeric_limits<T>::infinity())) bad_ = true;
+      top = std::max(top, x[b]);
+    }
+    const T shift = top > kNegInf<T> ? top : T(0);
+    for (int b = 0; b < S; ++b) out[b] = b < C ? x[b] - shift : kNegInf<T>;
+    for (int64_t b = 0; b < S; b += kLanes<T>) store(out + b, vexp(load(out + b)));
+    return shift;
+  }
+
+  // e = exp(θ_t - max θ_t); returns the shift, -inf where every label is forbidden.
+  T prepare_nodes(const T* nodes, T* out) {
+    constexpr int L = kLanes<T>;
+    const T inf = std::numeric_limits<T>::infinity();
+    Vec<T> top = splat(kNegInf<T>), wrong{};
+    int b = 0;
+    for (; b + L <= C; b += L) {
+      const Vec<T> x = load(nodes + b);
+      wrong += x < inf ? Vec<T>{} : splat(T(1));
+      top = vmax<T>(top, x);
+      store(out + b, x);
+    }
+    if (b < C) {
+      const Vec<T> x = load_some(nodes + b, C - b, kNegInf<T>);
+      wrong += x < inf ? Vec<T>{} : splat(T(1));
+      top = vmax<T>(top, x);
+      store(out + b, x);
+    }
+    if (sum<T>(wrong) > 0) { bad_ = true; return T(0); }
+    const T shift = largest<T>(top);
+    if (shift == kNegInf<T>) return shift;
+    for (b = 0; b < S; b += L) store(out + b, vexp(load(out + b) - shift));
+    return shift;
+  }
+
+  double edge_score(int64_t position, int a, int b) const {
+    double score = double(c_.transitions[a * C + b]);
+    if (c_.edges) score += double(c_.edges[(position * C + a) * C + b]);
+    return score;
+  }
+
+  // Scores of the edge into a position, rows padded with -inf, for the max-plus recursions.
+  void prepare_max() {
+    if (!max_.empty()) return;
+    max_.assign(size_t(C) * S, kNegInf<T>);
+    for (int a = 0; a < C; ++a) std::copy(c_.transitions + a * C, c_.transitions + (a + 1) * C, max_.begin() + a * S);
+    if (c_.edges) local_max_.assign(size_t(C) * S, kNegInf<T>);
+  }
+  const T* edge_max(int64_t position) {
+    if (!c_.edges) return max_.data();
+    const T* extra = c_.edges + position * C * C;
+    for (int a = 0; a < C; ++a)
+      for (int b = 0; b < C; ++b) {
+        if (!(extra[a * C + b] < std::numeric_limits<T>::infinity())) bad_ = true;
+        local_max_[a * S + b] = max_[a * S + b] + extra[a * C + b];
+      }
+    return local_max_.data();
+  }
+
+  bool scaled(int64_t begin, int64_t steps, int64_t i, const ChainMarginals<T>& out, double* sum_trans,
+              double* sum_start, double* sum_end) {
+    constexpr int L = kLanes<T>;
+    e_.resize(steps * S);
+    a_.resize(steps * S);
+    v_.resize(steps * S);
+    inverse_.resize(steps);
+    if (c_.edges) local_.resize(steps);
+    LogProduct logs;
+    double shifts = 0.0;
+    for (int64_t t = 0; t < steps; ++t) {
+      T *e = e_.data() + t * S, *a = a_.data() + t * S;
+      const T shift = prepare_nodes(c_.nodes + (begin + t) * C, e);
+      if (bad_) return false;
+      if (shift == kNegInf<T>) return false;
+      shifts += shift;
+      if (t == 0) {
+        for (int b = 0; b < S; b += L) store(e + b, load(e + b) * load(start_.data() + b));
+        shifts += start_shift_;
+      }
+      if (t == steps - 1) {
+        for (int b = 0; b < S; b += L) store(e + b, load(e + b) * load(end_.data() + b));
+        shifts += end_shift_;
+      }
+      if (t == 0) {
+        std::copy(e, e + S, a);
+      } else {
+        const Transitions<T>& M = edge_exp(begin + t, t);
+        if (bad_) return false;
+        shifts += M.shift;
+        matvec(a - S, C, M.exp.data(), S, a);
+        for (int b = 0; b < S; b += L) store(a + b, load(a + b) * load(e + b));
+      }
+      Vec<T> total{};
+      for (int b = 0; b < S; b += L) total += load(a + b);
+      const T c = sum<T>(total);
+      if (!(c >= std::numeric_limits<T>::min())) return false;
+      const T inverse = T(1) / c;
+      if (!(inverse < std::numeric_limits<T>::infinity())) return false;
+      for (int b = 0; b < S; b += L) store(a + b, load(a + b) * inverse);
+      inverse_[t] = inverse;
+      logs.times(double(c));
+    }
+    b_.assign(S, T(0));
+    for (int b = 0; b < C; ++b) b_[b] = T(1);
+    // Nothing is written to the caller's arrays before the whole sequence is known to be sound.
+    for (int64_t t = steps - 1; t >= 0; --t) {
+      T *e = e_.data() + t * S, *v = v_.data() + t * S;
+      const T inverse = inverse_[t];
+      Vec<T> top{};
+      for (int b = 0; b < S; b += L) {
+        const Vec<T> back = load(b_.data() + b);
+        top = vmax<T>(top, back);
+        store(v + b, load(e + b) * back * inverse);
+        store(e + b, load(a_.data() + t * S + b) * back);  // e_t is no longer needed: its place takes μ_t
+      }
+      if (!(largest<T>(top) < kLargestBackward<T>)) return false;
+      if (t > 0) {
+        const Transitions<T>& M = edge_exp_again(t);
+        matvec(v, C, M.transposed.data(), S, b_.data());
+      }
+    }
+    out.log_partition[i] = logs.value() + shifts;
+    if (out.nodes)
+      for (int64_t t = 0; t < steps; ++t)
+        std::copy(e_.data() + t * S, e_.data() + t * S + C, out.nodes + (begin + t) * C);
+    if (out.edges || c_.edges) {
+      own_edges(begin, steps, i, out, sum_trans);
+    } else if (sum_trans || out.entropy) {
+      s_.assign(size_t(C) * S, T(0));
+      if (steps > 1) outer(a_.data(), v_.data() + S, steps - 1, C, S, s_.data());
+      for (int a = 0; a < C; ++a)
+        for (int b = 0; b < C; ++b) {
+          s_[a * S + b] *= trans_.exp[a * S + b];
+          if (sum_trans) sum_trans[a * C + b] += double(s_[a * S + b]);
+        }
+    }
+    if (sum_start)
+      for (int b = 0; b < C; ++b) {
+        sum_start[b] += double(e_[b]);
+        sum_end[b] += double(e_[(steps - 1) * S + b]);
+      }
+    if (out.entropy) entropy(begin, steps, i, out);
+    return true;
+  }
+
+  // Edge marginals position by position (observation-dependent transitions, or when the caller wants them).
+  void own_edges(int64_t begin, int64_t steps, int64_t, const ChainMarginals<T>& out, double* sum_trans) {
+    s_.assign(size_t(C) * S, T(0));
+    edge_expectation_ = 0.0;
+    if (out.edges) std::fill(out.edges + begin * C * C, out.edges + (begin + 1) * C * C, T(0));
+    for (int64_t t = 1; t < steps; ++t) {
+      const Transitions<T>& M = edge_exp_again(t);
+      for (int a = 0; a < C; ++a)
+        for (int b = 0; b < C; ++b) {
+          const T xi = a_[(t - 1) * S + a] * M.exp[a * S + b] * v_[t * S + b];
+          if (out.edges) out.edges[((begin + t) * C + a) * C + b] = xi;
+          s_[a * S + b] += xi;
+          if (xi > 0 && c_.edges) edge_expectation_ += double(xi) * double(c_.edges[((begin + t) * C + a) * C + b]);
+        }
+    }
+    if (sum_trans)
+      for (int a = 0; a < C; ++a)
+        for (int b = 0; b < C; ++b) sum_trans[a * C + b] += double(s_[a * S + b]);
+  }
+
+  // H = log Z - E[score]; 0 · (-inf) counts as 0.
+  void entropy(int64_t begin, int64_t steps, int64_t i, const ChainMarginals<T>& out) {
+    double expected = c_.edges ? edge_expectation_ : 0.0;
+    auto add = [&](double mu, double theta) { if (mu > 0) expected += mu * theta; };
+    for (int64_t t = 0; t < steps; ++t)
+      for (int b = 0; b < C; ++b) add(e_[t * S + b], c_.nodes[(begin + t) * C + b]);
+    for (int b = 0; b < C; ++b) {
+      add(e_[b], c_.start[b]);
+      add(e_[(steps - 1) * S + b], c_.end[b]);
+      for (int a = 0; a < C; ++a) add(s_[a * S + b], c_.transitions[a * C + b]);
+    }
+    out.entropy[i] = std::max(0.0, out.log_partition[i] - expected);
+  }
+
+  const Transitions<T>& edge_exp(int64_t position, int64_t t) {
+    if (!c_.edges) return trans_;
+    std::vector<T>& scores = edge_scratch_;
+    scores.resize(C * C);
+    for (int k = 0; k < C * C; ++k) scores[k] = c_.transitions[k] + c_.edges[position * C * C + k];
+    local_[t].finite = true;
+    local_[t].prepare(scores.data(), C, S);
+    if (!local_[t].finite) bad_ = true;
+    return local_[t];
+  }
+  const Transitions<T>& edge_exp_again(int64_t t) const { return c_.edges ? local_[t] : trans_; }
+
+  static double log_sum(const double* x, int n) {
+    double top = kNegInf<double>;
+    for (int i = 0; i < n; ++i) top = std::max(top, x[i]);
+    if (top == kNegInf<double>) return top;
+    double total = 0;
+    for (int i = 0; i < n; ++i) total += std::exp(x[i] - top);
+    return top + std::log(total);
+  }
+
+  void log_forward(int64_t begin, int64_t steps, std::vector<double>& alpha) {
+    alpha.assign(size_t(steps) * C, kNegInf<double>);
+    std::vector<double> terms(C);
+    for (int64_t t = 0; t < steps; ++t)
+      for (int b = 0; b < C; ++b) {
+        const double node = double(c_.nodes[(begin + t) * C + b]);
+        if (!(node < std::numeric_limits<double>::infinity())) { bad_ = true; return; }
+        if (t == 0) {
+          alpha[b] = double(c_.start[b]) + node;
+          continue;
+        }
+        for (int a = 0; a < C; ++a) terms[a] = alpha[(t - 1) * C + a] + edge_score(begin + t, a, b);
+        alpha[t * C + b] = log_sum(terms.data(), C) + node;
+      }
+  }
+
+  void log_domain(int64_t begin, int64_t steps, int64_t i, const ChainMarginals<T>& out, double* sum_trans,
+                  double* sum_start, double* sum_end) {
+    std::vector<double> alpha, beta(size_t(steps) * C), terms(C);
+    log_forward(begin, steps, alpha);
+    if (bad_) return;
+    for (int b = 0; b < C; ++b) terms[b] = alpha[(steps - 1) * C + b] + double(c_.end[b]);
+    const double log_z = log_sum(terms.data(), C);
+    out.log_partition[i] = log_z;
+    if (out.entropy) out.entropy[i] = 0.0;
+    if (out.nodes) std::fill(out.nodes + begin * C, out.nodes + (begin + steps) * C, T(0));
+    if (out.edges) std::fill(out.edges + begin * C * C, out.edges + (begin + steps) * C * C, T(0));
+    if (!(log_z > kNegInf<double>)) return;
+    for (int b = 0; b < C; ++b) beta[(steps - 1) * C + b] = double(c_.end[b]);
+    for (int64_t t = steps - 1; t > 0; --t)
+      for (int a = 0; a < C; ++a) {
+        for (int b = 0; b < C; ++b)
+          terms[b] = edge_score(begin + t, a, b) + double(c_.nodes[(begin + t) * C + b]) + beta[t * C + b];
+        beta[(t - 1) * C + a] = log_sum(terms.data(), C);
+      }
+    double expected = 0.0;
+    auto add = [&](double mu, double theta) { if (mu > 0) expected += mu * theta; };
+    for (int64_t t = 0; t < steps; ++t)
+      for (int b = 0; b < C; ++b) {
+        const double mu = std::exp(alpha[t * C + b] + beta[t * C + b] - log_z);
+        const double node = double(c_.nodes[(begin + t) * C + b]);
+        if (out.nodes) out.nodes[(begin + t) * C + b] = T(mu);
+        add(mu, node);
+        if (t == 0) { add(mu, c_.start[b]); if (sum_start) sum_start[b] += mu; }
+        if (t == steps - 1) { add(mu, c_.end[b]); if (sum_end) sum_end[b] += mu; }
+        if (t == 0 || !(node > kNegInf<double>)) continue;
+        for (int a = 0; a < C; ++a) {
+          const double edge = edge_score(begin + t, a, b);
+          const double xi = std::exp(alpha[(t - 1) * C + a] + edge + node + beta[t * C + b] - log_z);
+          add(xi, edge);
+          if (sum_trans) sum_trans[a * C + b] += xi;
+          if (out.edges) out.edges[((begin + t) * C + a) * C + b] = T(xi);
+        }
+      }
+    if (out.entropy) out.entropy[i] = std::max(0.0, log_z - expected);
+  }
+
+  const Chains<T>& c_;
+  const int C;
+  const int64_t S;  // C rounded up to whole vectors
+  Transitions<T> trans_;
+  std::vector<Transitions<T>> local_;
+  std::vector<T> start_, end_, e_, a_, v_, b_, s_, inverse_, delta_, max_, local_max_, edge_scratch_;
+  T start_shift_ = 0, end_shift_ = 0;
+  double edge_expectation_ = 0.0;
+  bool bad_ = false;
+};
+
+// Sequences in groups of about this many positions; a group's sums are private, and groups are added in order, so that the
+// result does not depend on the number of threads.
+constexpr int64_t kGroupPositions = 512;
+inline std::vector<int64_t> groups_of(const int64_t* offsets, int64_t n) {
+  std::vector<int64_t> starts{0};
+  for (int64_t i = 0; i < n; ++i)
+    if (offsets[i + 1] - offsets[starts.back()] >= kGroupPositions || i == n - 1) starts.push_back(i + 1);
+  return starts;
+}
+
+// Runs work(workspace, group begin, group end, group) over all groups; false if a workspace met NaN or +inf.
+template <class T, class Work> bool for_groups(const Chains<T>& chains, int threads, Work work) {
+  const std::vector<int64_t> starts = groups_of(chains.offsets, chains.n);
+  const int64_t n_groups = int64_t(starts.size()) - 1;
+  bool bad = false;
+  if (threads <= 1 || n_groups <= 1) {
+    ChainWorkspace<T> space(chains);
+    for (int64_t g = 0; g < n_groups && !space.bad(); ++g) work(space, starts[g], starts[g + 1], g);
+    return !space.bad();
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    ChainWorkspace<T> space(chains);
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t g = 0; g < n_groups; ++g)
+      if (!space.bad()) work(space, starts[g], starts[g + 1], g);
+    if (space.bad()) {
+#pragma omp atomic write
+      bad = true;
+    }
+  }
+  return !bad;
+}
+
+template <class T> bool marginals(const Chains<T>& chains, const ChainMarginals<T>& out, int threads) {
+  const int64_t C = chains.C, size = out.transitions ? C * C + 2 * C : 0;
+  const int64_t n_groups = int64_t(groups_of(chains.offsets, chains.n).size()) - 1;
+  std::vector<double> sums(size_t(n_groups * size), 0.0);
+  const bool sound = for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t g) {
+    double* own = size ? sums.data() + g * size : nullptr;
+    for (int64_t i = begin; i < end && !space.bad(); ++i)
+      space.marginals(i, out, own, own ? own + C * C : nullptr, own ? own + C * C + C : nullptr);
+  });
+  for (int64_t g = 0; size && g < n_groups; ++g) {
+    const double* own = sums.data() + g * size;
+    for (int64_t k = 0; k < C * C; ++k) out.transitions[k] += own[k];
+    for (int64_t b = 0; b < C; ++b) {
+      out.start[b] += own[C * C + b];
+      out.end[b] += own[C * C + C + b];
+    }
+  }
+  return sound;
+}
+
+template <class T> bool viterbi(const Chains<T>& chains, int32_t* labels, double* score, int threads) {
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end; ++i) score[i] = space.viterbi(i, labels + (chains.offsets[i] - chains.offsets[0]));
+  });
+}
+
+template <class T> bool k_best(const Chains<T>& chains, int k, int32_t* labels, double* score, int threads) {
+  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end; ++i)
+      space.k_best(i, k, labels + (chains.offsets[i] - chains.offsets[0]), total, score + i * k);
+  });
+}
+
+template <class T> bool sample(const Chains<T>& chains, int draws, uint64_t seed, int32_t* labels, int threads) {
+  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end && !space.bad(); ++i)
+      space.sample(i, draws, seed, labels + (chains.offsets[i] - chains.offsets[0]), total);
+  });
+}
+
+template <class T> bool score(const Chains<T>& chains, const int32_t* labels, double* out) {
+  const int C = chains.C;
+  for (int64_t i = 0; i < chains.n; ++i) {
+    const int64_t begin = chains.offsets[i] - chains.offsets[0], end = chains.offsets[i + 1] - chains.offsets[0];
+    if (begin == end) {
+      out[i] = 0.0;
+      continue;
+    }
+    double total = double(chains.start[labels[begin]]) + double(chains.end[labels[end - 1]]);
+    for (int64_t t = begin; t < end; ++t) {
+      const int b = labels[t];
+      total += double(chains.nodes[t * C + b]);
+      if (t == begin) continue;
+      const int a = labels[t - 1];
+      total += double(chains.transitions[a * C + b]);
+      if (chains.edges) total += double(chains.edges[(t * C + a) * C + b]);
+    }
+    out[i] = total;
+    if (!(total < std::numeric_limits<double>::infinity())) return false;
+  }
+  return true;
+}
+
+}  // namespace mercer::MERCER_ARCH

@@ -1,0 +1,23 @@
+// Compiled once for each instruction set (see CMakeLists.txt): fills the table of kernels of the set MERCER_ARCH.
+#include "chain.hpp"
+#include "kernels.hpp"
+#include "linear.hpp"
+#include "online.hpp"
+
+#define MERCER_STRING_(x) #x
+#define MERCER_STRING(x) MERCER_STRING_(x)
+
+namespace mercer::MERCER_ARCH {
+
+const Kernels& kernels() {
+  static const Kernels table = {
+      MERCER_STRING(MERCER_ARCH),
+      scores<double>, backward<double>, marginals<double>, viterbi<double>,
+      k_best<double>, sample<double>, score<double>, online<double>,
+      scores<float>, backward<float>, marginals<float>, viterbi<float>,
+      k_best<float>, sample<float>, score<float>, online<float>,
+  };
+  return table;
+}
+
+}  // namespace mercer::MERCER_ARCH

@@ -1,0 +1,97 @@
+// The compiled loops as plain functions over plain arrays, one table of them for each instruction set.
+//
+// Notation: θ part scores, μ marginals. A chain of T positions and C labels scores a labelling y by
+//   start[y_0] + Σ_t nodes[t][y_t] + Σ_{t≥1} (transitions[y_{t-1}][y_t] + edges[t][y_{t-1}][y_t]) + end[y_{T-1}].
+// Forbidden parts are exact -inf. Sequences are stacked: sequence i holds the positions offsets[i] .. offsets[i+1].
+#pragma once
+
+#include <cstdint>
+
+namespace mercer {
+
+// Stacked feature rows: CSR (indices ascending in a row; values == nullptr means all ones) or dense (indptr == nullptr).
+template <class T> struct Rows {
+  const int64_t* indptr;
+  const int32_t* indices;
+  const T* values;
+  int64_t n_rows, n_columns;
+};
+
+// Which (feature, column) pairs have a weight. starts == nullptr: all, weight f * width + column. Otherwise feature f owns
+// the weights starts[f] .. starts[f+1], for the columns named in columns; a row with all columns is used as a dense one.
+struct Pattern {
+  const int64_t* starts;
+  const int32_t* columns;
+  int64_t n_features, width, n_weights;
+};
+
+template <class T> struct Chains {
+  const T *nodes, *transitions, *start, *end, *edges;  // edges may be nullptr
+  const int64_t* offsets;                              // offsets[0] need not be 0: positions are relative to offsets[0]
+  int64_t n;
+  int C;
+};
+
+template <class T> struct ChainMarginals {
+  T* nodes;            // may be nullptr
+  double *transitions, *start, *end;  // sums over all sequences; may be nullptr (all three together)
+  T* edges;            // a position's own edge marginals; may be nullptr
+  double* log_partition;
+  double* entropy;     // may be nullptr
+  int64_t* fallbacks;  // how many sequences needed the log domain
+};
+
+// Losses and rules of the online learners.
+enum class Rule : int { sgd_log = 0, perceptron = 1, passive_aggressive = 2 };
+
+// What an online learner carries from sequence to sequence. Weights are scale * w (the L2 shrinkage touches one number).
+struct OnlineState {
+  double scale = 1.0;
+  double step = 0.0;       // number of updates so far
+  double l1_total = 0.0;   // cumulative L1 penalty that every weight could have had
+};
+struct OnlineOptions {
+  Rule rule;
+  double rate, decay;      // sgd: step size rate / (1 + rate * decay * step); decay = λ of λ/2 ‖w‖² + mean loss
+  double l2, l1;           // penalties against the mean loss
+  double aggressiveness;   // passive-aggressive: upper bound of the step
+};
+template <class T> struct OnlineData {
+  Rows<T> rows, edge_rows;      // edge_rows.n_rows == 0: no observation-dependent transitions
+  Pattern nodes, edges;
+  const int64_t* offsets;
+  const int32_t* labels;
+  const uint8_t* shared_mask;   // C x C + 2 C: 1 = forbidden, 2 = kept at its value; may be nullptr
+  const uint8_t* allowed;       // positions x C: the labels possible where the label is -1; nullptr = all of them
+  int64_t n;
+  int C;
+};
+// Offsets of the parts of the weight vector: [nodes | transitions C x C | start C | end C | edges].
+
+// Returns false where the input holds NaN or +inf.
+struct Kernels {
+  const char* name;
+#define MERCER_KERNELS_FOR(T, suffix)                                                                              \
+  void (*scores_##suffix)(const Rows<T>&, int64_t row, int64_t count, const Pattern&, const double* w, T* out,     \
+                          int threads);                                                                            \
+  void (*backward_##suffix)(const Rows<T>&, int64_t row, int64_t count, const Pattern&, const T* mu, double* out,  \
+                            int threads);                                                                          \
+  bool (*marginals_##suffix)(const Chains<T>&, const ChainMarginals<T>&, int threads);                             \
+  bool (*viterbi_##suffix)(const Chains<T>&, int32_t* labels, double* score, int threads);                         \
+  bool (*k_best_##suffix)(const Chains<T>&, int k, int32_t* labels, double* score, int threads);                   \
+  bool (*sample_##suffix)(const Chains<T>&, int draws, uint64_t seed, int32_t* labels, int threads);               \
+  bool (*score_##suffix)(const Chains<T>&, const int32_t* labels, double* score);                                  \
+  double (*online_##suffix)(const OnlineData<T>&, const OnlineOptions&, const int64_t* order, int64_t count,       \
+                            double* w, double* extra, OnlineState& state, int64_t* mistakes);
+  MERCER_KERNELS_FOR(double, f64)
+  MERCER_KERNELS_FOR(float, f32)
+#undef MERCER_KERNELS_FOR
+};
+
+namespace baseline { const Kernels& kernels(); }
+#if defined(MERCER_X86)
+namespace avx2 { const Kernels& kernels(); }
+namespace avx512 { const Kernels& kernels(); }
+#endif
+
+}  // namespace mercer

@@ -1,0 +1,177 @@
+// Part scores and their adjoint for weights laid out by a Pattern:
+//   scores    out[t][c]      = Σ_f x[t][f] w[f, c]
+//   backward  out[f, c]     += Σ_t x[t][f] μ[t][c]
+// Scores are split over rows; the adjoint over features, so that each weight is summed by one thread in the order of the
+// rows and the result is the same for any number of threads.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels.hpp"
+#include "simd.hpp"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace mercer::MERCER_ARCH {
+
+// One row of features: k-th feature and value.
+template <class T> struct Row {
+  const int32_t* indices;
+  const T* values;
+  int64_t size;
+  int64_t feature(int64_t k) const { return indices ? indices[k] : k; }
+  double value(int64_t k) const { return values ? double(values[k]) : 1.0; }
+};
+template <class T> inline Row<T> row_of(const Rows<T>& x, int64_t t) {
+  if (!x.indptr) return {nullptr, x.values + t * x.n_columns, x.n_columns};
+  const int64_t begin = x.indptr[t];
+  return {x.indices + begin, x.values ? x.values + begin : nullptr, x.indptr[t + 1] - begin};
+}
+
+struct Span {
+  int64_t begin;
+  bool dense;
+};
+inline Span weights_of(const Pattern& p, int64_t f) {
+  if (!p.starts) return {f * p.width, true};
+  return {p.starts[f], p.starts[f + 1] - p.starts[f] == p.width};
+}
+
+// Adds the dense rows' weights for one block of columns in registers. `limit` is the end of the readable weights: a load may
+// run over the end of its row into the next, never over the limit.
+template <class T, int NV>
+inline void dense_scores(const Row<T>& x, const Pattern& p, const double* w, int64_t column, int64_t limit, double* out) {
+  constexpr int L = kLanes<double>;
+  Vec<double> acc[NV] = {};
+  for (int64_t k = 0; k < x.size; ++k) {
+    const Span s = weights_of(p, x.feature(k));
+    if (!s.dense) continue;
+    const double* row = w + s.begin + column;
+    const double v = x.value(k);
+    if (s.begin + column + NV * L <= limit) {
+      for (int j = 0; j < NV; ++j) acc[j] += v * load(row + j * L);
+    } else {
+      const int64_t left = std::min<int64_t>(p.width - column, NV * L);
+      for (int j = 0; j < NV; ++j) {
+        const int64_t n = left - j * L;
+        if (n >= L) acc[j] += v * load(row + j * L);
+        else if (n > 0) acc[j] += v * load_some(row + j * L, int(n), 0.0);
+      }
+    }
+  }
+  for (int j = 0; j < NV; ++j) store(out + j * L, acc[j]);
+}
+
+// scratch holds width rounded up to whole vectors.
+template <class T>
+inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double* scratch) {
+  constexpr int L = kLanes<double>;
+  for (int64_t c = 0; c < p.width; c += 4 * L) {
+    switch (std::min<int64_t>((p.width - c + L - 1) / L, 4)) {
+      case 4: dense_scores<T, 4>(x, p, w, c, p.n_weights, scratch + c); break;
+      case 3: dense_scores<T, 3>(x, p, w, c, p.n_weights, scratch + c); break;
+      case 2: dense_scores<T, 2>(x, p, w, c, p.n_weights, scratch + c); break;
+      case 1: dense_scores<T, 1>(x, p, w, c, p.n_weights, scratch + c); break;
+    }
+  }
+  if (!p.starts) return;
+  for (int64_t k = 0; k < x.size; ++k) {
+    const int64_t f = x.feature(k), begin = p.starts[f], end = p.starts[f + 1];
+    if (end - begin == p.width) continue;
+    const double v = x.value(k);
+    for (int64_t i = begin; i < end; ++i) scratch[p.columns[i]] += v * w[i];
+  }
+}
+
+inline int64_t padded(int64_t width) {
+  constexpr int L = kLanes<double>;
+  return (width + L - 1) / L * L;
+}
+
+template <class T>
+void scores(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const double* w, T* out, int threads) {
+  auto run = [&](int64_t begin, int64_t end) {
+    std::vector<double> scratch(padded(p.width));
+    for (int64_t t = begin; t < end; ++t) {
+      score_row(row_of(x, row + t), p, w, scratch.data());
+      T* target = out + t * p.width;
+      for (int64_t c = 0; c < p.width; ++c) target[c] = T(scratch[c]);
+    }
+  };
+  if (threads <= 1) return run(0, count);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int part = 0; part < threads; ++part) run(count * part / threads, count * (part + 1) / threads);
+}
+
+// g[f, ·] += v μ for a dense row; mu is padded with zeros, so that running over the row's end adds zero, within [.., limit).
+inline void add_dense(double* g, int64_t begin, int64_t limit, int64_t width, double v, const double* mu) {
+  constexpr int L = kLanes<double>;
+  int64_t c = 0;
+  for (; c < width; c += L) {
+    double* target = g + begin + c;
+    if (begin + c + L <= limit) store(target, load(target) + v * load(mu + c));
+    else
+      for (int64_t i = c; i < width; ++i) g[begin + i] += v * mu[i];
+  }
+}
+
+// Adds x ⊗ μ to the weights of the features in [first, last).
+template <class T>
+inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t last, int64_t limit, const double* mu,
+                    double* g) {
+  int64_t k = 0, stop = x.size;
+  if (x.indices && (first > 0 || last < p.n_features)) {
+    k = std::lower_bound(x.indices, x.indices + x.size, first) - x.indices;
+    stop = std::lower_bound(x.indices + k, x.indices + x.size, last) - x.indices;
+  } else if (!x.indices) {
+    k = first;
+    stop = std::min(last, stop);
+  }
+  for (; k < stop; ++k) {
+    const int64_t f = x.feature(k);
+    const double v = x.value(k);
+    const Span s = weights_of(p, f);
+    if (s.dense) {
+      add_dense(g, s.begin, limit, p.width, v, mu);
+    } else {
+      for (int64_t i = s.begin, end = p.starts[f + 1]; i < end; ++i) g[i] += v * mu[p.columns[i]];
+    }
+  }
+}
+
+template <class T>
+void backward(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, double* out, int threads) {
+  auto run = [&](int64_t first, int64_t last) {
+    const int64_t limit = p.starts ? p.starts[last] : last * p.width;
+    std::vector<double> padded_mu(padded(p.width), 0.0);
+    for (int64_t t = 0; t < count; ++t) {
+      for (int64_t c = 0; c < p.width; ++c) padded_mu[c] = double(mu[t * p.width + c]);
+      add_row(row_of(x, row + t), p, first, last, limit, padded_mu.data(), out);
+    }
+  };
+  if (threads <= 1) return run(0, p.n_features);
+  // Feature ranges of about equal work, by a histogram of the features of a sample of the rows.
+  std::vector<int64_t> bounds(threads + 1, 0);
+  bounds[threads] = p.n_features;
+  if (x.indptr) {
+    std::vector<int32_t> sample;
+    const int64_t begin = x.indptr[row], total = x.indptr[row + count] - begin, stride = std::max<int64_t>(1, total / 4096);
+    uint64_t jitter = 1;  // steps vary, so that rows of one length are not always sampled at the same place
+    for (int64_t i = 0; i < total; i += 1 + int64_t((jitter >> 33) % uint64_t(2 * stride))) {
+      sample.push_back(x.indices[begin + i]);
+      jitter = jitter * 6364136223846793005u + 1442695040888963407u;
+    }
+    std::sort(sample.begin(), sample.end());
+    for (int i = 1; i < threads; ++i)
+      bounds[i] = sample.empty() ? 0 : sample[sample.size() * size_t(i) / size_t(threads)];
+  } else {
+    for (int i = 1; i < threads; ++i) bounds[i] = p.n_features * i / threads;
+  }
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int part = 0; part < threads; ++part) run(bounds[part], bounds[part + 1]);
+}
+
+}  // namespace mercer::MERCER_ARCH

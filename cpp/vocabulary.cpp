@@ -1,0 +1,293 @@
+#include "vocabulary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "hash.hpp"
+
+namespace mercer {
+
+int64_t Vocabulary::column(std::string_view name, bool grow) {
+  const uint64_t hash = hash_bytes(name);
+  if (n_bits_) return int64_t(hash >> (64 - n_bits_));
+  const uint32_t tag = uint32_t(hash >> 32);
+  const size_t mask = slots_.size() - 1;
+  size_t slot = size_t(hash) & mask;
+  for (; slots_[slot]; slot = (slot + 1) & mask) {
+    const uint32_t i = slots_[slot] - 1;
+    if (hashes_[i] == tag && this->name(i) == name) return i;
+  }
+  if (!grow) return -1;
+  if (ends_.size() >= size_t(INT32_MAX) - 1) throw std::length_error("more than 2^31 different features");
+  bytes_.append(name);
+  ends_.push_back(bytes_.size());
+  hashes_.push_back(tag);
+  slots_[slot] = uint32_t(ends_.size());
+  if (ends_.size() * 2 > slots_.size()) rehash(slots_.size() * 4);
+  return int64_t(ends_.size()) - 1;
+}
+
+void Vocabulary::rehash(size_t capacity) {
+  slots_.assign(capacity, 0);
+  for (size_t i = 0; i < ends_.size(); ++i) {
+    const uint64_t hash = hash_bytes(name(int64_t(i)));
+    size_t slot = size_t(hash) & (capacity - 1);
+    while (slots_[slot]) slot = (slot + 1) & (capacity - 1);
+    slots_[slot] = uint32_t(i + 1);
+  }
+}
+
+std::vector<int32_t> Vocabulary::sort() {
+  std::vector<int32_t> order(ends_.size()), place(ends_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return name(a) < name(b); });
+  std::string bytes;
+  bytes.reserve(bytes_.size());
+  std::vector<uint64_t> ends;
+  std::vector<uint32_t> hashes;
+  for (size_t i = 0; i < order.size(); ++i) {
+    bytes.append(name(order[i]));
+    ends.push_back(bytes.size());
+    hashes.push_back(hashes_[order[i]]);
+    place[order[i]] = int32_t(i);
+  }
+  bytes_ = std::move(bytes);
+  ends_ = std::move(ends);
+  hashes_ = std::move(hashes);
+  rehash(slots_.size());
+  return place;
+}
+
+void RowsBuilder::add(int64_t column, double value) {
+  if (column >= 0 && value != 0.0) row_.emplace_back(int32_t(column), value);
+}
+
+void RowsBuilder::close_row() {
+  std::sort(row_.begin(), row_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t k = 0; k < row_.size();) {
+    const int32_t column = row_[k].first;
+    double value = 0;
+    for (; k < row_.size() && row_[k].first == column; ++k) value += row_[k].second;
+    if (value != 1.0 && all_ones) {
+      all_ones = false;
+      values.assign(indices.size(), 1.0);
+    }
+    indices.push_back(column);
+    if (!all_ones) values.push_back(value);
+  }
+  row_.clear();
+  indptr.push_back(int64_t(indices.size()));
+}
+
+namespace {
+
+bool text_of(PyObject* object, std::string_view& out) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(object, &size);
+  if (!data) return false;
+  out = std::string_view(data, size_t(size));
+  return true;
+}
+
+// Where we are, for messages.
+struct Place {
+  Py_ssize_t sequence, token;
+};
+
+bool wrong(const Place& at, const char* what, PyObject* found) {
+  PyErr_Format(PyExc_TypeError, "sequence %zd, token %zd: expected %s, found %.100s", at.sequence, at.token, what,
+               Py_TYPE(found)->tp_name);
+  return false;
+}
+
+class TokenReader {
+ public:
+  TokenReader(Vocabulary& vocabulary, bool grow, RowsBuilder& out) : v_(vocabulary), grow_(grow), out_(out) {}
+
+  bool read(PyObject* token, const Place& at) {
+    bool good;
+    if (PyDict_Check(token)) good = read_dict(token, at);
+    else if (PyUnicode_Check(token)) good = add_text(token);
+    else if (PyList_Check(token) || PyTuple_Check(token)) good = read_list(token, at);
+    else return wrong(at, "a dict of features, a list of feature strings or one string", token);
+    if (good) out_.close_row();
+    return good;
+  }
+
+ private:
+  bool add_text(PyObject* text) {
+    std::string_view name;
+    if (!text_of(text, name)) return false;
+    out_.add(v_.column(name, grow_), 1.0);
+    return true;
+  }
+
+  bool read_list(PyObject* token, const Place& at) {
+    // Items are borrowed from a list nobody else can change meanwhile: no Python code runs in between.
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(token);
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(token, i);
+      if (!PyUnicode_Check(item)) return wrong(at, "feature strings in the list", item);
+      if (!add_text(item)) return false;
+    }
+    return true;
+  }
+
+  bool add_pair(std::string_view key, PyObject* value) {
+    std::string_view text;
+    if (!text_of(value, text)) return false;
+    buffer_.assign(key);
+    buffer_.push_back('=');
+    buffer_.append(text);
+    out_.add(v_.column(buffer_, grow_), 1.0);
+    return true;
+  }
+
+  bool read_dict(PyObject* token, const Place& at) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(token, &position, &key, &value)) {
+      std::string_view name;
+      if (!PyUnicode_Check(key)) return wrong(at, "feature names (str) as keys", key);
+      if (!text_of(key, name)) return false;
+      if (PyUnicode_Check(value)) {
+        if (!add_pair(name, value)) return false;
+      } else if (value == Py_None || value == Py_False) {
+        continue;
+      } else if (value == Py_True) {
+        out_.add(v_.column(name, grow_), 1.0);
+      } else if (PyList_Check(value) || PyTuple_Check(value)) {
+        const Py_ssize_t n = PySequence_Fast_GET_SIZE(value);
+        for (Py_ssize_t i = 0; i < n; ++i) {
+          PyObject* item = PySequence_Fast_GET_ITEM(value, i);
+          if (!PyUnicode_Check(item)) return wrong(at, "strings in a list of values", item);
+          if (!add_pair(name, item)) return false;
+        }
+      } else {
+        if (!PyFloat_Check(value) && !PyNumber_Check(value))
+          return wrong(at, "a string, number, bool, None or list of strings as value", value);
+        const std::string kept(name);  // __float__ may run Python code
+        Py_INCREF(value);
+        const double x = PyFloat_AsDouble(value);
+        Py_DECREF(value);
+        if (x == -1.0 && PyErr_Occurred()) return false;
+        if (!std::isfinite(x)) {
+          PyErr_Format(PyExc_ValueError, "sequence %zd, token %zd: feature '%s' is not finite", at.sequence, at.token,
+                       kept.c_str());
+          return false;
+        }
+        // A zero still names its feature: the vocabulary knows it, the row does not hold it.
+        out_.add(v_.column(kept, grow_), x);
+      }
+    }
+    return true;
+  }
+
+  Vocabulary& v_;
+  const bool grow_;
+  RowsBuilder& out_;
+  std::string buffer_;
+};
+
+// A new reference to a list or tuple with the items of any iterable.
+PyObject* items_of(PyObject* object, const char* message) { return PySequence_Fast(object, message); }
+
+}  // namespace
+
+bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, RowsBuilder& out) {
+  TokenReader reader(vocabulary, grow, out);
+  PyObject* outer = items_of(sequences, "expected a list of sequences");
+  if (!outer) return false;
+  bool good = true;
+  for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(outer); ++i) {
+    if (i % 1024 == 0 && PyErr_CheckSignals() != 0) { good = false; break; }
+    PyObject* item = PySequence_Fast_GET_ITEM(outer, i);
+    if (PyUnicode_Check(item) || PyBytes_Check(item) || PyDict_Check(item)) {
+      PyErr_Format(PyExc_TypeError, "sequence %zd: expected a list of tokens, found %.100s", i, Py_TYPE(item)->tp_name);
+      good = false;
+      break;
+    }
+    PyObject* tokens = items_of(item, "expected a list of tokens");
+    if (!tokens) { good = false; break; }
+    for (Py_ssize_t t = 0; good && t < PySequence_Fast_GET_SIZE(tokens); ++t) {
+      PyObject* token = PySequence_Fast_GET_ITEM(tokens, t);
+      Py_INCREF(token);
+      good = reader.read(token, Place{i, t});
+      Py_DECREF(token);
+    }
+    Py_DECREF(tokens);
+    out.close_sequence();
+  }
+  Py_DECREF(outer);
+  return good;
+}
+
+bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patterns, Vocabulary& vocabulary, bool grow,
+                  RowsBuilder& out) {
+  PyObject* outer = items_of(sentences, "expected a list of sentences");
+  if (!outer) return false;
+  bool good = true;
+  std::vector<std::string_view> cells;
+  std::string buffer;
+  for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(outer); ++i) {
+    if (i % 1024 == 0 && PyErr_CheckSignals() != 0) { good = false; break; }
+    PyObject* sentence = PySequence_Fast_GET_ITEM(outer, i);
+    if (!PyList_Check(sentence) && !PyTuple_Check(sentence)) {
+      PyErr_Format(PyExc_TypeError, "sentence %zd: expected a list of tokens, found %.100s", i, Py_TYPE(sentence)->tp_name);
+      good = false;
+      break;
+    }
+    const Py_ssize_t length = PySequence_Fast_GET_SIZE(sentence);
+    Py_ssize_t width = -1;
+    cells.clear();
+    for (Py_ssize_t t = 0; good && t < length; ++t) {
+      PyObject* token = PySequence_Fast_GET_ITEM(sentence, t);
+      if (!PyTuple_Check(token) && !PyList_Check(token)) { good = wrong(Place{i, t}, "a tuple of columns", token); break; }
+      if (width < 0) width = PySequence_Fast_GET_SIZE(token);
+      if (PySequence_Fast_GET_SIZE(token) != width) {
+        PyErr_Format(PyExc_ValueError, "sentence %zd, token %zd: expected %zd columns, found %zd", i, t, width,
+                     PySequence_Fast_GET_SIZE(token));
+        good = false;
+        break;
+      }
+      for (Py_ssize_t c = 0; good && c < width; ++c) {
+        PyObject* cell = PySequence_Fast_GET_ITEM(token, c);
+        std::string_view text;
+        if (!PyUnicode_Check(cell)) good = wrong(Place{i, t}, "strings in the columns", cell);
+        else good = text_of(cell, text);
+        cells.push_back(text);
+      }
+    }
+    for (Py_ssize_t t = 0; good && t < length; ++t) {
+      for (const TemplatePattern& pattern : patterns) {
+        buffer.clear();
+        for (const TemplatePiece& piece : pattern) {
+          if (piece.column < 0) {
+            buffer.append(piece.literal);
+            continue;
+          }
+          if (piece.column >= width) {
+            PyErr_Format(PyExc_ValueError, "sentence %zd: the template needs column %d, the data has %zd columns", i,
+                         piece.column, width);
+            good = false;
+            break;
+          }
+          const Py_ssize_t at = t + piece.row;
+          if (at < 0) buffer.append("_B").append(std::to_string(at));
+          else if (at >= length) buffer.append("_B+").append(std::to_string(at - length + 1));
+          else buffer.append(cells[size_t(at * width + piece.column)]);
+        }
+        if (!good) break;
+        out.add(vocabulary.column(buffer, grow), 1.0);
+      }
+      if (good) out.close_row();
+    }
+    out.close_sequence();
+  }
+  Py_DECREF(outer);
+  return good;
+}
+
+}  // namespace mercer

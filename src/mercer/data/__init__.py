@@ -1,0 +1,18 @@
+"""Containers, feature indices, label encodings and readers."""
+
+from mercer.data.conll import DataFileError, Template, iter_conll, read_conll, write_conll
+from mercer.data.features import FeatureIndex
+from mercer.data.labels import LabelIndex, TagSequences
+from mercer.data.sequences import Sequences
+
+__all__ = [
+    "DataFileError",
+    "FeatureIndex",
+    "LabelIndex",
+    "Sequences",
+    "TagSequences",
+    "Template",
+    "iter_conll",
+    "read_conll",
+    "write_conll",
+]

@@ -1,0 +1,261 @@
+"""Feature names to columns: by a vocabulary (the names seen in training, sorted) or by hashing into 2**n_bits buckets.
+
+The index reads what people have (dicts, strings, columns with a template, Arrow arrays) and gives
+:class:`~mercer.data.Sequences`. Features that it does not know are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.data.conll import Template
+from mercer.data.sequences import Rows, Sequences
+
+
+class FeatureIndex:
+    """Columns of named features.
+
+    Parameters
+    ----------
+    n_bits : int, default=0
+        0 keeps a vocabulary. Otherwise names are hashed into ``2**n_bits`` columns and no name is kept; the hash is the same
+        on all platforms and for all versions.
+
+    Examples
+    --------
+    >>> index = FeatureIndex()
+    >>> X = index.learn([[{"word": "the", "len": 3.0}, {"word": "dog"}], [["bias", "word=a"]]])
+    >>> index.names()
+    ['bias', 'len', 'word=a', 'word=dog', 'word=the']
+    >>> index.encode([[{"word": "dog", "unknown": True}]])[0].toarray()
+    array([[0., 0., 0., 1., 0.]])
+    """
+
+    def __init__(self, n_bits: int = 0) -> None:
+        if not isinstance(n_bits, (int, np.integer)) or not 0 <= n_bits <= 30:
+            raise ValueError(f"n_bits must be an integer from 0 (a vocabulary) to 30, got {n_bits!r}")
+        self._core = _core.Vocabulary(int(n_bits))
+
+    @property
+    def n_bits(self) -> int:
+        """0 for a vocabulary, otherwise the logarithm of the number of buckets."""
+        return self._core.n_bits
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __repr__(self) -> str:
+        if self.n_bits:
+            return f"FeatureIndex(n_bits={self.n_bits})"
+        return f"FeatureIndex({len(self)} features)"
+
+    def find(self, name: str) -> int:
+        """The column of a name, -1 if it has none."""
+        return self._core.find(name)
+
+    def name(self, column: int) -> str:
+        """The name of a column; a hashed one is called ``hash[column]``."""
+        return f"hash[{column}]" if self.n_bits else self._core.name(int(column))
+
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return [self.name(column) for column in range(len(self))]
+
+    # ------------------------------------------------------------------ reading
+
+    def learn(self, X: Any, template: Template | None = None, dtype: Any = np.float64) -> Sequences:
+        """Reads X and takes its features into the vocabulary, which is sorted afterwards if it was empty before.
+
+        Columns that exist keep their place: later calls append.
+        """
+        return self._read(X, template, grow=True, dtype=dtype)
+
+    def encode(self, X: Any, template: Template | None = None, dtype: Any = np.float64) -> Sequences:
+        """Reads X with the features known; others are left out."""
+        return self._read(X, template, grow=False, dtype=dtype)
+
+    def _read(self, X: Any, template: Template | None, grow: bool, dtype: Any) -> Sequences:
+        fresh = len(self) == 0
+        if template is not None:
+            patterns = [list(pattern) for pattern in template.unigrams]
+            offsets, indptr, indices, values = self._core.encode_columns(X, patterns, grow)
+        elif _is_arrow(X):
+            offsets, indptr, indices, values = self._read_arrow(X, grow)
+        else:
+            offsets, indptr, indices, values = self._core.encode_tokens(X, grow)
+        rows = self._rows(indptr, indices, values, sort=grow and fresh, dtype=dtype)
+        return Sequences(rows, offsets, index=self)
+
+    def edge_rows(self, X: Any, template: Template, grow: bool, dtype: Any = np.float64) -> Rows:
+        """The rows of a template's bigram features (features of the transition into each position)."""
+        fresh = len(self) == 0
+        patterns = [list(pattern) for pattern in template.edge_patterns]
+        _, indptr, indices, values = self._core.encode_columns(X, patterns, grow)
+        return self._rows(indptr, indices, values, sort=grow and fresh, dtype=dtype)
+
+    def _rows(self, indptr: Any, indices: Any, values: Any, *, sort: bool, dtype: Any) -> Rows:
+        if sort and not self.n_bits:
+            self._core.sort(indptr, indices, values)
+        if values is not None:
+            values = values.astype(dtype)
+        return Rows(indptr=indptr, indices=indices, values=values, n_columns=len(self), dtype=dtype)
+
+    def _read_arrow(self, X: Any, grow: bool) -> tuple[Any, Any, Any, Any]:
+        """list<list<string>> (features of each token) or list<string> (one feature a token), without Python objects."""
+        import pyarrow as pa
+
+        outer = _one_chunk(X)
+        if outer.null_count:
+            raise ValueError("the Arrow column holds null sequences")
+        offsets = np.asarray(outer.offsets, dtype=np.int64)
+        tokens = outer.values
+        if pa.types.is_string(tokens.type) or pa.types.is_large_string(tokens.type):
+            strings, token_offsets = tokens, np.arange(len(tokens) + 1, dtype=np.int64)
+        elif _is_list(tokens.type) and (
+            pa.types.is_string(tokens.type.value_type) or pa.types.is_large_string(tokens.type.value_type)
+        ):
+            if tokens.null_count:
+                raise ValueError("the Arrow column holds null tokens")
+            strings, token_offsets = tokens.values, np.asarray(tokens.offsets, dtype=np.int64)
+        else:
+            raise TypeError(f"expected an Arrow column of list<string> or list<list<string>>, found {outer.type}")
+        if strings.null_count:
+            raise ValueError("the Arrow column holds null strings")
+        strings = strings.cast(pa.large_string())
+        _, string_offsets, data = strings.buffers()
+        bounds = np.frombuffer(string_offsets, dtype=np.int64)[strings.offset : strings.offset + len(strings) + 1]
+        text = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
+        token_offsets = token_offsets[offsets[0] : offsets[-1] + 1]
+        _, indptr, indices, values = self._core.encode_utf8(text, bounds.copy(), token_offsets.copy(), grow)
+        return offsets - offsets[0], indptr, indices, values
+
+    # ------------------------------------------------------------------ keeping
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The names as bytes and offsets, for a model file."""
+        data, offsets = self._core.state()
+        return {"bytes": data, "offsets": offsets}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_bits: int = 0) -> FeatureIndex:
+        """The inverse of :meth:`to_arrays`."""
+        index = cls(n_bits)
+        if not n_bits:
+            index._core.add_names(
+                np.array(arrays["bytes"], dtype=np.uint8), np.array(arrays["offsets"], dtype=np.int64)
+            )
+        return index
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"n_bits": self.n_bits, **self.to_arrays()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._core = _core.Vocabulary(state["n_bits"])
+        if not state["n_bits"]:
+            self._core.add_names(np.array(state["bytes"]), np.array(state["offsets"]))
+
+
+def _is_arrow(X: Any) -> bool:
+    return type(X).__module__.startswith("pyarrow")
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def _one_chunk(X: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(X, pa.ChunkedArray):
+        X = X.combine_chunks()
+        if isinstance(X, pa.ChunkedArray):
+            X = X.chunk(0) if X.num_chunks else pa.array([], X.type)
+    if not isinstance(X, pa.Array) or not _is_list(X.type):
+        raise TypeError(f"expected an Arrow column of lists, found {getattr(X, 'type', type(X).__name__)}")
+    return X
+
+
+def as_sequences(
+    X: Any,
+    index: FeatureIndex | None = None,
+    *,
+    template: Template | None = None,
+    edge_index: FeatureIndex | None = None,
+    learn: bool = False,
+) -> Sequences:
+    """Whatever people pass as sequences, as :class:`Sequences`.
+
+    Numbers (2-D arrays, sparse matrices, Arrow lists of lists of numbers) need no index; names (dicts, strings, columns with
+    a template) do.
+    """
+    if isinstance(X, Sequences):
+        return X
+    if _is_arrow(X):
+        numbers = _arrow_numbers(X)
+        if numbers is not None:
+            return numbers
+    elif template is None:
+        if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
+            raise TypeError(f"expected a list of sequences, found {type(X).__name__}")
+        if len(X) and _is_numeric(X[0]):
+            return Sequences.from_matrices(X)
+    if len(X) == 0:
+        empty = Rows(
+            indptr=np.zeros(1, np.int64), indices=np.zeros(0, np.int32), n_columns=0 if index is None else len(index)
+        )
+        return Sequences(empty, [0], index=index)
+    if index is None:
+        raise TypeError(
+            "the model was trained on numeric features: give a list of 2-D arrays, sparse matrices or Sequences"
+        )
+    out = index.learn(X, template) if learn else index.encode(X, template)
+    if template is not None and template.edge_patterns:
+        if edge_index is None:
+            raise ValueError("the template has bigram features; an index for them is needed")
+        out.edges = edge_index.edge_rows(X, template, grow=learn)
+        out.edge_index = edge_index
+    return out
+
+
+def _is_numeric(sequence: Any) -> bool:
+    if isinstance(sequence, np.ndarray):
+        return sequence.dtype.kind in "fiub"
+    if hasattr(sequence, "tocsr"):
+        return True
+    # A nested list of numbers: [[0.1, 0.2], [0.3, 0.4]]
+    while isinstance(sequence, (list, tuple)) and sequence:
+        sequence = sequence[0]
+    return isinstance(sequence, (int, float, np.number))
+
+
+def _arrow_numbers(X: Any) -> Sequences | None:
+    """Arrow list<list<number>> or list<fixed_size_list<number>> as dense sequences; None for other types."""
+    import pyarrow as pa
+
+    outer = _one_chunk(X)
+    tokens = outer.values
+    kind = tokens.type
+    if not (_is_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return None
+    if not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
+        return None
+    if outer.null_count or tokens.null_count:
+        raise ValueError("the Arrow column holds null sequences or positions")
+    offsets = np.asarray(outer.offsets, dtype=np.int64)
+    tokens = tokens.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    flat = tokens.flatten()
+    if flat.null_count:
+        raise ValueError("the Arrow column holds null numbers")
+    values = flat.to_numpy(zero_copy_only=False)
+    if len(tokens) == 0 or len(values) % len(tokens):
+        raise ValueError("all positions must have the same number of features")
+    if _is_list(kind):
+        widths = np.diff(np.asarray(tokens.offsets))
+        if (widths != widths[0]).any():
+            raise ValueError("all positions must have the same number of features")
+    return Sequences(values.reshape(len(tokens), -1), offsets - offsets[0])

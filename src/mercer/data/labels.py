@@ -1,0 +1,165 @@
+"""Label names to numbers, for sequences of labels that may be partly unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+class TagSequences:
+    """Stacked label sequences as numbers.
+
+    Attributes
+    ----------
+    labels : int32 array of shape (n_positions,)
+        The label, -1 where it is not known.
+    offsets : int64 array of shape (n_sequences + 1,)
+        Where each sequence begins.
+    allowed : uint8 array of shape (n_positions, n_labels), or None
+        Where a label is -1: the labels that are possible. None: all of them.
+    """
+
+    __slots__ = ("allowed", "labels", "offsets", "partial")
+
+    def __init__(
+        self, labels: np.ndarray, offsets: np.ndarray, allowed: np.ndarray | None = None, partial: bool | None = None
+    ) -> None:
+        self.labels, self.offsets, self.allowed = labels, offsets, allowed
+        self.partial = bool((labels < 0).any()) if partial is None else partial
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, key: slice) -> TagSequences:
+        start, stop, _ = key.indices(len(self))
+        offsets = self.offsets[start : stop + 1]
+        rows = slice(int(offsets[0] - self.offsets[0]), int(offsets[-1] - self.offsets[0]))
+        allowed = None if self.allowed is None else self.allowed[rows]
+        partial = None if self.partial else False
+        return TagSequences(self.labels[rows], offsets, allowed, partial)
+
+
+class LabelIndex:
+    """A fixed, sorted set of labels.
+
+    Parameters
+    ----------
+    classes : iterable of labels
+        Strings or numbers, not both.
+
+    Examples
+    --------
+    >>> index = LabelIndex.from_sequences([["DET", "NOUN"], ["NOUN", None]])
+    >>> index.classes
+    ['DET', 'NOUN']
+    >>> index.encode([["NOUN", None]]).labels
+    array([ 1, -1], dtype=int32)
+    """
+
+    def __init__(self, classes: Iterable[Any]) -> None:
+        self.classes: list[Any] = [c.item() if isinstance(c, np.generic) else c for c in classes]
+        kinds = {isinstance(c, str) for c in self.classes}
+        if len(kinds) > 1:
+            raise TypeError("labels must be all strings or all numbers, found both")
+        self._lookup = {c: i for i, c in enumerate(self.classes)}
+        if len(self._lookup) != len(self.classes):
+            raise ValueError("a label stands twice")
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LabelIndex) and self.classes == other.classes
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def array(self) -> np.ndarray:
+        """The labels as an array."""
+        return np.array(self.classes)
+
+    @classmethod
+    def from_sequences(cls, y: Sequence[Sequence[Any]]) -> LabelIndex:
+        """All labels that occur, sorted. ``None`` and sets of labels are taken as partly known labels."""
+        found: set[Any] = set()
+        for i, tags in enumerate(y):
+            if isinstance(tags, (str, bytes)) or not hasattr(tags, "__iter__"):
+                raise TypeError(f"sequence {i}: expected a list of labels, found {type(tags).__name__}")
+            try:
+                found.update(tags.tolist() if isinstance(tags, np.ndarray) else tags)
+            except TypeError:  # sets of possible labels are not hashable
+                for tag in tags:
+                    found.update(tag if isinstance(tag, (set, frozenset)) else [tag])
+        found.discard(None)
+        for item in [t for t in found if isinstance(t, frozenset)]:
+            found.discard(item)
+            found.update(item)
+        found = {t.item() if isinstance(t, np.generic) else t for t in found}
+        for item in found:
+            if not isinstance(item, (str, int, float, bool)):
+                raise TypeError(f"a label must be a string or a number, found {type(item).__name__}")
+            if item != item:
+                raise ValueError("a label is NaN: use None where a label is not known")
+        if len({isinstance(t, str) for t in found}) > 1:
+            raise TypeError("labels must be all strings or all numbers, found both")
+        return cls(sorted(found))
+
+    def encode(self, y: Sequence[Sequence[Any]], lengths: np.ndarray | None = None) -> TagSequences:
+        """Label sequences as numbers; ``None`` or a set of labels where it is not, or only partly, known.
+
+        Unknown labels and lengths that do not fit the inputs are errors that name the sequence.
+        """
+        if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+            raise TypeError(f"expected a list of label sequences, found {type(y).__name__}")
+        if lengths is not None and len(y) != len(lengths):
+            raise ValueError(f"{len(lengths)} sequences in X, {len(y)} in y")
+        sizes = []
+        for i, tags in enumerate(y):
+            if isinstance(tags, (str, bytes)) or not hasattr(tags, "__len__"):
+                raise TypeError(f"sequence {i}: expected a list of labels, found {type(tags).__name__}")
+            if lengths is not None and len(tags) != lengths[i]:
+                raise ValueError(f"sequence {i} has {lengths[i]} positions in X and {len(tags)} labels in y")
+            sizes.append(len(tags))
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        lookup = self._lookup
+        try:
+            flat = [lookup[tag] for tags in y for tag in tags]
+            return TagSequences(np.array(flat, dtype=np.int32), offsets, partial=False)
+        except (KeyError, TypeError):
+            return self._encode_partial(y, offsets)
+
+    def _encode_partial(self, y: Sequence[Sequence[Any]], offsets: np.ndarray) -> TagSequences:
+        labels = np.full(int(offsets[-1]), -1, dtype=np.int32)
+        allowed: np.ndarray | None = None
+        for i, tags in enumerate(y):
+            for t, tag in enumerate(tags):
+                position = int(offsets[i]) + t
+                if tag is None:
+                    continue
+                if isinstance(tag, (set, frozenset)):
+                    if not tag:
+                        raise ValueError(f"sequence {i}, position {t}: the set of possible labels is empty")
+                    if allowed is None:
+                        allowed = np.ones((int(offsets[-1]), len(self)), dtype=np.uint8)
+                    allowed[position] = 0
+                    for one in tag:
+                        allowed[position, self._number(one, i, t)] = 1
+                else:
+                    labels[position] = self._number(tag, i, t)
+        return TagSequences(labels, offsets, allowed)
+
+    def _number(self, tag: Any, i: int, t: int) -> int:
+        try:
+            return self._lookup[tag]
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, self.classes[:8])) + (", …" if len(self) > 8 else "")
+            raise ValueError(f"sequence {i}, position {t}: unknown label {tag!r}; known are {known}") from None
+
+    def decode(self, labels: np.ndarray, offsets: np.ndarray) -> list[list[Any]]:
+        """Stacked numbers as lists of labels, one list for each sequence."""
+        classes = self.classes
+        flat = [classes[k] for k in labels.tolist()]
+        bounds = (offsets - offsets[0]).tolist()
+        return [flat[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]

@@ -1,0 +1,66 @@
+"""Saving a training run every few seconds, and taking it up again after the process was killed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._persistence import ModelFileError, read_file, write_file
+
+KIND = "checkpoint"
+
+
+class Checkpoint:
+    """A file that holds where a training run is.
+
+    Parameters
+    ----------
+    path : str or path
+        Written atomically; removed when training ends.
+    every : float, default=5.0
+        Seconds between two writes.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = 5.0) -> None:
+        self.path = Path(path)
+        if every < 0:
+            raise ValueError(f"every must not be negative, got {every}")
+        self.every = every
+        self._fingerprint = ""
+        self._written = time.monotonic()
+
+    def open(self, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        """What an earlier, unfinished run with the same data and settings left; None if there is nothing.
+
+        A checkpoint of another run is an error: it is neither used nor overwritten.
+        """
+        self._fingerprint = fingerprint
+        self._written = time.monotonic()
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"{self.path.parent}: no such folder for the checkpoint")
+        if not self.path.exists():
+            return None
+        file = read_file(self.path, KIND)
+        if file.meta.get("fingerprint") != fingerprint:
+            raise ModelFileError(
+                f"{self.path}: the checkpoint belongs to a training run with other data or settings; "
+                "remove it or give another path"
+            )
+        return file.meta["state"], dict(file.arrays)
+
+    def due(self) -> bool:
+        """Whether it is time to write again."""
+        return time.monotonic() - self._written >= self.every
+
+    def write(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Writes the state now."""
+        write_file(self.path, KIND, {"fingerprint": self._fingerprint, "state": state}, arrays)
+        self._written = time.monotonic()
+
+    def close(self) -> None:
+        """Removes the file: the run is over."""
+        self.path.unlink(missing_ok=True)

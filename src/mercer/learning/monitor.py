@@ -1,0 +1,133 @@
+"""What happens between two iterations of any solver: history, progress, checkpoints, early stopping, Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer.learning.checkpoint import Checkpoint
+
+
+class Monitor:
+    """Watches a solver.
+
+    Parameters
+    ----------
+    verbose : int
+        1 shows a progress line (on a terminal it is rewritten in place), 2 prints a line for each iteration.
+    max_iter : int
+        For the progress line.
+    evaluate : callable w → float, optional
+        Score on held-out data after each iteration, higher is better; the best weights are kept and training stops when
+        ``patience`` iterations in a row bring no better one.
+    patience : int
+    checkpoint : Checkpoint, optional
+    """
+
+    def __init__(
+        self,
+        *,
+        verbose: int = 0,
+        max_iter: int = 0,
+        evaluate: Callable[[np.ndarray], float] | None = None,
+        patience: int = 10,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.verbose, self.max_iter = verbose, max_iter
+        self.evaluate, self.patience, self.checkpoint = evaluate, patience, checkpoint
+        self.history: dict[str, list[float]] = {}
+        self.best_score, self.best_w, self._stale = -np.inf, None, 0
+        self.stopped_early = False
+        self._before = 0.0
+        self._begin = time.perf_counter()
+        self._progress: Any = None
+
+    def __enter__(self) -> Monitor:
+        self._begin = time.perf_counter()
+        if self.verbose == 1:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._progress = Progress(
+                TextColumn("training"),
+                BarColumn(),
+                TextColumn("{task.completed}/{task.total}"),
+                TextColumn("{task.fields[figures]}"),
+                TimeElapsedColumn(),
+            )
+            self._progress.start()
+            self._task = self._progress.add_task("", total=self.max_iter, figures="")
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far, earlier runs of a resumed training included."""
+        return self._before + time.perf_counter() - self._begin
+
+    @property
+    def iterations(self) -> int:
+        """Number of recorded iterations."""
+        return len(self.history.get("seconds", ()))
+
+    def record(self, weights: Callable[[], np.ndarray], **figures: float) -> bool:
+        """Takes an iteration's figures; True if training should stop (early stopping)."""
+        row = {**figures, "seconds": self.seconds}
+        stop = False
+        if self.evaluate is not None:
+            w = weights()
+            row["dev_score"] = score = float(self.evaluate(w))
+            if score > self.best_score:
+                self.best_score, self.best_w, self._stale = score, w.copy(), 0
+            else:
+                self._stale += 1
+                stop = self.stopped_early = self._stale >= self.patience
+        for name, value in row.items():
+            self.history.setdefault(name, []).append(float(value))
+        self._show(row)
+        return stop
+
+    def save(self, state: dict[str, Any], arrays: Callable[[], dict[str, np.ndarray]]) -> None:
+        """Writes a checkpoint when one is due."""
+        if self.checkpoint is None or not self.checkpoint.due():
+            return
+        everything = {
+            "solver": state,
+            "history": self.history,
+            "seconds": self.seconds,
+            "best_score": self.best_score if np.isfinite(self.best_score) else None,
+            "stale": self._stale,
+        }
+        data = {f"solver.{name}": array for name, array in arrays().items()}
+        if self.best_w is not None:
+            data["best_w"] = self.best_w
+        self.checkpoint.write(everything, data)
+
+    def resume(self, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        """The solver's state of an unfinished run, if there is one."""
+        if self.checkpoint is None:
+            return None
+        found = self.checkpoint.open(fingerprint)
+        if found is None:
+            return None
+        state, arrays = found
+        self.history = {name: list(values) for name, values in state["history"].items()}
+        self._before = float(state["seconds"])
+        self._stale = int(state["stale"])
+        if state["best_score"] is not None:
+            self.best_score, self.best_w = float(state["best_score"]), arrays["best_w"]
+        return state["solver"], {k.removeprefix("solver."): v for k, v in arrays.items() if k.startswith("solver.")}
+
+    def _show(self, row: dict[str, float]) -> None:
+        if not self.verbose:
+            return
+        figures = "  ".join(f"{name} {value:.6g}" for name, value in row.items() if name != "seconds")
+        if self._progress is not None:
+            self._progress.update(self._task, completed=self.iterations, figures=figures)
+        else:
+            print(f"{self.iterations:5d}  {figures}  {row['seconds']:.2f} s", flush=True)

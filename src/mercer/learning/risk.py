@@ -1,0 +1,88 @@
+"""Empirical risk: data × structure × loss, as a sum over examples.
+
+    value(w) = Σ_i loss(θ_i(w), y_i),   gradient(w) = Σ_i backward(x_i, ∂loss/∂θ_i)
+
+Batches are walked in a fixed order and each of the compiled steps gives the same result for any number of threads, so the
+sums repeat to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.learning.losses import Loss
+from mercer.structures.base import Structure
+
+# Part scores of one batch stay in the processor's second-level cache.
+BATCH_POSITIONS = 4096
+
+
+class Risk:
+    """The summed loss of a structure on data.
+
+    Parameters
+    ----------
+    structure : Structure
+    loss : Loss
+    X, y : batches of inputs and outputs, both sliceable over examples
+    """
+
+    def __init__(self, structure: Structure, loss: Loss, X: Any, y: Any) -> None:
+        if len(X) != len(y):
+            raise ValueError(f"{len(X)} inputs and {len(y)} outputs")
+        self.structure, self.loss, self.X, self.y = structure, loss, X, y
+        self._batches = list(structure.batches(X, BATCH_POSITIONS))
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.X)
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the weight vector."""
+        return self.structure.n_weights
+
+    def value_and_gradient(self, w: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """The summed loss and its gradient (written to ``out`` if given).
+
+        Raises
+        ------
+        InfeasibleError
+            If the constraints allow no labelling of an example, or forbid its true one.
+        """
+        gradient = np.zeros(self.n_weights) if out is None else out
+        if out is not None:
+            gradient[:] = 0.0
+        total = 0.0
+        for batch in self._batches:
+            X, y = self.X[batch], self.y[batch]
+            theta = self.structure.scores(w, X)
+            values, slope = self.loss.value_and_gradient(self.structure, theta, y)
+            if not np.isfinite(values).all():
+                raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(values))[0]))
+            total += float(values.sum())
+            self.structure.backward(X, slope, gradient)
+        return total, gradient
+
+    def value(self, w: np.ndarray) -> float:
+        """The summed loss."""
+        total = 0.0
+        for batch in self._batches:
+            theta = self.structure.scores(w, self.X[batch])
+            values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
+            total += float(values.sum())
+        return total
+
+
+class InfeasibleError(ValueError):
+    """An example whose true output is forbidden, or that has no allowed output at all."""
+
+    def __init__(self, example: int) -> None:
+        super().__init__(
+            f"example {example}: the constraints forbid its labels (or every labelling of it); "
+            "correct the labels or relax the constraints"
+        )
+        self.example = example

@@ -1,0 +1,71 @@
+"""What a solver takes and gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import Risk
+
+
+class ConvergenceWarning(UserWarning):
+    """Training ended before it converged; the message says what to do."""
+
+
+@dataclass
+class Result:
+    """What a solver found.
+
+    Attributes
+    ----------
+    w : array
+        The weights (the best on the held-out data where there was some).
+    converged : bool
+    message : str
+        Why it stopped and, if that was too early, what to do.
+    interrupted : bool
+        Stopped by Ctrl-C: ``w`` is the best so far.
+    state : dict
+        What the method needs to go on from here (averages, step counts).
+    """
+
+    w: np.ndarray
+    converged: bool
+    message: str
+    interrupted: bool = False
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+class Solver(ABC):
+    """Minimises ``penalty(w) + C · risk(w)``, or runs an online rule over the examples."""
+
+    name: str
+    default_max_iter: int
+    default_tol: float
+    # Whether the method minimises the objective for any loss and penalty, or follows a rule of its own.
+    minimizes: bool = True
+
+    @abstractmethod
+    def minimize(
+        self,
+        risk: Risk,
+        penalty: Penalty,
+        C: float,
+        w0: np.ndarray,
+        *,
+        max_iter: int,
+        tol: float,
+        monitor: Monitor,
+        random_state: Any = None,
+        resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Result:
+        """Runs from w0, or from where a resumed run was; ``state`` is what an earlier call gave (``partial_fit``)."""
+
+    def check(self, risk: Risk, penalty: Penalty) -> None:
+        """Raises ValueError if the method cannot take this loss or penalty."""

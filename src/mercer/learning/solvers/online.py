@@ -1,0 +1,97 @@
+"""What the online solvers share: epochs over shuffled examples, in the structure's compiled loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.learning.risk import InfeasibleError, Risk
+from mercer.structures.base import check_random_seed
+
+# Examples handled by one compiled call: Python looks for Ctrl-C in between.
+_BLOCK = 20_000
+
+
+def check_online(risk: Risk, name: str) -> None:
+    """The structure must have a compiled online loop."""
+    if not hasattr(risk.structure, "online"):
+        raise ValueError(f"solver {name!r} needs a structure with an online loop; use 'lbfgs' instead")
+
+
+class Epochs:
+    """Weights, their companion vector and counters of an online rule, and passes over the data.
+
+    ``true_w = state.scale · w``; ``extra`` holds sums for averaging, or the ℓ1 penalty paid so far.
+    """
+
+    def __init__(self, risk: Risk, rule: int, w0: np.ndarray, random_state: Any) -> None:
+        self.risk, self.rule = risk, rule
+        self.w, self.extra = np.array(w0, dtype=float), np.zeros(len(w0))
+        self.state = _core.OnlineState()
+        self.random = np.random.Generator(np.random.PCG64(check_random_seed(random_state)))
+
+    def run(self, order: np.ndarray, **options: float) -> tuple[float, int]:
+        """One pass in the given order; returns (summed loss, wrong labels)."""
+        loss, wrong = 0.0, 0
+        for block in _blocks(order):
+            part, mistakes = self.risk.structure.online(  # type: ignore[attr-defined]
+                self.rule, self.risk.X, self.risk.y, block, self.w, self.extra, self.state, **options
+            )
+            if not np.isfinite(part):
+                raise InfeasibleError(self._infeasible(block))
+            loss, wrong = loss + part, wrong + mistakes
+        return loss, wrong
+
+    def _infeasible(self, block: np.ndarray) -> int:
+        """The first example of a block without a finite loss, for the message."""
+        for i in np.sort(block):
+            one = slice(int(i), int(i) + 1)
+            structure = self.risk.structure
+            theta = structure.scores(self.weights(), self.risk.X[one])
+            value, _ = self.risk.loss.value_and_gradient(structure, theta, self.risk.y[one])
+            if not np.isfinite(value).all():
+                return int(i)
+        return int(block[0])
+
+    def shuffled(self) -> np.ndarray:
+        """The examples in a new random order."""
+        return self.random.permutation(self.risk.n_examples).astype(np.int64)
+
+    def weights(self) -> np.ndarray:
+        """The weights themselves."""
+        return self.w * self.state.scale
+
+    def average(self) -> np.ndarray:
+        """The mean of the weights after each step."""
+        return self.w - self.extra / (self.state.step + 1.0)
+
+    def to_state(self) -> dict[str, Any]:
+        """Counters and the random generator, as plain data."""
+        inner = self.random.bit_generator.state
+        return {
+            "scale": self.state.scale,
+            "step": self.state.step,
+            "l1_total": self.state.l1_total,
+            "random": [str(inner["state"]["state"]), str(inner["state"]["inc"])],
+        }
+
+    def from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """The inverse of :meth:`to_state`."""
+        self.w, self.extra = np.array(arrays["w"], dtype=float), np.array(arrays["extra"], dtype=float)
+        self.state.scale, self.state.step = float(state["scale"]), float(state["step"])
+        self.state.l1_total = float(state["l1_total"])
+        inner = self.random.bit_generator.state
+        inner["state"] = {"state": int(state["random"][0]), "inc": int(state["random"][1])}
+        self.random.bit_generator.state = inner
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The vectors to keep."""
+        return {"w": self.w, "extra": self.extra}
+
+
+def _blocks(order: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(order), _BLOCK):
+        yield order[start : start + _BLOCK]

@@ -1,0 +1,133 @@
+"""Stochastic gradient descent, one example a step, for the log loss.
+
+    minimise  (1/n) Σ_i loss_i(w) + λ/2 ‖w‖² + λ₁ ‖w‖₁,   λ = l2 / (C n),  λ₁ = l1 / (C n)
+    η_t = η₀ / (1 + η₀ λ t)
+
+which has the minimiser of F(w) = penalty + C Σ loss. η₀ needs no tuning: a few rates are tried on a sample of the examples and the
+one that brings the objective of the sample down most is taken. The ℓ2 shrinkage of all weights is one number; ℓ1 is paid by a weight
+when its feature next occurs. After every epoch the objective is that met on the way (each example's loss before its step), so no extra
+pass is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.learning.losses import Log
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import Risk
+from mercer.learning.solvers.base import Result, Solver
+from mercer.learning.solvers.online import Epochs, check_online
+
+_RULE = 0
+_SAMPLE = 1000
+
+
+class SGD(Solver):
+    """Stochastic gradient descent with a step size found by itself."""
+
+    name = "sgd"
+    default_max_iter = 50
+    default_tol = 1e-4
+
+    def check(self, risk: Risk, penalty: Penalty) -> None:
+        """The log loss, any penalty."""
+        check_online(risk, self.name)
+        if not isinstance(risk.loss, Log):
+            raise ValueError(f"solver 'sgd' minimises the log loss; the loss is {risk.loss.name!r}")
+
+    def minimize(
+        self,
+        risk: Risk,
+        penalty: Penalty,
+        C: float,
+        w0: np.ndarray,
+        *,
+        max_iter: int,
+        tol: float,
+        monitor: Monitor,
+        random_state: Any = None,
+        resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Result:
+        """See :class:`Solver`."""
+        n = max(1, risk.n_examples)
+        options = {"l2": penalty.l2 / (C * n), "l1": penalty.l1 / (C * n)}
+        # Without any ℓ2 the step size still has to fall: as it would with a penalty of C = 1.
+        options["decay"] = options["l2"] or 1.0 / n
+        epochs = Epochs(risk, _RULE, w0, random_state)
+        done, previous, calm = 0, np.inf, 0
+        try:
+            if resumed is not None:
+                epochs.from_state(*resumed)
+                rate, done = float(resumed[0]["rate"]), int(resumed[0]["epochs"])
+                previous, calm = float(resumed[0]["previous"]), int(resumed[0]["calm"])
+            elif state:
+                rate = float(state["rate"])
+                epochs.state.step = float(state["step"])
+            else:
+                rate = self._calibrate(risk, penalty, C, w0, epochs, options)
+            message, converged = "", False
+            for epoch in range(done, max_iter):
+                loss, _ = epochs.run(epochs.shuffled(), rate=rate, **options)
+                objective = C * loss + penalty.value(epochs.weights())
+                calm = calm + 1 if abs(previous - objective) <= tol * max(abs(objective), 1e-300) * 10 else 0
+                previous = objective
+                stop = monitor.record(epochs.weights, objective=objective, passes=epoch + 1, rate=rate)
+                monitor.save(
+                    {**epochs.to_state(), "rate": rate, "epochs": epoch + 1, "previous": previous, "calm": calm},
+                    epochs.arrays,
+                )
+                if stop:
+                    message, converged = "stopped early: no better score on the held-out data", True
+                    break
+                if calm >= 2:
+                    message, converged = "converged", True
+                    break
+        except KeyboardInterrupt:
+            w = monitor.best_w if monitor.best_w is not None else epochs.weights()
+            return Result(w, False, "interrupted: these are the weights so far", True)
+        if not converged:
+            message = (
+                f"stopped after max_iter={max_iter} epochs while the objective still changed by more than "
+                f"{10 * tol:g} of itself: raise max_iter or tol, or use solver='lbfgs'"
+            )
+        w = monitor.best_w if monitor.best_w is not None else epochs.weights()
+        return Result(w, converged, message, state={"rate": rate, "step": epochs.state.step})
+
+    @staticmethod
+    def _calibrate(
+        risk: Risk, penalty: Penalty, C: float, w0: np.ndarray, epochs: Epochs, options: dict[str, float]
+    ) -> float:
+        """The rate that lowers the objective of a sample most in one pass, by doubling and halving from a first guess."""
+        sample = epochs.shuffled()[:_SAMPLE]
+        share = len(sample) / max(1, risk.n_examples)
+
+        def objective(rate: float) -> float:
+            trial = Epochs(risk, _RULE, w0, 0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                try:
+                    trial.run(sample, rate=rate, **options)
+                    loss, _ = trial.run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
+                except ValueError:  # the rate was so high that scores left the range of floating point
+                    return np.inf
+                value = C * loss + share * penalty.value(trial.weights())
+            return value if np.isfinite(value) else np.inf
+
+        # A wrong label set or an infeasible example must show here, not look like a high rate.
+        Epochs(risk, _RULE, w0, 0).run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
+        rate = 0.1
+        best = objective(rate)
+        for factor in (2.0, 0.5):
+            improved = False
+            while 1e-8 < rate * factor < 1e4:
+                value = objective(rate * factor)
+                if not value < best:
+                    break
+                rate, best, improved = rate * factor, value, True
+            if improved:
+                break
+        return rate

@@ -1,0 +1,30 @@
+"""Self-contained HTML pages: no script, no network, charts as inline SVG."""
+
+from mercer.report.charts import bars, grey_image, heat_map, line_chart, probability_strip, sparkline
+from mercer.report.html import (
+    Html,
+    columns,
+    figure,
+    page,
+    paragraph,
+    section,
+    table,
+    write_page,
+)
+
+__all__ = [
+    "Html",
+    "bars",
+    "columns",
+    "figure",
+    "grey_image",
+    "heat_map",
+    "line_chart",
+    "page",
+    "paragraph",
+    "probability_strip",
+    "section",
+    "sparkline",
+    "table",
+    "write_page",
+]

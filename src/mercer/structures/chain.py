@@ -1,0 +1,443 @@
+"""First-order chains: a label for each position of a sequence, with scores for neighbouring labels.
+
+    score(y) = start[y_0] + Σ_t nodes[t, y_t] + Σ_{t≥1} (transitions[y_{t−1}, y_t] + edges[t, y_{t−1}, y_t]) + end[y_{T−1}]
+
+The weight vector is [nodes | transitions (C × C) | start (C) | end (C) | edges]. Node weights exist for all (feature, label)
+pairs or for a pattern of them; edge weights (observation-dependent transitions) for (feature, label pair) likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.data.labels import TagSequences
+from mercer.data.sequences import Rows, Sequences
+from mercer.structures.base import Structure, check_random_seed
+
+
+@dataclass
+class ChainScores:
+    """Part scores of a batch of chains; −inf forbids a part.
+
+    Attributes
+    ----------
+    nodes : array of shape (n_positions, n_labels)
+    transitions : array of shape (n_labels, n_labels)
+    start, end : arrays of shape (n_labels,)
+    offsets : int64 array of shape (n_sequences + 1,)
+    edges : array of shape (n_positions, n_labels, n_labels), optional
+        Scores of the transition into a position, added to ``transitions``; those of a first position are not used.
+    """
+
+    nodes: np.ndarray
+    transitions: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    offsets: np.ndarray
+    edges: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.nodes.shape[1]
+
+    def negated(self) -> ChainScores:
+        """−θ, with what is forbidden still forbidden."""
+
+        def flip(x: np.ndarray) -> np.ndarray:
+            return np.where(np.isneginf(x), x, -x)
+
+        edges = None if self.edges is None else flip(self.edges)
+        return ChainScores(
+            flip(self.nodes), flip(self.transitions), flip(self.start), flip(self.end), self.offsets, edges
+        )
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.nodes, self.transitions, self.start, self.end, self.edges, self.offsets
+
+
+@dataclass
+class ChainMarginals:
+    """Part marginals of a batch of chains (or differences of them: a gradient in part scores).
+
+    ``nodes`` and ``edges`` are for each position; ``transitions``, ``start`` and ``end`` are summed over all sequences, as
+    their scores are shared.
+    """
+
+    nodes: np.ndarray
+    transitions: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    log_partition: np.ndarray
+    edges: np.ndarray | None = None
+
+    def subtract(self, other: ChainMarginals) -> None:
+        """``self -= other`` for the parts."""
+        self.nodes -= other.nodes
+        self.transitions -= other.transitions
+        self.start -= other.start
+        self.end -= other.end
+        if self.edges is not None and other.edges is not None:
+            self.edges -= other.edges
+
+
+class Chain(Structure):
+    """Label sequences with first-order scores.
+
+    Parameters
+    ----------
+    n_labels : int
+    n_features : int
+        Features of a position.
+    n_edge_features : int, default=0
+        Features of the transition into a position (observation-dependent transitions).
+    pattern, edge_pattern : tuple (starts, columns), optional
+        Which (feature, label) and (feature, label pair) pairs have weights, in CSR form; default all.
+    masks : tuple of bool arrays (labels × labels, labels, labels), optional
+        True for forbidden transitions, starts and ends; see :meth:`Constraints.masks`.
+    trained_transitions : bool array of shape (n_labels, n_labels), optional
+        False for transitions whose weight stays 0.
+    threads : int, default=1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = Chain(n_labels=2, n_features=1)
+    >>> theta = ChainScores(np.array([[1.0, 0.0], [0.0, 0.5]]), np.array([[0.0, -1.0], [0.0, 0.0]]), np.zeros(2),
+    ...                     np.zeros(2), np.array([0, 2]))
+    >>> chain.argmax(theta)[0]
+    array([0, 0], dtype=int32)
+    >>> chain.log_partition(theta).round(4)
+    array([1.9986])
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        n_features: int,
+        *,
+        n_edge_features: int = 0,
+        pattern: tuple[np.ndarray, np.ndarray] | None = None,
+        edge_pattern: tuple[np.ndarray, np.ndarray] | None = None,
+        masks: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+        trained_transitions: np.ndarray | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.n_labels, self.n_features, self.n_edge_features = n_labels, n_features, n_edge_features
+        self.pattern, self.edge_pattern = pattern, edge_pattern
+        self.masks, self.trained_transitions, self.threads = masks, trained_transitions, threads
+        self._nodes = _pattern(n_features, n_labels, pattern)
+        self._edges = _pattern(n_edge_features, n_labels**2, edge_pattern) if n_edge_features else None
+        self._buffers: dict[str, np.ndarray] = {}
+        n, square = self._nodes.n_weights, n_labels**2
+        bounds = np.cumsum([0, n, square, n_labels, n_labels, self._edges.n_weights if self._edges else 0])
+        self.slices = dict(
+            zip(
+                ("nodes", "transitions", "start", "end", "edges"),
+                (slice(int(a), int(b)) for a, b in zip(bounds, bounds[1:], strict=False)),
+                strict=True,
+            )
+        )
+        self.n_weights = int(bounds[-1])
+
+    # ------------------------------------------------------------------ between weights and part scores
+
+    def scores(self, w: np.ndarray, X: Sequences) -> ChainScores:
+        """Part scores of a batch. The arrays are used again by the next call."""
+        self._check_features(X)
+        C, count, row, dtype = self.n_labels, X.n_positions, int(X.offsets[0]), X.dtype
+        nodes = self._buffer("nodes", (count, C), dtype)
+        _core.scores(X.rows.core, row, count, self._nodes, w[self.slices["nodes"]], nodes, self.threads)
+        edges = None
+        if self._edges is not None and X.edges is not None:
+            edges = self._buffer("edges", (count, C, C), dtype)
+            _core.scores(
+                X.edges.core,
+                row,
+                count,
+                self._edges,
+                w[self.slices["edges"]],
+                edges.reshape(count, C * C),
+                self.threads,
+            )
+        transitions, start, end = self.shared_scores(w, dtype)
+        return ChainScores(nodes, transitions, start, end, X.offsets, edges)
+
+    def shared_scores(self, w: np.ndarray, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Transition, start and end scores with −inf where forbidden."""
+        transitions = w[self.slices["transitions"]].reshape(self.n_labels, self.n_labels).astype(dtype)
+        start, end = w[self.slices["start"]].astype(dtype), w[self.slices["end"]].astype(dtype)
+        if self.masks is not None:
+            for scores, mask in zip((transitions, start, end), self.masks, strict=True):
+                scores[mask] = -np.inf
+        return transitions, start, end
+
+    def backward(self, X: Sequences, mu: ChainMarginals, out: np.ndarray) -> None:
+        """Adds the features of a batch, weighted by μ."""
+        C, count, row = self.n_labels, X.n_positions, int(X.offsets[0])
+        _core.backward(X.rows.core, row, count, self._nodes, mu.nodes, out[self.slices["nodes"]], self.threads)
+        transitions = mu.transitions
+        if self.trained_transitions is not None:
+            transitions = np.where(self.trained_transitions, transitions, 0.0)
+        out[self.slices["transitions"]] += transitions.ravel()
+        out[self.slices["start"]] += mu.start
+        out[self.slices["end"]] += mu.end
+        if self._edges is not None and X.edges is not None and mu.edges is not None:
+            flat = mu.edges.reshape(count, C * C)
+            _core.backward(X.edges.core, row, count, self._edges, flat, out[self.slices["edges"]], self.threads)
+
+    def batches(self, X: Sequences, positions: int) -> Iterator[slice]:
+        """Slices of whole sequences of about ``positions`` positions (fewer where edges make them large)."""
+        if self._edges is not None:
+            positions = max(1, positions // self.n_labels)
+        start = 0
+        while start < len(X):
+            stop = int(np.searchsorted(X.offsets, X.offsets[start] + positions, side="right")) - 1
+            stop = min(max(stop, start + 1), len(X))
+            yield slice(start, stop)
+            start = stop
+
+    # ------------------------------------------------------------------ verbs
+
+    def argmax(self, theta: ChainScores) -> tuple[np.ndarray, np.ndarray]:
+        """Viterbi: stacked labels and scores."""
+        labels = np.empty(len(theta.nodes), dtype=np.int32)
+        score = np.empty(len(theta))
+        _core.chain_viterbi(*theta._arguments(), labels, score, self.threads)
+        return labels, score
+
+    def argmin(self, theta: ChainScores) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest-scoring allowed labelling."""
+        labels, score = self.argmax(theta.negated())
+        return labels, -score
+
+    def k_best(self, theta: ChainScores, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Labels of shape (k, n_positions), −1 where there are fewer than k labellings, and scores (n, k)."""
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        labels = np.empty((k, len(theta.nodes)), dtype=np.int32)
+        score = np.empty((len(theta), k))
+        _core.chain_k_best(*theta._arguments(), labels, score, self.threads)
+        return labels, score
+
+    def log_partition(self, theta: ChainScores) -> np.ndarray:
+        """log Z of each sequence."""
+        out = np.empty(len(theta))
+        _core.chain_marginals(*theta._arguments(), None, None, None, None, None, out, None, self.threads)
+        return out
+
+    def marginals(self, theta: ChainScores, *, edges: bool = False) -> ChainMarginals:
+        """Node marginals and summed transition marginals; with ``edges`` also those of each position.
+
+        The node and edge arrays are used again by the next call.
+        """
+        C, count, dtype = self.n_labels, len(theta.nodes), theta.nodes.dtype
+        mu = ChainMarginals(
+            self._buffer("mu", (count, C), dtype), np.zeros((C, C)), np.zeros(C), np.zeros(C), np.empty(len(theta))
+        )
+        if edges or theta.edges is not None:
+            mu.edges = self._buffer("mu_edges", (count, C, C), dtype)
+        _core.chain_marginals(
+            *theta._arguments(),
+            mu.nodes,
+            mu.transitions,
+            mu.start,
+            mu.end,
+            mu.edges,
+            mu.log_partition,
+            None,
+            self.threads,
+        )
+        return mu
+
+    def sample(self, theta: ChainScores, size: int, random_state: Any = None) -> np.ndarray:
+        """Labels of shape (size, n_positions); −1 for a sequence that has no allowed labelling."""
+        labels = np.empty((size, len(theta.nodes)), dtype=np.int32)
+        _core.chain_sample(*theta._arguments(), check_random_seed(random_state), labels, self.threads)
+        return labels
+
+    def entropy(self, theta: ChainScores) -> np.ndarray:
+        """log Z − E[score] of each sequence."""
+        log_partition, out = np.empty(len(theta)), np.empty(len(theta))
+        _core.chain_marginals(*theta._arguments(), None, None, None, None, None, log_partition, out, self.threads)
+        return out
+
+    def score(self, theta: ChainScores, y: TagSequences) -> np.ndarray:
+        """The score of fully known labellings."""
+        out = np.empty(len(theta))
+        _core.chain_score(*theta._arguments(), y.labels, out)
+        return out
+
+    # ------------------------------------------------------------------ truth
+
+    def subtract_truth(self, mu: ChainMarginals, y: TagSequences) -> None:
+        """``μ -= 1_y``."""
+        _core.chain_subtract(y.labels, y.offsets, mu.nodes, mu.transitions, mu.start, mu.end, mu.edges)
+
+    def is_partial(self, y: TagSequences) -> bool:
+        """Whether some label is not known."""
+        return y.partial
+
+    def restrict(self, theta: ChainScores, y: TagSequences) -> ChainScores:
+        """Only the labellings that agree with what is known stay allowed."""
+        allowed = np.ones(theta.nodes.shape, dtype=bool) if y.allowed is None else y.allowed.astype(bool)
+        known = y.labels >= 0
+        allowed[known] = False
+        allowed[known, y.labels[known]] = True
+        return replace(theta, nodes=np.where(allowed, theta.nodes, -np.inf).astype(theta.nodes.dtype))
+
+    # ------------------------------------------------------------------ online learning, compiled
+
+    def online(
+        self,
+        rule: int,
+        X: Sequences,
+        y: TagSequences,
+        order: np.ndarray,
+        w: np.ndarray,
+        extra: np.ndarray,
+        state: Any,
+        *,
+        rate: float = 0.0,
+        decay: float = 0.0,
+        l2: float = 0.0,
+        l1: float = 0.0,
+        aggressiveness: float = 0.0,
+    ) -> tuple[float, int]:
+        """One compiled pass of an online rule (see ``cpp/online.hpp``); returns (summed loss, wrong labels)."""
+        self._check_features(X)
+        edges = X.edges.core if self._edges is not None and X.edges is not None else None
+        n_rows = X.rows.shape[0]
+        first, last = int(X.offsets[0]), int(X.offsets[-1])
+        labels, allowed = y.labels, y.allowed
+        if (first, last) != (0, n_rows):  # a view: the core wants labels for all rows of the matrix behind it
+            labels = np.full(n_rows, -1, np.int32)
+            labels[first:last] = y.labels
+            if allowed is not None:
+                allowed = np.ones((n_rows, self.n_labels), np.uint8)
+                allowed[first:last] = y.allowed
+        return _core.online(
+            X.rows.core,
+            self._nodes,
+            edges,
+            self._edges if edges is not None else None,
+            np.ascontiguousarray(X.offsets),
+            labels,
+            self._shared_mask(),
+            allowed,
+            rule,
+            rate,
+            decay,
+            l2,
+            l1,
+            aggressiveness,
+            order,
+            w,
+            extra,
+            state,
+        )
+
+    # ------------------------------------------------------------------ parts
+
+    def _shared_mask(self) -> np.ndarray | None:
+        if self.masks is None and self.trained_transitions is None:
+            return None
+        C = self.n_labels
+        mask = np.zeros(C * C + 2 * C, np.uint8)
+        if self.trained_transitions is not None:
+            mask[: C * C][~self.trained_transitions.ravel()] = 2
+        if self.masks is not None:
+            mask[np.concatenate([m.ravel() for m in self.masks])] = 1
+        return mask
+
+    def _check_features(self, X: Sequences) -> None:
+        if X.n_features != self.n_features:
+            raise ValueError(f"X has {X.n_features} features, the model has {self.n_features}")
+        if self.n_edge_features and X.n_edge_features != self.n_edge_features:
+            raise ValueError(f"X has {X.n_edge_features} edge features, the model has {self.n_edge_features}")
+
+    def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Scratch memory that grows and is used again: fresh pages cost more than the work done in them."""
+        size = int(np.prod(shape))
+        held = self._buffers.get(name)
+        if held is None or held.size < size or held.dtype != dtype:
+            held = self._buffers[name] = np.empty(size, dtype)
+        return held[:size].reshape(shape)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("n_labels", "n_features", "n_edge_features", "pattern", "edge_pattern", "masks", "trained_transitions")
+        return {name: getattr(self, name) for name in (*kept, "threads")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+def _pattern(n_features: int, width: int, pattern: tuple[np.ndarray, np.ndarray] | None) -> Any:
+    if pattern is None:
+        return _core.Pattern(n_features, width)
+    return _core.Pattern(pattern[0], pattern[1], width)
+
+
+def observed_pattern(
+    rows: Rows, labels: np.ndarray, n_columns: int, *, fill: float = 0.5
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The (feature, column) pairs that occur together; ``labels[t]`` is the column of row t, −1 for any.
+
+    A feature seen with at least the share ``fill`` of the columns gets all of them (its row is then used as a dense one,
+    which is faster). None: all pairs have a weight. A feature of a row whose column is not known gets all columns.
+    """
+    n_features = rows.shape[1]
+    if rows.dense is not None:
+        return None
+    assert rows.indptr is not None and rows.indices is not None
+    repeated = np.repeat(labels, np.diff(rows.indptr))
+    keys = rows.indices.astype(np.int64) * n_columns + repeated
+    unknown = rows.indices[repeated < 0] if (repeated < 0).any() else None
+    keys = _distinct(keys if unknown is None else keys[repeated >= 0], n_features * n_columns)
+    counts = np.bincount(keys // n_columns, minlength=n_features)
+    full = counts >= max(1.0, fill * n_columns)
+    if unknown is not None:
+        full[unknown] = True
+    return _merge_full(keys, counts, full, n_columns)
+
+
+def _merge_full(
+    keys: np.ndarray, counts: np.ndarray, full: np.ndarray, n_columns: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    if full.all():
+        return None
+    kept = keys[~full[keys // n_columns]]
+    whole = np.flatnonzero(full)
+    sizes = np.where(full, n_columns, counts)
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    columns = np.empty(int(starts[-1]), np.int32)
+    columns[(starts[whole][:, None] + np.arange(n_columns)).ravel()] = np.tile(np.arange(n_columns), len(whole))
+    places = np.ones(len(columns), bool)
+    places[(starts[whole][:, None] + np.arange(n_columns)).ravel()] = False
+    columns[places] = kept % n_columns
+    return starts, columns
+
+
+def _distinct(keys: np.ndarray, limit: int) -> np.ndarray:
+    """Sorted distinct keys in [0, limit)."""
+    if limit <= 1 << 28:  # a bit map is faster than sorting while it is small
+        seen = np.zeros(limit, bool)
+        seen[keys] = True
+        return np.flatnonzero(seen)
+    return np.unique(keys)
+
+
+def pattern_keys(pattern: tuple[np.ndarray, np.ndarray] | None, n_features: int, n_columns: int) -> np.ndarray:
+    """feature · n_columns + column for every weight of a pattern, ascending."""
+    if pattern is None:
+        return np.arange(n_features * n_columns)
+    starts, columns = pattern
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * n_columns + columns

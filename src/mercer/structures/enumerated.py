@@ -1,0 +1,108 @@
+"""A finite set of outputs, written out: slow, obviously right, and the oracle that the other structures are tested against.
+
+    θ[i, k] = ⟨w, Φ(x_i, y_k)⟩ for every output y_k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer.structures.base import Structure
+from mercer.structures.labels import LabelMarginals, Labels
+
+
+class Enumerated(Structure):
+    """Any small set of outputs with any joint features.
+
+    Parameters
+    ----------
+    outputs : sequence of objects, or callable x → sequence of objects
+        All possible outputs (of an input). A batch of outputs y holds their numbers.
+    features : callable (x, output) → array of shape (n_weights,)
+    n_weights : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> s = Enumerated(["cat", "dog"], lambda x, y: np.array([x, 0.0]) if y == "cat" else np.array([0.0, x]), 2)
+    >>> theta = s.scores(np.array([1.0, 2.0]), [3.0])
+    >>> theta
+    array([[3., 6.]])
+    >>> s.outputs_of(3.0)[s.argmax(theta)[0][0]]
+    'dog'
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Any] | Callable[[Any], Sequence[Any]],
+        features: Callable[[Any, Any], np.ndarray],
+        n_weights: int,
+    ) -> None:
+        self.outputs, self.features, self.n_weights = outputs, features, n_weights
+        self._verbs = Labels(1, 0)  # the verbs over a finite set are those of multiclass labels
+
+    def outputs_of(self, x: Any) -> Sequence[Any]:
+        """All outputs of an input."""
+        return self.outputs(x) if callable(self.outputs) else self.outputs
+
+    def joint(self, x: Any) -> np.ndarray:
+        """Φ(x, y) of all outputs, one a row."""
+        rows = np.array([self.features(x, y) for y in self.outputs_of(x)], dtype=float)
+        if rows.ndim != 2 or rows.shape[1] != self.n_weights:
+            raise ValueError(f"features must give arrays of length {self.n_weights} for at least one output")
+        if not np.isfinite(rows).all():
+            raise ValueError("features must be finite")
+        return rows
+
+    def scores(self, w: np.ndarray, X: Sequence[Any]) -> np.ndarray:
+        """Scores of shape (n, most outputs); −inf where an input has fewer."""
+        rows = [self.joint(x) @ w for x in X]
+        theta = np.full((len(rows), max(map(len, rows), default=0)), -np.inf)
+        for i, row in enumerate(rows):
+            theta[i, : len(row)] = row
+        return theta
+
+    def backward(self, X: Sequence[Any], mu: LabelMarginals, out: np.ndarray) -> None:
+        """Adds Σ_y μ(y) Φ(x, y)."""
+        for x, weights in zip(X, mu.probabilities, strict=True):
+            rows = self.joint(x)
+            out += weights[: len(rows)] @ rows
+
+    def argmax(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Number and score of the best output."""
+        return self._verbs.argmax(theta)
+
+    def argmin(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Number and score of the worst output."""
+        return self._verbs.argmin(theta)
+
+    def k_best(self, theta: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of shape (k, n) and scores (n, k)."""
+        return self._verbs.k_best(theta, k)
+
+    def log_partition(self, theta: np.ndarray) -> np.ndarray:
+        """log Σ_y exp score(y)."""
+        return self._verbs.log_partition(theta)
+
+    def marginals(self, theta: np.ndarray) -> LabelMarginals:
+        """p(y)."""
+        return self._verbs.marginals(theta)
+
+    def sample(self, theta: np.ndarray, size: int, random_state: Any = None) -> np.ndarray:
+        """Numbers of shape (size, n)."""
+        return self._verbs.sample(theta, size, random_state)
+
+    def entropy(self, theta: np.ndarray) -> np.ndarray:
+        """−Σ p log p."""
+        return self._verbs.entropy(theta)
+
+    def score(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Scores of the given outputs."""
+        return self._verbs.score(theta, y)
+
+    def subtract_truth(self, mu: LabelMarginals, y: np.ndarray) -> None:
+        """``μ -= 1_y``."""
+        self._verbs.subtract_truth(mu, y)

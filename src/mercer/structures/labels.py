@@ -1,0 +1,132 @@
+"""One label for each example: multiclass classification as the simplest structure.
+
+    score(c) = θ[c] = ⟨w_c, x⟩
+
+A batch of inputs is a :class:`~mercer.data.Sequences` whose sequences all have length one (or a matrix), a batch of part scores an
+array (n, C), a batch of outputs an int array, −1 where the label is not known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.data.sequences import Sequences
+from mercer.structures.base import Structure, check_random_seed
+
+
+class LabelMarginals:
+    """Probabilities (n, C) (or a gradient in part scores) and log Z."""
+
+    def __init__(self, probabilities: np.ndarray, log_partition: np.ndarray) -> None:
+        self.probabilities, self.log_partition = probabilities, log_partition
+
+    def subtract(self, other: LabelMarginals) -> None:
+        """``self -= other``."""
+        self.probabilities -= other.probabilities
+
+
+class Labels(Structure):
+    """A label for each example.
+
+    Parameters
+    ----------
+    n_labels, n_features : int
+    threads : int, default=1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = Labels(n_labels=3, n_features=2)
+    >>> labels.argmax(np.array([[0.0, 2.0, 1.0]]))
+    (array([1], dtype=int32), array([2.]))
+    """
+
+    def __init__(self, n_labels: int, n_features: int, *, threads: int = 1) -> None:
+        self.n_labels, self.n_features, self.threads = n_labels, n_features, threads
+        self._pattern = _core.Pattern(n_features, n_labels)
+        self.n_weights = self._pattern.n_weights
+
+    def scores(self, w: np.ndarray, X: Sequences) -> np.ndarray:
+        """θ = X W."""
+        if X.n_features != self.n_features:
+            raise ValueError(f"X has {X.n_features} features, the model has {self.n_features}")
+        theta = np.empty((X.n_positions, self.n_labels), X.dtype)
+        _core.scores(X.rows.core, int(X.offsets[0]), X.n_positions, self._pattern, w, theta, self.threads)
+        return theta
+
+    def backward(self, X: Sequences, mu: LabelMarginals, out: np.ndarray) -> None:
+        """``out += Xᵀ μ``."""
+        weights = np.ascontiguousarray(mu.probabilities, dtype=X.dtype)
+        _core.backward(X.rows.core, int(X.offsets[0]), X.n_positions, self._pattern, weights, out, self.threads)
+
+    def argmax(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The label with the highest score."""
+        best = theta.argmax(axis=1).astype(np.int32)
+        return best, np.take_along_axis(theta, best[:, None], 1)[:, 0].astype(float)
+
+    def argmin(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The allowed label with the lowest score."""
+        worst = np.where(np.isneginf(theta), np.inf, theta).argmin(axis=1).astype(np.int32)
+        return worst, np.take_along_axis(theta, worst[:, None], 1)[:, 0].astype(float)
+
+    def k_best(self, theta: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Labels of shape (k, n), −1 where there are fewer, and scores (n, k)."""
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        order = np.argsort(-theta, axis=1, kind="stable")[:, :k]
+        score = np.full((len(theta), k), -np.inf)
+        score[:, : order.shape[1]] = np.take_along_axis(theta, order, 1)
+        labels = np.full((k, len(theta)), -1, np.int32)
+        labels[: order.shape[1]] = order.T
+        labels[np.isneginf(score.T)] = -1
+        return labels, score
+
+    def log_partition(self, theta: np.ndarray) -> np.ndarray:
+        """log Σ_c exp θ_c."""
+        top = theta.max(axis=1).astype(float)
+        shift = np.where(np.isneginf(top), 0.0, top)
+        with np.errstate(divide="ignore"):
+            return shift + np.log(np.exp(theta - shift[:, None]).sum(axis=1, dtype=float))
+
+    def marginals(self, theta: np.ndarray) -> LabelMarginals:
+        """softmax(θ)."""
+        log_partition = self.log_partition(theta)
+        shift = np.where(np.isneginf(log_partition), 0.0, log_partition)
+        return LabelMarginals(np.exp(theta - shift[:, None].astype(theta.dtype)), log_partition)
+
+    def sample(self, theta: np.ndarray, size: int, random_state: Any = None) -> np.ndarray:
+        """Labels of shape (size, n)."""
+        random = np.random.default_rng(check_random_seed(random_state))
+        cumulative = np.cumsum(self.marginals(theta).probabilities, axis=1, dtype=float)
+        draws = random.random((size, len(theta), 1)) * cumulative[:, -1:]
+        return np.minimum((draws >= cumulative).sum(axis=2), theta.shape[1] - 1).astype(np.int32)
+
+    def entropy(self, theta: np.ndarray) -> np.ndarray:
+        """−Σ p log p."""
+        mu = self.marginals(theta)
+        p = mu.probabilities
+        expected = np.where(p > 0, p * np.where(p > 0, theta, 0.0), 0.0).sum(axis=1, dtype=float)
+        return np.maximum(0.0, mu.log_partition - expected)
+
+    def score(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """θ of the given labels."""
+        return np.take_along_axis(theta, np.asarray(y)[:, None], 1)[:, 0].astype(float)
+
+    def subtract_truth(self, mu: LabelMarginals, y: np.ndarray) -> None:
+        """``μ -= 1_y``."""
+        mu.probabilities[np.arange(len(y)), y] -= 1.0
+
+    def is_partial(self, y: np.ndarray) -> bool:
+        """Whether a label is not known."""
+        return bool((np.asarray(y) < 0).any())
+
+    def restrict(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Known labels forbid the others."""
+        known = np.flatnonzero(np.asarray(y) >= 0)
+        out = theta.copy()
+        out[known] = -np.inf
+        out[known, y[known]] = theta[known, y[known]]
+        return out
