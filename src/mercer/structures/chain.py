@@ -16,8 +16,10 @@ import numpy as np
 
 from mercer import _core
 from mercer.data.labels import TagSequences
-from mercer.data.sequences import Rows, Sequences
+from mercer.data.sequences import Sequences
+from mercer.structures import patterns
 from mercer.structures.base import Structure, check_random_seed
+from mercer.structures.patterns import Pattern
 
 
 @dataclass
@@ -125,8 +127,8 @@ class Chain(Structure):
         n_features: int,
         *,
         n_edge_features: int = 0,
-        pattern: tuple[np.ndarray, np.ndarray] | None = None,
-        edge_pattern: tuple[np.ndarray, np.ndarray] | None = None,
+        pattern: Pattern = None,
+        edge_pattern: Pattern = None,
         masks: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
         trained_transitions: np.ndarray | None = None,
         threads: int = 1,
@@ -372,6 +374,27 @@ class Chain(Structure):
             held = self._buffers[name] = np.empty(size, dtype)
         return held[:size].reshape(shape)
 
+    def resized(self, pattern: Pattern, edge_pattern: Pattern) -> Chain:
+        """The same structure with other patterns."""
+        return Chain(**{**self.__getstate__(), "pattern": pattern, "edge_pattern": edge_pattern})
+
+    def carry_over(self, w: np.ndarray, old: Chain, place: np.ndarray) -> np.ndarray:
+        """Weights of another chain in this one's layout; its label c is label ``place[c]`` here, features keep their columns."""
+        C, out = self.n_labels, np.zeros(self.n_weights)
+        pairs = (place[:, None] * C + place).ravel()
+        for part, columns, width in (("nodes", place, C), ("edges", pairs, C * C)):
+            at = patterns.moved(old.keys(part), columns, width)
+            out[self.slices[part]] = patterns.spread(w[old.slices[part]], at, self.keys(part))
+        for part, columns in (("transitions", pairs), ("start", place), ("end", place)):
+            out[self.slices[part]][columns] = w[old.slices[part]]
+        return out
+
+    def keys(self, part: str) -> np.ndarray:
+        """The (feature, column) pairs of the weights of ``"nodes"`` or ``"edges"``; see :mod:`mercer.structures.patterns`."""
+        if part == "nodes":
+            return patterns.keys(self.pattern, self.n_features, self.n_labels)
+        return patterns.keys(self.edge_pattern, self.n_edge_features, self.n_labels**2)
+
     def __getstate__(self) -> dict[str, Any]:
         kept = ("n_labels", "n_features", "n_edge_features", "pattern", "edge_pattern", "masks", "trained_transitions")
         return {name: getattr(self, name) for name in (*kept, "threads")}
@@ -380,64 +403,7 @@ class Chain(Structure):
         self.__init__(**state)  # type: ignore[misc]
 
 
-def _pattern(n_features: int, width: int, pattern: tuple[np.ndarray, np.ndarray] | None) -> Any:
+def _pattern(n_features: int, width: int, pattern: Pattern) -> Any:
     if pattern is None:
         return _core.Pattern(n_features, width)
     return _core.Pattern(pattern[0], pattern[1], width)
-
-
-def observed_pattern(
-    rows: Rows, labels: np.ndarray, n_columns: int, *, fill: float = 0.5
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The (feature, column) pairs that occur together; ``labels[t]`` is the column of row t, −1 for any.
-
-    A feature seen with at least the share ``fill`` of the columns gets all of them (its row is then used as a dense one,
-    which is faster). None: all pairs have a weight. A feature of a row whose column is not known gets all columns.
-    """
-    n_features = rows.shape[1]
-    if rows.dense is not None:
-        return None
-    assert rows.indptr is not None and rows.indices is not None
-    repeated = np.repeat(labels, np.diff(rows.indptr))
-    keys = rows.indices.astype(np.int64) * n_columns + repeated
-    unknown = rows.indices[repeated < 0] if (repeated < 0).any() else None
-    keys = _distinct(keys if unknown is None else keys[repeated >= 0], n_features * n_columns)
-    counts = np.bincount(keys // n_columns, minlength=n_features)
-    full = counts >= max(1.0, fill * n_columns)
-    if unknown is not None:
-        full[unknown] = True
-    return _merge_full(keys, counts, full, n_columns)
-
-
-def _merge_full(
-    keys: np.ndarray, counts: np.ndarray, full: np.ndarray, n_columns: int
-) -> tuple[np.ndarray, np.ndarray] | None:
-    if full.all():
-        return None
-    kept = keys[~full[keys // n_columns]]
-    whole = np.flatnonzero(full)
-    sizes = np.where(full, n_columns, counts)
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    columns = np.empty(int(starts[-1]), np.int32)
-    columns[(starts[whole][:, None] + np.arange(n_columns)).ravel()] = np.tile(np.arange(n_columns), len(whole))
-    places = np.ones(len(columns), bool)
-    places[(starts[whole][:, None] + np.arange(n_columns)).ravel()] = False
-    columns[places] = kept % n_columns
-    return starts, columns
-
-
-def _distinct(keys: np.ndarray, limit: int) -> np.ndarray:
-    """Sorted distinct keys in [0, limit)."""
-    if limit <= 1 << 28:  # a bit map is faster than sorting while it is small
-        seen = np.zeros(limit, bool)
-        seen[keys] = True
-        return np.flatnonzero(seen)
-    return np.unique(keys)
-
-
-def pattern_keys(pattern: tuple[np.ndarray, np.ndarray] | None, n_features: int, n_columns: int) -> np.ndarray:
-    """feature · n_columns + column for every weight of a pattern, ascending."""
-    if pattern is None:
-        return np.arange(n_features * n_columns)
-    starts, columns = pattern
-    return np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * n_columns + columns

@@ -20,7 +20,7 @@ from mercer.learning.solvers.online import Epochs, check_online
 
 
 class _MistakeDriven(Solver):
-    minimizes = False
+    online = True
     default_max_iter = 20
     default_tol = 1e-4
     rule: int

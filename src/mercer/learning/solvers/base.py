@@ -47,8 +47,7 @@ class Solver(ABC):
     name: str
     default_max_iter: int
     default_tol: float
-    # Whether the method minimises the objective for any loss and penalty, or follows a rule of its own.
-    minimizes: bool = True
+    online: bool = False  # one example a step, so that it can go on with more data
 
     @abstractmethod
     def minimize(

@@ -30,6 +30,7 @@ class SGD(Solver):
     """Stochastic gradient descent with a step size found by itself."""
 
     name = "sgd"
+    online = True
     default_max_iter = 50
     default_tol = 1e-4
 
@@ -67,7 +68,8 @@ class SGD(Solver):
                 previous, calm = float(resumed[0]["previous"]), int(resumed[0]["calm"])
             elif state:
                 rate = float(state["rate"])
-                epochs.state.step = float(state["step"])
+                epochs.extra = state["extra"]
+                epochs.state.step, epochs.state.l1_total = float(state["step"]), float(state["l1_total"])
             else:
                 rate = self._calibrate(risk, penalty, C, w0, epochs, options)
             message, converged = "", False
@@ -96,7 +98,8 @@ class SGD(Solver):
                 f"{10 * tol:g} of itself: raise max_iter or tol, or use solver='lbfgs'"
             )
         w = monitor.best_w if monitor.best_w is not None else epochs.weights()
-        return Result(w, converged, message, state={"rate": rate, "step": epochs.state.step})
+        kept = {"rate": rate, "step": epochs.state.step, "l1_total": epochs.state.l1_total, "extra": epochs.extra}
+        return Result(w, converged, message, state=kept)
 
     @staticmethod
     def _calibrate(

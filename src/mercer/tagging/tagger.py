@@ -1,0 +1,713 @@
+"""Discriminative sequence labelling: a chain structure, any loss, any solver.
+
+    minimise  penalty(w) + C Σ_i loss(x_i, y_i; w),   p(y | x) = exp score(x, y) / Z(x)
+
+With the log loss this is a conditional random field. CRFsuite's c2 corresponds to C = 1 / (2 c2), its c1 to penalty="l1" with
+C = 1 / c1; Wapiti's rho2 to C = 1 / rho2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.data.conll import Template
+from mercer.data.features import FeatureIndex, as_sequences
+from mercer.data.labels import LabelIndex, TagSequences
+from mercer.data.sequences import Sequences
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.losses import Loss, resolve_loss
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import Risk
+from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
+from mercer.structures import patterns
+from mercer.structures.chain import Chain, ChainScores
+from mercer.structures.constraints import Constraints
+
+_PREDICT_POSITIONS = 8192
+
+
+class Tagger(BaseEstimator):
+    """Labels the positions of sequences.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="log"
+        ``"log"``: a conditional random field.
+    solver : {"lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive"} or Solver, default="lbfgs"
+        The last two follow their own rule and use neither loss nor penalty (passive-aggressive bounds its steps by C).
+    C : float, default=1.0
+        Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller means simpler.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
+    l1_ratio : float, default=0.5
+    features : {"vocabulary", "hashing"}, default="vocabulary"
+        How named features (dicts, strings) get columns: those of the training data, sorted, or hashed to ``2**n_bits``.
+    n_bits : int, default=20
+    template : Template or None
+        If given, X holds sentences of column tuples (see :func:`mercer.data.read_conll`) and the template makes the features.
+    transitions : {"dense", "observed", "features"}, default="dense"
+        Weights for all pairs of neighbouring labels, for those seen in training only, or for all pairs and additionally for
+        (feature, pair): observation-dependent transitions, from the edge features of X if it has some and from all features
+        otherwise.
+    weights : {"observed", "all"}, default="observed"
+        With sparse features: weights for the (feature, label) pairs that occur in training (a feature that occurs with half of the
+        labels has them all), or for all pairs.
+    constraints : Constraints or None
+        Labellings that are impossible, in training and prediction.
+    max_iter, tol : int and float or None
+        None: the solver's own (500 iterations and 1e-4 of the first gradient norm for lbfgs; 50 epochs for sgd, 20 for the others).
+    patience : int, default=10
+        With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; features and labels may be new.
+    n_jobs : int or None
+        Threads; -1 for all cores. The result does not depend on it.
+    random_state : int, RandomState, Generator or None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : array of labels, sorted
+    n_features_in_ : int
+    coef_ : array, the weight vector; see :attr:`structure_` for its layout
+    transitions_ : array of shape (n_labels, n_labels), transition weights, −inf where forbidden
+    start_, end_ : arrays of shape (n_labels,)
+    history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration
+    converged_ : bool
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from mercer.tagging import Tagger
+    >>> X = [[{"word": "the"}, {"word": "dog"}, {"word": "barks"}], [{"word": "a"}, {"word": "dog"}]]
+    >>> y = [["DET", "NOUN", "VERB"], ["DET", "NOUN"]]
+    >>> tagger = Tagger(C=10.0).fit(X, y)
+    >>> tagger.predict([[{"word": "the"}, {"word": "dog"}]])
+    [['DET', 'NOUN']]
+    >>> tagger.top_features("DET", 1)[0][0]
+    'word=a'
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "log",
+        solver: str | Solver = "lbfgs",
+        C: float = 1.0,
+        *,
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
+        features: str = "vocabulary",
+        n_bits: int = 20,
+        template: Template | None = None,
+        transitions: str = "dense",
+        weights: str = "observed",
+        constraints: Constraints | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        patience: int = 10,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.solver = solver
+        self.C = C
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.features = features
+        self.n_bits = n_bits
+        self.template = template
+        self.transitions = transitions
+        self.weights = weights
+        self.constraints = constraints
+        self.max_iter = max_iter
+        self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Sequence[Any]],
+        *,
+        dev: tuple[Any, Sequence[Sequence[Any]]] | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> Tagger:
+        """Trains on sequences and their labels.
+
+        Parameters
+        ----------
+        X : list of sequences, or Sequences
+            Each a list of dicts, a list of lists of strings, a 2-D array or a sparse matrix; or an Arrow column; with ``template``
+            sentences of column tuples.
+        y : list of lists of labels
+            ``None`` where a label is not known, a set where it is one of several.
+        dev : (X, y), optional
+            Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer rises.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+
+        Returns
+        -------
+        self
+        """
+        solver, penalty, loss = self._check_parameters()
+        previous = self._previous() if self.warm_start and hasattr(self, "coef_") else None
+        self._read_training(X, y, previous)
+        X_, y_ = self._training
+        w0 = np.zeros(self.structure_.n_weights) if previous is None else self._carry_over(self.coef_, previous)
+        risk = Risk(self.structure_, loss, X_, y_)
+        solver.check(risk, penalty)
+        max_iter = solver.default_max_iter if self.max_iter is None else check_count("max_iter", self.max_iter, 0)
+        tol = solver.default_tol if self.tol is None else self._check_tol()
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+            checkpoint = Checkpoint(checkpoint)
+        monitor = Monitor(
+            verbose=self.verbose,
+            max_iter=max_iter,
+            evaluate=None if dev is None else self._evaluator(*dev),
+            patience=check_count("patience", self.patience),
+            checkpoint=checkpoint,
+        )
+        resumed = monitor.resume(self._fingerprint(solver)) if checkpoint is not None else None
+        try:
+            with monitor:
+                result = solver.minimize(
+                    risk,
+                    penalty,
+                    float(self.C),
+                    w0,
+                    max_iter=max_iter,
+                    tol=tol,
+                    monitor=monitor,
+                    random_state=self.random_state,
+                    resumed=resumed,
+                )
+        finally:
+            del self._training
+        self._finish(result, monitor, penalty)
+        if checkpoint is not None and not result.interrupted:
+            checkpoint.close()
+        return self
+
+    def partial_fit(self, X: Any, y: Sequence[Sequence[Any]], classes: Sequence[Any] | None = None) -> Tagger:
+        """One pass of an online solver over more data; features and labels may be new.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+        classes : list of labels, optional
+            All labels, if known in advance: the model then need not be rebuilt when one appears.
+        """
+        solver, penalty, loss = self._check_parameters()
+        if not solver.online:
+            raise ValueError(
+                f"partial_fit needs an online solver ('sgd', 'averaged-perceptron' or 'passive-aggressive'), "
+                f"the solver is {solver.name!r}"
+            )
+        previous = self._previous() if hasattr(self, "coef_") else None
+        self._read_training(X, y, previous, classes)
+        X_, y_ = self._training
+        state: dict[str, Any] = {}
+        w0 = np.zeros(self.structure_.n_weights)
+        if previous is not None:
+            w0 = self._carry_over(self.coef_, previous)
+            state = {
+                name: self._carry_over(value, previous) if isinstance(value, np.ndarray) else value
+                for name, value in self._online_state.items()
+            }
+        risk = Risk(self.structure_, loss, X_, y_)
+        solver.check(risk, penalty)
+        monitor = Monitor(verbose=0, max_iter=1)
+        with monitor:
+            result = solver.minimize(
+                risk,
+                penalty,
+                float(self.C),
+                w0,
+                max_iter=1,
+                tol=0.0,
+                monitor=monitor,
+                random_state=self.random_state,
+                state=state,
+            )
+        del self._training
+        history = getattr(self, "history_", {}) if previous is not None else {}
+        for name, values in monitor.history.items():
+            history.setdefault(name, []).extend(values)
+        self._online_state = result.state
+        self.coef_, self.history_ = result.w, history
+        self.converged_, self.n_iter_ = False, len(history.get("seconds", ()))
+        return self
+
+    def _check_parameters(self) -> tuple[Solver, Penalty, Loss]:
+        check_positive("C", self.C)
+        check_choice("features", self.features, ("vocabulary", "hashing"))
+        check_choice("transitions", self.transitions, ("dense", "observed", "features"))
+        check_choice("weights", self.weights, ("observed", "all"))
+        check_count("n_bits", self.n_bits)
+        if self.n_bits > 30:
+            raise ValueError(f"n_bits must be at most 30, got {self.n_bits}")
+        if self.constraints is not None and not isinstance(self.constraints, Constraints):
+            raise TypeError(f"constraints must be a Constraints object or None, got {type(self.constraints).__name__}")
+        if self.template is not None and not isinstance(self.template, Template):
+            raise TypeError(f"template must be a Template or None, got {type(self.template).__name__}")
+        self._threads = thread_count(self.n_jobs)
+        return resolve_solver(self.solver), Penalty.named(self.penalty, self.l1_ratio), resolve_loss(self.loss)
+
+    def _check_tol(self) -> float:
+        if not isinstance(self.tol, (int, float)) or not 0 <= self.tol < np.inf:
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}")
+        return float(self.tol)
+
+    def _read_training(
+        self, X: Any, y: Any, previous: dict[str, Any] | None, classes: Sequence[Any] | None = None
+    ) -> None:
+        """X and y as arrays, the label and feature indices, and the structure that fits them."""
+        n_bits = self.n_bits if self.features == "hashing" else 0
+        if previous is not None and previous["index"] is not None:
+            index, edge_index = previous["index"], previous["edge_index"]
+        else:
+            index, edge_index = FeatureIndex(n_bits), FeatureIndex(n_bits)
+        sequences = as_sequences(X, index, template=self.template, edge_index=edge_index, learn=True)
+        if not len(sequences):
+            raise ValueError("no sequences to learn from: X is empty")
+        if not sequences.n_positions:
+            raise ValueError("nothing to learn from: all sequences are empty")
+        if previous is not None and sequences.index is None and sequences.n_features != previous["n_features"]:
+            raise ValueError(f"X has {sequences.n_features} features, the model has {previous['n_features']}")
+        found = LabelIndex.from_sequences(y).classes
+        if previous is not None:
+            found = sorted({*found, *previous["labels"].classes})
+        if classes is not None:
+            unknown = set(found) - set(classes)
+            if unknown:
+                raise ValueError(f"y holds the label {sorted(unknown)[0]!r}, which is not in classes")
+            found = sorted(classes)
+        if len(found) < 2:
+            raise ValueError(
+                f"need at least two different labels to learn from, found {len(found)}"
+                + (f": {found[0]!r}" if found else " (all are None)")
+            )
+        labels = LabelIndex(found)
+        tags = labels.encode(y, sequences.lengths)
+        if sequences.offsets[0] != 0:
+            tags = TagSequences(tags.labels, sequences.offsets, tags.allowed, tags.partial)
+        if self.transitions == "features" and sequences.edges is None:
+            sequences = sequences[:]
+            sequences.edges, sequences.edge_index = sequences.rows, sequences.index
+        elif self.transitions != "features" and sequences.edges is not None:
+            sequences = sequences[:]
+            sequences.edges = None
+        self._labels, self.index_, self.edge_index_ = labels, sequences.index, sequences.edge_index
+        self.classes_ = labels.array
+        self.n_features_in_ = sequences.n_features
+        self.structure_ = self._make_structure(sequences, tags, previous)
+        self._training = sequences, tags
+
+    def _make_structure(self, X: Sequences, y: TagSequences, previous: dict[str, Any] | None) -> Chain:
+        C = len(self._labels)
+        # The label and the pair of labels of every row; −1 where it is not known, −2 where there is none.
+        labels = np.full(X.rows.shape[0], -2, np.int32)
+        labels[int(X.offsets[0]) : int(X.offsets[-1])] = y.labels
+        pairs = np.full(len(labels), -2, np.int32)
+        pairs[1:] = np.where((labels[:-1] < 0) | (labels[1:] < 0), -1, labels[:-1] * C + labels[1:])
+        pairs[labels == -2] = -2
+        pairs[X.offsets[:-1][X.lengths > 0]] = -2  # nothing leads into a first position
+        place = None if previous is None else _label_map(previous["labels"], self._labels)
+        old = None if previous is None else previous["structure"]
+        pattern = edge_pattern = trained = None
+        if self.weights == "observed":
+            pattern = patterns.observed(X.rows, labels, C)
+            if pattern is not None and old is not None:
+                found = patterns.moved(old.keys("nodes"), place, C)
+                pattern = patterns.from_keys(np.union1d(patterns.keys(pattern, X.n_features, C), found), X.n_features, C)
+        if X.edges is not None:
+            n, width = X.n_edge_features, C * C
+            edge_pattern = patterns.observed(X.edges, pairs, width)
+            if edge_pattern is not None and old is not None:
+                found = patterns.moved(old.keys("edges"), (place[:, None] * C + place).ravel(), width)
+                edge_pattern = patterns.from_keys(np.union1d(patterns.keys(edge_pattern, n, width), found), n, width)
+        if self.transitions == "observed":
+            trained = (np.bincount(pairs[pairs >= 0], minlength=C * C) > 0).reshape(C, C)
+            if old is not None and old.trained_transitions is not None:
+                trained[np.ix_(place, place)] |= old.trained_transitions
+        masks = None if self.constraints is None else self.constraints.masks(self._labels.classes)
+        return Chain(
+            C,
+            X.n_features,
+            n_edge_features=X.n_edge_features,
+            pattern=pattern,
+            edge_pattern=edge_pattern,
+            masks=masks,
+            trained_transitions=trained,
+            threads=self._threads,
+        )
+
+    def _previous(self) -> dict[str, Any]:
+        return {
+            "structure": self.structure_,
+            "labels": self._labels,
+            "index": self.index_,
+            "edge_index": self.edge_index_ or FeatureIndex(),
+            "n_features": self.n_features_in_,
+        }
+
+    def _carry_over(self, w: np.ndarray, previous: dict[str, Any]) -> np.ndarray:
+        """A weight vector of an earlier model in the layout of the present one."""
+        return self.structure_.carry_over(w, previous["structure"], _label_map(previous["labels"], self._labels))
+
+    def _evaluator(self, X: Any, y: Any) -> Any:
+        sequences = self._sequences(X)
+        tags = self._labels.encode(y, sequences.lengths)
+        known = tags.labels >= 0
+        if not known.any():
+            raise ValueError("the held-out data has no known label")
+
+        def evaluate(w: np.ndarray) -> float:
+            predicted = self._argmax(w, sequences)
+            return float((predicted[known] == tags.labels[known]).mean())
+
+        return evaluate
+
+    def _fingerprint(self, solver: Solver) -> str:
+        """Same data and settings, same fingerprint: what may go on from a checkpoint."""
+        X, y = self._training
+        digest = hashlib.blake2b(digest_size=16)
+        settings = {
+            k: v
+            for k, v in self.get_params(deep=False).items()
+            if k not in ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss")
+        }
+        digest.update(repr((solver.name, resolve_loss(self.loss).name, sorted(settings.items(), key=str))).encode())
+        digest.update(repr(self._labels.classes).encode())
+        for rows in (X.rows, X.edges):
+            if rows is not None:
+                for array in (rows.indptr, rows.indices, rows.values, rows.dense):
+                    if array is not None:
+                        digest.update(np.ascontiguousarray(array).view(np.uint8))
+        digest.update(np.ascontiguousarray(X.offsets).view(np.uint8))
+        digest.update(np.ascontiguousarray(y.labels).view(np.uint8))
+        return digest.hexdigest()
+
+    def _finish(self, result: Result, monitor: Monitor, penalty: Penalty) -> None:
+        self.coef_ = result.w
+        self.history_ = monitor.history
+        self.converged_, self.n_iter_ = result.converged, monitor.iterations
+        self._online_state = result.state
+        if result.interrupted:
+            warnings.warn(f"training was {result.message}", ConvergenceWarning, stacklevel=3)
+        elif not result.converged:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+        if penalty.l1 and not result.interrupted:
+            self._drop_zeros()
+
+    def _drop_zeros(self) -> None:
+        """After an ℓ1 fit: only the pairs with a weight stay in the model."""
+        old = self.structure_
+        smaller: list[patterns.Pattern] = []
+        for part, n, width in (
+            ("nodes", old.n_features, old.n_labels),
+            ("edges", old.n_edge_features, old.n_labels**2),
+        ):
+            kept = old.keys(part)[self.coef_[old.slices[part]] != 0]
+            smaller.append(patterns.from_keys(kept, n, width) if n else None)
+        self.structure_ = old.resized(*smaller)
+        self.coef_ = self.structure_.carry_over(self.coef_, old, np.arange(old.n_labels))
+        self._online_state = {}
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict(self, X: Any, allowed: Any = None) -> list[list[Any]]:
+        """The best labelling of each sequence.
+
+        Parameters
+        ----------
+        X : as in :meth:`fit`
+        allowed : list of lists, optional
+            Forced decoding: for each position None (any label), a label, or a set of labels.
+
+        Returns
+        -------
+        list of lists of labels
+        """
+        sequences = self._fitted(X)
+        return self._labels.decode(self._argmax(self.coef_, sequences, self._allowed(allowed, sequences)), sequences.offsets)
+
+    def predict_marginals(self, X: Any, allowed: Any = None) -> list[np.ndarray]:
+        """p(label at position | x): an array (positions, labels) for each sequence, columns as in ``classes_``."""
+        sequences = self._fitted(X)
+        out = np.empty((sequences.n_positions, len(self._labels)))
+        for rows, theta in self._theta(sequences, self._allowed(allowed, sequences)):
+            mu = self.structure_.marginals(theta)
+            self._check_feasible(mu.log_partition)
+            out[rows] = mu.nodes
+        return _split(out, sequences)
+
+    def k_best(self, X: Any, k: int, allowed: Any = None) -> list[list[tuple[list[Any], float]]]:
+        """The k best labellings of each sequence with their log-probabilities, best first (fewer if there are fewer)."""
+        check_count("k", k)
+        sequences = self._fitted(X)
+        out: list[list[tuple[list[Any], float]]] = []
+        for _, theta in self._theta(sequences, self._allowed(allowed, sequences)):
+            labels, scores = self.structure_.k_best(theta, k)
+            self._check_feasible(scores[:, 0])
+            scores = scores - self.structure_.log_partition(theta)[:, None]
+            ranks = [self._labels.decode(row, theta.offsets) for row in labels]
+            for i in range(len(theta)):
+                out.append([(ranks[r][i], float(scores[i, r])) for r in range(k) if scores[i, r] > -np.inf])
+        return out
+
+    def sample(self, X: Any, n_samples: int = 1, allowed: Any = None) -> list[list[list[Any]]]:
+        """Labellings drawn from p(y | x): ``n_samples`` for each sequence."""
+        check_count("n_samples", n_samples)
+        sequences = self._fitted(X)
+        random = np.random.default_rng(self.random_state if isinstance(self.random_state, (int, type(None))) else None)
+        if isinstance(self.random_state, np.random.Generator):
+            random = self.random_state
+        out: list[list[list[Any]]] = []
+        for _, theta in self._theta(sequences, self._allowed(allowed, sequences)):
+            self._check_feasible(self.structure_.log_partition(theta))
+            draws = [self._labels.decode(row, theta.offsets) for row in self.structure_.sample(theta, n_samples, random)]
+            out.extend([draw[i] for draw in draws] for i in range(len(theta)))
+        return out
+
+    def log_likelihood(self, X: Any, y: Sequence[Sequence[Any]]) -> np.ndarray:
+        """log p(y | x) of each sequence; where labels are None, of all labellings that agree with the rest."""
+        sequences = self._fitted(X)
+        tags = self._labels.encode(y, sequences.lengths)
+        out, done = np.empty(len(sequences)), 0
+        for rows, theta in self._theta(sequences):
+            part = tags[done : done + len(theta)]
+            log_z = self.structure_.log_partition(theta)
+            self._check_feasible(log_z)
+            if part.partial:
+                value = self.structure_.log_partition(self.structure_.restrict(theta, part))
+            else:
+                value = self.structure_.score(theta, part)
+            out[done : done + len(theta)] = value - log_z
+            done += len(theta)
+        return out
+
+    def entropy(self, X: Any) -> np.ndarray:
+        """The entropy of p(y | x) of each sequence, in nats: how unsure the model is."""
+        sequences = self._fitted(X)
+        return np.concatenate([self.structure_.entropy(theta) for _, theta in self._theta(sequences)] or [np.zeros(0)])
+
+    def score(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
+        """Share of positions labelled right, over the positions whose label is known."""
+        sequences = self._fitted(X)
+        tags = self._labels.encode(y, sequences.lengths)
+        known = tags.labels >= 0
+        if not known.any():
+            raise ValueError("no known label to compare with")
+        return float((self._argmax(self.coef_, sequences)[known] == tags.labels[known]).mean())
+
+    # ------------------------------------------------------------------ looking inside
+
+    @property
+    def transitions_(self) -> np.ndarray:
+        """Transition weights, rows from, columns to; −inf where forbidden."""
+        self._check_is_fitted()
+        return self.structure_.shared_scores(self.coef_)[0]
+
+    @property
+    def start_(self) -> np.ndarray:
+        """Weights of the first label."""
+        self._check_is_fitted()
+        return self.structure_.shared_scores(self.coef_)[1]
+
+    @property
+    def end_(self) -> np.ndarray:
+        """Weights of the last label."""
+        self._check_is_fitted()
+        return self.structure_.shared_scores(self.coef_)[2]
+
+    def feature_weights(self, label: Any) -> np.ndarray:
+        """The weight of every feature for a label (0 where the pair has none)."""
+        self._check_is_fitted()
+        if label not in self._labels.classes:
+            raise ValueError(f"unknown label {label!r}; known are {', '.join(map(repr, self._labels.classes))}")
+        c, C, s = self._labels.classes.index(label), len(self._labels), self.structure_
+        weights = self.coef_[s.slices["nodes"]]
+        if s.pattern is None:
+            return weights.reshape(-1, C)[:, c]
+        keys = s.keys("nodes")
+        chosen = keys % C == c
+        out = np.zeros(s.n_features)
+        out[keys[chosen] // C] = weights[chosen]
+        return out
+
+    def top_features(self, label: Any, n: int = 20) -> list[tuple[str, float]]:
+        """The features with the largest weights for a label, largest first."""
+        check_count("n", n)
+        weights = self.feature_weights(label)
+        order = np.argsort(-weights, kind="stable")[:n]
+        return [(self.feature_name(int(f)), float(weights[f])) for f in order]
+
+    def feature_name(self, column: int) -> str:
+        """The name of a feature's column."""
+        return f"x{column}" if self.index_ is None else self.index_.name(column)
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
+        self._check_is_fitted()
+        params = self.get_params(deep=False)
+        for name in ("loss", "solver"):
+            params[name] = params[name] if isinstance(params[name], str) else params[name].name
+        params["template"] = None if self.template is None else self.template.text
+        params["constraints"] = None if self.constraints is None else self.constraints.to_json()
+        if not isinstance(self.random_state, (int, type(None))):
+            params["random_state"] = None
+        params = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
+        s = self.structure_
+        meta = {
+            "params": params,
+            "classes": self._labels.classes,
+            "n_features": s.n_features,
+            "n_edge_features": s.n_edge_features,
+            "index_bits": None if self.index_ is None else self.index_.n_bits,
+            "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
+            "edges_are_features": self._edges_are_features,
+            "history": {k: [x if np.isfinite(x) else None for x in v] for k, v in self.history_.items()},
+            "converged": bool(self.converged_),
+        }
+        arrays = {"w": self.coef_}
+        for name, pattern in (("pattern", s.pattern), ("edge_pattern", s.edge_pattern)):
+            if pattern is not None:
+                arrays[f"{name}.starts"], arrays[f"{name}.columns"] = pattern
+        if s.trained_transitions is not None:
+            arrays["trained_transitions"] = s.trained_transitions
+        for name, index in (("index", self.index_), ("edge_index", self.edge_index_)):
+            if index is not None and not index.n_bits and not (name == "edge_index" and self._edges_are_features):
+                arrays.update({f"{name}.{key}": array for key, array in index.to_arrays().items()})
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tagger:
+        """The inverse of :meth:`to_state`."""
+        params = dict(meta["params"])
+        params["template"] = None if params["template"] is None else Template.parse(params["template"])
+        params["constraints"] = None if params["constraints"] is None else Constraints.from_json(params["constraints"])
+        model = cls(**params)
+        model._labels = LabelIndex(meta["classes"])
+        model.classes_ = model._labels.array
+        model.n_features_in_ = int(meta["n_features"])
+
+        def index_of(name: str) -> FeatureIndex | None:
+            bits = meta[f"{name}_bits"]
+            if bits is None:
+                return None
+            return FeatureIndex.from_arrays({k: arrays[f"{name}.{k}"] for k in ("bytes", "offsets")} if not bits else {}, bits)
+
+        model.index_ = index_of("index")
+        model.edge_index_ = model.index_ if meta["edges_are_features"] else index_of("edge_index")
+        patterns = {
+            name: (arrays[f"{name}.starts"], arrays[f"{name}.columns"]) if f"{name}.starts" in arrays else None
+            for name in ("pattern", "edge_pattern")
+        }
+        trained = arrays.get("trained_transitions")
+        model.structure_ = Chain(
+            len(model._labels),
+            model.n_features_in_,
+            n_edge_features=int(meta["n_edge_features"]),
+            pattern=patterns["pattern"],
+            edge_pattern=patterns["edge_pattern"],
+            masks=None if model.constraints is None else model.constraints.masks(model._labels.classes),
+            trained_transitions=None if trained is None else trained.astype(bool),
+            threads=thread_count(model.n_jobs),
+        )
+        model.coef_ = np.array(arrays["w"], dtype=float)
+        if model.coef_.shape != (model.structure_.n_weights,):
+            raise ValueError(f"expected {model.structure_.n_weights} weights, found {model.coef_.shape}")
+        if model.index_ is not None and len(model.index_) != model.n_features_in_:
+            raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
+        model.history_ = {k: [np.nan if x is None else x for x in v] for k, v in meta["history"].items()}
+        model.converged_ = bool(meta["converged"])
+        model.n_iter_ = len(model.history_.get("seconds", ()))
+        model._online_state = {}
+        return model
+
+    # ------------------------------------------------------------------ parts
+
+    @property
+    def _edges_are_features(self) -> bool:
+        """Observation-dependent transitions from the features of the positions themselves."""
+        own = self.template is not None and self.template.edge_patterns
+        same = self.edge_index_ is self.index_
+        return bool(self.structure_.n_edge_features and same and not own)
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def _sequences(self, X: Any) -> Sequences:
+        sequences = as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_)
+        if sequences.n_features != self.n_features_in_:
+            if not len(sequences):
+                return sequences
+            raise ValueError(f"X has {sequences.n_features} features, the model has {self.n_features_in_}")
+        if self.structure_.n_edge_features and sequences.edges is None:
+            sequences = sequences[:]
+            sequences.edges = sequences.rows
+        return sequences
+
+    def _fitted(self, X: Any) -> Sequences:
+        self._check_is_fitted()
+        self.structure_.threads = thread_count(self.n_jobs)
+        return self._sequences(X)
+
+    def _allowed(self, allowed: Any, X: Sequences) -> TagSequences | None:
+        return None if allowed is None else self._labels.encode(allowed, X.lengths)
+
+    def _theta(
+        self, X: Sequences, allowed: TagSequences | None = None, w: np.ndarray | None = None
+    ) -> Iterator[tuple[slice, ChainScores]]:
+        """Part scores batch by batch, with the positions they belong to."""
+        for batch in self.structure_.batches(X, _PREDICT_POSITIONS):
+            part = X[batch]
+            theta = self.structure_.scores(self.coef_ if w is None else w, part)
+            if allowed is not None:
+                theta = self.structure_.restrict(theta, allowed[batch])
+            begin = int(X.offsets[0])
+            yield slice(int(part.offsets[0]) - begin, int(part.offsets[-1]) - begin), theta
+
+    def _argmax(self, w: np.ndarray, X: Sequences, allowed: TagSequences | None = None) -> np.ndarray:
+        out = np.empty(X.n_positions, np.int32)
+        for rows, theta in self._theta(X, allowed, w):
+            out[rows], scores = self.structure_.argmax(theta)
+            self._check_feasible(scores)
+        return out
+
+    @staticmethod
+    def _check_feasible(scores: np.ndarray) -> None:
+        if np.isneginf(scores).any():
+            raise ValueError("the constraints and allowed labels leave no labelling of a sequence")
+
+
+def _label_map(old: LabelIndex, new: LabelIndex) -> np.ndarray:
+    return np.array([new.classes.index(c) for c in old.classes])
+
+
+def _split(stacked: np.ndarray, X: Sequences) -> list[np.ndarray]:
+    bounds = (X.offsets - X.offsets[0]).tolist()
+    return [stacked[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
