@@ -138,12 +138,12 @@ class FeatureRows {
   }
   void take_values(nb::object values, int64_t count) {
     if (single_) {
-      values32_ = nb::cast<In1<float>>(values, false);
+      if (!nb::try_cast(values, values32_, false)) throw nb::type_error("values must be a contiguous float32 array of one dimension");
       values_ = values32_.data();
       require(int64_t(values32_.shape(0)) == count, "values and indices must have one length");
       require(all_finite(values32_.data(), count), "features must be finite");
     } else {
-      values64_ = nb::cast<In1<double>>(values, false);
+      if (!nb::try_cast(values, values64_, false)) throw nb::type_error("values must be a contiguous float64 array of one dimension");
       values_ = values64_.data();
       require(int64_t(values64_.shape(0)) == count, "values and indices must have one length");
       require(all_finite(values64_.data(), count), "features must be finite");
@@ -198,7 +198,7 @@ class WeightPattern {
 
 void check_linear(const FeatureRows& rows, int64_t row, int64_t count, const Pattern& p, int64_t n_weights, int64_t out_rows,
                   int64_t out_width) {
-  require(row >= 0 && count >= 0 && row + count <= rows.n_rows(), "the range of rows is out of bounds");
+  require(row >= 0 && count >= 0 && count <= rows.n_rows() && row <= rows.n_rows() - count, "the range of rows is out of bounds");
   require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
   require(n_weights == p.n_weights, "the number of weights does not fit the pattern");
   require(out_rows == count && out_width == p.width, "the score array has the wrong shape");
@@ -211,8 +211,7 @@ void scores(const FeatureRows& rows, int64_t row, int64_t count, const WeightPat
   check_linear(rows, row, count, p, int64_t(w.shape(0)), int64_t(out.shape(0)), int64_t(out.shape(1)));
   const Rows<T> x = rows.view<T>();
   const int n_threads = thread_count(threads);
-  nb::gil_scoped_release release;
-  if (!all_finite(w.data(), p.n_weights)) fail("weights must be finite");
+  nb::gil_scoped_release release;  // NaN in w shows in the scores, which every verb checks
   if constexpr (sizeof(T) == 8) kernels().scores_f64(x, row, count, p, w.data(), out.data(), n_threads);
   else kernels().scores_f32(x, row, count, p, w.data(), out.data(), n_threads);
 }
@@ -227,6 +226,24 @@ void backward(const FeatureRows& rows, int64_t row, int64_t count, const WeightP
   nb::gil_scoped_release release;
   if constexpr (sizeof(T) == 8) kernels().backward_f64(x, row, count, p, mu.data(), out.data(), n_threads);
   else kernels().backward_f32(x, row, count, p, mu.data(), out.data(), n_threads);
+}
+
+template <class A, class B> double vector_dot(In1<A> x, In1<B> y) {
+  require(x.shape(0) == y.shape(0), "vectors of one length are needed");
+  const int64_t n = int64_t(x.shape(0));
+  nb::gil_scoped_release release;
+  if constexpr (sizeof(A) == 8) return kernels().dot_dd(x.data(), y.data(), n);
+  else if constexpr (sizeof(B) == 8) return kernels().dot_fd(x.data(), y.data(), n);
+  else return kernels().dot_ff(x.data(), y.data(), n);
+}
+
+template <class A, class B> void vector_axpy(double alpha, In1<A> x, Out1<B> out) {
+  require(x.shape(0) == out.shape(0), "vectors of one length are needed");
+  const int64_t n = int64_t(x.shape(0));
+  nb::gil_scoped_release release;
+  if constexpr (sizeof(A) == 8) kernels().axpy_dd(alpha, x.data(), out.data(), n);
+  else if constexpr (sizeof(B) == 8) kernels().axpy_fd(alpha, x.data(), out.data(), n);
+  else kernels().axpy_ff(alpha, x.data(), out.data(), n);
 }
 
 // ---------------------------------------------------------------------------------------------- chains
@@ -590,6 +607,14 @@ NB_MODULE(_core, m) {
       .def_prop_ro("n_weights", [](const WeightPattern& p) { return p.view().n_weights; })
       .def_prop_ro("n_features", [](const WeightPattern& p) { return p.view().n_features; })
       .def_prop_ro("width", [](const WeightPattern& p) { return p.view().width; });
+
+#define MERCER_VECTORS(A, B)                                                                                     \
+  m.def("dot", &vector_dot<A, B>, "x"_a.noconvert(), "y"_a.noconvert());                                        \
+  m.def("axpy", &vector_axpy<A, B>, "alpha"_a, "x"_a.noconvert(), "out"_a.noconvert());
+  MERCER_VECTORS(double, double)
+  MERCER_VECTORS(float, double)
+  MERCER_VECTORS(float, float)
+#undef MERCER_VECTORS
 
 #define MERCER_CHAIN_ARGUMENTS                                                                                             \
   "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none(), \

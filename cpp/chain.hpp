@@ -1,10 +1,13 @@
 // First-order chains: every verb over stacked sequences of part scores (see kernels.hpp for the score of a labelling).
 //
 // Sums run in the probability domain with a scale at every position:
-//   e_t = exp(θ_t - max θ_t),  a_t = (a_{t-1} M) ∘ e_t / c_t,  v_t = e_t ∘ b_t / c_t,  b_{t-1} = M v_t,
-//   log Z = Σ log c_t + shifts,  μ_t = a_t ∘ b_t,  ξ_t = (a_{t-1} ⊗ v_t) ∘ M.
-// What underflow can lose at position t is at most the smallest normal number times max b_t, relative to Z; so a sequence with
-// a large b_t (or with no mass left) is done again in the log domain. Forbidden parts are exact zeros in both.
+//   e_t = exp(θ_t - max θ_t)
+//   a_t = (a_{t-1} M) ∘ e_t / Σ a_{t-1},   u_t = e_t ∘ b_t / Σ u_{t+1},   b_{t-1} = M u_t
+//   log Z = Σ log Σ a_t + shifts,   μ_t = a_t ∘ b_t / ⟨a_t, b_t⟩,   ξ_t = (a_{t-1} ⊗ u_t) ∘ M / ⟨a_{t-1}, b_{t-1}⟩
+// A position is scaled by the sum of its neighbour, which is ready long before it is needed, and the two recursions run side by
+// side from both ends: what bounds them is the latency of one step, and so two steps share it. Underflow loses at most the smallest
+// normal number over ⟨a_t, b_t⟩ of the mass; where that product, or a sum, is small the sequence is done again in the log domain.
+// Forbidden parts are exact zeros in both.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +21,12 @@
 namespace mercer::MERCER_ARCH {
 
 template <class T> constexpr T kNegInf = -std::numeric_limits<T>::infinity();
-template <class T> constexpr T kLargestBackward = sizeof(T) == 8 ? T(1e250) : T(1e28);
+template <class T> constexpr T kSmallestSum = sizeof(T) == 8 ? T(1e-100) : T(1e-12);
+template <class T> constexpr T kSmallestProduct = sizeof(T) == 8 ? T(1e-200) : T(1e-26);
 
 // exp(M - shift) with padded rows, and its transpose.
 template <class T> struct Transitions {
-  std::vector<T> exp, transposed;
+  Buffer<T> exp, transposed;
   T shift = 0;
   bool finite = true;
 
@@ -72,9 +76,9 @@ template <class T> class ChainWorkspace {
     trans_.prepare(c_.transitions, C, S);
     start_.assign(S, T(0));
     end_.assign(S, T(0));
+    bad_ = !trans_.finite;
     start_shift_ = prepare_vector(c_.start, start_.data());
     end_shift_ = prepare_vector(c_.end, end_.data());
-    bad_ = !trans_.finite;
   }
 
   bool bad() const { return bad_; }
@@ -87,6 +91,7 @@ template <class T> class ChainWorkspace {
       if (out.entropy) out.entropy[i] = 0.0;
       return;
     }
+    nodes_end_ = c_.nodes + (c_.offsets[c_.n] - c_.offsets[0]) * C;
     if (!scaled(begin, steps, i, out, sum_trans, sum_start, sum_end)) {
       if (bad_) return;
       if (out.fallbacks) {
@@ -267,28 +272,21 @@ template <class T> class ChainWorkspace {
     return shift;
   }
 
-  // e = exp(θ_t - max θ_t); returns the shift, -inf where every label is forbidden.
-  T prepare_nodes(const T* nodes, T* out) {
+  // θ_t - max θ_t into a padded row; returns the maximum, -inf where every label is forbidden.
+  T shift_nodes(const T* nodes, T* out) {
     constexpr int L = kLanes<T>;
     const T inf = std::numeric_limits<T>::infinity();
     Vec<T> top = splat(kNegInf<T>), wrong{};
-    int b = 0;
-    for (; b + L <= C; b += L) {
-      const Vec<T> x = load(nodes + b);
-      wrong += x < inf ? Vec<T>{} : splat(T(1));
-      top = vmax<T>(top, x);
-      store(out + b, x);
-    }
-    if (b < C) {
-      const Vec<T> x = load_some(nodes + b, C - b, kNegInf<T>);
+    for (int b = 0; b < C; b += L) {
+      const Vec<T> x = b + L <= C ? load(nodes + b) : load_first(nodes + b, C - b, kNegInf<T>, nodes_end_);
       wrong += x < inf ? Vec<T>{} : splat(T(1));
       top = vmax<T>(top, x);
       store(out + b, x);
     }
     if (sum<T>(wrong) > 0) { bad_ = true; return T(0); }
     const T shift = largest<T>(top);
-    if (shift == kNegInf<T>) return shift;
-    for (b = 0; b < S; b += L) store(out + b, vexp(load(out + b) - shift));
+    if (shift > kNegInf<T>)
+      for (int b = 0; b < S; b += L) store(out + b, load(out + b) - shift);
     return shift;
   }
 
@@ -319,64 +317,51 @@ template <class T> class ChainWorkspace {
   bool scaled(int64_t begin, int64_t steps, int64_t i, const ChainMarginals<T>& out, double* sum_trans,
               double* sum_start, double* sum_end) {
     constexpr int L = kLanes<T>;
-    e_.resize(steps * S);
-    a_.resize(steps * S);
-    v_.resize(steps * S);
-    inverse_.resize(steps);
-    if (c_.edges) local_.resize(steps);
-    LogProduct logs;
-    double shifts = 0.0;
+    for (Buffer<T>* x : {&e_, &a_, &b_, &u_})
+      if (int64_t(x->size()) < steps * S) x->resize(steps * S);
+    double shifts = double(start_shift_) + double(end_shift_);
     for (int64_t t = 0; t < steps; ++t) {
-      T *e = e_.data() + t * S, *a = a_.data() + t * S;
-      const T shift = prepare_nodes(c_.nodes + (begin + t) * C, e);
-      if (bad_) return false;
-      if (shift == kNegInf<T>) return false;
+      const T shift = shift_nodes(c_.nodes + (begin + t) * C, e_.data() + t * S);
+      if (bad_ || shift == kNegInf<T>) return false;
       shifts += shift;
-      if (t == 0) {
-        for (int b = 0; b < S; b += L) store(e + b, load(e + b) * load(start_.data() + b));
-        shifts += start_shift_;
-      }
-      if (t == steps - 1) {
-        for (int b = 0; b < S; b += L) store(e + b, load(e + b) * load(end_.data() + b));
-        shifts += end_shift_;
-      }
-      if (t == 0) {
-        std::copy(e, e + S, a);
-      } else {
-        const Transitions<T>& M = edge_exp(begin + t, t);
-        if (bad_) return false;
-        shifts += M.shift;
-        matvec(a - S, C, M.exp.data(), S, a);
-        for (int b = 0; b < S; b += L) store(a + b, load(a + b) * load(e + b));
-      }
-      Vec<T> total{};
-      for (int b = 0; b < S; b += L) total += load(a + b);
-      const T c = sum<T>(total);
-      if (!(c >= std::numeric_limits<T>::min())) return false;
-      const T inverse = T(1) / c;
-      if (!(inverse < std::numeric_limits<T>::infinity())) return false;
-      for (int b = 0; b < S; b += L) store(a + b, load(a + b) * inverse);
-      inverse_[t] = inverse;
-      logs.times(double(c));
     }
-    b_.assign(S, T(0));
-    for (int b = 0; b < C; ++b) b_[b] = T(1);
-    // Nothing is written to the caller's arrays before the whole sequence is known to be sound.
-    for (int64_t t = steps - 1; t >= 0; --t) {
-      T *e = e_.data() + t * S, *v = v_.data() + t * S;
-      const T inverse = inverse_[t];
-      Vec<T> top{};
-      for (int b = 0; b < S; b += L) {
-        const Vec<T> back = load(b_.data() + b);
-        top = vmax<T>(top, back);
-        store(v + b, load(e + b) * back * inverse);
-        store(e + b, load(a_.data() + t * S + b) * back);  // e_t is no longer needed: its place takes μ_t
-      }
-      if (!(largest<T>(top) < kLargestBackward<T>)) return false;
-      if (t > 0) {
-        const Transitions<T>& M = edge_exp_again(t);
-        matvec(v, C, M.transposed.data(), S, b_.data());
-      }
+    for (int64_t k = 0; k < steps * S; k += L) store(e_.data() + k, vexp(load(e_.data() + k)));
+    times(e_.data(), start_.data(), T(1), e_.data());
+    times(e_.data() + (steps - 1) * S, end_.data(), T(1), e_.data() + (steps - 1) * S);
+    if (c_.edges) {
+      if (int64_t(local_.size()) < steps) local_.resize(steps);
+      for (int64_t t = 1; t < steps; ++t) prepare_edges(begin + t, t);
+      if (bad_) return false;
+    }
+    for (int64_t t = 1; t < steps; ++t) shifts += edge_exp(t).shift;
+
+    T* last = b_.data() + (steps - 1) * S;
+    for (int b = 0; b < S; ++b) last[b] = b < C ? T(1) : T(0);
+    T mass = times(e_.data(), nullptr, T(1), a_.data());
+    T back = times(e_.data() + (steps - 1) * S, last, T(1), u_.data() + (steps - 1) * S);
+    LogProduct logs;
+    for (int64_t t = 1; t < steps; ++t) {
+      const int64_t r = steps - 1 - t;  // forwards to position t, backwards to position r
+      if (!(mass >= kSmallestSum<T> && back >= kSmallestSum<T>)) return false;
+      logs.times(double(mass));
+      T *a = a_.data() + t * S, *b = b_.data() + r * S;
+      matvec(a - S, C, edge_exp(t).exp.data(), S, a);
+      matvec(u_.data() + (r + 1) * S, C, edge_exp(r + 1).transposed.data(), S, b);
+      mass = times(e_.data() + t * S, a, T(1) / mass, a);
+      back = times(e_.data() + r * S, b, T(1) / back, u_.data() + r * S);
+    }
+    if (!(mass >= kSmallestSum<T> && back >= kSmallestSum<T>)) return false;
+    logs.times(double(mass));
+
+    // e_t is no longer needed: its place takes μ_t; u_t takes the v_t with ξ_t = (a_{t-1} ⊗ v_t) ∘ M.
+    for (int64_t t = 0; t < steps; ++t) {
+      T *mu = e_.data() + t * S, *u = u_.data() + (t + 1) * S;
+      const T product = times(a_.data() + t * S, b_.data() + t * S, T(1), mu);
+      if (!(product >= kSmallestProduct<T>)) return false;
+      const T inverse = T(1) / product;
+      for (int b = 0; b < S; b += L) store(mu + b, load(mu + b) * inverse);
+      if (t + 1 < steps)
+        for (int b = 0; b < S; b += L) store(u + b, load(u + b) * inverse);
     }
     out.log_partition[i] = logs.value() + shifts;
     if (out.nodes)
@@ -386,7 +371,7 @@ template <class T> class ChainWorkspace {
       own_edges(begin, steps, i, out, sum_trans);
     } else if (sum_trans || out.entropy) {
       s_.assign(size_t(C) * S, T(0));
-      if (steps > 1) outer(a_.data(), v_.data() + S, steps - 1, C, S, s_.data());
+      if (steps > 1) outer(a_.data(), u_.data() + S, steps - 1, C, S, s_.data());
       for (int a = 0; a < C; ++a)
         for (int b = 0; b < C; ++b) {
           s_[a * S + b] *= trans_.exp[a * S + b];
@@ -408,10 +393,10 @@ template <class T> class ChainWorkspace {
     edge_expectation_ = 0.0;
     if (out.edges) std::fill(out.edges + begin * C * C, out.edges + (begin + 1) * C * C, T(0));
     for (int64_t t = 1; t < steps; ++t) {
-      const Transitions<T>& M = edge_exp_again(t);
+      const Transitions<T>& M = edge_exp(t);
       for (int a = 0; a < C; ++a)
         for (int b = 0; b < C; ++b) {
-          const T xi = a_[(t - 1) * S + a] * M.exp[a * S + b] * v_[t * S + b];
+          const T xi = a_[(t - 1) * S + a] * M.exp[a * S + b] * u_[t * S + b];
           if (out.edges) out.edges[((begin + t) * C + a) * C + b] = xi;
           s_[a * S + b] += xi;
           if (xi > 0 && c_.edges) edge_expectation_ += double(xi) * double(c_.edges[((begin + t) * C + a) * C + b]);
@@ -436,17 +421,27 @@ template <class T> class ChainWorkspace {
     out.entropy[i] = std::max(0.0, out.log_partition[i] - expected);
   }
 
-  const Transitions<T>& edge_exp(int64_t position, int64_t t) {
-    if (!c_.edges) return trans_;
-    std::vector<T>& scores = edge_scratch_;
-    scores.resize(C * C);
-    for (int k = 0; k < C * C; ++k) scores[k] = c_.transitions[k] + c_.edges[position * C * C + k];
+  // exp of the scores of the edge into a position, for observation-dependent transitions.
+  void prepare_edges(int64_t position, int64_t t) {
+    edge_scratch_.resize(C * C);
+    for (int k = 0; k < C * C; ++k) edge_scratch_[k] = c_.transitions[k] + c_.edges[position * C * C + k];
     local_[t].finite = true;
-    local_[t].prepare(scores.data(), C, S);
+    local_[t].prepare(edge_scratch_.data(), C, S);
     if (!local_[t].finite) bad_ = true;
-    return local_[t];
   }
-  const Transitions<T>& edge_exp_again(int64_t t) const { return c_.edges ? local_[t] : trans_; }
+  const Transitions<T>& edge_exp(int64_t t) const { return c_.edges ? local_[t] : trans_; }
+
+  // out = x ∘ y · factor (y == nullptr: x · factor), over a padded row; returns the sum.
+  T times(const T* x, const T* y, T factor, T* out) const {
+    constexpr int L = kLanes<T>;
+    Vec<T> total{};
+    for (int b = 0; b < S; b += L) {
+      const Vec<T> z = y ? load(y + b) * (load(x + b) * factor) : load(x + b) * factor;
+      total += z;
+      store(out + b, z);
+    }
+    return sum<T>(total);
+  }
 
   static double log_sum(const double* x, int n) {
     double top = kNegInf<double>;
@@ -468,7 +463,11 @@ template <class T> class ChainWorkspace {
           alpha[b] = double(c_.start[b]) + node;
           continue;
         }
-        for (int a = 0; a < C; ++a) terms[a] = alpha[(t - 1) * C + a] + edge_score(begin + t, a, b);
+        for (int a = 0; a < C; ++a) {
+          const double edge = edge_score(begin + t, a, b);
+          if (!(edge < std::numeric_limits<double>::infinity())) { bad_ = true; return; }
+          terms[a] = alpha[(t - 1) * C + a] + edge;
+        }
         alpha[t * C + b] = log_sum(terms.data(), C) + node;
       }
   }
@@ -494,9 +493,12 @@ template <class T> class ChainWorkspace {
       }
     double expected = 0.0;
     auto add = [&](double mu, double theta) { if (mu > 0) expected += mu * theta; };
-    for (int64_t t = 0; t < steps; ++t)
+    for (int64_t t = 0; t < steps; ++t) {
+      // log Z once more at each position: the rounding of long sums then cancels, and the probabilities add up to 1.
+      for (int b = 0; b < C; ++b) terms[b] = alpha[t * C + b] + beta[t * C + b];
+      const double local = log_sum(terms.data(), C);
       for (int b = 0; b < C; ++b) {
-        const double mu = std::exp(alpha[t * C + b] + beta[t * C + b] - log_z);
+        const double mu = std::exp(terms[b] - local);
         const double node = double(c_.nodes[(begin + t) * C + b]);
         if (out.nodes) out.nodes[(begin + t) * C + b] = T(mu);
         add(mu, node);
@@ -505,21 +507,23 @@ template <class T> class ChainWorkspace {
         if (t == 0 || !(node > kNegInf<double>)) continue;
         for (int a = 0; a < C; ++a) {
           const double edge = edge_score(begin + t, a, b);
-          const double xi = std::exp(alpha[(t - 1) * C + a] + edge + node + beta[t * C + b] - log_z);
+          const double xi = std::exp(alpha[(t - 1) * C + a] + edge + node + beta[t * C + b] - local);
           add(xi, edge);
           if (sum_trans) sum_trans[a * C + b] += xi;
           if (out.edges) out.edges[((begin + t) * C + a) * C + b] = T(xi);
         }
       }
+    }
     if (out.entropy) out.entropy[i] = std::max(0.0, log_z - expected);
   }
 
   const Chains<T>& c_;
+  const T* nodes_end_ = nullptr;
   const int C;
   const int64_t S;  // C rounded up to whole vectors
   Transitions<T> trans_;
   std::vector<Transitions<T>> local_;
-  std::vector<T> start_, end_, e_, a_, v_, b_, s_, inverse_, delta_, max_, local_max_, edge_scratch_;
+  Buffer<T> start_, end_, e_, a_, b_, u_, s_, delta_, max_, local_max_, edge_scratch_;
   T start_shift_ = 0, end_shift_ = 0;
   double edge_expectation_ = 0.0;
   bool bad_ = false;

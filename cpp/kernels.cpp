@@ -12,6 +12,8 @@ namespace mercer::MERCER_ARCH {
 const Kernels& kernels() {
   static const Kernels table = {
       MERCER_STRING(MERCER_ARCH),
+      dot<float, float>, dot<float, double>, dot<double, double>,
+      axpy<float, float>, axpy<float, double>, axpy<double, double>,
       scores<double>, backward<double>, marginals<double>, viterbi<double>,
       k_best<double>, sample<double>, score<double>, online<double>,
       scores<float>, backward<float>, marginals<float>, viterbi<float>,

@@ -83,6 +83,13 @@ struct Kernels {
   bool (*score_##suffix)(const Chains<T>&, const int32_t* labels, double* score);                                  \
   double (*online_##suffix)(const OnlineData<T>&, const OnlineOptions&, const int64_t* order, int64_t count,       \
                             double* w, double* extra, OnlineState& state, int64_t* mistakes);
+  // Mixed-precision vector arithmetic: products are added up in double, in a fixed order.
+  double (*dot_ff)(const float*, const float*, int64_t);
+  double (*dot_fd)(const float*, const double*, int64_t);
+  double (*dot_dd)(const double*, const double*, int64_t);
+  void (*axpy_ff)(double alpha, const float* x, float* out, int64_t);
+  void (*axpy_fd)(double alpha, const float* x, double* out, int64_t);
+  void (*axpy_dd)(double alpha, const double* x, double* out, int64_t);
   MERCER_KERNELS_FOR(double, f64)
   MERCER_KERNELS_FOR(float, f32)
 #undef MERCER_KERNELS_FOR

@@ -94,7 +94,7 @@ inline int64_t padded(int64_t width) {
 template <class T>
 void scores(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const double* w, T* out, int threads) {
   auto run = [&](int64_t begin, int64_t end) {
-    std::vector<double> scratch(padded(p.width));
+    Buffer<double> scratch(padded(p.width));
     for (int64_t t = begin; t < end; ++t) {
       score_row(row_of(x, row + t), p, w, scratch.data());
       T* target = out + t * p.width;
@@ -146,7 +146,7 @@ template <class T>
 void backward(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, double* out, int threads) {
   auto run = [&](int64_t first, int64_t last) {
     const int64_t limit = p.starts ? p.starts[last] : last * p.width;
-    std::vector<double> padded_mu(padded(p.width), 0.0);
+    Buffer<double> padded_mu(padded(p.width), 0.0);
     for (int64_t t = 0; t < count; ++t) {
       for (int64_t c = 0; c < p.width; ++c) padded_mu[c] = double(mu[t * p.width + c]);
       add_row(row_of(x, row + t), p, first, last, limit, padded_mu.data(), out);
@@ -158,7 +158,7 @@ void backward(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, co
   bounds[threads] = p.n_features;
   if (x.indptr) {
     std::vector<int32_t> sample;
-    const int64_t begin = x.indptr[row], total = x.indptr[row + count] - begin, stride = std::max<int64_t>(1, total / 4096);
+    const int64_t begin = x.indptr[row], total = x.indptr[row + count] - begin, stride = std::max<int64_t>(1, total / 256);
     uint64_t jitter = 1;  // steps vary, so that rows of one length are not always sampled at the same place
     for (int64_t i = 0; i < total; i += 1 + int64_t((jitter >> 33) % uint64_t(2 * stride))) {
       sample.push_back(x.indices[begin + i]);
@@ -172,6 +172,23 @@ void backward(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, co
   }
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int part = 0; part < threads; ++part) run(bounds[part], bounds[part + 1]);
+}
+
+// Σ x_i y_i in double, over sixteen running sums that the compiler keeps in vectors.
+template <class A, class B> double dot(const A* x, const B* y, int64_t n) {
+  double sums[16] = {};
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int k = 0; k < 16; ++k) sums[k] += double(x[i + k]) * double(y[i + k]);
+  for (; i < n; ++i) sums[i % 16] += double(x[i]) * double(y[i]);
+  for (int half = 8; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) sums[k] += sums[k + half];
+  return sums[0];
+}
+
+// out += alpha x
+template <class A, class B> void axpy(double alpha, const A* x, B* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = B(double(out[i]) + alpha * double(x[i]));
 }
 
 }  // namespace mercer::MERCER_ARCH

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
+#include <vector>
 
 namespace mercer::MERCER_ARCH {
 
@@ -16,6 +18,19 @@ constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
 #endif
+
+// Memory on whole cache lines: a vector that lies across two of them costs two loads.
+template <class T> struct CacheAligned {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  CacheAligned() = default;
+  template <class U> CacheAligned(const CacheAligned<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kLine)); }
+  void deallocate(T* p, size_t) { ::operator delete(p, kLine); }
+  template <class U> bool operator==(const CacheAligned<U>&) const { return true; }
+  template <class U> bool operator!=(const CacheAligned<U>&) const { return false; }
+};
+template <class T> using Buffer = std::vector<T, CacheAligned<T>>;
 
 template <class T> struct Simd;
 template <> struct Simd<double> {
@@ -35,6 +50,12 @@ template <class T> inline void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof
 template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 template <class T> inline Vec<T> vmax(Vec<T> a, Vec<T> b) { return a > b ? a : b; }
 
+// Lane i holds i < n ? all ones : 0.
+template <class T> inline IVec<T> first_lanes(int n) {
+  IVec<T> lane;
+  for (int i = 0; i < kLanes<T>; ++i) lane[i] = i;
+  return lane < decltype(lane[0] + 0)(n) - IVec<T>{};
+}
 // The first n (< lanes) values of p, the rest filled.
 template <class T> inline Vec<T> load_some(const T* p, int n, T fill) {
   T lanes[kLanes<T>];
@@ -42,10 +63,10 @@ template <class T> inline Vec<T> load_some(const T* p, int n, T fill) {
   for (int i = 0; i < n; ++i) lanes[i] = p[i];
   return load(lanes);
 }
-template <class T> inline void store_some(T* p, Vec<T> v, int n) {
-  T lanes[kLanes<T>];
-  store(lanes, v);
-  for (int i = 0; i < n; ++i) p[i] = lanes[i];
+// The same where the memory up to `limit` may be read: one load and a blend unless p is close to it.
+template <class T> inline Vec<T> load_first(const T* p, int n, T fill, const T* limit) {
+  if (p + kLanes<T> > limit) return load_some(p, n, fill);
+  return first_lanes<T>(n) ? load(p) : splat(fill);
 }
 // Lanes are added in one fixed order.
 template <class T> inline T sum(Vec<T> v) {

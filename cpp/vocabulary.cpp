@@ -83,18 +83,35 @@ void RowsBuilder::close_row() {
 
 namespace {
 
-bool text_of(PyObject* object, std::string_view& out) {
-  Py_ssize_t size = 0;
-  const char* data = PyUnicode_AsUTF8AndSize(object, &size);
-  if (!data) return false;
-  out = std::string_view(data, size_t(size));
-  return true;
-}
-
 // Where we are, for messages.
 struct Place {
   Py_ssize_t sequence, token;
 };
+
+// Puts the place in front of the error that is set: of a string that is no UTF-8, of a number that is no float. What other
+// errors the user's own __float__ raises stay as they are.
+bool placed(const Place& at) {
+  PyObject* kind = nullptr;
+  if (PyErr_ExceptionMatches(PyExc_TypeError)) kind = PyExc_TypeError;
+  else if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError)) kind = PyExc_ValueError;
+  if (!kind) return false;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyErr_Format(kind, "sequence %zd, token %zd: %S", at.sequence, at.token, value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return false;
+}
+
+bool text_of(PyObject* object, const Place& at, std::string_view& out) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(object, &size);
+  if (!data) return placed(at);
+  out = std::string_view(data, size_t(size));
+  return true;
+}
 
 bool wrong(const Place& at, const char* what, PyObject* found) {
   PyErr_Format(PyExc_TypeError, "sequence %zd, token %zd: expected %s, found %.100s", at.sequence, at.token, what,
@@ -109,7 +126,7 @@ class TokenReader {
   bool read(PyObject* token, const Place& at) {
     bool good;
     if (PyDict_Check(token)) good = read_dict(token, at);
-    else if (PyUnicode_Check(token)) good = add_text(token);
+    else if (PyUnicode_Check(token)) good = add_text(token, at);
     else if (PyList_Check(token) || PyTuple_Check(token)) good = read_list(token, at);
     else return wrong(at, "a dict of features, a list of feature strings or one string", token);
     if (good) out_.close_row();
@@ -117,9 +134,9 @@ class TokenReader {
   }
 
  private:
-  bool add_text(PyObject* text) {
+  bool add_text(PyObject* text, const Place& at) {
     std::string_view name;
-    if (!text_of(text, name)) return false;
+    if (!text_of(text, at, name)) return false;
     out_.add(v_.column(name, grow_), 1.0);
     return true;
   }
@@ -130,14 +147,14 @@ class TokenReader {
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(token, i);
       if (!PyUnicode_Check(item)) return wrong(at, "feature strings in the list", item);
-      if (!add_text(item)) return false;
+      if (!add_text(item, at)) return false;
     }
     return true;
   }
 
-  bool add_pair(std::string_view key, PyObject* value) {
+  bool add_pair(std::string_view key, PyObject* value, const Place& at) {
     std::string_view text;
-    if (!text_of(value, text)) return false;
+    if (!text_of(value, at, text)) return false;
     buffer_.assign(key);
     buffer_.push_back('=');
     buffer_.append(text);
@@ -151,9 +168,9 @@ class TokenReader {
     while (PyDict_Next(token, &position, &key, &value)) {
       std::string_view name;
       if (!PyUnicode_Check(key)) return wrong(at, "feature names (str) as keys", key);
-      if (!text_of(key, name)) return false;
+      if (!text_of(key, at, name)) return false;
       if (PyUnicode_Check(value)) {
-        if (!add_pair(name, value)) return false;
+        if (!add_pair(name, value, at)) return false;
       } else if (value == Py_None || value == Py_False) {
         continue;
       } else if (value == Py_True) {
@@ -163,7 +180,7 @@ class TokenReader {
         for (Py_ssize_t i = 0; i < n; ++i) {
           PyObject* item = PySequence_Fast_GET_ITEM(value, i);
           if (!PyUnicode_Check(item)) return wrong(at, "strings in a list of values", item);
-          if (!add_pair(name, item)) return false;
+          if (!add_pair(name, item, at)) return false;
         }
       } else {
         if (!PyFloat_Check(value) && !PyNumber_Check(value))
@@ -172,7 +189,7 @@ class TokenReader {
         Py_INCREF(value);
         const double x = PyFloat_AsDouble(value);
         Py_DECREF(value);
-        if (x == -1.0 && PyErr_Occurred()) return false;
+        if (x == -1.0 && PyErr_Occurred()) return placed(at);
         if (!std::isfinite(x)) {
           PyErr_Format(PyExc_ValueError, "sequence %zd, token %zd: feature '%s' is not finite", at.sequence, at.token,
                        kept.c_str());
@@ -256,7 +273,7 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
         PyObject* cell = PySequence_Fast_GET_ITEM(token, c);
         std::string_view text;
         if (!PyUnicode_Check(cell)) good = wrong(Place{i, t}, "strings in the columns", cell);
-        else good = text_of(cell, text);
+        else good = text_of(cell, Place{i, t}, text);
         cells.push_back(text);
       }
     }

@@ -112,6 +112,7 @@ class FeatureIndex:
             raise ValueError("the Arrow column holds null sequences")
         offsets = np.asarray(outer.offsets, dtype=np.int64)
         tokens = outer.values
+        tokens = tokens.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
         if pa.types.is_string(tokens.type) or pa.types.is_large_string(tokens.type):
             strings, token_offsets = tokens, np.arange(len(tokens) + 1, dtype=np.int64)
         elif _is_list(tokens.type) and (
@@ -119,7 +120,9 @@ class FeatureIndex:
         ):
             if tokens.null_count:
                 raise ValueError("the Arrow column holds null tokens")
-            strings, token_offsets = tokens.values, np.asarray(tokens.offsets, dtype=np.int64)
+            token_offsets = np.asarray(tokens.offsets, dtype=np.int64)
+            strings = tokens.values.slice(int(token_offsets[0]), int(token_offsets[-1] - token_offsets[0]))
+            token_offsets = token_offsets - token_offsets[0]
         else:
             raise TypeError(f"expected an Arrow column of list<string> or list<list<string>>, found {outer.type}")
         if strings.null_count:
@@ -128,7 +131,6 @@ class FeatureIndex:
         _, string_offsets, data = strings.buffers()
         bounds = np.frombuffer(string_offsets, dtype=np.int64)[strings.offset : strings.offset + len(strings) + 1]
         text = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
-        token_offsets = token_offsets[offsets[0] : offsets[-1] + 1]
         _, indptr, indices, values = self._core.encode_utf8(text, bounds.copy(), token_offsets.copy(), grow)
         return offsets - offsets[0], indptr, indices, values
 
@@ -244,18 +246,16 @@ def _arrow_numbers(X: Any) -> Sequences | None:
         return None
     if not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
         return None
-    if outer.null_count or tokens.null_count:
-        raise ValueError("the Arrow column holds null sequences or positions")
     offsets = np.asarray(outer.offsets, dtype=np.int64)
     tokens = tokens.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    if outer.null_count or tokens.null_count:
+        raise ValueError("the Arrow column holds null sequences or positions")
     flat = tokens.flatten()
     if flat.null_count:
         raise ValueError("the Arrow column holds null numbers")
     values = flat.to_numpy(zero_copy_only=False)
-    if len(tokens) == 0 or len(values) % len(tokens):
+    widths = np.diff(np.asarray(tokens.offsets)) if _is_list(kind) else np.full(len(tokens), kind.list_size)
+    if (widths != widths[:1]).any():
         raise ValueError("all positions must have the same number of features")
-    if _is_list(kind):
-        widths = np.diff(np.asarray(tokens.offsets))
-        if (widths != widths[0]).any():
-            raise ValueError("all positions must have the same number of features")
-    return Sequences(values.reshape(len(tokens), -1), offsets - offsets[0])
+    width = int(widths[0]) if len(widths) else getattr(kind, "list_size", 0)
+    return Sequences(values.reshape(len(tokens), width), offsets - offsets[0])

@@ -45,6 +45,9 @@ class Rows:
             if array is not None:
                 array.flags.writeable = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rows, (self.indptr, self.indices, self.values, self.shape[1], self.dense, self.dtype)
+
     @property
     def dtype(self) -> np.dtype:
         return np.dtype(np.float32 if self.core.single else np.float64)
@@ -58,6 +61,7 @@ class Rows:
         """From a 2-D array or any SciPy sparse matrix."""
         if hasattr(matrix, "tocsr"):
             csr = matrix.tocsr()
+            _check_numbers(csr.dtype)
             dtype = _floating(csr.dtype)
             if not csr.has_canonical_format:
                 csr = csr.copy()
@@ -81,8 +85,7 @@ class Rows:
         array = np.asarray(matrix)
         if array.ndim != 2:
             raise ValueError(f"expected a 2-D feature matrix, found {array.ndim} dimensions")
-        if array.dtype.kind not in "fiub":
-            raise ValueError(f"features must be numbers, found dtype {array.dtype}")
+        _check_numbers(array.dtype)
         dense = np.array(array, dtype=_floating(array.dtype), order="C")
         if not np.isfinite(dense).all():
             raise ValueError("features must be finite: the matrix holds NaN or infinity")
@@ -118,8 +121,17 @@ class Rows:
         return sum(a.nbytes for a in (self.dense, self.indptr, self.indices, self.values) if a is not None)
 
 
+def _rows(indptr: Any, indices: Any, values: Any, n_columns: int, dense: Any, dtype: Any) -> Rows:
+    return Rows(indptr=indptr, indices=indices, values=values, n_columns=n_columns, dense=dense, dtype=dtype)
+
+
 def _floating(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32 if dtype == np.float32 else np.float64)
+
+
+def _check_numbers(dtype: np.dtype) -> None:
+    if dtype.kind not in "fiub":
+        raise ValueError(f"features must be numbers, found dtype {dtype}")
 
 
 class Sequences:
@@ -161,7 +173,10 @@ class Sequences:
     ) -> None:
         self.rows = matrix if isinstance(matrix, Rows) else Rows.from_matrix(matrix)
         n_rows = self.rows.shape[0]
-        self.offsets = np.array([0, n_rows] if offsets is None else offsets, dtype=np.int64)
+        given = np.asarray([0, n_rows] if offsets is None else offsets)
+        if given.dtype.kind not in "iu" and given.size:
+            raise ValueError(f"offsets must be integers, found dtype {given.dtype}")
+        self.offsets = np.array(given, dtype=np.int64)
         if self.offsets.ndim != 1 or not len(self.offsets) or (np.diff(self.offsets) < 0).any():
             raise ValueError("offsets must be a 1-D array that does not decrease")
         if self.offsets[0] < 0 or self.offsets[-1] > n_rows:
@@ -192,8 +207,7 @@ class Sequences:
             raise ValueError("expected all sequences to be sparse or all dense, found both")
         if not items:
             raise ValueError("no sequences: give at least one, or a matrix with its offsets")
-        if not any(sparse):
-            items = [np.asarray(m) for m in items]
+        items = [m.tocsr() if any(sparse) else np.asarray(m) for m in items]
         for i, m in enumerate(items):
             if m.ndim != 2:
                 raise ValueError(f"sequence {i}: expected a 2-D array (positions x features), found {m.ndim} dimensions")
@@ -360,6 +374,10 @@ class Sequences:
         edges = None if self.edges is None else self.edges.take(rows)
         return Sequences(self.rows.take(rows), offsets, edges=edges, index=self.index, edge_index=self.edge_index)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.offsets.flags.writeable = False
+
     def __add__(self, other: Sequences) -> Sequences:
         return Sequences.concatenate([self, other])
 
@@ -371,4 +389,4 @@ def _stack(parts: list[tuple[Rows, int, int]]) -> Any:
         return np.concatenate(matrices)
     from scipy.sparse import vstack
 
-    return vstack(matrices, format="csr", dtype=matrices[0].dtype)
+    return vstack(matrices, format="csr", dtype=np.result_type(*(m.dtype for m in matrices)))

@@ -17,7 +17,7 @@ class Monitor:
     Parameters
     ----------
     verbose : int
-        1 shows a progress line (on a terminal it is rewritten in place), 2 prints a line for each iteration.
+        1 shows a progress line on standard error (on a terminal it is rewritten in place), 2 prints a line for each iteration.
     max_iter : int
         For the progress line.
     evaluate : callable w → float, optional
@@ -48,6 +48,7 @@ class Monitor:
     def __enter__(self) -> Monitor:
         self._begin = time.perf_counter()
         if self.verbose == 1:
+            from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             self._progress = Progress(
@@ -56,6 +57,7 @@ class Monitor:
                 TextColumn("{task.completed}/{task.total}"),
                 TextColumn("{task.fields[figures]}"),
                 TimeElapsedColumn(),
+                console=Console(stderr=True),
             )
             self._progress.start()
             self._task = self._progress.add_task("", total=self.max_iter, figures="")

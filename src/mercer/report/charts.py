@@ -134,7 +134,7 @@ def heat_map(
             parts.append(_cell(x, y, cell, value, low, high, diverging, hover))
             if value == -math.inf:
                 forbidden.append(_hatch(x, y, cell - 1))
-            elif cell >= 36 and not math.isnan(value):
+            elif cell >= 36 and not math.isnan(value) and _width(_compact(value), 11) <= cell:
                 strong = _shade(value, low, high, diverging)[1] > 0.75
                 shown = _text(_compact(value), x + cell / 2 - 0.5, y + cell / 2 + 4, 11, "middle")
                 parts.append(shown.replace(_INK, _ON_STRONG) if strong else shown)
@@ -551,18 +551,19 @@ def bars(names: Sequence[str], values: ArrayLike) -> Html:
     if len(labels) != numbers.size:
         raise ValueError(f"bars: {len(labels)} names for {numbers.size} values")
     lengths = np.where(np.isfinite(numbers), _clipped(numbers), 0.0)
-    reach = float(np.abs(lengths).max()) or 1.0
+    # Bars of both signs share the width that one sign alone would have.
+    reach = (float(np.maximum(lengths, 0).max()) + float(np.maximum(-lengths, 0).max())) or 1.0
     texts = [_axis_text(float(value)) for value in numbers]
     room = max(_width(text, 11) for text in texts) + 8
     # Each side is as long as its longest bar, and the texts stand outside the bars.
     below, above = max(0.0, -float(lengths.min())) / reach, max(0.0, float(lengths.max())) / reach
     left = max(_width(_short(label, 40), 12) for label in labels) + 12
-    zero = left + (room if np.any(numbers < 0) else 0) + below * 220
-    width = zero + above * 220 + room
+    zero = left + (room if np.any(numbers < 0) else 0) + below * 240
+    width = zero + above * 240 + room
     step = 22.0
     parts = []
     for i, (label, value, text) in enumerate(zip(labels, numbers, texts, strict=True)):
-        y, size = 4 + i * step, abs(float(lengths[i])) / reach * 220
+        y, size = 4 + i * step, abs(float(lengths[i])) / reach * 240
         negative = value < 0
         x = zero - size if negative else zero
         title = _tag("title", text_of(f"{label}: {_cell_text(float(value))}"))

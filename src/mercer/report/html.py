@@ -295,6 +295,7 @@ header { padding-top: 3.5rem; }
 main { padding-bottom: 5rem; }
 h1 { margin: 0 0 1rem; font-size: 2rem; line-height: 1.2; font-weight: 650; letter-spacing: -0.015em; }
 h2 { margin: 0 0 1rem; font-size: 1.25rem; line-height: 1.3; font-weight: 600; letter-spacing: -0.005em; }
+h3 { margin: 0.5rem 0; font-size: 1rem; line-height: 1.3; font-weight: 600; overflow-wrap: anywhere; }
 section { margin-top: 2.75rem; padding-top: 1.75rem; border-top: 1px solid var(--line); }
 p { max-width: 44rem; margin: 0 0 1rem; overflow-wrap: anywhere; }
 .scroll { max-width: 100%; overflow-x: auto; }
@@ -305,8 +306,28 @@ th, td { padding: 0.4rem 1.5rem 0.4rem 0; font-variant-numeric: tabular-nums; }
 th:last-child, td:last-child { padding-right: 0.25rem; }
 .l { text-align: left; } .c { text-align: center; } .r { text-align: right; }
 tbody tr:hover { background: var(--faint); }
+table.strip th, table.strip td { border: 0; padding: 0.2rem 0.4rem; text-align: center; }
+table.strip th { padding-left: 0; text-align: right; white-space: nowrap; vertical-align: middle; }
+table.facts th { border-bottom-color: var(--line); white-space: nowrap; vertical-align: top; }
+table.strip { margin-bottom: 2.25rem; font-size: 1.05rem; }
+table.strip th { font-size: 0.875rem; }
+mark {
+  padding: 0.05rem 0.45rem; border-radius: 0.25rem; background: var(--neg); color: var(--on-strong);
+  font-weight: 600; text-decoration: line-through;
+}
+.tiles { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1.5rem 0 0; }
+.tiles > div { flex: 1 1 12rem; padding: 1rem 1.25rem; border-radius: 0.5rem; background: var(--faint); }
+.tiles strong { display: block; font-size: 1.75rem; line-height: 1.2; font-weight: 650; }
+.tiles span { color: var(--muted); font-size: 0.9rem; }
+code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 0.9em; }
+pre { margin: 0; padding: 1rem 1.25rem; border-radius: 0.5rem; background: var(--faint); overflow-x: auto; }
 .columns { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; align-items: flex-start; }
 .columns > div { flex: 0 1 auto; min-width: 0; }
+/* Charts of one kind, in as many columns as fit. */
+.grid { display: grid; gap: 1.5rem 2rem; }
+.grid { grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr)); }
+.grid > div { min-width: 0; overflow-x: auto; }
+.columns figure { width: min-content; max-width: 100%; }
 figure { margin: 1.25rem 0 1.75rem; }
 figcaption { max-width: 44rem; margin-top: 0.5rem; color: var(--muted); font-size: 0.875rem; }
 svg, img { vertical-align: middle; max-width: none; }

@@ -69,8 +69,8 @@ class Labels(Structure):
 
     def argmin(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The allowed label with the lowest score."""
-        worst = np.where(np.isneginf(theta), np.inf, theta).argmin(axis=1).astype(np.int32)
-        return worst, np.take_along_axis(theta, worst[:, None], 1)[:, 0].astype(float)
+        allowed = np.where(np.isneginf(theta), np.inf, theta)
+        return allowed.argmin(axis=1).astype(np.int32), allowed.min(axis=1).astype(float)
 
     def k_best(self, theta: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Labels of shape (k, n), −1 where there are fewer, and scores (n, k)."""
@@ -95,14 +95,16 @@ class Labels(Structure):
         """softmax(θ)."""
         log_partition = self.log_partition(theta)
         shift = np.where(np.isneginf(log_partition), 0.0, log_partition)
-        return LabelMarginals(np.exp(theta - shift[:, None].astype(theta.dtype)), log_partition)
+        return LabelMarginals(np.exp(theta - shift[:, None]).astype(theta.dtype), log_partition)
 
     def sample(self, theta: np.ndarray, size: int, random_state: Any = None) -> np.ndarray:
-        """Labels of shape (size, n)."""
+        """Labels of shape (size, n); −1 for an example that has no allowed label."""
         random = np.random.default_rng(check_random_seed(random_state))
         cumulative = np.cumsum(self.marginals(theta).probabilities, axis=1, dtype=float)
         draws = random.random((size, len(theta), 1)) * cumulative[:, -1:]
-        return np.minimum((draws >= cumulative).sum(axis=2), theta.shape[1] - 1).astype(np.int32)
+        chosen = np.minimum((draws >= cumulative).sum(axis=2), theta.shape[1] - 1).astype(np.int32)
+        chosen[:, cumulative[:, -1] == 0] = -1
+        return chosen
 
     def entropy(self, theta: np.ndarray) -> np.ndarray:
         """−Σ p log p."""

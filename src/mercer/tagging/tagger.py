@@ -79,6 +79,8 @@ class Tagger(BaseEstimator):
     ----------
     classes_ : array of labels, sorted
     n_features_in_ : int
+    n_columns_ : int or None
+        With ``template``: columns of a token in the training data.
     coef_ : array, the weight vector; see :attr:`structure_` for its layout
     transitions_ : array of shape (n_labels, n_labels), transition weights, −inf where forbidden
     start_, end_ : arrays of shape (n_labels,)
@@ -319,6 +321,7 @@ class Tagger(BaseEstimator):
         self._labels, self.index_, self.edge_index_ = labels, sequences.index, sequences.edge_index
         self.classes_ = labels.array
         self.n_features_in_ = sequences.n_features
+        self.n_columns_ = None if self.template is None else _n_columns(X)
         self.structure_ = self._make_structure(sequences, tags, previous)
         self._training = sequences, tags
 
@@ -584,6 +587,7 @@ class Tagger(BaseEstimator):
             "params": params,
             "classes": self._labels.classes,
             "n_features": s.n_features,
+            "n_columns": self.n_columns_,
             "n_edge_features": s.n_edge_features,
             "index_bits": None if self.index_ is None else self.index_.n_bits,
             "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
@@ -612,6 +616,7 @@ class Tagger(BaseEstimator):
         model._labels = LabelIndex(meta["classes"])
         model.classes_ = model._labels.array
         model.n_features_in_ = int(meta["n_features"])
+        model.n_columns_ = meta["n_columns"]
 
         def index_of(name: str) -> FeatureIndex | None:
             bits = meta[f"{name}_bits"]
@@ -706,6 +711,12 @@ class Tagger(BaseEstimator):
 
 def _label_map(old: LabelIndex, new: LabelIndex) -> np.ndarray:
     return np.array([new.classes.index(c) for c in old.classes])
+
+
+def _n_columns(X: Any) -> int | None:
+    if isinstance(X, Sequences):
+        return None
+    return next((len(token) for sentence in X for token in sentence), None)
 
 
 def _split(stacked: np.ndarray, X: Sequences) -> list[np.ndarray]:

@@ -2,23 +2,30 @@
 
     minimise  F(w) = l1 ‖w‖₁ + ½ l2 ‖w‖² + C Σ_i loss_i(w)
 
-Both keep the last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) in single precision: they only shape the search
-direction, and half the memory lets larger models fit. OWL-QN takes the pseudo-gradient of F, keeps the direction where it descends,
-and projects each trial point onto the orthant of the current one.
+The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) and the search direction are kept in single precision: they only
+shape the direction, and with half the memory larger models fit. Steps, values and gradients are in double precision. OWL-QN takes the
+pseudo-gradient of F, keeps the direction where it descends, and projects each trial point onto the orthant of the current one.
+
+From w = 0, a few passes of stochastic gradient descent come first where the structure and the loss allow it: they cost as much as the
+same number of gradients and replace several times as many iterations.
 
 Stops when the (pseudo-)gradient's norm is at most ``tol`` times that at w = 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mercer import _core
+from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
+from mercer.learning.solvers.sgd import warm_up
 
 
 class _Memory:
@@ -26,61 +33,37 @@ class _Memory:
 
     def __init__(self, size: int, n: int) -> None:
         self.size = size
-        self.s = np.empty((size, n), np.float32)
-        self.y = np.empty((size, n), np.float32)
-        self.rho: list[float] = []
-        self.order: list[int] = []
+        self.s = [np.empty(n, np.float32) for _ in range(size)]
+        self.y = [np.empty(n, np.float32) for _ in range(size)]
+        self.pairs: list[tuple[int, float]] = []  # slot and 1 / ⟨s, y⟩, oldest first
+        self.scale = 1.0
 
-    def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        """Keeps a pair if the curvature along it is positive."""
-        slot = len(self.order) if len(self.order) < self.size else self.order[0]
-        self.s[slot], self.y[slot] = s, y
-        # The inner products are of the stored, rounded vectors: the implied matrix is then exactly positive definite.
-        sy = _dot(self.s[slot], self.y[slot])
-        yy = _dot(self.y[slot], self.y[slot])
-        if not sy > 1e-10 * yy:
-            if slot in self.order:
-                self._forget(slot)
-            return
-        if slot in self.order:
-            self._forget(slot)
-        self.order.append(slot)
-        self.rho.append(1.0 / sy)
-        self.scale = sy / yy
+    def free_slot(self) -> int:
+        """A slot to write the next pair to; the oldest pair gives way when all are taken."""
+        if len(self.pairs) < self.size:
+            return next(i for i in range(self.size) if all(i != slot for slot, _ in self.pairs))
+        return self.pairs.pop(0)[0]
 
-    def _forget(self, slot: int) -> None:
-        place = self.order.index(slot)
-        del self.order[place], self.rho[place]
+    def keep(self, slot: int) -> None:
+        """Takes the pair written to a slot into use if the curvature along it is positive.
 
-    def direction(self, g: np.ndarray, out: np.ndarray) -> None:
-        """out = −H g."""
-        np.negative(g, out=out)
-        if not self.order:
-            return
-        alpha = []
-        for slot, rho in zip(reversed(self.order), reversed(self.rho), strict=True):
-            a = rho * _dot(self.s[slot], out)
-            _axpy(-a, self.y[slot], out)
-            alpha.append(a)
-        out *= self.scale
-        for slot, rho, a in zip(self.order, self.rho, reversed(alpha), strict=True):
-            _axpy(a - rho * _dot(self.y[slot], out), self.s[slot], out)
+        The products are those of the rounded vectors: the matrix they stand for is then positive definite to the last bit.
+        """
+        sy = _core.dot(self.s[slot], self.y[slot])
+        yy = _core.dot(self.y[slot], self.y[slot])
+        if sy > 1e-10 * yy:
+            self.pairs.append((slot, 1.0 / sy))
+            self.scale = sy / yy
 
-
-# Vectors are walked in blocks: the mixed-precision products then need no copy of a whole vector.
-_BLOCK = 1 << 14
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> float:
-    total = 0.0
-    for i in range(0, len(a), _BLOCK):
-        total += float(np.dot(a[i : i + _BLOCK].astype(np.float64), b[i : i + _BLOCK].astype(np.float64)))
-    return total
-
-
-def _axpy(alpha: float, x: np.ndarray, out: np.ndarray) -> None:
-    for i in range(0, len(out), _BLOCK):
-        out[i : i + _BLOCK] += alpha * x[i : i + _BLOCK]
+    def apply(self, d: np.ndarray) -> None:
+        """d = H d, in place."""
+        alphas = []
+        for slot, rho in reversed(self.pairs):
+            alphas.append(alpha := rho * _core.dot(self.s[slot], d))
+            _core.axpy(-alpha, self.y[slot], d)
+        d *= np.float32(self.scale)
+        for (slot, rho), alpha in zip(self.pairs, reversed(alphas), strict=True):
+            _core.axpy(alpha - rho * _core.dot(self.y[slot], d), self.s[slot], d)
 
 
 class LBFGS(Solver):
@@ -88,18 +71,22 @@ class LBFGS(Solver):
 
     Parameters
     ----------
-    memory : int, default=6
+    memory : int, default=4
         Number of correction pairs.
+    warm_up : int, default=3
+        Passes of stochastic gradient descent before the first iteration; 0 for none.
     """
 
     name = "lbfgs"
     default_max_iter = 500
     default_tol = 1e-4
 
-    def __init__(self, memory: int = 6) -> None:
+    def __init__(self, memory: int = 4, warm_up: int = 3) -> None:
         if memory < 1:
             raise ValueError(f"memory must be at least 1, got {memory}")
-        self.memory = memory
+        if warm_up < 0:
+            raise ValueError(f"warm_up must not be negative, got {warm_up}")
+        self.memory, self.warm_up = memory, warm_up
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """A smooth penalty only."""
@@ -122,81 +109,75 @@ class LBFGS(Solver):
     ) -> Result:
         """See :class:`Solver`."""
         w = np.array(w0 if resumed is None else resumed[1]["w"], dtype=float)
-        passes = 0 if resumed is None else int(resumed[0]["passes"])
-        done = 0 if resumed is None else int(resumed[0]["iterations"])
-        l1 = penalty.l1
+        objective = _Objective(risk, penalty, C)
+        done = 0
+        if resumed is not None:
+            objective.passes, done = int(resumed[0]["passes"]), int(resumed[0]["iterations"])
 
-        def smooth(at: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-            """The smooth part of F and its gradient."""
-            nonlocal passes
-            passes += 1
-            value, gradient = risk.value_and_gradient(at, out)
-            gradient *= C
-            if penalty.l2:
-                _axpy(penalty.l2, at, gradient)
-            return C * value + 0.5 * penalty.l2 * _dot(at, at), gradient
+        def chosen() -> np.ndarray:
+            return w if monitor.best_w is None else monitor.best_w
 
-        def whole(smooth_value: float, at: np.ndarray) -> float:
-            return smooth_value + (l1 * float(np.abs(at).sum()) if l1 else 0.0)
-
-        best = w
         try:
-            value, g = smooth(w)
-            objective = whole(value, w)
-            pseudo = _pseudo_gradient(w, g, l1)
+            g = np.empty_like(w)
+            norm0 = _norm(objective.pseudo_gradient(np.zeros(len(w)), objective.at_zero(g)))
+            if self.warm_up and max_iter and resumed is None and isinstance(risk.loss, Log) and not w.any():
+                w = warm_up(risk, penalty, C, w, self.warm_up, random_state)
+                objective.passes += self.warm_up
+            value = objective(w, g)
+            pseudo = objective.pseudo_gradient(w, g)
             norm = _norm(pseudo)
-            norm0 = norm
-            if w.any():
-                zero = np.zeros_like(w)
-                norm0 = _norm(_pseudo_gradient(zero, smooth(zero)[1], l1))
-                del zero
-            memory = _Memory(min(self.memory, max(1, max_iter)), len(w))
-            direction = np.empty_like(w)
-            for iteration in range(done, max_iter):
-                if norm <= tol * norm0:
-                    break
-                memory.direction(pseudo, direction)
-                if l1:
-                    direction[direction * pseudo >= 0] = 0.0
-                slope = _dot(direction, pseudo)
+            memory = _Memory(self.memory, len(w))
+            d = np.empty(len(w), np.float32)
+            iteration = done
+            while iteration < max_iter and norm > tol * norm0:
+                np.negative(pseudo, out=d, casting="unsafe")
+                memory.apply(d)
+                if penalty.l1:
+                    d[d * pseudo >= 0] = 0.0
+                slope = _core.dot(d, pseudo)
                 if not slope < 0:  # rounding has spoilt the memory: begin it anew
                     memory = _Memory(self.memory, len(w))
-                    np.negative(pseudo, out=direction)
-                    slope = -(norm**2)
-                step = 1.0 if memory.order else min(1.0, 1.0 / norm)
-                search = _projected if l1 else _wolfe
-                found = search(smooth, whole, w, objective, g, pseudo, direction, slope, step, l1)
+                    np.negative(pseudo, out=d, casting="unsafe")
+                    slope = _core.dot(d, pseudo)
+                step = 1.0 if memory.pairs else min(1.0, 1.0 / norm)
+                slot = memory.free_slot()
+                np.negative(g, out=memory.y[slot], casting="unsafe")
+                before = w.copy() if penalty.l1 else None
+                search = objective.projected_search if penalty.l1 else objective.wolfe_search
+                found = search(w, g, value, pseudo, d, slope, step)
                 if found is None:
-                    if memory.order:  # once more along the gradient before giving up
+                    if memory.pairs:  # once more along the gradient before giving up
                         memory = _Memory(self.memory, len(w))
+                        value = objective(w, g)
+                        pseudo = objective.pseudo_gradient(w, g)
                         continue
                     message = "no step lowers the objective further: the limit of floating-point accuracy"
-                    return Result(self._chosen(monitor, w), norm <= 1e3 * tol * norm0, message)
-                new_w, value, new_g = found
-                memory.add(new_w - w, new_g - g)
-                w, g, objective = new_w, new_g, whole(value, new_w)
-                best = w
-                del new_w, new_g, found
-                pseudo = _pseudo_gradient(w, g, l1)
+                    return Result(chosen(), norm <= 1e3 * tol * norm0, message)
+                step, value = found
+                if before is None:
+                    np.multiply(d, np.float32(step), out=memory.s[slot])
+                else:
+                    np.subtract(w, before, out=memory.s[slot], casting="unsafe")
+                _core.axpy(1.0, g.astype(np.float32), memory.y[slot])
+                memory.keep(slot)
+                pseudo = objective.pseudo_gradient(w, g)
                 norm = _norm(pseudo)
-                stop = monitor.record(lambda w=w: w, objective=objective, gradient_norm=norm, passes=passes)
-                monitor.save({"passes": passes, "iterations": iteration + 1}, lambda w=w: {"w": w})
+                iteration += 1
+                stop = monitor.record(lambda: w, objective=value, gradient_norm=norm, passes=objective.passes)
+                monitor.save({"passes": objective.passes, "iterations": iteration}, lambda: {"w": w})
                 if stop:
-                    return Result(self._chosen(monitor, w), True, "stopped early: no better score on the held-out data")
+                    return Result(chosen(), True, "stopped early: no better score on the held-out data")
         except KeyboardInterrupt:
-            return Result(self._chosen(monitor, best), False, "interrupted: these are the best weights so far", True)
+            # A step is abandoned where it stands: w is a trial point, close to the best one.
+            return Result(chosen(), False, "interrupted: these are the best weights so far", True)
         if norm <= tol * norm0:
-            return Result(self._chosen(monitor, w), True, "converged")
+            return Result(chosen(), True, "converged")
         return Result(
-            self._chosen(monitor, w),
+            chosen(),
             False,
             f"stopped after max_iter={max_iter} iterations with a gradient of {norm / max(norm0, 1e-300):.1e} of its "
             f"first norm (tol={tol:g}): raise max_iter or tol, or lower C",
         )
-
-    @staticmethod
-    def _chosen(monitor: Monitor, w: np.ndarray) -> np.ndarray:
-        return w if monitor.best_w is None else monitor.best_w
 
 
 class OWLQN(LBFGS):
@@ -208,82 +189,90 @@ class OWLQN(LBFGS):
         """Takes every penalty."""
 
 
-def _norm(x: np.ndarray) -> float:
-    return float(np.sqrt(_dot(x, x)))
+class _Objective:
+    """F and the gradient of its smooth part, counted; and the searches along a direction.
 
+    The searches move w and g in place: there is one weight vector and one gradient.
+    """
 
-def _pseudo_gradient(w: np.ndarray, g: np.ndarray, l1: float) -> np.ndarray:
-    """The subgradient of least norm of g + l1 ∂‖w‖₁; g itself without ℓ1."""
-    if not l1:
+    def __init__(self, risk: Risk, penalty: Penalty, C: float) -> None:
+        self.risk, self.penalty, self.C = risk, penalty, C
+        self.passes = 0
+
+    def __call__(self, w: np.ndarray, g: np.ndarray) -> float:
+        """F(w); the gradient of the smooth part goes to g."""
+        self.passes += 1
+        value, _ = self.risk.value_and_gradient(w, g)
+        g *= self.C
+        if self.penalty.l2:
+            _core.axpy(self.penalty.l2, w, g)
+        return self.C * value + self.penalty.value(w)
+
+    def at_zero(self, g: np.ndarray) -> np.ndarray:
+        """The gradient at w = 0, by which progress is measured."""
+        self(np.zeros_like(g), g)
         return g
-    sign = np.sign(w)
-    shrunk = np.where(g > l1, g - l1, np.where(g < -l1, g + l1, 0.0))
-    return np.where(sign != 0, g + l1 * sign, shrunk)
+
+    def pseudo_gradient(self, w: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """The subgradient of F of least norm; g itself without ℓ1."""
+        l1 = self.penalty.l1
+        if not l1:
+            return g
+        shrunk = np.where(g > l1, g - l1, np.where(g < -l1, g + l1, 0.0))
+        return np.where(w != 0, g + l1 * np.sign(w), shrunk)
+
+    def wolfe_search(
+        self, w: np.ndarray, g: np.ndarray, value: float, pseudo: np.ndarray, d: np.ndarray, slope: float, step: float
+    ) -> tuple[float, float] | None:
+        """A step with sufficient decrease (1e-4) and flattened slope (0.9), by expansion and safeguarded interpolation.
+
+        Returns (step, value) with w and g there; None, with w as it was, if there is no such step.
+        """
+        low, high, at = 0.0, np.inf, 0.0
+        low_value, low_slope = value, slope
+        noise = 1e-13 * max(1.0, abs(value))  # differences of objectives below this are rounding
+        for _ in range(30):
+            _core.axpy(step - at, d, w)
+            at = step
+            try:
+                new_value = self(w, g)
+            except ValueError:  # scores beyond the range of floating point: far too long a step
+                new_value = np.inf
+            new_slope = _core.dot(d, g) if np.isfinite(new_value) else np.inf
+            if not new_value <= value + 1e-4 * step * slope + noise:
+                # the minimum of the parabola through (low value, low slope) and the new value
+                high, width = step, step - low
+                curvature = new_value - low_value - low_slope * width
+                guess = low - 0.5 * low_slope * width**2 / curvature if curvature > 0 else 0.5 * (low + step)
+                step = min(max(guess, low + 0.1 * width), low + 0.5 * width)
+            elif new_slope < 0.9 * slope:
+                low, low_value, low_slope = step, new_value, new_slope
+                step = 2.0 * step if np.isinf(high) else 0.5 * (low + high)
+            else:
+                return at, new_value
+            if high - low < 1e-14 * max(1.0, low):
+                break
+        _core.axpy(-at, d, w)
+        return None
+
+    def projected_search(
+        self, w: np.ndarray, g: np.ndarray, value: float, pseudo: np.ndarray, d: np.ndarray, slope: float, step: float
+    ) -> tuple[float, float] | None:
+        """Backtracking over points projected onto the orthant of w (of −pseudo-gradient where w is 0)."""
+        start = w.copy()
+        orthant = np.where(w != 0, np.sign(w), -np.sign(pseudo)).astype(np.int8)
+        for _ in range(40):
+            np.multiply(d, step, out=w)
+            w += start
+            w[w * orthant <= 0] = 0.0
+            new_value = self(w, g)
+            decrease = _core.dot(pseudo, w) - _core.dot(pseudo, start)
+            if decrease < 0 and new_value <= value + 1e-4 * decrease:
+                return step, new_value
+            step *= 0.5
+        w[:] = start
+        return None
 
 
-def _wolfe(
-    smooth: Any,
-    whole: Any,
-    w: np.ndarray,
-    objective: float,
-    g: np.ndarray,
-    pseudo: np.ndarray,
-    direction: np.ndarray,
-    slope: float,
-    step: float,
-    l1: float,
-) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """A step with sufficient decrease (1e-4) and flattened slope (0.9), by expansion and safeguarded interpolation."""
-    low, high = 0.0, np.inf
-    low_value, low_slope = objective, slope
-    noise = 1e-12 * max(1.0, abs(objective))  # below this, differences of objectives are rounding
-    for _ in range(30):
-        new_w = w + step * direction
-        try:
-            value, new_g = smooth(new_w)
-        except ValueError:  # scores beyond the range of floating point: far too long a step
-            if not np.isfinite(new_w).all() or step > 1e-8:
-                high, step = step, 0.5 * (low + step)
-                continue
-            raise
-        new_slope = _dot(new_g, direction)
-        if not value <= objective + 1e-4 * step * slope + noise:
-            high = step
-            # the minimum of the parabola through (low value, low slope) and the new value
-            width = step - low
-            curvature = value - low_value - low_slope * width
-            guess = low - 0.5 * low_slope * width**2 / curvature if curvature > 0 else 0.5 * (low + step)
-            step = min(max(guess, low + 0.1 * width), low + 0.5 * width)
-        elif new_slope < 0.9 * slope:
-            low, low_value, low_slope = step, value, new_slope
-            step = 2.0 * step if np.isinf(high) else 0.5 * (low + high)
-        else:
-            return new_w, value, new_g
-        if high - low < 1e-14 * max(1.0, low):
-            return None
-    return None
-
-
-def _projected(
-    smooth: Any,
-    whole: Any,
-    w: np.ndarray,
-    objective: float,
-    g: np.ndarray,
-    pseudo: np.ndarray,
-    direction: np.ndarray,
-    slope: float,
-    step: float,
-    l1: float,
-) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """Backtracking on points projected onto the orthant of w (or of −pseudo-gradient where w is 0)."""
-    orthant = np.where(w != 0, np.sign(w), -np.sign(pseudo))
-    for _ in range(40):
-        new_w = w + step * direction
-        new_w[new_w * orthant <= 0] = 0.0
-        value, new_g = smooth(new_w)
-        decrease = _dot(pseudo, new_w - w)
-        if whole(value, new_w) <= objective + 1e-4 * decrease and decrease < 0:
-            return new_w, value, new_g
-        step *= 0.5
-    return None
+def _norm(x: np.ndarray) -> float:
+    return float(np.sqrt(_core.dot(x, x)))

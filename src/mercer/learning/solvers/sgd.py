@@ -23,7 +23,7 @@ from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.online import Epochs, check_online
 
 _RULE = 0
-_SAMPLE = 1000
+_SAMPLE = 256  # examples on which rates are tried
 
 
 class SGD(Solver):
@@ -55,10 +55,7 @@ class SGD(Solver):
         state: dict[str, Any] | None = None,
     ) -> Result:
         """See :class:`Solver`."""
-        n = max(1, risk.n_examples)
-        options = {"l2": penalty.l2 / (C * n), "l1": penalty.l1 / (C * n)}
-        # Without any ℓ2 the step size still has to fall: as it would with a penalty of C = 1.
-        options["decay"] = options["l2"] or 1.0 / n
+        options = _options(risk, penalty, C)
         epochs = Epochs(risk, _RULE, w0, random_state)
         done, previous, calm = 0, np.inf, 0
         try:
@@ -71,7 +68,7 @@ class SGD(Solver):
                 epochs.extra = state["extra"]
                 epochs.state.step, epochs.state.l1_total = float(state["step"]), float(state["l1_total"])
             else:
-                rate = self._calibrate(risk, penalty, C, w0, epochs, options)
+                rate = _calibrate(risk, penalty, C, w0, epochs, options)
             message, converged = "", False
             for epoch in range(done, max_iter):
                 loss, _ = epochs.run(epochs.shuffled(), rate=rate, **options)
@@ -101,36 +98,59 @@ class SGD(Solver):
         kept = {"rate": rate, "step": epochs.state.step, "l1_total": epochs.state.l1_total, "extra": epochs.extra}
         return Result(w, converged, message, state=kept)
 
-    @staticmethod
-    def _calibrate(
-        risk: Risk, penalty: Penalty, C: float, w0: np.ndarray, epochs: Epochs, options: dict[str, float]
-    ) -> float:
-        """The rate that lowers the objective of a sample most in one pass, by doubling and halving from a first guess."""
-        sample = epochs.shuffled()[:_SAMPLE]
-        share = len(sample) / max(1, risk.n_examples)
 
-        def objective(rate: float) -> float:
-            trial = Epochs(risk, _RULE, w0, 0)
-            with np.errstate(over="ignore", invalid="ignore"):
-                try:
-                    trial.run(sample, rate=rate, **options)
-                    loss, _ = trial.run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
-                except ValueError:  # the rate was so high that scores left the range of floating point
-                    return np.inf
-                value = C * loss + share * penalty.value(trial.weights())
-            return value if np.isfinite(value) else np.inf
+def _options(risk: Risk, penalty: Penalty, C: float) -> dict[str, float]:
+    n = max(1, risk.n_examples)
+    options = {"l2": penalty.l2 / (C * n), "l1": penalty.l1 / (C * n)}
+    # Without any ℓ2 the step size still has to fall: as it would with a penalty of C = 1.
+    options["decay"] = options["l2"] or 1.0 / n
+    return options
 
-        # A wrong label set or an infeasible example must show here, not look like a high rate.
-        Epochs(risk, _RULE, w0, 0).run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
-        rate = 0.1
-        best = objective(rate)
-        for factor in (2.0, 0.5):
-            improved = False
-            while 1e-8 < rate * factor < 1e4:
-                value = objective(rate * factor)
-                if not value < best:
-                    break
-                rate, best, improved = rate * factor, value, True
-            if improved:
+
+def warm_up(risk: Risk, penalty: Penalty, C: float, w0: np.ndarray, epochs: int, random_state: Any) -> np.ndarray:
+    """Weights after a few epochs from w0, for another solver to begin with; w0 if the structure has no online loop.
+
+    Without a ``random_state`` the order of the examples is fixed: what follows is then the same every time.
+    """
+    if not hasattr(risk.structure, "online") or not risk.n_examples:
+        return w0
+    run = Epochs(risk, _RULE, w0, 0 if random_state is None else random_state)
+    options = _options(risk, penalty, C)
+    rate = _calibrate(risk, penalty, C, w0, run, options)
+    for _ in range(epochs):
+        run.run(run.shuffled(), rate=rate, **options)
+    return run.weights()
+
+
+def _calibrate(
+    risk: Risk, penalty: Penalty, C: float, w0: np.ndarray, epochs: Epochs, options: dict[str, float]
+) -> float:
+    """The rate that lowers the objective of a sample most in one pass, by doubling and halving from a first guess."""
+    sample = epochs.shuffled()[:_SAMPLE]
+    share = len(sample) / max(1, risk.n_examples)
+
+    def objective(rate: float) -> float:
+        trial = Epochs(risk, _RULE, w0, 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                trial.run(sample, rate=rate, **options)
+                loss, _ = trial.run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
+            except ValueError:  # the rate was so high that scores left the range of floating point
+                return np.inf
+            value = C * loss + share * penalty.value(trial.weights())
+        return value if np.isfinite(value) else np.inf
+
+    # A wrong label set or an infeasible example must show here, not look like a high rate.
+    Epochs(risk, _RULE, w0, 0).run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
+    rate = 0.1
+    best = objective(rate)
+    for factor in (2.0, 0.5):
+        improved = False
+        while 1e-8 < rate * factor < 1e4:
+            value = objective(rate * factor)
+            if not value < best:
                 break
-        return rate
+            rate, best, improved = rate * factor, value, True
+        if improved:
+            break
+    return rate

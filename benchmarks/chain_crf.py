@@ -1,0 +1,305 @@
+"""Chain CRFs: mercer against python-crfsuite on the same data, in one run.
+
+Prints, for each task, medians over interleaved repeats and their ratio (peer / mercer; above 1 we are faster or smaller):
+training to the objective that CRFsuite has after 30 iterations, training with ℓ1, epochs of SGD and of the averaged perceptron, tagging
+from lists of strings and from converted data, all marginals, and peak memory in training.
+
+Tasks: ``equal`` (synthetic, 2,000 sequences of 25), ``ragged`` (lengths 5-45), ``conll2000`` (needs MERCER_DATA).
+
+    python benchmarks/chain_crf.py [--tasks equal ragged conll2000] [--repeats 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import pycrfsuite
+
+from mercer import _core
+from mercer.data import FeatureIndex, Template
+from mercer.datasets import load_conll2000, make_chain_task
+from mercer.learning import ConvergenceWarning
+from mercer.metrics import span_f1, token_accuracy
+from mercer.tagging import Tagger
+
+warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+def load(name: str) -> tuple[list, list, list, list]:
+    if name == "equal":
+        return tuple(make_chain_task())
+    if name == "ragged":
+        return tuple(make_chain_task(length=(5, 45), random_state=1))
+    template = Template.load("words+pos")
+    out: list[list] = []
+    for subset in ("train", "test"):
+        sentences = load_conll2000(subset)
+        out.append([template.expand(s)[0] for s in sentences])
+        out.append([[token[-1] for token in s] for s in sentences])
+    return tuple(out)
+
+
+# ---------------------------------------------------------------------------------------------- the two sides
+
+
+def crfsuite_trainer(X: list, y: list, algorithm: str, **params: Any) -> pycrfsuite.Trainer:
+    trainer = pycrfsuite.Trainer(algorithm=algorithm, verbose=False)
+    for xs, ys in zip(X, y, strict=True):
+        trainer.append(xs, ys)
+    trainer.set_params(params)
+    return trainer
+
+
+def crfsuite_fit(X: list, y: list, algorithm: str, **params: Any) -> tuple[float, dict, str]:
+    """Seconds of training (data appended before), the last log record, the model file."""
+    trainer = crfsuite_trainer(X, y, algorithm, **params)
+    path = tempfile.mktemp(suffix=".crfsuite")
+    begin = time.perf_counter()
+    trainer.train(path)
+    return time.perf_counter() - begin, trainer.logparser.last_iteration, path
+
+
+def mercer_fit(X: Any, y: list, **params: Any) -> tuple[float, Tagger]:
+    begin = time.perf_counter()
+    tagger = Tagger(**params).fit(X, y)
+    return time.perf_counter() - begin, tagger
+
+
+def seconds_to(tagger: Tagger, objective: float, scale: float) -> float:
+    """Seconds until the history first falls to the objective (given in the peer's scale)."""
+    values = scale * np.array(tagger.history_["objective"])
+    hit = np.flatnonzero(values <= objective)
+    return tagger.history_["seconds"][hit[0]] if len(hit) else float("inf")
+
+
+# ---------------------------------------------------------------------------------------------- reporting
+
+
+class Report:
+    """Rows of (measure, peer, ours, ratio), printed as they come and kept for the summary."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict] = []
+
+    def add(self, task: str, measure: str, peer: float, ours: float, unit: str, aim: float, note: str = "") -> None:
+        ratio = ours / peer if unit.endswith("/s") else peer / ours
+        self.rows.append({"task": task, "measure": measure, "peer": peer, "ours": ours, "ratio": ratio, "aim": aim})
+        mark = "" if ratio >= aim else "  (below the aim)"
+        print(
+            f"{task:10s} {measure:44s} {peer:12.4g} {ours:12.4g} {unit:9s} {ratio:7.2f}x  aim {aim:g}x{mark}  {note}",
+            flush=True,
+        )
+
+
+def interleaved(repeats: int, *calls: Callable[[], float]) -> list[float]:
+    """Medians of each call's figure, the calls taking turns."""
+    figures = [[call() for call in calls] for _ in range(repeats)]
+    return [float(np.median(column)) for column in zip(*figures, strict=True)]
+
+
+# ---------------------------------------------------------------------------------------------- measures
+
+
+def training(report: Report, task: str, data: tuple, repeats: int) -> str:
+    X, y, X_test, y_test = data
+    index = FeatureIndex()
+    sequences = index.learn(X)
+    test = index.encode(X_test)
+    model = ""
+
+    def quality(predicted: list) -> float:
+        return span_f1(y_test, predicted) if task == "conll2000" else token_accuracy(y_test, predicted)
+
+    def peer_quality(path: str) -> float:
+        tagger = pycrfsuite.Tagger()
+        tagger.open(path)
+        return quality([tagger.tag(x) for x in X_test])
+
+    # To the objective after 30 iterations, ℓ2: NLL + c2 ‖w‖² with c2 = 1 is twice our objective at C = 0.5.
+    goal = 0.0
+    kept: dict[str, Any] = {}
+
+    def peer_l2() -> float:
+        nonlocal goal, model
+        seconds, last, model = crfsuite_fit(X, y, "lbfgs", c1=0.0, c2=1.0, max_iterations=30)
+        goal = last["loss"]
+        return seconds
+
+    def ours_l2(**options: Any) -> float:
+        _, kept["l2"] = mercer_fit(sequences, y, C=0.5, max_iter=60, **options)
+        return seconds_to(kept["l2"], goal, 2.0)
+
+    peer, ours, two = interleaved(repeats, peer_l2, ours_l2, lambda: ours_l2(n_jobs=2))
+    report.add(task, "L2: time to CRFsuite's objective after 30 it.", peer, ours, "s", 5.0, f"objective {goal:.1f}")
+    report.add(task, "   the same, our 2 threads", peer, two, "s", 5.0)
+
+    def whole(jobs: int) -> float:
+        return mercer_fit(sequences, y, C=0.5, max_iter=30, tol=0.0, n_jobs=jobs)[0]
+
+    one, two = interleaved(repeats, lambda: whole(1), lambda: whole(2))
+    report.add(task, "   ours, 30 iterations: 1 thread / 2 threads", one, two, "s", 1.7)
+    _, tagger = mercer_fit(sequences, y, C=0.5, max_iter=30, tol=0.0)
+    theirs = peer_quality(model)
+    report.add(task, "   quality after 30 iterations", theirs, quality(tagger.predict(test)), "score/s", 0.998)
+
+    def peer_l1() -> float:
+        nonlocal goal
+        seconds, last, kept["l1 path"] = crfsuite_fit(X, y, "lbfgs", c1=1.0, c2=0.0, max_iterations=30)
+        goal = last["loss"]
+        return seconds
+
+    def ours_l1() -> float:
+        _, kept["l1"] = mercer_fit(sequences, y, solver="owlqn", penalty="l1", C=1.0, max_iter=60)
+        return seconds_to(kept["l1"], goal, 1.0)
+
+    peer, ours = interleaved(repeats, peer_l1, ours_l1)
+    report.add(task, "L1: time to CRFsuite's objective after 30 it.", peer, ours, "s", 3.0, f"objective {goal:.1f}")
+    report.add(
+        task, "   quality", peer_quality(kept["l1 path"]), quality(kept["l1"].predict(test)), "score/s", 0.998
+    )
+
+    for name, algorithm, solver, params, options in (
+        ("SGD, 10 epochs", "l2sgd", "sgd", {"c2": 1.0, "max_iterations": 10}, {"C": 0.5}),
+        ("averaged perceptron, 10 epochs", "ap", "averaged-perceptron", {"max_iterations": 10}, {}),
+        ("passive-aggressive, 10 epochs", "pa", "passive-aggressive", {"max_iterations": 10}, {"C": 1.0}),
+    ):
+
+        def peer_online(algorithm: str = algorithm, params: dict = params) -> float:
+            seconds, _, kept["online path"] = crfsuite_fit(X, y, algorithm, **params)
+            return seconds
+
+        def ours_online(solver: str = solver, options: dict = options) -> float:
+            seconds, kept["online"] = mercer_fit(
+                sequences, y, solver=solver, max_iter=10, tol=0.0, random_state=0, **options
+            )
+            return seconds
+
+        peer, ours = interleaved(repeats, peer_online, ours_online)
+        report.add(task, name, peer, ours, "s", 3.0)
+        report.add(
+            task, "   quality", peer_quality(kept["online path"]), quality(kept["online"].predict(test)), "score/s", 1.0
+        )
+    return model
+
+
+def tagging(report: Report, task: str, data: tuple, model: str, repeats: int) -> None:
+    X, y, X_test, _ = data
+    _, ours = mercer_fit(X, y, C=0.5, max_iter=30, tol=0.0)
+    peer = pycrfsuite.Tagger()
+    peer.open(model)
+    sequences = ours.index_.encode(X_test)
+    items = [pycrfsuite.ItemSequence(x) for x in X_test]
+    tokens = sequences.n_positions
+    labels = peer.labels()
+
+    def rate(call: Callable[[], Any]) -> Callable[[], float]:
+        def timed() -> float:
+            begin = time.perf_counter()
+            call()
+            return tokens / (time.perf_counter() - begin)
+
+        return timed
+
+    def peer_marginals() -> None:
+        for item in items:
+            peer.set(item)
+            for t in range(len(item)):
+                for label in labels:
+                    peer.marginal(label, t)
+
+    n = max(5, repeats)
+    a, b = interleaved(n, rate(lambda: [peer.tag(x) for x in X_test]), rate(lambda: ours.predict(X_test)))
+    report.add(task, "tagging, from lists of strings", a, b, "tokens/s", 3.0)
+    a, b = interleaved(n, rate(lambda: [peer.tag(x) for x in items]), rate(lambda: ours.predict(sequences)))
+    report.add(task, "tagging, from ItemSequence / Sequences", a, b, "tokens/s", 8.0)
+    a, b = interleaved(n, rate(peer_marginals), rate(lambda: ours.predict_marginals(sequences)))
+    report.add(task, "all marginals, from ItemSequence / Sequences", a, b, "tokens/s", 10.0)
+
+
+def memory(report: Report, task: str) -> None:
+    """Peak resident memory above that with the raw data loaded, in processes of their own."""
+    figures = {}
+    for side in ("crfsuite", "mercer"):
+        command = [sys.executable, __file__, "--memory-of", side, "--tasks", task]
+        figures[side] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    peer, ours = figures["crfsuite"], figures["mercer"]
+    bound = (ours["data"] + 6 * 8 * ours["weights"]) / 2**20
+    report.add(
+        task,
+        "peak memory in training",
+        peer["peak"] / 2**20,
+        ours["peak"] / 2**20,
+        "MiB",
+        1.0,
+        f"data + 6 x weights = {bound:.1f} MiB ({ours['weights']} weights; CRFsuite's memory holds its data too)",
+    )
+
+
+def memory_of(side: str, task: str) -> None:
+    X, y, _, _ = load(task)
+
+    def status(field: str) -> int:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(field):
+                return int(line.split()[1]) * 1024
+        raise RuntimeError(field)
+
+    import gc
+
+    gc.collect()
+    before = status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    out: dict[str, float] = {}
+    if side == "crfsuite":
+        crfsuite_fit(X, y, "lbfgs", c1=0.0, c2=1.0, max_iterations=10)
+    else:
+        index = FeatureIndex()
+        sequences = index.learn(X)
+        _, tagger = mercer_fit(sequences, y, C=0.5, max_iter=10)
+        out = {"data": sequences.nbytes, "weights": len(tagger.coef_)}
+    print(json.dumps({**out, "peak": status("VmHWM") - before}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tasks", nargs="+", default=["equal", "ragged", "conll2000"])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--memory-of", choices=["crfsuite", "mercer"])
+    options = parser.parse_args()
+    if options.memory_of:
+        return memory_of(options.memory_of, options.tasks[0])
+    print(
+        f"python-crfsuite {pycrfsuite.__version__ if hasattr(pycrfsuite, '__version__') else ''} against mercer, "
+        f"{_core.instruction_set()}, {platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    print(f"{'task':10s} {'measure':44s} {'peer':>12s} {'mercer':>12s} {'unit':9s} {'ratio':>8s}")
+    report = Report()
+    for task in options.tasks:
+        try:
+            data = load(task)
+        except FileNotFoundError as error:
+            print(f"{task}: left out: {error}")
+            continue
+        model = training(report, task, data, options.repeats)
+        tagging(report, task, data, model, options.repeats)
+        memory(report, task)
+    below = [row for row in report.rows if row["ratio"] < row["aim"]]
+    print(f"{len(report.rows) - len(below)} of {len(report.rows)} measures reach their aim")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The ``mercer`` command: its sub-commands, its options for all of them, and how it ends.
+
+Nothing heavy is imported here. A command imports numpy, scikit-learn and the estimators when it runs, so that
+``mercer --help`` and shell completion answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mercer.cli import demo, errors, evaluate, inspect, predict, terminal, train
+
+
+class _InOrder(TyperGroup):
+    """Lists commands in the order in which a person meets them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return ["demo", "train", "predict", "evaluate", "inspect"]
+
+
+app = typer.Typer(
+    name="mercer",
+    cls=_InOrder,
+    help="""Learning with structure: train, apply and look into models of sequences.
+
+    [bold]A first look[/bold]
+      mercer demo --output demo.html
+
+    [bold]From a column file to labels[/bold] (a token a line, its label last)
+      mercer train tagger train.conll --dev dev.conll --model np.mercer
+      mercer evaluate np.mercer test.conll
+      mercer inspect np.mercer --html np.html
+      cat text.conll | mercer predict np.mercer - > labelled.conll
+    """,
+    epilog="Exit status: 0 done, 1 a failure, 2 a mistake in the call or in a file, 130 stopped by Ctrl-C.",
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo", help=terminal.prose(demo.demo))(demo.demo)
+app.add_typer(train.app, name="train")
+app.command("predict", help=terminal.prose(predict.predict))(predict.predict)
+app.command("evaluate", help=terminal.prose(evaluate.evaluate))(evaluate.evaluate)
+app.command("inspect", help=terminal.prose(inspect.inspect))(inspect.inspect)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from mercer import __version__
+
+        print(f"mercer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where in the program an error comes from.")
+    ] = False,
+) -> None:
+    errors.settings.debug = debug
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 done, 1 a failure, 2 a mistake in the call or in a file, 130 stopped by Ctrl-C.
+    """
+    errors.settings.debug = False
+    terminal.make_streams_robust()
+    with warnings.catch_warnings():
+        warnings.showwarning = errors.show_warning
+        try:
+            status = app(args=None if args is None else list(args), prog_name="mercer", standalone_mode=False)
+            sys.stdout.flush()
+        except BaseException as error:
+            return errors.report(error)
+    if status == errors.INTERRUPTED:
+        terminal.complain("interrupted")
+    return status if isinstance(status, int) else 0

@@ -1,0 +1,130 @@
+"""Column files as the commands need them: with a label column, without one, or either."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from mercer.cli.errors import Mistake
+
+if TYPE_CHECKING:
+    from mercer.data.conll import Sentence
+    from mercer.tagging import Tagger
+
+Labelled = tuple[list["Sentence"], list[list[str]]]
+
+
+def shown(file: str) -> str:
+    """The name of a file in messages."""
+    return "<stdin>" if file == "-" else file
+
+
+def read_labelled(file: str, n_columns: int | None = None) -> Labelled:
+    """Read a file whose last column is the label; return sentences without labels, and the labels.
+
+    With ``n_columns``, a model's number of columns, the file must have these and the label.
+    """
+    from mercer.data.conll import read_conll
+
+    sentences = read_conll(file)
+    if not sentences:
+        raise Mistake(
+            f"{shown(file)}: no sentences in this file", "expected one token a line, its label last"
+        )
+    width = len(sentences[0][0])
+    if n_columns is None and width < 2:
+        raise Mistake(
+            f"{shown(file)}: expected at least 2 columns, found 1",
+            "a line holds a token's columns and, last, its label",
+        )
+    if n_columns is not None and width == n_columns:
+        raise Mistake(
+            f"{shown(file)}: no labels: expected {n_columns + 1} columns (the {n_columns} of the model "
+            f"and the label), found {width}",
+            "mercer predict takes files without labels",
+        )
+    if n_columns is not None and width != n_columns + 1:
+        raise Mistake(
+            f"{shown(file)}: expected {n_columns + 1} columns (the {n_columns} of the model and the label), "
+            f"found {width}"
+        )
+    X = [[token[:-1] for token in sentence] for sentence in sentences]
+    y = [[token[-1] for token in sentence] for sentence in sentences]
+    return X, y
+
+
+def iter_columns(file: str, n_columns: int) -> Iterator[Sentence]:
+    """Read sentence by sentence a file with the columns of a model, and perhaps a label after them."""
+    from mercer.data.conll import iter_conll
+
+    sentences = iter_conll(file)
+    first = next(sentences, None)
+    if first is None:
+        return
+    width = len(first[0])
+    if width not in (n_columns, n_columns + 1):
+        raise Mistake(
+            f"{shown(file)}: expected {n_columns} or {n_columns + 1} columns (the {n_columns} of the model, "
+            f"with or without a label after them), found {width}"
+        )
+    yield from itertools.chain([first], sentences)
+
+
+def batches(sentences: Iterable[Sentence], n_tokens: int) -> Iterator[list[Sentence]]:
+    """Group sentences into batches of about ``n_tokens`` tokens."""
+    batch: list[Sentence] = []
+    size = 0
+    for sentence in sentences:
+        batch.append(sentence)
+        size += len(sentence)
+        if size >= n_tokens:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def load_tagger(model: str, jobs: int) -> Tagger:
+    """Load a tagger that reads column files."""
+    loaded = load(model)
+    from mercer.tagging import Tagger
+
+    if not isinstance(loaded, Tagger):
+        raise Mistake(f"{model}: expected a Tagger, this is a model of the kind {type(loaded).__name__}")
+    if loaded.template is None:
+        raise Mistake(
+            f"{model}: this tagger has no template: it was trained on features, not on a column file",
+            "use it from Python: mercer.load(path).predict(X)",
+        )
+    loaded.n_jobs = jobs
+    return loaded
+
+
+def load(model: str) -> Any:
+    """Load a model of any kind."""
+    import mercer
+
+    return mercer.load(model)
+
+
+def n_columns(tagger: Tagger) -> int:
+    """How many columns, without the label, a file for this tagger has."""
+    assert tagger.template is not None
+    return tagger.n_columns_ or tagger.template.n_columns
+
+
+def check_writable(path: str, *, device: bool = False) -> None:
+    """Fail before the work, not after it, where a file (or a device) cannot be written."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path):
+        raise Mistake(f"{path}: cannot write a file here, it is a directory")
+    if os.path.exists(path) and not os.path.isfile(path):
+        if device:
+            return
+        raise Mistake(f"{path}: cannot write a file here, it is not a regular file")
+    if not os.path.isdir(folder):
+        raise Mistake(f"{path}: no such directory to write in: {os.path.dirname(path) or '.'}")
+    if not os.access(folder, os.W_OK):
+        raise Mistake(f"{path}: no permission to write in this directory")

@@ -1,0 +1,172 @@
+"""``mercer demo``: what structure is good for, in a few seconds and without any data.
+
+Handwritten keypad codes, read digit by digit by logistic regression, by a tagger on the same pixels, and by a
+tagger that is told the keypad's rule.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mercer.cli import terminal
+from mercer.cli.columns import check_writable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mercer.datasets import DigitCodes
+    from mercer.report.demo import DemoResult, Reader
+
+_KEYPAD = ("123", "456", "789", " 0 ")
+_GRID = (0.03, 0.1, 0.3, 1.0)
+_FOLDS = 3
+
+
+def demo(
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="PATH", help="Write a page with pictures here.")
+    ] = None,
+) -> None:
+    """Read handwritten codes: digit by digit, and as sequences. Needs no data, takes seconds.
+
+    [bold]Example[/bold]
+      mercer demo --output demo.html
+    """
+    if output is not None:
+        check_writable(output)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    # One thread for each: the problems are small, and training times can be compared.
+    with terminal.working("reading handwritten codes"), threadpool_limits(1):
+        result = run_demo()
+    terminal.heading(
+        f"{len(result.truth)} handwritten codes, each digit a neighbour of the one before on a keypad"
+    )
+    print()
+    terminal.table(
+        ["", "digits right", "whole codes right", "impossible", "training"],
+        [
+            (
+                r.name,
+                f"{100 * r.digits:.1f} %",
+                f"{100 * r.codes:.1f} %",
+                f"{100 * r.impossible:.1f} %",
+                f"{r.seconds:.2f} s",
+            )
+            for r in result.readers
+        ],
+        "lrrrr",
+    )
+    print()
+    if output is None:
+        terminal.say("for a page with the pictures: mercer demo --output demo.html")
+        return
+    from mercer.report import write_page
+    from mercer.report.demo import demo_page
+
+    write_page(output, demo_page(result))
+    terminal.say("page written to ", output)
+
+
+def neighbours() -> list[tuple[str, str]]:
+    """All pairs of keys that lie side by side on the keypad."""
+    place = {key: (i, j) for i, row in enumerate(_KEYPAD) for j, key in enumerate(row) if key != " "}
+    return [
+        (a, b)
+        for a, (i, j) in sorted(place.items())
+        for b, (k, l) in sorted(place.items())
+        if abs(i - k) + abs(j - l) == 1
+    ]
+
+
+def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0) -> DemoResult:
+    """Train the three readers and try them on codes they have not seen."""
+    from mercer.datasets import make_digit_codes
+    from mercer.report.demo import DemoResult
+    from mercer.tagging import Constraints, Tagger
+
+    codes = make_digit_codes(n_train, n_test, seed)
+    labels = sorted({key for pair in neighbours() for key in pair})
+    rule = Constraints.allowing(labels, neighbours())
+
+    def chain(C: float, X: Sequence[Any], y: Sequence[Any]) -> Any:
+        return Tagger(C=C).fit(X, y)
+
+    def ruled(C: float, X: Sequence[Any], y: Sequence[Any]) -> Any:
+        return Tagger(C=C, constraints=rule).fit(X, y)
+
+    _, alone_reader = _reader("logistic regression, digit by digit", _DigitByDigit.train, codes, rule)
+    tagger, chain_reader = _reader("tagger", chain, codes, rule)
+    _, ruled_reader = _reader("tagger that knows the keypad", ruled, codes, rule)
+    return DemoResult(
+        n_train=n_train,
+        labels=labels,
+        images=codes.images("test"),
+        truth=codes.y_test,
+        alone=alone_reader,
+        chain=chain_reader,
+        ruled=ruled_reader,
+        marginals=tagger.predict_marginals(codes.X_test),
+        transitions=tagger.transitions_,
+        keypad=_KEYPAD,
+        history=tagger.history_,
+    )
+
+
+class _DigitByDigit:
+    """Logistic regression with the interface of a tagger."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @classmethod
+    def train(cls, C: float, X: Sequence[np.ndarray], y: Sequence[Sequence[str]]) -> _DigitByDigit:
+        import numpy as np
+        from sklearn.linear_model import LogisticRegression
+
+        return cls(LogisticRegression(C=C, max_iter=1000).fit(np.concatenate(X), np.concatenate(y)))
+
+    def predict(self, X: Sequence[np.ndarray]) -> list[list[str]]:
+        return [self.model.predict(x).tolist() for x in X]
+
+
+def _reader(name: str, train: Callable[..., Any], codes: DigitCodes, rule: Any) -> tuple[Any, Reader]:
+    from mercer.metrics import sequence_accuracy, token_accuracy
+    from mercer.report.demo import Reader
+
+    C = _best_C(train, codes)
+    begin = time.perf_counter()
+    model = train(C, codes.X_train, codes.y_train)
+    seconds = time.perf_counter() - begin
+    readings = model.predict(codes.X_test)
+    reader = Reader(
+        name=name,
+        C=C,
+        readings=readings,
+        digits=token_accuracy(codes.y_test, readings),
+        codes=sequence_accuracy(codes.y_test, readings),
+        impossible=sum(not rule.allows(reading) for reading in readings) / len(readings),
+        seconds=seconds,
+    )
+    return model, reader
+
+
+def _best_C(train: Callable[..., Any], codes: DigitCodes) -> float:
+    """The C of the grid that reads most digits right, by cross-validation over the training codes."""
+    from mercer.metrics import token_accuracy
+
+    def score(C: float) -> float:
+        total = 0.0
+        for fold in range(_FOLDS):
+            inside = [i for i in range(len(codes.y_train)) if i % _FOLDS != fold]
+            outside = [i for i in range(len(codes.y_train)) if i % _FOLDS == fold]
+            model = train(C, [codes.X_train[i] for i in inside], [codes.y_train[i] for i in inside])
+            predicted = model.predict([codes.X_train[i] for i in outside])
+            total += token_accuracy([codes.y_train[i] for i in outside], predicted)
+        return total
+
+    return max(_GRID, key=score)

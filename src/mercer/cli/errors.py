@@ -1,0 +1,110 @@
+"""What a person sees when something is wrong: ``error: …``, perhaps ``hint: …``, and an exit status.
+
+2   a mistake in the call or in a file: a wrong option, a malformed file, a path that is not there
+1   a failure of something else: a full disk, too little memory, a bug of ours
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+from mercer.cli import terminal
+
+INTERRUPTED = 130
+
+
+class Mistake(ValueError):
+    """Something that the person can put right; a hint may say how."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class _Settings:
+    debug = False
+
+
+settings = _Settings()
+
+
+def show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    """Print a warning as one line; the place in the program it comes from is of no use here."""
+    terminal.complain("warning", " ".join(str(message).split()))
+
+
+def report(error: BaseException) -> int:
+    """Print what went wrong; return the exit status."""
+    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
+        _forget_stdout()  # whoever read our output, such as head, had enough
+        return 0
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 1
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+        terminal.complain("interrupted")
+        return INTERRUPTED
+    if settings.debug:
+        traceback.print_exception(error)
+    if hasattr(error, "format_message"):
+        return _report_usage(error)
+    message, hint, status = describe(error)
+    terminal.complain("error", message)
+    if hint:
+        terminal.complain("hint", hint)
+    return status
+
+
+def describe(error: BaseException) -> tuple[str, str, int]:
+    """Return message, hint and exit status of an error."""
+    hint = getattr(error, "hint", "")
+    if isinstance(error, OSError):
+        mistakes = (
+            FileNotFoundError,
+            PermissionError,
+            IsADirectoryError,
+            NotADirectoryError,
+            FileExistsError,
+        )
+        return _describe_os_error(error), hint, 2 if isinstance(error, mistakes) else 1
+    if isinstance(error, ValueError) and str(error):
+        return str(error), hint, 2
+    if isinstance(error, MemoryError):
+        return "not enough memory", "a smaller model: --hashing with fewer --n-bits, or a smaller template", 1
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"unexpected {what}", "mercer --debug … shows where it comes from; please report it", 1
+
+
+def _describe_os_error(error: OSError) -> str:
+    if error.filename is None or error.strerror is None:
+        return _lower_first(error.strerror or str(error))
+    return f"{os.fsdecode(error.filename)}: {_lower_first(error.strerror)}"
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _report_usage(error: Any) -> int:
+    """An option or argument that the command does not understand."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return 2
+    message = error.format_message().strip().rstrip(".").replace(": Value error, ", ": ")
+    terminal.complain("error", _lower_first(message))
+    if context is not None:
+        terminal.complain("hint", f"{context.command_path} --help lists what is possible")
+    return int(error.exit_code)
+
+
+def _forget_stdout() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not stumble over it when it ends."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, (sys.__stdout__ or sys.stdout).fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        pass

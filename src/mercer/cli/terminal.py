@@ -1,0 +1,86 @@
+"""Printing: figures to standard output, plain where that is no terminal; the rest to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+_STYLES = {"error": "bold red", "warning": "bold yellow", "hint": "bold cyan", "interrupted": "bold"}
+
+
+def make_streams_robust() -> None:
+    """A character that the terminal's encoding lacks becomes a question mark, not a failure."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """Print a line to standard output; a part may be (text, style)."""
+    Console(highlight=False).print(Text.assemble(*parts), soft_wrap=True)
+
+
+def complain(kind: str, message: str = "") -> None:
+    """Print ``kind: message`` to standard error."""
+    line = Text.assemble((f"{kind}:" if message else kind, _STYLES[kind]), f" {message}" if message else "")
+    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on a terminal that something is going on."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
+def is_watched() -> bool:
+    """Whether a person sees standard error, so that progress makes sense there."""
+    return Console(stderr=True).is_terminal
+
+
+def heading(text: str) -> None:
+    """Print a line that stands out on a terminal."""
+    say((text, "bold"))
+
+
+def figures(rows: Iterable[tuple[str, object]]) -> None:
+    """Print named figures, one a line."""
+    shown = [(name, str(value)) for name, value in rows]
+    width = max(len(name) for name, _ in shown)
+    for name, value in shown:
+        say("  ", (f"{name:{width}}", "dim"), "  ", value)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> None:
+    """Print a table; ``align`` has one of l and r for each column."""
+    widths = [max(len(row[j]) for row in [header, *rows]) for j in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            f"{cell:{'<' if a == 'l' else '>'}{w}}" for cell, a, w in zip(cells, align, widths, strict=True)
+        )
+        return ("  " + "  ".join(padded)).rstrip()
+
+    say((line(header), "dim"))
+    for row in rows:
+        say(line(row))
+
+
+def prose(command: Callable[..., object]) -> str:
+    """A command's help: its docstring, lines of a paragraph joined, indented lines as they are."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(p if "\n  " in p else p.replace("\n", " ") for p in paragraphs)
+
+
+def count(n: int, noun: str) -> str:
+    """``1 sentence``, ``2,000 sentences``."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -1,0 +1,334 @@
+"""``mercer train``: one sub-command a kind of model."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from enum import StrEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mercer.cli import terminal
+from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
+from mercer.cli.errors import Mistake
+
+if TYPE_CHECKING:
+    from mercer.data.conll import Template
+    from mercer.tagging import Constraints, Tagger
+
+app = typer.Typer(help="Train a model from a file.", no_args_is_help=True, rich_markup_mode="rich")
+
+
+# Spelled out here, not taken from the estimator: the help must not import it. A test compares the names.
+class SolverName(StrEnum):
+    """Names of solvers."""
+
+    lbfgs = "lbfgs"
+    owlqn = "owlqn"
+    sgd = "sgd"
+    averaged_perceptron = "averaged-perceptron"
+    passive_aggressive = "passive-aggressive"
+
+
+class PenaltyName(StrEnum):
+    """Names of penalties."""
+
+    l2 = "l2"
+    l1 = "l1"
+    elasticnet = "elasticnet"
+    none = "none"
+
+
+class ConstraintsName(StrEnum):
+    """Labelling schemes whose rules can be enforced."""
+
+    none = "none"
+    bio = "bio"
+    bilou = "bilou"
+
+
+class TransitionsName(StrEnum):
+    """Kinds of transition weights."""
+
+    dense = "dense"
+    observed = "observed"
+    features = "features"
+
+
+_FEATURES = "Features"
+_LEARNING = "Learning"
+_RUNNING = "Running"
+
+
+def tagger(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Training sentences: a column file (also .gz), or - for standard input."
+        ),
+    ],
+    model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Held-out sentences: training keeps the weights that label them best, and stops when that "
+            "no longer improves.",
+        ),
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Features: [bold]words[/bold], [bold]words+pos[/bold], or a file of CRF++ templates. "
+            "Default: words with 2 columns, words+pos with 3 or more.",
+            rich_help_panel=_FEATURES,
+        ),
+    ] = None,
+    hashing: Annotated[
+        bool,
+        typer.Option(
+            "--hashing",
+            help="Hash feature names instead of keeping them: bounded memory.",
+            rich_help_panel=_FEATURES,
+        ),
+    ] = False,
+    n_bits: Annotated[
+        int, typer.Option("--n-bits", metavar="N", help="Hash into 2^N features.", rich_help_panel=_FEATURES)
+    ] = 20,
+    transitions: Annotated[
+        TransitionsName | None,
+        typer.Option(
+            help="Weights for all pairs of neighbouring labels, for those seen in training, or for pairs "
+            "together with features. Default: dense, or features if the template has bigram macros.",
+            rich_help_panel=_FEATURES,
+            show_default=False,
+        ),
+    ] = None,
+    constraints: Annotated[
+        ConstraintsName,
+        typer.Option(help="Forbid labellings that break this scheme.", rich_help_panel=_FEATURES),
+    ] = ConstraintsName.none,
+    c: Annotated[
+        float,
+        typer.Option(
+            "--C",
+            metavar="X",
+            help="Weight of the loss against the penalty: smaller is simpler.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = 1.0,
+    penalty: Annotated[
+        PenaltyName, typer.Option(help="What keeps the weights small.", rich_help_panel=_LEARNING)
+    ] = PenaltyName.l2,
+    l1_ratio: Annotated[
+        float,
+        typer.Option(
+            "--l1-ratio", metavar="X", help="Share of ℓ1 in elasticnet, 0 to 1.", rich_help_panel=_LEARNING
+        ),
+    ] = 0.5,
+    solver: Annotated[
+        SolverName | None,
+        typer.Option(
+            help="Default: lbfgs, or owlqn with an ℓ1 penalty.", rich_help_panel=_LEARNING, show_default=False
+        ),
+    ] = None,
+    max_iter: Annotated[
+        int | None,
+        typer.Option(
+            "--max-iter",
+            metavar="N",
+            help="Most iterations. Default: the solver's.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of solvers that draw at random.", rich_help_panel=_LEARNING)
+    ] = 0,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Save the state of training here every few seconds; after a crash the same command "
+            "goes on from it.",
+            rich_help_panel=_RUNNING,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING
+        ),
+    ] = -1,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
+    ] = False,
+) -> None:
+    """Train a tagger: a label for every token of a sentence.
+
+    The file holds one token a line, its columns split by spaces or tabs and the label last; a blank line ends
+    a sentence. Ctrl-C stops training and keeps the best weights so far.
+
+    [bold]Examples[/bold]
+      mercer train tagger train.conll --dev dev.conll --model np.mercer
+      mercer train tagger train.conll.gz --model np.mercer --constraints bio
+      mercer train tagger train.conll --model np.mercer --template my.template
+      mercer train tagger train.conll --model small.mercer --penalty l1 --C 2
+      zcat huge.gz | mercer train tagger - --model m.mercer --hashing --solver sgd
+    """
+    check_writable(model)
+    if dev == "-" == file:
+        raise Mistake("FILE and --dev cannot both be standard input")
+    chosen = None if template is None else _load_template(template)
+    with terminal.working(f"reading {shown(file)}"):
+        X, y = read_labelled(file)
+        n_columns = len(X[0][0])
+        chosen = chosen or _load_template("words" if n_columns == 1 else "words+pos")
+        _check_template(chosen, template, n_columns, file)
+        held_out = None if dev is None else read_labelled(dev, n_columns)
+    from mercer.tagging import Tagger
+
+    sparse = penalty in (PenaltyName.l1, PenaltyName.elasticnet)
+    estimator = Tagger(
+        solver=solver.value if solver is not None else "owlqn" if sparse else "lbfgs",
+        C=c,
+        penalty=None if penalty is PenaltyName.none else penalty.value,
+        l1_ratio=l1_ratio,
+        features="hashing" if hashing else "vocabulary",
+        n_bits=n_bits,
+        template=chosen,
+        transitions=_transitions(transitions, chosen),
+        constraints=_constraints(constraints, y, file),
+        max_iter=max_iter,
+        tol=tol,
+        n_jobs=jobs,
+        random_state=seed,
+        verbose=int(terminal.is_watched() and not quiet),
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        estimator.fit(X, y, dev=_known_only(held_out, y), checkpoint=checkpoint)
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    # How this machine trained is nothing that a model should do elsewhere.
+    estimator.set_params(n_jobs=None, verbose=0)
+    import mercer
+
+    mercer.save(estimator, model)
+    if any("interrupted" in str(warning.message) for warning in caught):
+        terminal.complain("interrupted", f"the model trained so far is saved to {model}")
+    if not quiet:
+        _summarise(
+            estimator, X, y, jobs, None if dev is None or held_out is None else (dev, *held_out), model
+        )
+
+
+def _load_template(name: str) -> Template:
+    from mercer.data.conll import Template
+
+    return Template.load(name)
+
+
+def _check_template(template: Template, name: str | None, n_columns: int, file: str) -> None:
+    if template.n_columns > n_columns:
+        raise Mistake(
+            f"the template {name!r} uses column {template.n_columns - 1}, but {shown(file)} has "
+            f"{terminal.count(n_columns, 'column')} before the label (columns count from 0)"
+        )
+
+
+def _transitions(name: TransitionsName | None, template: Template) -> str:
+    if template.edge_patterns:
+        if name not in (None, TransitionsName.features):
+            raise Mistake(
+                "the template has bigram macros (lines B with %x), which need --transitions features",
+                "leave --transitions out, or the macros out of the template's B lines",
+            )
+        return "features"
+    return "dense" if name is None else name.value
+
+
+def _constraints(name: ConstraintsName, y: list[list[str]], file: str) -> Constraints | None:
+    if name is ConstraintsName.none:
+        return None
+    from mercer.tagging import Constraints
+
+    make = Constraints.bio if name is ConstraintsName.bio else Constraints.bilou
+    found = make(sorted({label for labels in y for label in labels}))
+    for number, labels in enumerate(y, 1):
+        if not found.allows(labels):
+            raise Mistake(
+                f"{shown(file)}: the labels of sentence {number} break the {name.value} scheme: "
+                f"{_excerpt(labels, found)}",
+                "leave --constraints out, or repair the labels",
+            )
+    return found
+
+
+def _excerpt(labels: list[str], constraints: Constraints) -> str:
+    """The place where a labelling breaks a rule."""
+    if labels[0] in constraints.forbidden_start:
+        return f"it begins with {labels[0]}"
+    for a, b in pairwise(labels):
+        if (a, b) in constraints.forbidden:
+            return f"{b} after {a}"
+    return f"it ends with {labels[-1]}"
+
+
+def _known_only(held_out: Labelled | None, y: list[list[str]]) -> tuple[Any, Any] | None:
+    """The held-out data with None for labels that training does not have: they cannot be learnt."""
+    if held_out is None:
+        return None
+    known = {label for labels in y for label in labels}
+    return held_out[0], [[label if label in known else None for label in labels] for labels in held_out[1]]
+
+
+def _how_it_ended(estimator: Tagger) -> str:
+    scores = estimator.history_.get("dev_score", [])
+    best = max(range(len(scores)), key=scores.__getitem__, default=0)
+    if scores and len(scores) - 1 - best >= estimator.patience:
+        return f" (the best on the held-out sentences is {best + 1:,})"
+    return " (converged)" if estimator.converged_ else ""
+
+
+def _summarise(
+    estimator: Tagger,
+    X: Any,
+    y: list[list[str]],
+    jobs: int,
+    held_out: tuple[str, Any, list[list[str]]] | None,
+    model: str,
+) -> None:
+    terminal.heading("tagger")
+    seconds = estimator.history_.get("seconds", [])
+    state = _how_it_ended(estimator)
+    rows: list[tuple[str, object]] = [
+        ("sentences", f"{len(X):,}"),
+        ("tokens", f"{sum(map(len, y)):,}"),
+        ("labels", f"{len(estimator.classes_):,}"),
+        ("features", f"{estimator.n_features_in_:,}"),
+        ("weights", f"{len(estimator.coef_):,}"),
+        ("iterations", f"{estimator.n_iter_:,}{state}"),
+        ("seconds", f"{seconds[-1] if seconds else 0.0:.2f}"),
+    ]
+    if held_out is not None:
+        from mercer.metrics import is_span_labelling, span_f1, token_accuracy
+
+        name, X_dev, y_dev = held_out
+        estimator.n_jobs = jobs
+        predicted = estimator.predict(X_dev)
+        rows.append((f"accuracy on {shown(name)}", f"{token_accuracy(y_dev, predicted):.4f}"))
+        if is_span_labelling(y_dev) and is_span_labelling(estimator.classes_.tolist()):
+            rows.append((f"span F1 on {shown(name)}", f"{span_f1(y_dev, predicted):.4f}"))
+    rows.append(("model", f"{model} ({os.path.getsize(model) / 1e6:,.1f} MB)"))
+    terminal.figures(rows)
+
+
+app.command("tagger", help=terminal.prose(tagger))(tagger)

@@ -1,0 +1,270 @@
+"""The page of ``mercer demo``: digits read one by one against codes read as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mercer.report.charts import grey_image, heat_map, line_chart, probability_strip
+from mercer.report.html import Html, columns, figure, page, paragraph, section, table, text_of
+
+__all__ = ["DemoResult", "Reader", "demo_page"]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One way of reading codes, and how well it does.
+
+    Attributes
+    ----------
+    name : str
+    C : float
+        The regularisation that cross-validation on the training codes chose.
+    readings : list of lists of str
+        What it reads in the test codes.
+    digits, codes : float
+        Share of digits, and of whole codes, that are right.
+    impossible : float
+        Share of readings that no finger could have typed.
+    seconds : float
+        Time of the last training, with the chosen C.
+    """
+
+    name: str
+    C: float
+    readings: list[list[str]]
+    digits: float
+    codes: float
+    impossible: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo found; the page shows it.
+
+    Attributes
+    ----------
+    n_train : int
+        Number of training codes.
+    labels : list of str
+    images : list of arrays of shape (length, 8, 8)
+        The test codes.
+    truth : list of lists of str
+    alone, chain, ruled : Reader
+        Digits one by one; the tagger; the tagger with the keypad's rule.
+    marginals : list of arrays of shape (length, 10)
+        The tagger's probabilities at each position of the test codes.
+    transitions : array of shape (10, 10)
+        The tagger's transition weights.
+    keypad : sequence of str
+        The rows of the keypad.
+    history : dict of lists
+        The tagger's training.
+    """
+
+    n_train: int
+    labels: list[str]
+    images: list[np.ndarray]
+    truth: list[list[str]]
+    alone: Reader
+    chain: Reader
+    ruled: Reader
+    marginals: list[np.ndarray]
+    transitions: np.ndarray
+    keypad: Sequence[str]
+    history: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def readers(self) -> tuple[Reader, Reader, Reader]:
+        """All ways of reading."""
+        return self.alone, self.chain, self.ruled
+
+
+def demo_page(result: DemoResult) -> str:
+    """Return the page of the demo.
+
+    Parameters
+    ----------
+    result : DemoResult
+        What the demo found.
+
+    Returns
+    -------
+    str
+        The document.
+    """
+    r = result
+    return page(
+        "Reading codes, not digits",
+        columns(
+            paragraph(
+                "Somebody typed codes on a telephone keypad, moving the finger to a neighbouring key each "
+                "time, and wrote them down by hand; the pictures are so noisy that a digit alone is often "
+                "unreadable. A classifier reads the digits one by one; Mercer’s ",
+                Html("<code>Tagger</code>"),
+                " sees exactly the same pixels, but scores the whole code, so that readable digits help "
+                "their neighbours.",
+            ),
+            _keypad(r.keypad),
+        ),
+        _headline(r),
+        section("Comparison", *_comparison(r)),
+        section("Examples", *_examples(r)),
+        section("What the tagger has learnt", *_learnt(r)),
+        section("The same in Python", *_program(r)),
+    )
+
+
+def _keypad(rows: Sequence[str]) -> Html:
+    size, gap = 30, 5
+    keys = [
+        (j * (size + gap), i * (size + gap), key) for i, row in enumerate(rows) for j, key in enumerate(row)
+    ]
+    drawn = "".join(
+        f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{size - 1}" height="{size - 1}" rx="6"'
+        f' fill="var(--faint)" stroke="var(--line)"/>'
+        f'<text x="{x + size / 2}" y="{y + size / 2 + 5}" font-size="15" text-anchor="middle"'
+        f' fill="var(--ink)">{text_of(key)}</text>'
+        for x, y, key in keys
+        if key != " "
+    )
+    width, height = 3 * (size + gap) - gap, len(rows) * (size + gap) - gap
+    return Html(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img"'
+        f' aria-label="the keypad">{drawn}</svg>'
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _headline(r: DemoResult) -> Html:
+    tiles = [
+        (_percent(r.alone.codes), "of the codes right, digit by digit"),
+        (_percent(r.chain.codes), "of the codes right, as a chain"),
+        (_percent(r.ruled.codes), "of the codes right, knowing the keypad"),
+    ]
+    inner = "".join(f"<div><strong>{text_of(a)}</strong><span>{text_of(b)}</span></div>" for a, b in tiles)
+    return Html(f'<div class="tiles">{inner}</div>')
+
+
+def _comparison(r: DemoResult) -> list[Html | str]:
+    rows = [
+        (
+            reader.name,
+            _percent(reader.digits),
+            _percent(reader.codes),
+            _percent(reader.impossible),
+            f"{reader.seconds:.2f}",
+            f"{reader.C:g}",
+        )
+        for reader in r.readers
+    ]
+    header = ["", "digits right", "whole codes right", "impossible readings", "training, s", "C"]
+    n_test, n_digits = len(r.truth), sum(map(len, r.truth))
+    return [
+        table(rows, header, "lrrrrr"),
+        f"{r.n_train:,} codes for training, {n_test:,} others ({n_digits:,} digits) for the test; no "
+        "picture is in both. C, the weight of the data against the penalty, was chosen for each method "
+        "by cross-validation on the training codes; training times are of the last fit, on one thread. A "
+        "reading is impossible if two digits in a row are not neighbours on the keypad.",
+    ]
+
+
+def chosen_examples(r: DemoResult) -> list[int]:
+    """Numbers of the test codes to show: three that the chain alone reads right, and one it gets wrong."""
+    errors = [
+        [
+            sum(a != b for a, b in zip(read, true, strict=True))
+            for read, true in zip(reader.readings, r.truth, strict=True)
+        ]
+        for reader in (r.alone, r.chain)
+    ]
+    gained = [i for i in range(len(r.truth)) if errors[1][i] == 0 and errors[0][i] > 0]
+    gained.sort(key=lambda i: -errors[0][i])
+    lost = [i for i in range(len(r.truth)) if errors[1][i] > 0]
+    lost.sort(key=lambda i: errors[1][i])
+    return gained[:3] + lost[:1]
+
+
+def _examples(r: DemoResult) -> list[Html | str]:
+    out: list[Html | str] = [
+        "The three codes where the tagger gains most, and one that it gets wrong. Wrong digits are "
+        "marked. The last row is the tagger’s probability of each digit at that place."
+    ]
+    for i in chosen_examples(r):
+        out.append(_example(r, i))
+    if len(out) == 1:
+        out.append("Every test code was read alike.")
+    return out
+
+
+def _example(r: DemoResult, i: int) -> Html:
+    # Ink is dark on the page, so pictures are turned over; bytes, so that each keeps its own contrast.
+    pictures = [grey_image(np.uint8(255 * (1 - np.clip(image, 0, 1))), scale=8) for image in r.images[i]]
+    rows = [
+        ("", pictures),
+        ("written", [Html(f"<b>{text_of(digit)}</b>") for digit in r.truth[i]]),
+        ("digit by digit", _marked(r.alone.readings[i], r.truth[i])),
+        ("as a chain", _marked(r.chain.readings[i], r.truth[i])),
+        ("with the rule", _marked(r.ruled.readings[i], r.truth[i])),
+        ("probabilities", [probability_strip(p, r.labels) for p in r.marginals[i]]),
+    ]
+    body = ""
+    for name, cells in rows:
+        line = "".join(f"<td>{text_of(cell)}</td>" for cell in cells)
+        body += f'<tr><th scope="row">{text_of(name)}</th>{line}</tr>'
+    return Html(f'<div class="scroll"><table class="strip"><tbody>{body}</tbody></table></div>')
+
+
+def _marked(reading: Sequence[str], truth: Sequence[str]) -> list[Html]:
+    return [
+        Html(text_of(a))
+        if a == b
+        else Html(f'<mark title="wrong: {text_of(b)} was written">{text_of(a)}</mark>')
+        for a, b in zip(reading, truth, strict=True)
+    ]
+
+
+def _learnt(r: DemoResult) -> list[Html | str]:
+    pairs = heat_map(
+        r.transitions,
+        r.labels,
+        r.labels,
+        caption="transition weights",
+        row_axis="digit",
+        column_axis="next digit",
+    )
+    charts = [
+        figure(
+            pairs,
+            "Transition weights of the tagger without the rule. Blue pairs are neighbours on the keypad: "
+            "it has learnt the keypad from the codes.",
+        )
+    ]
+    objective = r.history.get("objective", [])
+    if objective:
+        steps = list(range(1, len(objective) + 1))
+        curve = line_chart({"objective": (steps, objective)}, "iteration", "objective", log_y=True)
+        charts.append(
+            figure(
+                curve, f"Its training: {len(steps)} iterations of L-BFGS in {r.chain.seconds:.2f} seconds."
+            )
+        )
+    return [columns(*charts)]
+
+
+def _program(r: DemoResult) -> list[Html | str]:
+    code = f"""from mercer.datasets import make_digit_codes
+from mercer.tagging import Tagger
+
+codes = make_digit_codes(n_train={r.n_train}, n_test={len(r.truth)})
+tagger = Tagger(C={r.chain.C:g}).fit(codes.X_train, codes.y_train)
+tagger.predict(codes.X_test)              # the best reading of each code
+tagger.predict_marginals(codes.X_test)    # how sure it is of each digit
+tagger.k_best(codes.X_test, 3)            # the three best readings"""
+    return [Html(f"<pre><code>{text_of(code)}</code></pre>")]

@@ -1,0 +1,66 @@
+"""The demo: its claims, its table and its page."""
+
+from __future__ import annotations
+
+import itertools
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from mercer.cli import demo, main
+from mercer.cli.demo import neighbours, run_demo
+from mercer.datasets import make_digit_codes
+from mercer.report.demo import DemoResult, chosen_examples, demo_page
+
+
+@pytest.fixture(scope="module")
+def result() -> DemoResult:
+    return run_demo(n_train=80, n_test=40)
+
+
+def test_every_code_obeys_the_keypad() -> None:
+    allowed = set(neighbours())
+    codes = make_digit_codes(50, 50)
+    assert all(pair in allowed for y in codes.y_train + codes.y_test for pair in itertools.pairwise(y))
+
+
+def test_the_chain_reads_more_codes(result: DemoResult) -> None:
+    assert result.chain.digits > result.alone.digits
+    assert result.chain.codes > result.alone.codes
+    assert result.ruled.impossible == 0
+
+
+def test_examples_are_gains_and_one_loss(result: DemoResult) -> None:
+    *gains, loss = chosen_examples(result)
+    assert gains
+    for i in gains:
+        assert result.chain.readings[i] == result.truth[i] != result.alone.readings[i]
+    assert result.chain.readings[loss] != result.truth[loss]
+
+
+def test_the_page_holds_everything_itself(result: DemoResult) -> None:
+    page = demo_page(result)
+    for missing in ("<script", "http://www.w3.org/1999", "https://", "url("):
+        assert missing not in page
+    for present in ("data:image/png;base64,", "<mark", "transition weights", "objective", "<pre><code>"):
+        assert present in page
+    body = page[page.index("<main>") : page.index("</main>") + len("</main>")]
+    ET.fromstring(body)
+
+
+def test_the_command_prints_a_table_and_says_where_the_page_is(result, tmp_path, capfd, monkeypatch) -> None:
+    monkeypatch.setattr(demo, "run_demo", lambda: result)
+    path = tmp_path / "demo.html"
+    assert main(["demo", "--output", str(path)]) == 0
+    out = capfd.readouterr().out
+    assert "whole codes right" in out
+    assert f"page written to {path}" in out
+    assert path.read_text().startswith("<!DOCTYPE html>")
+    assert main(["demo"]) == 0
+    assert "--output" in capfd.readouterr().out
+
+
+def test_a_place_that_cannot_be_written_is_named_at_once(tmp_path, capfd, monkeypatch) -> None:
+    monkeypatch.setattr(demo, "run_demo", lambda: pytest.fail("the demo ran"))
+    assert main(["demo", "--output", str(tmp_path)]) == 2
+    assert "it is a directory" in capfd.readouterr().err

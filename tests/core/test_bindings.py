@@ -1,0 +1,517 @@
+"""The compiled core never trusts its arguments: every wrong array is a TypeError or a ValueError, never a crash."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercer import _core
+
+I64, I32 = np.int64, np.int32
+REFUSED = (TypeError, ValueError)
+
+
+def ints(*values, dtype=I64):
+    return np.array(values, dtype)
+
+
+# ---------------------------------------------------------------------------------------------- rows and patterns
+
+
+def rows(**changes):
+    given = {
+        "indptr": ints(0, 2, 2, 3),
+        "indices": ints(0, 3, 1, dtype=I32),
+        "values": np.array([1.0, 2.0, 3.0]),
+        "n_columns": 4,
+        "single": False,
+        **changes,
+    }
+    return _core.Rows(*given.values())
+
+
+def test_good_rows_are_taken():
+    r = rows()
+    assert (r.n_rows, r.n_columns, r.single) == (3, 4, False)
+    assert rows(values=None, single=True).single
+    assert _core.Rows(np.zeros((2, 5), np.float32)).n_columns == 5
+    assert _core.Rows(np.zeros((0, 5))).n_rows == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"indptr": ints()},
+        {"indptr": ints(1, 2, 2, 3)},
+        {"indptr": ints(0, 2, 1, 3)},
+        {"indptr": ints(0, 2, 2, 4)},
+        {"indptr": ints(0, 2, 2, 2)},
+        {"indptr": ints(0, -5, 2, 3)},
+        {"indptr": ints(0, 2, 2, 3, dtype=I32)},
+        {"indptr": np.array([0.0, 2.0, 2.0, 3.0])},
+        {"indptr": ints(0, 2, 2, 3).reshape(2, 2)},
+        {"indptr": [0, 2, 2, 3]},
+        {"indptr": None},
+        {"indices": ints(0, 3, 1)},
+        {"indices": ints(0, 4, 1, dtype=I32)},
+        {"indices": ints(-1, 3, 1, dtype=I32)},
+        {"indices": ints(3, 0, 1, dtype=I32)},
+        {"indices": ints(3, 3, 1, dtype=I32)},
+        {"indices": ints(0, 3, dtype=I32)},
+        {"indices": ints(0, 9, 3, 9, 1, 9, dtype=I32)[::2]},
+        {"n_columns": 3},
+        {"n_columns": -1},
+        {"n_columns": 2.5},
+        {"values": np.array([1.0, 2.0])},
+        {"values": np.array([1.0, np.nan, 3.0])},
+        {"values": np.array([1.0, np.inf, 3.0])},
+        {"values": np.array([1.0, 2.0, 3.0], np.float32)},
+        {"values": np.array([1, 2, 3])},
+        {"values": np.array([1.0, 2.0, 3.0]), "single": True},
+        {"values": np.array([[1.0, 2.0, 3.0]])},
+        {"values": np.arange(6.0)[::2]},
+        {"values": "abc"},
+    ],
+    ids=str,
+)
+def test_bad_sparse_rows_are_refused(changes):
+    with pytest.raises(REFUSED):
+        rows(**changes)
+
+
+@pytest.mark.parametrize(
+    "dense",
+    [
+        np.full((2, 2), np.nan),
+        np.full((2, 2), -np.inf),
+        np.full((2, 2), np.inf, np.float32),
+        np.zeros((3, 2), order="F"),
+        np.zeros((4, 4))[::2],
+        np.zeros((4, 4))[:, ::2],
+        np.zeros(3),
+        np.zeros((2, 2, 2)),
+        np.zeros((2, 2), int),
+        np.zeros((2, 2), np.float16),
+        np.zeros((2, 2), complex),
+        np.zeros((2, 2), ">f8"),
+        [[0.0, 1.0]],
+        None,
+    ],
+    ids=lambda x: f"{getattr(x, 'dtype', type(x).__name__)}{getattr(x, 'shape', '')}",
+)
+def test_bad_dense_rows_are_refused(dense):
+    with pytest.raises(REFUSED):
+        _core.Rows(dense)
+
+
+def test_good_patterns_are_taken():
+    p = _core.Pattern(3, 4)
+    assert (p.n_features, p.width, p.n_weights) == (3, 4, 12)
+    p = _core.Pattern(ints(0, 2, 2), ints(0, 3, dtype=I32), 4)
+    assert (p.n_features, p.width, p.n_weights) == (2, 4, 2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (-1, 4),
+        (3, 0),
+        (3, -2),
+        (2**40, 2**40),
+        (2**62, 2**62),
+        (ints(), ints(dtype=I32), 4),
+        (ints(0, 2), ints(0, 3, dtype=I32), 0),
+        (ints(0, 2), ints(0, 3, dtype=I32), 3),
+        (ints(0, 2), ints(-1, 3, dtype=I32), 4),
+        (ints(0, 2), ints(3, 0, dtype=I32), 4),
+        (ints(0, 2), ints(1, 1, dtype=I32), 4),
+        (ints(0, 1), ints(0, 3, dtype=I32), 4),
+        (ints(1, 2), ints(0, 3, dtype=I32), 4),
+        (ints(0, 3, 2), ints(0, 3, dtype=I32), 4),
+        (ints(0, 9, 2), ints(0, 3, dtype=I32), 4),
+        (ints(0, 2), ints(0, 3), 4),
+        (ints(0, 2, dtype=I32), ints(0, 3, dtype=I32), 4),
+    ],
+    ids=str,
+)
+def test_bad_patterns_are_refused(arguments):
+    with pytest.raises(REFUSED):
+        _core.Pattern(*arguments)
+
+
+# ---------------------------------------------------------------------------------------------- products
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize("function", ["scores", "backward"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"row": -1},
+        {"row": 1},
+        {"row": 4, "count": 1},
+        {"row": 2**63 - 1},
+        {"row": 2**63 - 1, "count": 1, "table": np.zeros((1, 2))},
+        {"count": -1},
+        {"count": 2},
+        {"count": 2**62},
+        {"pattern": _core.Pattern(3, 2)},
+        {"pattern": _core.Pattern(4, 3)},
+        {"vector": np.zeros(7)},
+        {"vector": np.zeros(9)},
+        {"vector": np.zeros(8, np.float32)},
+        {"vector": np.zeros(16)[::2]},
+        {"vector": np.zeros((4, 2))},
+        {"table": np.zeros((3, 3))},
+        {"table": np.zeros((2, 2))},
+        {"table": np.zeros((3, 2), np.float32)},
+        {"table": np.zeros((3, 2), order="F")},
+        {"table": np.zeros(6)},
+        {"threads": 0},
+        {"threads": -3},
+        {"rows": None},
+        {"pattern": None},
+    ],
+    ids=str,
+)
+def test_bad_arguments_of_the_products_are_refused(function, changes):
+    given = {
+        "rows": rows(),
+        "row": 0,
+        "count": 3,
+        "pattern": _core.Pattern(4, 2),
+        "vector": np.zeros(8),
+        "table": np.zeros((3, 2)),
+        "threads": 1,
+    }
+    order = ("rows", "row", "count", "pattern", *(("vector", "table") if function == "scores" else ("table", "vector")), "threads")
+    getattr(_core, function)(*(given[name] for name in order))
+    given.update(changes)
+    with pytest.raises(REFUSED):
+        getattr(_core, function)(*(given[name] for name in order))
+
+
+def test_results_are_not_written_to_read_only_arrays():
+    with pytest.raises(TypeError):
+        _core.scores(rows(), 0, 3, _core.Pattern(4, 2), np.zeros(8), read_only(np.zeros((3, 2))))
+    with pytest.raises(TypeError):
+        _core.backward(rows(), 0, 3, _core.Pattern(4, 2), np.zeros((3, 2)), read_only(np.zeros(8)))
+
+
+def test_rows_of_one_precision_are_not_scored_in_the_other():
+    single = _core.Rows(np.zeros((3, 4), np.float32))
+    with pytest.raises(TypeError, match="floating-point type"):
+        _core.scores(single, 0, 3, _core.Pattern(4, 2), np.zeros(8), np.zeros((3, 2)))
+
+
+# ---------------------------------------------------------------------------------------------- chains
+
+T, C, N = 5, 3, 2
+
+
+def chain(**changes):
+    given = {
+        "nodes": np.zeros((T, C)),
+        "transitions": np.zeros((C, C)),
+        "start": np.zeros(C),
+        "end": np.zeros(C),
+        "edges": np.zeros((T, C, C)),
+        "offsets": ints(0, 2, 5),
+        **changes,
+    }
+    return tuple(given.values())
+
+
+OUTPUTS = {
+    "chain_marginals": {
+        "out_nodes": np.zeros((T, C)),
+        "out_transitions": np.zeros((C, C)),
+        "out_start": np.zeros(C),
+        "out_end": np.zeros(C),
+        "out_edges": np.zeros((T, C, C)),
+        "log_partition": np.zeros(N),
+        "entropy": np.zeros(N),
+        "threads": 1,
+    },
+    "chain_viterbi": {"labels": np.zeros(T, I32), "score": np.zeros(N), "threads": 1},
+    "chain_k_best": {"labels": np.zeros((2, T), I32), "score": np.zeros((N, 2)), "threads": 1},
+    "chain_sample": {"seed": 0, "labels": np.zeros((2, T), I32), "threads": 1},
+    "chain_score": {"labels": np.zeros(T, I32), "score": np.zeros(N)},
+}
+verbs = pytest.mark.parametrize("verb", OUTPUTS)
+
+
+@verbs
+def test_good_chains_are_taken(verb):
+    getattr(_core, verb)(*chain(), *OUTPUTS[verb].values())
+    getattr(_core, verb)(*chain(edges=None, offsets=ints(7, 9, 12)), *OUTPUTS[verb].values())
+
+
+@verbs
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"nodes": np.zeros((T, C + 1))},
+        {"nodes": np.zeros((T + 1, C))},
+        {"nodes": np.zeros((T, 0))},
+        {"nodes": np.zeros((T, C), np.float32)},
+        {"nodes": np.zeros((T, C), order="F")},
+        {"nodes": np.zeros((T, C), int)},
+        {"nodes": np.zeros(T * C)},
+        {"transitions": np.zeros((C, C + 1))},
+        {"transitions": np.zeros((C + 1, C))},
+        {"transitions": np.zeros((C, C), np.float32)},
+        {"transitions": np.zeros((2 * C, C))[::2]},
+        {"start": np.zeros(C + 1)},
+        {"end": np.zeros(C - 1)},
+        {"start": np.zeros(C, np.float32)},
+        {"edges": np.zeros((T, C, C + 1))},
+        {"edges": np.zeros((T - 1, C, C))},
+        {"edges": np.zeros((T, C * C))},
+        {"edges": np.zeros((T, C, C), np.float32)},
+        {"edges": np.zeros((T, C, C), order="F")},
+        {"offsets": ints(0, 2, 4)},
+        {"offsets": ints(0, 2, 6)},
+        {"offsets": ints(0, 6, 5)},
+        {"offsets": ints(0, -1, 5)},
+        {"offsets": ints()},
+        {"offsets": ints(0, 2, 5, dtype=I32)},
+        {"offsets": np.array([0.0, 2.0, 5.0])},
+        {"offsets": ints(0, 5)},
+    ],
+    ids=str,
+)
+def test_bad_chains_are_refused(verb, changes):
+    if verb == "chain_sample" and changes.get("offsets") is not None and len(changes["offsets"]) == 2:
+        pytest.skip("samples have no array a sequence")
+    with pytest.raises(REFUSED):
+        getattr(_core, verb)(*chain(**changes), *OUTPUTS[verb].values())
+
+
+@verbs
+@pytest.mark.parametrize("part", ["nodes", "transitions", "start", "end", "edges"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_scores_of_chains_must_be_finite_or_forbidden(verb, part, value):
+    arguments = dict(zip(("nodes", "transitions", "start", "end", "edges"), chain(), strict=False))
+    array = arguments[part].copy()
+    array[(1 if part in ("nodes", "edges") else 0,) + (0,) * (array.ndim - 1)] = value
+    with pytest.raises(ValueError, match="finite or -inf"):
+        getattr(_core, verb)(*chain(**{part: array}), *OUTPUTS[verb].values())
+
+
+@pytest.mark.parametrize(
+    ("verb", "changes"),
+    [
+        ("chain_marginals", {"out_nodes": np.zeros((T, C + 1))}),
+        ("chain_marginals", {"out_nodes": np.zeros((T, C), np.float32)}),
+        ("chain_marginals", {"out_nodes": np.zeros((T, C), order="F")}),
+        ("chain_marginals", {"out_nodes": read_only(np.zeros((T, C)))}),
+        ("chain_marginals", {"out_transitions": np.zeros((C + 1, C))}),
+        ("chain_marginals", {"out_transitions": None}),
+        ("chain_marginals", {"out_start": None}),
+        ("chain_marginals", {"out_start": np.zeros(C + 1)}),
+        ("chain_marginals", {"out_end": np.zeros(C - 1)}),
+        ("chain_marginals", {"out_edges": np.zeros((T, C, C - 1))}),
+        ("chain_marginals", {"log_partition": np.zeros(N + 1)}),
+        ("chain_marginals", {"log_partition": np.zeros(N, np.float32)}),
+        ("chain_marginals", {"log_partition": None}),
+        ("chain_marginals", {"entropy": np.zeros(N - 1)}),
+        ("chain_marginals", {"threads": 0}),
+        ("chain_viterbi", {"labels": np.zeros(T)}),
+        ("chain_viterbi", {"labels": np.zeros(T + 1, I32)}),
+        ("chain_viterbi", {"score": np.zeros(N + 1)}),
+        ("chain_viterbi", {"threads": -1}),
+        ("chain_k_best", {"labels": np.zeros((3, T), I32)}),
+        ("chain_k_best", {"labels": np.zeros((2, T + 1), I32)}),
+        ("chain_k_best", {"labels": np.zeros((0, T), I32), "score": np.zeros((N, 0))}),
+        ("chain_k_best", {"score": np.zeros((N + 1, 2))}),
+        ("chain_sample", {"labels": np.zeros((2, T - 1), I32)}),
+        ("chain_sample", {"labels": np.zeros((2, T), I64)}),
+        ("chain_sample", {"seed": -1}),
+        ("chain_sample", {"seed": 2**64}),
+        ("chain_score", {"labels": np.full(T, C, I32)}),
+        ("chain_score", {"labels": np.full(T, -1, I32)}),
+        ("chain_score", {"labels": np.zeros(T - 1, I32)}),
+        ("chain_score", {"score": np.zeros(N + 1)}),
+    ],
+    ids=str,
+)
+def test_bad_outputs_of_chains_are_refused(verb, changes):
+    with pytest.raises(REFUSED):
+        getattr(_core, verb)(*chain(), *{**OUTPUTS[verb], **changes}.values())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": np.full(T, C, I32)},
+        {"labels": np.full(T, -1, I32)},
+        {"labels": np.zeros(T + 1, I32)},
+        {"labels": np.zeros(T, I64)},
+        {"offsets": ints(0, 2, 4)},
+        {"offsets": ints()},
+        {"offsets": ints(0, 6, 5)},
+        {"nodes": np.zeros((T, C + 1))},
+        {"transitions": np.zeros((C, C), np.float32)},
+        {"transitions": np.zeros((C + 1, C))},
+        {"start": np.zeros(C + 1)},
+        {"end": np.zeros(C + 1)},
+        {"edges": np.zeros((T, C, C), np.float32)},
+        {"edges": np.zeros((T + 1, C, C))},
+    ],
+    ids=str,
+)
+def test_bad_arguments_of_subtract_are_refused(changes):
+    given = {
+        "labels": np.zeros(T, I32),
+        "offsets": ints(0, 2, 5),
+        "nodes": np.zeros((T, C)),
+        "transitions": np.zeros((C, C)),
+        "start": np.zeros(C),
+        "end": np.zeros(C),
+        "edges": np.zeros((T, C, C)),
+    }
+    _core.chain_subtract(*given.values())
+    with pytest.raises(REFUSED):
+        _core.chain_subtract(*{**given, **changes}.values())
+
+
+# ---------------------------------------------------------------------------------------------- online
+
+
+def online(**changes):
+    size = 4 * 2 + 4 + 4 + 2 * 4
+    given = {
+        "rows": _core.Rows(np.ones((5, 4))),
+        "pattern": _core.Pattern(4, 2),
+        "edge_rows": _core.Rows(np.ones((5, 2))),
+        "edge_pattern": _core.Pattern(2, 4),
+        "offsets": ints(0, 2, 5),
+        "labels": ints(0, 1, 0, -1, 1, dtype=I32),
+        "shared_mask": np.zeros(8, np.uint8),
+        "allowed": np.ones((5, 2), np.uint8),
+        "rule": 0,
+        "rate": 0.1,
+        "decay": 0.1,
+        "l2": 0.1,
+        "l1": 0.0,
+        "aggressiveness": 1.0,
+        "order": ints(1, 0),
+        "w": np.zeros(size),
+        "extra": np.zeros(size),
+        "state": _core.OnlineState(),
+        **changes,
+    }
+    return _core.online(*given.values())
+
+
+@pytest.mark.parametrize("rule", [0, 1, 2])
+def test_good_arguments_of_the_online_rules_are_taken(rule):
+    loss, wrong = online(rule=rule)
+    assert np.isfinite(loss)
+    assert wrong >= 0
+    assert np.isfinite(online(rule=rule, shared_mask=None, allowed=None)[0])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pattern": _core.Pattern(3, 2)},
+        {"pattern": _core.Pattern(4, 3)},
+        {"edge_rows": None},
+        {"edge_pattern": None},
+        {"edge_rows": _core.Rows(np.ones((4, 2)))},
+        {"edge_rows": _core.Rows(np.ones((5, 2), np.float32))},
+        {"edge_rows": _core.Rows(np.ones((5, 3)))},
+        {"edge_pattern": _core.Pattern(2, 3)},
+        {"offsets": ints()},
+        {"offsets": ints(0, 2, 6)},
+        {"offsets": ints(-1, 2, 5)},
+        {"offsets": ints(0, 4, 3)},
+        {"labels": ints(0, 1, 0, 2, 1, dtype=I32)},
+        {"labels": ints(0, 1, 0, -2, 1, dtype=I32)},
+        {"labels": ints(0, 1, 0, dtype=I32)},
+        {"labels": ints(0, 1, 0, 0, 1)},
+        {"shared_mask": np.zeros(7, np.uint8)},
+        {"shared_mask": np.zeros(8)},
+        {"allowed": np.ones((5, 3), np.uint8)},
+        {"allowed": np.ones((4, 2), np.uint8)},
+        {"allowed": np.ones((5, 2), np.uint8, order="F")},
+        {"rule": 3},
+        {"rule": -1},
+        {"rate": -0.1},
+        {"rate": np.nan},
+        {"decay": np.inf},
+        {"l2": -1.0},
+        {"l1": np.nan},
+        {"aggressiveness": -1.0},
+        {"order": ints(2)},
+        {"order": ints(-1)},
+        {"order": ints(0, dtype=I32)},
+        {"w": np.zeros(23)},
+        {"w": np.full(24, np.nan)},
+        {"w": read_only(np.zeros(24))},
+        {"extra": np.zeros(25)},
+        {"state": None},
+    ],
+    ids=str,
+)
+def test_bad_arguments_of_the_online_rules_are_refused(changes):
+    with pytest.raises(REFUSED):
+        online(**changes)
+
+
+# ---------------------------------------------------------------------------------------------- the rest
+
+
+@pytest.mark.parametrize("name", ["", "sse9", "AVX2"])
+def test_an_unknown_instruction_set_is_refused(name):
+    before = _core.instruction_set()
+    with pytest.raises(ValueError, match="instruction set"):
+        _core.use_instruction_set(name)
+    assert _core.instruction_set() == before
+
+
+@pytest.mark.parametrize("bits", [-1, 31])
+def test_the_number_of_hash_bits_is_bounded(bits):
+    with pytest.raises(ValueError, match="n_bits"):
+        _core.Vocabulary(bits)
+
+
+def test_vocabularies_check_what_they_are_given():
+    v = _core.Vocabulary()
+    v.add_names(np.frombuffer(b"abc", np.uint8), ints(0, 1, 3))
+    assert (len(v), v.name(1)) == (2, "bc")
+    for column in (-1, 2):
+        with pytest.raises(ValueError, match="no such feature"):
+            v.name(column)
+    text = np.frombuffer(b"xyz", np.uint8)
+    for bounds in (ints(), ints(1, 3), ints(0, 4), ints(0, 2), ints(0, 3, 2, 3), ints(0, 1, 1, 1, 3)):
+        with pytest.raises(ValueError):
+            _core.Vocabulary().add_names(text, bounds)
+    with pytest.raises(ValueError, match="hashing"):
+        _core.Vocabulary(4).add_names(text, ints(0, 3))
+    for strings, tokens in (
+        (ints(0, 4), ints(0, 1)),
+        (ints(-1, 3), ints(0, 1)),
+        (ints(2, 1), ints(0, 1)),
+        (ints(0, 3), ints(0, 2)),
+        (ints(0, 3), ints(1, 0)),
+        (ints(0, 3), ints()),
+    ):
+        with pytest.raises(ValueError):
+            v.encode_utf8(text, strings, tokens, True)
+    for indptr, indices, values in (
+        (ints(0, 1), ints(2, dtype=I32), None),
+        (ints(0, 1), ints(-1, dtype=I32), None),
+        (ints(0, 2), ints(1, dtype=I32), None),
+        (ints(1, 1), ints(1, dtype=I32), None),
+        (ints(), ints(dtype=I32), None),
+        (ints(0, 1), ints(1, dtype=I32), np.zeros(2)),
+    ):
+        with pytest.raises(ValueError):
+            v.sort(indptr, indices, values)

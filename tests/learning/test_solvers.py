@@ -1,0 +1,264 @@
+"""All solvers reach one optimum, which is SciPy's on the enumerated objective; rules separate what is separable."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference.problems import make_problem
+
+from mercer.learning import SOLVERS, Penalty, resolve_solver
+from mercer.learning.monitor import Monitor
+from mercer.learning.solvers import LBFGS
+from mercer.structures import Constraints
+
+RULES = Constraints([(0, 1), (2, 2)], forbidden_start=[1])
+PENALTIES = {"l2": Penalty(0.0, 1.0), "l1": Penalty(1.0, 0.0), "elasticnet": Penalty(0.3, 0.7)}
+PROBLEMS = {
+    "plain": {},
+    "edges": {"edge_features": 2},
+    "pattern": {"pattern": True},
+    "constraints": {"constraints": RULES},
+}
+
+
+def solve(problem, solver, penalty, C, *, max_iter=5000, tol=1e-9, w0=None, seed=0):
+    monitor = Monitor(max_iter=max_iter)
+    w0 = np.zeros(problem.chain.n_weights) if w0 is None else w0
+    solver = resolve_solver(solver)
+    solver.check(problem.risk, penalty)
+    result = solver.minimize(
+        problem.risk, penalty, C, w0, max_iter=max_iter, tol=tol, monitor=monitor, random_state=seed
+    )
+    return result, monitor.history
+
+
+def gap(problem, w, penalty, C) -> float:
+    """How far F(w) lies above SciPy's minimum, relative to it."""
+    best = problem.oracle.objective(problem.oracle.optimum(C, penalty.l1, penalty.l2), C, penalty.l1, penalty.l2)
+    return (problem.oracle.objective(w, C, penalty.l1, penalty.l2) - best) / best
+
+
+@pytest.mark.parametrize("C", [0.1, 2.0])
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize(("solver", "penalty"), [("lbfgs", "l2"), ("owlqn", "l2"), ("owlqn", "l1"), ("owlqn", "elasticnet")])
+def test_batch_solvers_reach_scipys_optimum(solver, penalty, kind, C):
+    problem, penalty = make_problem(**PROBLEMS[kind]), PENALTIES[penalty]
+    result, _ = solve(problem, solver, penalty, C)
+    assert abs(gap(problem, result.w, penalty, C)) < 1e-8
+    if penalty.l2:  # strictly convex: one minimiser
+        np.testing.assert_allclose(result.w, problem.oracle.optimum(C, penalty.l1, penalty.l2), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_long_sgd_comes_close_to_the_optimum(penalty, kind):
+    problem, penalty = make_problem(**PROBLEMS[kind]), PENALTIES[penalty]
+    result, _ = solve(problem, "sgd", penalty, 1.0, max_iter=4000, tol=0.0)
+    assert gap(problem, result.w, penalty, 1.0) < 2e-3
+
+
+def test_sgd_with_hidden_labels_comes_close_to_the_optimum():
+    """The objective is not convex: the batch optimum from the same start is the mark."""
+    problem, penalty = make_problem(partial="sets"), PENALTIES["l2"]
+    batch = solve(problem, "lbfgs", penalty, 1.0)[0].w
+    online = solve(problem, "sgd", penalty, 1.0, max_iter=4000, tol=0.0)[0].w
+    values = [problem.oracle.objective(w, 1.0) for w in (batch, online)]
+    assert np.isclose(*values, rtol=2e-3)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "elasticnet"])
+@pytest.mark.parametrize("C", [0.3, 1.0, 3.0])
+def test_the_l1_optimum_satisfies_the_subgradient_conditions(penalty, C):
+    problem, penalty = make_problem(), PENALTIES[penalty]
+    w = solve(problem, "owlqn", penalty, C, tol=1e-10)[0].w
+    slope = C * problem.oracle.risk(w)[1] + penalty.l2 * w
+    zero = w == 0
+    assert 0 < zero.sum()
+    assert (np.abs(slope[zero]) <= penalty.l1 + 1e-5).all()
+    np.testing.assert_allclose(slope[~zero], -penalty.l1 * np.sign(w[~zero]), atol=1e-5)
+
+
+def test_a_strong_l1_penalty_leaves_nothing():
+    problem = make_problem()
+    slope = np.abs(problem.oracle.risk(np.zeros(problem.chain.n_weights))[1]).max()
+    result, _ = solve(problem, "owlqn", PENALTIES["l1"], 0.99 / slope)
+    assert not result.w.any()
+    assert result.converged
+    assert solve(problem, "owlqn", PENALTIES["l1"], 1.5 / slope)[0].w.any()
+
+
+@pytest.mark.parametrize(("solver", "penalty"), [("lbfgs", "l2"), ("owlqn", "l1"), ("owlqn", "elasticnet")])
+def test_the_history_holds_the_objective_which_never_rises(solver, penalty):
+    problem, penalty = make_problem(lengths=(4,) * 12), PENALTIES[penalty]
+    C = 3.0
+    result, history = solve(problem, solver, penalty, C)
+    objective = np.array(history["objective"])
+    assert len(objective) > 5
+    assert (np.diff(objective) <= 1e-10 * np.abs(objective[1:])).all()
+    assert np.isclose(objective[-1], problem.oracle.objective(result.w, C, penalty.l1, penalty.l2), rtol=1e-10)
+    assert {len(values) for values in history.values()} == {len(objective)}
+    assert (np.diff(history["passes"]) >= 1).all()
+    assert (np.diff(history["seconds"]) >= 0).all()
+    shorter, begin = solve(problem, solver, penalty, C, max_iter=3)
+    assert np.isclose(begin["objective"][-1], problem.oracle.objective(shorter.w, C, penalty.l1, penalty.l2), rtol=1e-10)
+    assert not shorter.converged
+    assert "max_iter=3" in shorter.message
+
+
+def test_without_a_penalty_expected_features_equal_empirical_features():
+    """Spec 000 S35: maximum likelihood matches moments. Every labelling occurs, so the data is not separable."""
+    problem = make_problem(lengths=(3,) * 40, C=2, F=2, seed=3)
+    result, _ = solve(problem, "lbfgs", Penalty(0.0, 0.0), 1.0, tol=1e-9)
+    value, gradient = problem.oracle.risk(result.w)
+    assert np.isfinite(value)
+    assert np.abs(result.w).max() < 20
+    expected = problem.oracle.empirical() + gradient  # ∇ = E[Φ] − Φ(y)
+    assert np.linalg.norm(expected - problem.oracle.empirical()) < 1e-5
+
+
+@pytest.mark.parametrize(("solver", "penalty"), [("lbfgs", "l2"), ("owlqn", "elasticnet")])
+def test_different_starts_end_at_the_same_weights(solver, penalty):
+    problem = make_problem()
+    ends = []
+    for seed in range(3):
+        w0 = np.random.default_rng(seed).normal(scale=3.0, size=problem.chain.n_weights)
+        ends.append(solve(problem, solver, PENALTIES[penalty], 1.0, w0=w0)[0].w)
+    for w in ends[1:]:
+        np.testing.assert_allclose(w, ends[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("memory", [1, 3, 20])
+def test_any_length_of_memory_reaches_the_optimum(memory):
+    problem = make_problem()
+    result, _ = solve(problem, LBFGS(memory), PENALTIES["l2"], 1.0)
+    assert abs(gap(problem, result.w, PENALTIES["l2"], 1.0)) < 1e-9
+
+
+def test_large_features_do_not_break_the_line_search():
+    problem = make_problem()
+    from mercer.data import Sequences
+
+    problem.X = Sequences(problem.X.matrix() * 1e6, problem.X.offsets)
+    result, history = solve(problem, "lbfgs", PENALTIES["l2"], 1.0, max_iter=200)
+    assert np.isfinite(result.w).all()
+    assert history["objective"][-1] < history["objective"][0]
+
+
+# ---------------------------------------------------------------------------------------------- mistake-driven rules
+
+
+def separable():
+    """Each position's label is the largest of its features."""
+    problem = make_problem(lengths=(5,) * 30, F=3)
+    problem.y.labels[:] = problem.X.matrix().argmax(axis=1)
+    return problem
+
+
+@pytest.mark.parametrize("solver", ["averaged-perceptron", "passive-aggressive"])
+def test_mistake_driven_rules_separate_separable_data(solver):
+    problem = separable()
+    result, history = solve(problem, solver, Penalty(), 1.0, max_iter=200, tol=0.0)
+    assert history["mistakes"][-1] == 0
+    assert history["mistakes"][0] > 0
+    assert result.converged
+    assert result.message == "no mistakes left"
+    predicted, _ = problem.chain.argmax(problem.chain.scores(result.w, problem.X))
+    assert (predicted == problem.y.labels).mean() > 0.97
+
+
+def test_passive_aggressive_steps_are_bounded_by_C():
+    problem = separable()
+    for bound in (1e-3, 1e-1):
+        result, _ = solve(problem, "passive-aggressive", Penalty(), bound, max_iter=1)
+        biggest = 30 * bound * 2 * np.abs(problem.X.matrix()).sum(axis=0).max()
+        assert 0 < np.abs(result.w).max() <= biggest
+    small, large = (
+        solve(problem, "passive-aggressive", Penalty(), bound, max_iter=1)[0].w for bound in (1e-3, 1e-1)
+    )
+    assert np.linalg.norm(small) < np.linalg.norm(large) / 5
+
+
+def test_one_perceptron_step_is_the_difference_of_joint_features():
+    from reference.crf import joint_features
+
+    problem = make_problem(lengths=(4,), edge_features=2)
+    problem.y.labels[:] = [2, 1, 1, 0]
+    result, _ = solve(problem, "averaged-perceptron", Penalty(), 1.0, max_iter=1)
+    edges = problem.X.edges.dense
+    step = joint_features(problem.matrices[0], [2, 1, 1, 0], 3, edges) - joint_features(
+        problem.matrices[0], [0, 0, 0, 0], 3, edges
+    )
+    np.testing.assert_allclose(result.state["w"], step)  # at w = 0 all labels tie: the first is predicted
+    np.testing.assert_allclose(result.w, step / 2)  # the mean of w before and after the step
+
+
+def test_rules_leave_forbidden_and_untrained_transitions_alone():
+    trained = np.array([[True, True, False], [True, True, True], [True, True, True]])
+    for solver in ("sgd", "averaged-perceptron", "passive-aggressive"):
+        problem = make_problem(lengths=(5,) * 10, constraints=RULES, trained=trained)
+        result, _ = solve(problem, solver, Penalty(), 1.0, max_iter=5)
+        transitions = result.w[problem.chain.slices["transitions"]].reshape(3, 3)
+        assert transitions[0, 2] == 0
+        assert transitions[0, 1] == 0
+        assert transitions[2, 2] == 0
+        assert transitions.any()
+
+
+# ---------------------------------------------------------------------------------------------- determinism
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_results_are_the_same_to_the_last_bit_for_any_number_of_threads(solver):
+    lengths = tuple(np.random.default_rng(0).integers(1, 5, size=400))
+    found = []
+    for threads in (1, 2, 3):
+        problem = make_problem(lengths=lengths, F=6, edge_features=2, sparse=True, threads=threads)
+        found.append(solve(problem, solver, PENALTIES["l2"], 1.0, max_iter=5)[0].w)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("solver", ["sgd", "averaged-perceptron", "passive-aggressive"])
+def test_online_solvers_repeat_with_a_seed_and_differ_without(solver):
+    problem = make_problem(lengths=(4,) * 20)
+    runs = [solve(problem, solver, PENALTIES["l2"], 1.0, max_iter=3, seed=seed)[0].w for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+# ---------------------------------------------------------------------------------------------- what is refused
+
+
+def test_lbfgs_refuses_an_l1_penalty():
+    with pytest.raises(ValueError, match="owlqn"):
+        solve(make_problem(), "lbfgs", PENALTIES["l1"], 1.0)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "averaged-perceptron", "passive-aggressive"])
+def test_online_solvers_need_a_structure_with_a_compiled_loop(solver):
+    from mercer.data import Sequences
+    from mercer.learning import Log, Risk
+    from mercer.structures import Labels
+
+    risk = Risk(Labels(2, 2), Log(), Sequences(np.eye(2), [0, 1, 2]), np.array([0, 1]))
+    with pytest.raises(ValueError, match="lbfgs"):
+        resolve_solver(solver).check(risk, Penalty())
+
+
+@pytest.mark.parametrize("name", ["newton", "", None, 3])
+def test_an_unknown_solver_is_refused(name):
+    with pytest.raises(ValueError, match="unknown solver"):
+        resolve_solver(name)
+
+
+def test_penalties_have_their_formula():
+    w = np.array([1.0, -2.0, 0.0])
+    assert Penalty.named("l2").value(w) == 2.5
+    assert Penalty.named("l1").value(w) == 3.0
+    assert Penalty.named("elasticnet", 0.25).value(w) == 0.25 * 3.0 + 0.75 * 2.5
+    assert Penalty.named(None).value(w) == 0.0
+    for bad in (-0.1, 1.1, np.nan):
+        with pytest.raises(ValueError, match="l1_ratio"):
+            Penalty.named("elasticnet", bad)
+    with pytest.raises(ValueError, match="unknown penalty"):
+        Penalty.named("l0")

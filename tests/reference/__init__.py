@@ -1,0 +1,1 @@
+"""Brute-force oracles: slow and obviously right."""

@@ -1,0 +1,108 @@
+"""Imports go downwards only, optional libraries are imported where they are used, and ``import mercer`` is cheap."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mercer
+
+SOURCE = Path(__file__).parent.parent / "src" / "mercer"
+
+# From the top down, as in design/architecture.md; a layer may import its own and those below it.
+LAYERS = [
+    {"cli", "serve", "report", "__main__"},
+    {
+        "tagging", "segmentation", "labeling", "parsing", "multilabel", "proportions", "online", "markov", "recognition",
+        "registration", "attributes",
+    },
+    {"learning"},
+    {"structures"},
+    {"inference"},
+    {"kernels", "maps"},
+    {"theory"},
+    {"data", "datasets"},
+    {"metrics"},
+    {"_core", "_persistence", "_validation", "__init__"},
+]  # fmt: skip
+DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
+OPTIONAL = {"pyarrow", "matplotlib", "torch", "dask", "distributed", "pooch", "fastapi", "uvicorn"}
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    """The name right below the package: 'learning' of learning/solvers/sgd.py, 'metrics' of metrics.py."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> list[tuple[str, int, bool]]:
+    """(module, line, whether it happens on import) of every import statement; ``if TYPE_CHECKING`` is left out."""
+    found = []
+
+    def visit(node: ast.AST, on_import: bool) -> None:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            return
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, node.lineno, on_import) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            found.append((node.module, node.lineno, on_import))
+            if node.module == "mercer":
+                found.extend((f"mercer.{alias.name}", node.lineno, on_import) for alias in node.names)
+        inside = on_import and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside)
+
+    visit(ast.parse(path.read_text()), True)
+    return found
+
+
+def test_the_package_is_the_one_that_is_read():
+    assert len(MODULES) > 20
+    assert "mercer" in sys.modules
+    assert Path(mercer.__file__).read_text() == (SOURCE / "__init__.py").read_text()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_downwards_only(path):
+    own = part_of(path)
+    assert own in DEPTH, f"{own} has no place among the layers: add it to LAYERS and to design/architecture.md"
+    for module, line, _ in imports(path):
+        parts = module.split(".")
+        if parts[0] != "mercer" or len(parts) < 2 or parts[1] not in DEPTH:
+            continue
+        assert DEPTH[parts[1]] >= DEPTH[own], f"{path}:{line}: {own} imports {module}, which lies above it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_optional_libraries_are_not_imported_on_import(path):
+    for module, line, on_import in imports(path):
+        assert not (on_import and module.split(".")[0] in OPTIONAL), f"{path}:{line}: imports {module} at the top"
+
+
+def test_importing_mercer_loads_no_heavy_library():
+    heavy = ["sklearn", "scipy", "safetensors", "typer", "rich", *sorted(OPTIONAL)]
+    code = f"import sys, mercer; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_tagger_works_without_the_optional_libraries():
+    code = f"""
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {sorted(OPTIONAL)}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Blocked())
+from mercer.tagging import Tagger
+print(Tagger(C=10.0).fit([["a", "b"]], [["X", "Y"]]).predict([["a", "b"]]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[['X', 'Y']]", done.stderr
