@@ -48,6 +48,12 @@ template <class T> bool all_finite(const T* x, int64_t n) {
   return total == 0;
 }
 
+template <class T> nb::object to_numpy(std::vector<T>&& data) {
+  auto* kept = new std::vector<T>(std::move(data));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
 // ---------------------------------------------------------------------------------------------- instruction sets
 
 bool supported(const std::string& name) {
@@ -226,6 +232,60 @@ void backward(const FeatureRows& rows, int64_t row, int64_t count, const WeightP
   nb::gil_scoped_release release;
   if constexpr (sizeof(T) == 8) kernels().backward_f64(x, row, count, p, mu.data(), out.data(), n_threads);
   else kernels().backward_f32(x, row, count, p, mu.data(), out.data(), n_threads);
+}
+
+// The (feature, column) pairs that occur together, as the starts and columns of a pattern: columns[t] is the column of row t, -1 for
+// any, -2 for a row to leave out. A feature seen with the share `fill` of the columns gets all of them. Empty where all pairs occur.
+std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int32_t> indices, In1<int32_t> columns,
+                                                   int64_t n_features, int64_t n_columns, double fill) {
+  const int64_t n_rows = int64_t(indptr.shape(0)) - 1;
+  require(n_features >= 0 && n_columns >= 1 && n_rows >= 0 && int64_t(columns.shape(0)) == n_rows, "the shapes do not fit");
+  require(indptr.data()[0] == 0 && indptr.data()[n_rows] == int64_t(indices.shape(0)), "indptr does not fit the indices");
+  require(n_features == 0 || n_columns <= (int64_t(1) << 40) / n_features, "the pattern has too many pairs");
+  for (int64_t t = 0; t < n_rows; ++t) {
+    require(indptr.data()[t] <= indptr.data()[t + 1], "indptr must not decrease");
+    require(columns.data()[t] >= -2 && columns.data()[t] < n_columns, "a column is out of range");
+  }
+  for (size_t k = 0; k < indices.shape(0); ++k)
+    require(indices.data()[k] >= 0 && indices.data()[k] < n_features, "a feature is out of range");
+  std::vector<int64_t> starts;
+  std::vector<int32_t> kept;
+  bool everything = true;
+  {
+    nb::gil_scoped_release release;
+    const int64_t words = (n_columns + 63) / 64;
+    std::vector<uint64_t> seen(size_t(n_features * words), 0);
+    for (int64_t t = 0; t < n_rows; ++t) {
+      const int32_t c = columns.data()[t];
+      if (c == -2) continue;
+      for (int64_t k = indptr.data()[t]; k < indptr.data()[t + 1]; ++k) {
+        uint64_t* set = seen.data() + indices.data()[k] * words;
+        if (c >= 0) set[c / 64] |= uint64_t(1) << (c % 64);
+        else std::fill(set, set + words, ~uint64_t(0));
+      }
+    }
+    auto count = [&](int64_t f) {
+      int64_t total = 0;
+      for (int64_t i = 0; i < words; ++i) total += __builtin_popcountll(seen[f * words + i]);
+      return double(total) >= std::max(1.0, fill * double(n_columns)) ? n_columns : total;
+    };
+    starts.reserve(size_t(n_features) + 1);
+    starts.push_back(0);
+    for (int64_t f = 0; f < n_features; ++f) {
+      starts.push_back(starts.back() + count(f));
+      everything = everything && starts[f + 1] - starts[f] == n_columns;
+    }
+    if (!everything) {
+      kept.reserve(size_t(starts.back()));
+      for (int64_t f = 0; f < n_features; ++f) {
+        const bool full = starts[f + 1] - starts[f] == n_columns;
+        for (int64_t c = 0; c < n_columns; ++c)
+          if (full || (seen[f * words + c / 64] >> (c % 64) & 1)) kept.push_back(int32_t(c));
+      }
+    }
+  }
+  if (everything) return {nb::none(), nb::none()};
+  return {to_numpy(std::move(starts)), to_numpy(std::move(kept))};
 }
 
 template <class A, class B> double vector_dot(In1<A> x, In1<B> y) {
@@ -469,12 +529,6 @@ std::pair<double, int64_t> online(const FeatureRows& rows, const WeightPattern& 
 
 // ---------------------------------------------------------------------------------------------- vocabulary
 
-template <class T> nb::object to_numpy(std::vector<T>&& data) {
-  auto* kept = new std::vector<T>(std::move(data));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
-}
-
 nb::tuple built(RowsBuilder&& rows) {
   nb::object values = rows.all_ones ? nb::none() : to_numpy(std::move(rows.values));
   return nb::make_tuple(to_numpy(std::move(rows.offsets)), to_numpy(std::move(rows.indptr)),
@@ -635,6 +689,9 @@ NB_MODULE(_core, m) {
   MERCER_BIND(float)
 #undef MERCER_BIND
 #undef MERCER_CHAIN_ARGUMENTS
+
+  m.def("observed_pattern", &observed_pattern, "indptr"_a.noconvert(), "indices"_a.noconvert(), "columns"_a.noconvert(),
+        "n_features"_a, "n_columns"_a, "fill"_a, "The pairs that occur together: (starts, columns) or (None, None) for all.");
 
   nb::class_<OnlineState>(m, "OnlineState", "What an online learner carries from call to call.")
       .def(nb::init<>())

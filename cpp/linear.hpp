@@ -91,15 +91,50 @@ inline int64_t padded(int64_t width) {
   return (width + L - 1) / L * L;
 }
 
+// With many features the weights of a row lie far apart and none of them is in a cache: the addresses needed two rows on are
+// fetched ahead, then the weights of the next row (write = they will be changed).
+inline void fetch(const void* address) { __builtin_prefetch(address, 0); }
+template <class T> inline void fetch_starts(const Rows<T>& x, int64_t t, const Pattern& p) {
+  if (!p.starts || !x.indptr) return;
+  const Row<T> row = row_of(x, t);
+  for (int64_t k = 0; k < row.size; ++k) fetch(p.starts + row.indices[k]);
+}
+template <class T> inline void fetch_weights(const Rows<T>& x, int64_t t, const Pattern& p, const double* w) {
+  if (!x.indptr) return;
+  const Row<T> row = row_of(x, t);
+  for (int64_t k = 0; k < row.size; ++k) {
+    const int64_t f = row.indices[k], begin = p.starts ? p.starts[f] : f * p.width;
+    fetch(w + begin);
+    if (p.starts) {
+      fetch(p.columns + begin);
+      if (p.starts[f + 1] - begin < 8) continue;
+    }
+    fetch(w + begin + 8);
+    if (p.width > 16) fetch(w + begin + 16);
+  }
+}
+
+// Calls take(t, scores of row + t) for t = 0 .. count.
+template <class T, class Take>
+inline void score_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const double* w, double* scratch,
+                       Take take) {
+  if (count > 1) fetch_starts(x, row + 1, p);
+  for (int64_t t = 0; t < count; ++t) {
+    if (t + 2 < count) fetch_starts(x, row + t + 2, p);
+    if (t + 1 < count) fetch_weights(x, row + t + 1, p, w);
+    score_row(row_of(x, row + t), p, w, scratch);
+    take(t, scratch);
+  }
+}
+
 template <class T>
 void scores(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const double* w, T* out, int threads) {
   auto run = [&](int64_t begin, int64_t end) {
     Buffer<double> scratch(padded(p.width));
-    for (int64_t t = begin; t < end; ++t) {
-      score_row(row_of(x, row + t), p, w, scratch.data());
-      T* target = out + t * p.width;
-      for (int64_t c = 0; c < p.width; ++c) target[c] = T(scratch[c]);
-    }
+    score_rows(x, row + begin, end - begin, p, w, scratch.data(), [&](int64_t t, const double* theta) {
+      T* target = out + (begin + t) * p.width;
+      for (int64_t c = 0; c < p.width; ++c) target[c] = T(theta[c]);
+    });
   };
   if (threads <= 1) return run(0, count);
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -142,15 +177,27 @@ inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t la
   }
 }
 
+// The same for a range of rows; fill(t, μ) writes the weights of row + t to a padded vector.
+template <class T, class Fill>
+inline void add_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, int64_t first, int64_t last,
+                     int64_t limit, double* mu, double* g, Fill fill) {
+  if (count > 1) fetch_starts(x, row + 1, p);
+  for (int64_t t = 0; t < count; ++t) {
+    if (t + 2 < count) fetch_starts(x, row + t + 2, p);
+    if (t + 1 < count) fetch_weights(x, row + t + 1, p, g);
+    fill(t, mu);
+    add_row(row_of(x, row + t), p, first, last, limit, mu, g);
+  }
+}
+
 template <class T>
 void backward(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, double* out, int threads) {
   auto run = [&](int64_t first, int64_t last) {
     const int64_t limit = p.starts ? p.starts[last] : last * p.width;
     Buffer<double> padded_mu(padded(p.width), 0.0);
-    for (int64_t t = 0; t < count; ++t) {
-      for (int64_t c = 0; c < p.width; ++c) padded_mu[c] = double(mu[t * p.width + c]);
-      add_row(row_of(x, row + t), p, first, last, limit, padded_mu.data(), out);
-    }
+    add_rows(x, row, count, p, first, last, limit, padded_mu.data(), out, [&](int64_t t, double* target) {
+      for (int64_t c = 0; c < p.width; ++c) target[c] = double(mu[t * p.width + c]);
+    });
   };
   if (threads <= 1) return run(0, p.n_features);
   // Feature ranges of about equal work, by a histogram of the features of a sample of the rows.

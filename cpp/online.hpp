@@ -51,16 +51,15 @@ template <class T> class OnlineLearner {
     for (int k = 0; k < C2 + 2 * C; ++k)
       shared_[k] = d_.shared_mask && d_.shared_mask[k] == 1 ? kNegInf<double> : s * w_[at_trans_ + k];
     nodes_.resize(steps_ * C);
-    for (int64_t t = 0; t < steps_; ++t) {
-      score_row(row_of(d_.rows, begin_ + t), d_.nodes, w_, scratch_.data());
-      for (int b = 0; b < C; ++b) nodes_[t * C + b] = s * scratch_[b];
-    }
+    score_rows(d_.rows, begin_, steps_, d_.nodes, w_, scratch_.data(), [&](int64_t t, const double* theta) {
+      for (int b = 0; b < C; ++b) nodes_[t * C + b] = s * theta[b];
+    });
     if (has_edges()) {
       edges_.resize(steps_ * C2);
-      for (int64_t t = 0; t < steps_; ++t) {
-        score_row(row_of(d_.edge_rows, begin_ + t), d_.edges, w_ + at_edges_, scratch_.data());
-        for (int k = 0; k < C2; ++k) edges_[t * C2 + k] = s * scratch_[k];
-      }
+      score_rows(d_.edge_rows, begin_, steps_, d_.edges, w_ + at_edges_, scratch_.data(),
+                 [&](int64_t t, const double* theta) {
+                   for (int k = 0; k < C2; ++k) edges_[t * C2 + k] = s * theta[k];
+                 });
       chains_.edges = edges_.data();
     }
     offsets_[1] = steps_;
@@ -136,10 +135,9 @@ template <class T> class OnlineLearner {
 
   void spread(const Rows<T>& rows, const Pattern& p, double* w, const std::vector<double>& mu, double factor, int width) {
     std::fill(scratch_.begin(), scratch_.end(), 0.0);
-    for (int64_t t = 0; t < steps_; ++t) {
-      for (int b = 0; b < width; ++b) scratch_[b] = factor * mu[t * width + b];
-      add_row(row_of(rows, begin_ + t), p, 0, p.n_features, p.n_weights, scratch_.data(), w);
-    }
+    add_rows(rows, begin_, steps_, p, 0, p.n_features, p.n_weights, scratch_.data(), w, [&](int64_t t, double* target) {
+      for (int b = 0; b < width; ++b) target[b] = factor * mu[t * width + b];
+    });
   }
 
   void pay(int64_t k) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 
@@ -9,33 +10,37 @@
 
 namespace mercer {
 
-int64_t Vocabulary::column(std::string_view name, bool grow) {
-  const uint64_t hash = hash_bytes(name);
+int64_t Vocabulary::column(std::string_view name, bool grow) { return locate(name, hash_bytes(name), grow); }
+
+int64_t Vocabulary::locate(std::string_view name, uint64_t hash, bool grow) {
   if (n_bits_) return int64_t(hash >> (64 - n_bits_));
   const uint32_t tag = uint32_t(hash >> 32);
   const size_t mask = slots_.size() - 1;
-  size_t slot = size_t(hash) & mask;
-  for (; slots_[slot]; slot = (slot + 1) & mask) {
-    const uint32_t i = slots_[slot] - 1;
-    if (hashes_[i] == tag && this->name(i) == name) return i;
+  size_t at = home(hash);
+  for (; slots_[at].column; at = (at + 1) & mask) {
+    const Slot& s = slots_[at];
+    if (s.tag == tag && s.size == name.size() && std::memcmp(bytes_.data() + s.begin, name.data(), name.size()) == 0)
+      return int64_t(s.column) - 1;
   }
   if (!grow) return -1;
   if (ends_.size() >= size_t(INT32_MAX) - 1) throw std::length_error("more than 2^31 different features");
+  if (name.size() >= (size_t(1) << 24) || bytes_.size() >= (size_t(1) << 39))
+    throw std::length_error("a feature name is longer than 16 MiB, or all of them together are longer than 512 GiB");
+  slots_[at] = Slot(tag, uint32_t(ends_.size() + 1), bytes_.size(), name.size());
   bytes_.append(name);
   ends_.push_back(bytes_.size());
-  hashes_.push_back(tag);
-  slots_[slot] = uint32_t(ends_.size());
-  if (ends_.size() * 2 > slots_.size()) rehash(slots_.size() * 4);
+  if (ends_.size() * 3 > slots_.size() * 2) rehash(slots_.size() * 2);
   return int64_t(ends_.size()) - 1;
 }
 
 void Vocabulary::rehash(size_t capacity) {
-  slots_.assign(capacity, 0);
+  slots_.assign(capacity, Slot{});
   for (size_t i = 0; i < ends_.size(); ++i) {
-    const uint64_t hash = hash_bytes(name(int64_t(i)));
-    size_t slot = size_t(hash) & (capacity - 1);
-    while (slots_[slot]) slot = (slot + 1) & (capacity - 1);
-    slots_[slot] = uint32_t(i + 1);
+    const std::string_view text = name(int64_t(i));
+    const uint64_t hash = hash_bytes(text);
+    size_t at = home(hash);
+    while (slots_[at].column) at = (at + 1) & (capacity - 1);
+    slots_[at] = Slot(uint32_t(hash >> 32), uint32_t(i + 1), size_t(text.data() - bytes_.data()), text.size());
   }
 }
 
@@ -46,16 +51,13 @@ std::vector<int32_t> Vocabulary::sort() {
   std::string bytes;
   bytes.reserve(bytes_.size());
   std::vector<uint64_t> ends;
-  std::vector<uint32_t> hashes;
   for (size_t i = 0; i < order.size(); ++i) {
     bytes.append(name(order[i]));
     ends.push_back(bytes.size());
-    hashes.push_back(hashes_[order[i]]);
     place[order[i]] = int32_t(i);
   }
   bytes_ = std::move(bytes);
   ends_ = std::move(ends);
-  hashes_ = std::move(hashes);
   rehash(slots_.size());
   return place;
 }
@@ -79,6 +81,44 @@ void RowsBuilder::close_row() {
   }
   row_.clear();
   indptr.push_back(int64_t(indices.size()));
+}
+
+void NameBatch::add(std::string_view name, double value) {
+  const size_t begin = text_.size();
+  text_.append(name);
+  finish(begin, value);
+}
+
+void NameBatch::add(std::string_view key, char separator, std::string_view name) {
+  const size_t begin = text_.size();
+  text_.append(key);
+  text_.push_back(separator);
+  text_.append(name);
+  finish(begin, 1.0);
+}
+
+void NameBatch::finish(size_t begin, double value) {
+  const size_t size = text_.size() - begin;
+  const uint64_t hash = hash_bytes(std::string_view(text_).substr(begin, size));
+  if (!v_.n_bits()) __builtin_prefetch(&v_.slots_[v_.home(hash)]);
+  items_.push_back({begin, size, hash, value});
+}
+
+void NameBatch::close_sequence() {
+  if (!v_.n_bits())
+    for (const Item& item : items_) __builtin_prefetch(v_.bytes_.data() + v_.slots_[v_.home(item.hash)].begin);
+  size_t k = 0;
+  for (size_t end : row_ends_) {
+    for (; k < end; ++k) {
+      const Item& item = items_[k];
+      out_.add(v_.locate(std::string_view(text_).substr(item.begin, item.size), item.hash, grow_), item.value);
+    }
+    out_.close_row();
+  }
+  out_.close_sequence();
+  text_.clear();
+  items_.clear();
+  row_ends_.clear();
 }
 
 namespace {
@@ -121,7 +161,7 @@ bool wrong(const Place& at, const char* what, PyObject* found) {
 
 class TokenReader {
  public:
-  TokenReader(Vocabulary& vocabulary, bool grow, RowsBuilder& out) : v_(vocabulary), grow_(grow), out_(out) {}
+  explicit TokenReader(NameBatch& batch) : batch_(batch) {}
 
   bool read(PyObject* token, const Place& at) {
     bool good;
@@ -129,7 +169,7 @@ class TokenReader {
     else if (PyUnicode_Check(token)) good = add_text(token, at);
     else if (PyList_Check(token) || PyTuple_Check(token)) good = read_list(token, at);
     else return wrong(at, "a dict of features, a list of feature strings or one string", token);
-    if (good) out_.close_row();
+    if (good) batch_.close_row();
     return good;
   }
 
@@ -137,14 +177,12 @@ class TokenReader {
   bool add_text(PyObject* text, const Place& at) {
     std::string_view name;
     if (!text_of(text, at, name)) return false;
-    out_.add(v_.column(name, grow_), 1.0);
+    batch_.add(name, 1.0);
     return true;
   }
 
   bool read_list(PyObject* token, const Place& at) {
-    // Items are borrowed from a list nobody else can change meanwhile: no Python code runs in between.
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(token);
-    for (Py_ssize_t i = 0; i < n; ++i) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(token); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(token, i);
       if (!PyUnicode_Check(item)) return wrong(at, "feature strings in the list", item);
       if (!add_text(item, at)) return false;
@@ -155,10 +193,7 @@ class TokenReader {
   bool add_pair(std::string_view key, PyObject* value, const Place& at) {
     std::string_view text;
     if (!text_of(value, at, text)) return false;
-    buffer_.assign(key);
-    buffer_.push_back('=');
-    buffer_.append(text);
-    out_.add(v_.column(buffer_, grow_), 1.0);
+    batch_.add(key, '=', text);
     return true;
   }
 
@@ -174,10 +209,9 @@ class TokenReader {
       } else if (value == Py_None || value == Py_False) {
         continue;
       } else if (value == Py_True) {
-        out_.add(v_.column(name, grow_), 1.0);
+        batch_.add(name, 1.0);
       } else if (PyList_Check(value) || PyTuple_Check(value)) {
-        const Py_ssize_t n = PySequence_Fast_GET_SIZE(value);
-        for (Py_ssize_t i = 0; i < n; ++i) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
           PyObject* item = PySequence_Fast_GET_ITEM(value, i);
           if (!PyUnicode_Check(item)) return wrong(at, "strings in a list of values", item);
           if (!add_pair(name, item, at)) return false;
@@ -196,16 +230,13 @@ class TokenReader {
           return false;
         }
         // A zero still names its feature: the vocabulary knows it, the row does not hold it.
-        out_.add(v_.column(kept, grow_), x);
+        batch_.add(kept, x);
       }
     }
     return true;
   }
 
-  Vocabulary& v_;
-  const bool grow_;
-  RowsBuilder& out_;
-  std::string buffer_;
+  NameBatch& batch_;
 };
 
 // A new reference to a list or tuple with the items of any iterable.
@@ -214,7 +245,8 @@ PyObject* items_of(PyObject* object, const char* message) { return PySequence_Fa
 }  // namespace
 
 bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, RowsBuilder& out) {
-  TokenReader reader(vocabulary, grow, out);
+  NameBatch batch(vocabulary, grow, out);
+  TokenReader reader(batch);
   PyObject* outer = items_of(sequences, "expected a list of sequences");
   if (!outer) return false;
   bool good = true;
@@ -235,7 +267,7 @@ bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, RowsBui
       Py_DECREF(token);
     }
     Py_DECREF(tokens);
-    out.close_sequence();
+    if (good) batch.close_sequence();
   }
   Py_DECREF(outer);
   return good;
@@ -246,6 +278,7 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
   PyObject* outer = items_of(sentences, "expected a list of sentences");
   if (!outer) return false;
   bool good = true;
+  NameBatch batch(vocabulary, grow, out);
   std::vector<std::string_view> cells;
   std::string buffer;
   for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(outer); ++i) {
@@ -297,11 +330,11 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
           else buffer.append(cells[size_t(at * width + piece.column)]);
         }
         if (!good) break;
-        out.add(vocabulary.column(buffer, grow), 1.0);
+        batch.add(buffer, 1.0);
       }
-      if (good) out.close_row();
+      batch.close_row();
     }
-    out.close_sequence();
+    if (good) batch.close_sequence();
   }
   Py_DECREF(outer);
   return good;

@@ -13,7 +13,7 @@ namespace mercer {
 class Vocabulary {
  public:
   // n_bits == 0: a table of the names seen; otherwise names are hashed and nothing is kept.
-  explicit Vocabulary(int n_bits) : n_bits_(n_bits) { slots_.assign(64, 0); }
+  explicit Vocabulary(int n_bits) : n_bits_(n_bits) { slots_.assign(64, Slot{}); }
 
   int n_bits() const { return n_bits_; }
   int64_t size() const { return n_bits_ ? int64_t(1) << n_bits_ : int64_t(ends_.size()); }
@@ -29,11 +29,22 @@ class Vocabulary {
   const std::vector<uint64_t>& ends() const { return ends_; }
 
  private:
+  friend class NameBatch;
+  // A slot holds what a look-up needs, so that it touches the table and the name and nothing else.
+  struct Slot {
+    uint32_t tag = 0, column = 0;  // column + 1; 0 = free
+    uint64_t begin : 40;           // where the name is in bytes_
+    uint64_t size : 24;
+    Slot() : begin(0), size(0) {}
+    Slot(uint32_t t, uint32_t c, uint64_t b, uint64_t s) : tag(t), column(c), begin(b), size(s) {}
+  };
+  int64_t locate(std::string_view name, uint64_t hash, bool grow);
+  size_t home(uint64_t hash) const { return size_t(hash) & (slots_.size() - 1); }
   void rehash(size_t capacity);
   int n_bits_;
   std::string bytes_;
   std::vector<uint64_t> ends_;
-  std::vector<uint32_t> hashes_, slots_;  // a slot holds column + 1, 0 = free
+  std::vector<Slot> slots_;
 };
 
 // Stacked rows as they are read. A row is sorted by column when it is closed; equal columns are added.
@@ -49,6 +60,31 @@ struct RowsBuilder {
 
  private:
   std::vector<std::pair<int32_t, double>> row_;
+};
+
+// The names of a sequence's features, looked up together: by the time a name is compared, the places in memory that its look-up
+// touches are on their way for all of them.
+class NameBatch {
+ public:
+  NameBatch(Vocabulary& vocabulary, bool grow, RowsBuilder& out) : v_(vocabulary), grow_(grow), out_(out) {}
+  void add(std::string_view name, double value);
+  void add(std::string_view key, char separator, std::string_view name);  // key + separator + name, value 1
+  void close_row() { row_ends_.push_back(items_.size()); }
+  void close_sequence();
+
+ private:
+  struct Item {
+    size_t begin, size;
+    uint64_t hash;
+    double value;
+  };
+  void finish(size_t begin, double value);
+  Vocabulary& v_;
+  const bool grow_;
+  RowsBuilder& out_;
+  std::string text_;
+  std::vector<Item> items_;
+  std::vector<size_t> row_ends_;
 };
 
 // A feature template as pieces: literals and (row, column) references. See mercer.data.conll.Template.

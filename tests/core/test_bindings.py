@@ -465,6 +465,89 @@ def test_bad_arguments_of_the_online_rules_are_refused(changes):
         online(**changes)
 
 
+# ---------------------------------------------------------------------------------------------- vectors and pairs
+
+PRECISIONS = [(np.float32, np.float32), (np.float32, np.float64), (np.float64, np.float64)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 64, 1001, 100_000])
+@pytest.mark.parametrize(("left", "right"), PRECISIONS)
+@pytest.mark.parametrize("name", _core.instruction_sets())
+def test_vector_arithmetic_is_that_of_numpy_in_double(name, left, right, size):
+    before = _core.instruction_set()
+    _core.use_instruction_set(name)
+    try:
+        rng = np.random.default_rng(size)
+        x, y = rng.normal(size=size).astype(left), rng.normal(size=size).astype(right)
+        exact = float(np.dot(x.astype(np.longdouble), y.astype(np.longdouble)))
+        assert np.isclose(_core.dot(x, y), exact, rtol=1e-12, atol=1e-11)
+        out = y.copy()
+        _core.axpy(0.3, x, out)
+        np.testing.assert_allclose(out, y + 0.3 * x.astype(float), rtol=2e-7 if right is np.float32 else 1e-14, atol=1e-7)
+    finally:
+        _core.use_instruction_set(before)
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        (np.zeros(3), np.zeros(4)),
+        (np.zeros(3), np.zeros(3, np.float32)),
+        (np.zeros(3, int), np.zeros(3)),
+        (np.zeros(6)[::2], np.zeros(3)),
+        (np.zeros((3, 1)), np.zeros((3, 1))),
+        (None, np.zeros(3)),
+    ],
+    ids=str,
+)
+def test_bad_vectors_are_refused(vectors):
+    with pytest.raises(REFUSED):
+        _core.dot(*vectors)
+    with pytest.raises(REFUSED):
+        _core.axpy(1.0, *vectors)
+
+
+def test_sums_are_not_written_to_read_only_vectors():
+    with pytest.raises(TypeError):
+        _core.axpy(1.0, np.zeros(3), read_only(np.zeros(3)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"indptr": ints()},
+        {"indptr": ints(1, 2, 3)},
+        {"indptr": ints(0, 4, 3)},
+        {"indptr": ints(0, 2, 4)},
+        {"indptr": ints(0, 3)},
+        {"indices": ints(0, 1, 2, dtype=I32)},
+        {"indices": ints(0, -1, 1, dtype=I32)},
+        {"indices": ints(0, 1, 1)},
+        {"columns": ints(0, 3, dtype=I32)},
+        {"columns": ints(0, -3, dtype=I32)},
+        {"columns": ints(0, dtype=I32)},
+        {"columns": ints(0, 1)},
+        {"n_features": -1},
+        {"n_columns": 0},
+        {"n_features": 2**40, "n_columns": 2**40},
+    ],
+    ids=str,
+)
+def test_bad_arguments_of_the_observed_pairs_are_refused(changes):
+    given = {
+        "indptr": ints(0, 2, 3),
+        "indices": ints(0, 1, 1, dtype=I32),
+        "columns": ints(0, 2, dtype=I32),
+        "n_features": 2,
+        "n_columns": 3,
+        "fill": 0.5,
+    }
+    starts, columns = _core.observed_pattern(*given.values())
+    assert (starts.tolist(), columns.tolist()) == ([0, 1, 4], [0, 0, 1, 2])
+    with pytest.raises(REFUSED):
+        _core.observed_pattern(*{**given, **changes}.values())
+
+
 # ---------------------------------------------------------------------------------------------- the rest
 
 

@@ -53,17 +53,17 @@ def test_batch_solvers_reach_scipys_optimum(solver, penalty, kind, C):
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_long_sgd_comes_close_to_the_optimum(penalty, kind):
     problem, penalty = make_problem(**PROBLEMS[kind]), PENALTIES[penalty]
-    result, _ = solve(problem, "sgd", penalty, 1.0, max_iter=4000, tol=0.0)
-    assert gap(problem, result.w, penalty, 1.0) < 2e-3
+    result, _ = solve(problem, "sgd", penalty, 1.0, max_iter=1000, tol=0.0)
+    assert 0 <= gap(problem, result.w, penalty, 1.0) < 1e-4
 
 
 def test_sgd_with_hidden_labels_comes_close_to_the_optimum():
     """The objective is not convex: the batch optimum from the same start is the mark."""
     problem, penalty = make_problem(partial="sets"), PENALTIES["l2"]
     batch = solve(problem, "lbfgs", penalty, 1.0)[0].w
-    online = solve(problem, "sgd", penalty, 1.0, max_iter=4000, tol=0.0)[0].w
+    online = solve(problem, "sgd", penalty, 1.0, max_iter=1000, tol=0.0)[0].w
     values = [problem.oracle.objective(w, 1.0) for w in (batch, online)]
-    assert np.isclose(*values, rtol=2e-3)
+    assert np.isclose(*values, rtol=1e-4)
 
 
 @pytest.mark.parametrize("penalty", ["l1", "elasticnet"])
@@ -128,9 +128,10 @@ def test_different_starts_end_at_the_same_weights(solver, penalty):
 
 
 @pytest.mark.parametrize("memory", [1, 3, 20])
-def test_any_length_of_memory_reaches_the_optimum(memory):
+@pytest.mark.parametrize("warm_up", [0, 1, 5])
+def test_any_memory_and_warm_up_reach_the_optimum(memory, warm_up):
     problem = make_problem()
-    result, _ = solve(problem, LBFGS(memory), PENALTIES["l2"], 1.0)
+    result, _ = solve(problem, LBFGS(memory, warm_up), PENALTIES["l2"], 1.0)
     assert abs(gap(problem, result.w, PENALTIES["l2"], 1.0)) < 1e-9
 
 

@@ -56,11 +56,6 @@ def test_keys_and_patterns_are_inverse_where_no_row_is_filled():
     np.testing.assert_array_equal(patterns.keys(None, 2, 3), np.arange(6))
 
 
-def test_both_ways_of_finding_distinct_keys_agree():
-    found = np.random.default_rng(0).integers(0, 1000, 500)
-    np.testing.assert_array_equal(patterns._distinct(found, 1000), patterns._distinct(found, 2**40))
-
-
 def test_weights_move_to_where_their_pair_went():
     """Feature f, column c of three becomes column place[c] of five; pairs that the target lacks are left out."""
     old = np.array([0, 2, 4, 8])

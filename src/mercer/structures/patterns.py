@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer import _core
 from mercer.data.sequences import Rows
 
 Pattern = tuple[np.ndarray, np.ndarray] | None
@@ -21,21 +22,14 @@ def observed(rows: Rows, columns: np.ndarray, n_columns: int) -> Pattern:
     if rows.dense is not None:
         return None
     assert rows.indptr is not None and rows.indices is not None
-    repeated = np.repeat(columns, np.diff(rows.indptr))
-    known = repeated >= 0
-    features = rows.indices
-    found = _distinct(features[known].astype(np.int64) * n_columns + repeated[known], rows.shape[1] * n_columns)
-    everywhere = np.zeros(rows.shape[1], bool)
-    everywhere[features[repeated == -1]] = True
-    return from_keys(found, rows.shape[1], n_columns, everywhere)
+    starts, kept = _core.observed_pattern(rows.indptr, rows.indices, columns, rows.shape[1], n_columns, FILL)
+    return None if starts is None else (starts, kept)
 
 
-def from_keys(found: np.ndarray, n_features: int, n_columns: int, everywhere: np.ndarray | None = None) -> Pattern:
-    """A pattern of the given sorted keys, of the features that go with every column, and of rows filled up (see FILL)."""
+def from_keys(found: np.ndarray, n_features: int, n_columns: int) -> Pattern:
+    """A pattern of the given sorted keys, with rows filled up (see FILL)."""
     counts = np.bincount(found // n_columns, minlength=n_features)
     full = counts >= max(1.0, FILL * n_columns)
-    if everywhere is not None:
-        full |= everywhere
     if full.all():
         return None
     starts = np.concatenate([[0], np.cumsum(np.where(full, n_columns, counts))]).astype(np.int64)
@@ -69,12 +63,3 @@ def spread(weights: np.ndarray, at: np.ndarray, target: np.ndarray) -> np.ndarra
         found = target[position] == at
         out[position[found]] = weights[found]
     return out
-
-
-def _distinct(found: np.ndarray, limit: int) -> np.ndarray:
-    """Sorted distinct keys in [0, limit)."""
-    if limit <= 1 << 28:  # a byte map is faster than sorting while it is small
-        seen = np.zeros(limit, bool)
-        seen[found] = True
-        return np.flatnonzero(seen)
-    return np.unique(found)

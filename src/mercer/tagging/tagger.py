@@ -399,6 +399,7 @@ class Tagger(BaseEstimator):
             for k, v in self.get_params(deep=False).items()
             if k not in ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss")
         }
+        settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
         digest.update(repr((solver.name, resolve_loss(self.loss).name, sorted(settings.items(), key=str))).encode())
         digest.update(repr(self._labels.classes).encode())
         for rows in (X.rows, X.edges):
@@ -408,6 +409,8 @@ class Tagger(BaseEstimator):
                         digest.update(np.ascontiguousarray(array).view(np.uint8))
         digest.update(np.ascontiguousarray(X.offsets).view(np.uint8))
         digest.update(np.ascontiguousarray(y.labels).view(np.uint8))
+        if y.allowed is not None:
+            digest.update(np.ascontiguousarray(y.allowed).view(np.uint8))
         return digest.hexdigest()
 
     def _finish(self, result: Result, monitor: Monitor, penalty: Penalty) -> None:

@@ -119,7 +119,7 @@ class LBFGS(Solver):
 
         try:
             g = np.empty_like(w)
-            norm0 = _norm(objective.pseudo_gradient(np.zeros(len(w)), objective.at_zero(g)))
+            norm0 = objective.norm_at_zero(g)
             if self.warm_up and max_iter and resumed is None and isinstance(risk.loss, Log) and not w.any():
                 w = warm_up(risk, penalty, C, w, self.warm_up, random_state)
                 objective.passes += self.warm_up
@@ -168,7 +168,6 @@ class LBFGS(Solver):
                 if stop:
                     return Result(chosen(), True, "stopped early: no better score on the held-out data")
         except KeyboardInterrupt:
-            # A step is abandoned where it stands: w is a trial point, close to the best one.
             return Result(chosen(), False, "interrupted: these are the best weights so far", True)
         if norm <= tol * norm0:
             return Result(chosen(), True, "converged")
@@ -208,10 +207,11 @@ class _Objective:
             _core.axpy(self.penalty.l2, w, g)
         return self.C * value + self.penalty.value(w)
 
-    def at_zero(self, g: np.ndarray) -> np.ndarray:
-        """The gradient at w = 0, by which progress is measured."""
-        self(np.zeros_like(g), g)
-        return g
+    def norm_at_zero(self, g: np.ndarray) -> float:
+        """The (pseudo-)gradient's norm at w = 0, by which progress is measured; g is overwritten."""
+        zero = np.zeros_like(g)
+        self(zero, g)
+        return _norm(self.pseudo_gradient(zero, g))
 
     def pseudo_gradient(self, w: np.ndarray, g: np.ndarray) -> np.ndarray:
         """The subgradient of F of least norm; g itself without ℓ1."""
@@ -236,6 +236,9 @@ class _Objective:
             at = step
             try:
                 new_value = self(w, g)
+            except KeyboardInterrupt:  # a trial point may be far worse than where the search began
+                _core.axpy(-at, d, w)
+                raise
             except ValueError:  # scores beyond the range of floating point: far too long a step
                 new_value = np.inf
             new_slope = _core.dot(d, g) if np.isfinite(new_value) else np.inf
@@ -265,7 +268,11 @@ class _Objective:
             np.multiply(d, step, out=w)
             w += start
             w[w * orthant <= 0] = 0.0
-            new_value = self(w, g)
+            try:
+                new_value = self(w, g)
+            except KeyboardInterrupt:
+                w[:] = start
+                raise
             decrease = _core.dot(pseudo, w) - _core.dot(pseudo, start)
             if decrease < 0 and new_value <= value + 1e-4 * decrease:
                 return step, new_value

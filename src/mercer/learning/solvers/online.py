@@ -75,7 +75,7 @@ class Epochs:
             "scale": self.state.scale,
             "step": self.state.step,
             "l1_total": self.state.l1_total,
-            "random": [str(inner["state"]["state"]), str(inner["state"]["inc"])],
+            "random": [str(inner["state"]["state"]), str(inner["state"]["inc"]), inner["has_uint32"], inner["uinteger"]],
         }
 
     def from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -84,7 +84,8 @@ class Epochs:
         self.state.scale, self.state.step = float(state["scale"]), float(state["step"])
         self.state.l1_total = float(state["l1_total"])
         inner = self.random.bit_generator.state
-        inner["state"] = {"state": int(state["random"][0]), "inc": int(state["random"][1])}
+        number, step, inner["has_uint32"], inner["uinteger"] = map(int, state["random"])
+        inner["state"] = {"state": number, "inc": step}
         self.random.bit_generator.state = inner
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -100,7 +100,8 @@ class SGD(Solver):
 
 
 def _options(risk: Risk, penalty: Penalty, C: float) -> dict[str, float]:
-    n = max(1, risk.n_examples)
+    # An example without positions makes no step: it must not take a share of the penalty that the steps pay.
+    n = max(1, np.count_nonzero(risk.X.lengths))
     options = {"l2": penalty.l2 / (C * n), "l1": penalty.l1 / (C * n)}
     # Without any ℓ2 the step size still has to fall: as it would with a penalty of C = 1.
     options["decay"] = options["l2"] or 1.0 / n

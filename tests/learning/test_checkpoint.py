@@ -1,0 +1,319 @@
+"""A killed training goes on where it was; other people's checkpoints are left alone; Ctrl-C keeps the best so far."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from mercer import ModelFileError
+from mercer.learning import Checkpoint, ConvergenceWarning
+from mercer.learning.risk import Risk
+from mercer.structures import Constraints
+from mercer.tagging import Tagger
+
+# The training that is killed, and the same here. Slow steps: the parent must be able to strike in the middle.
+SCRIPT = """
+import sys, time
+import numpy as np
+from mercer.learning import Checkpoint
+from mercer.learning.monitor import Monitor
+from mercer.tagging import Tagger
+
+record = Monitor.record
+def slowly(self, *args, **figures):
+    stop = record(self, *args, **figures)
+    print(self.iterations, flush=True)
+    time.sleep(0.05)
+    return stop
+Monitor.record = slowly
+
+rng = np.random.default_rng(0)
+X = [rng.normal(size=(6, 8)) for _ in range(60)]
+y = [rng.integers(0, 4, 6).tolist() for _ in X]
+path = sys.argv[2]
+model = Tagger(solver=sys.argv[1], C=5.0, max_iter=400, tol=1e-9, random_state=0)
+model.fit(X, y, checkpoint=Checkpoint(path, every=0) if path != "-" else None)
+print("fitted", model.converged_, len(model.history_["seconds"]), np.isfinite(model.coef_).all(), flush=True)
+print("score", model.score(X, y), flush=True)
+"""
+ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1"}
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(6, 8)) for _ in range(60)]
+    return X, [rng.integers(0, 4, 6).tolist() for _ in X]
+
+
+def tagger(solver="lbfgs", **changes) -> Tagger:
+    return Tagger(**{"solver": solver, "C": 5.0, "max_iter": 400, "tol": 1e-9, "random_state": 0, **changes})
+
+
+def quiet_fit(model, *args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*args, **kwargs)
+
+
+def strike(solver, path, sent, after=5):
+    """Starts the script, sends the signal after some iterations; gives its further output and exit code."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, solver, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    for line in process.stdout:
+        if line.strip() == str(after):
+            break
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def unfinished(path, solver="lbfgs", iterations=4):
+    """Leaves the checkpoint of a run that died, made by a fit that is interrupted from within."""
+    record = Checkpoint.write
+
+    def write(self, state, arrays):
+        record(self, state, arrays)
+        if len(state["history"]["seconds"]) >= iterations:
+            raise SystemExit("killed")
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Checkpoint, "write", write)
+        tagger(solver).fit(*data(), checkpoint=Checkpoint(path, every=0))
+    assert path.exists()
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+def test_killed_training_resumes_from_its_checkpoint(solver, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    code, _, _ = strike(solver, path, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert path.exists()
+    whole = quiet_fit(tagger(solver), *data())
+    limit = len(whole.history_["seconds"])
+    again = quiet_fit(tagger(solver), *data(), checkpoint=path)
+    assert again.history_["objective"][:4] == whole.history_["objective"][:4]
+    assert np.isclose(again.history_["objective"][-1], whole.history_["objective"][-1], rtol=1e-6)
+    np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-4)
+    assert len(again.history_["passes"]) == again.n_iter_ <= 2 * limit
+    assert (np.diff(again.history_["passes"]) > 0).all()
+    assert (np.diff(again.history_["seconds"]) > 0).all()
+    assert not path.exists(), "the checkpoint is removed when training ends"
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive"])
+def test_a_resumed_training_does_not_repeat_what_was_done(solver, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path, solver)
+    passes = []
+    value_and_gradient = Risk.value_and_gradient
+
+    def counted(self, *args):
+        passes.append(1)
+        return value_and_gradient(self, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Risk, "value_and_gradient", counted)
+        model = quiet_fit(tagger(solver, max_iter=4), *data(), checkpoint=path)
+    assert len(passes) <= 2
+    assert len(model.history_["seconds"]) == 4
+
+
+@pytest.mark.parametrize("solver", ["sgd", "averaged-perceptron", "passive-aggressive"])
+def test_an_online_run_that_was_resumed_equals_one_that_was_not(solver, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path, solver)
+    again = quiet_fit(tagger(solver, max_iter=12, tol=0.0), *data(), checkpoint=path)
+    whole = quiet_fit(tagger(solver, max_iter=12, tol=0.0), *data())
+    np.testing.assert_array_equal(again.coef_, whole.coef_)
+
+
+def test_the_best_held_out_weights_survive_a_kill(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    X, y = data()
+    dev = X[:10], y[:10]
+    record = Checkpoint.write
+
+    def write(self, state, arrays):
+        record(self, state, arrays)
+        if len(state["history"]["seconds"]) >= 6:
+            raise SystemExit
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Checkpoint, "write", write)
+        tagger().fit(X[10:], y[10:], dev=dev, checkpoint=Checkpoint(path, every=0))
+    model = quiet_fit(tagger(max_iter=6), X[10:], y[10:], dev=dev, checkpoint=path)
+    assert np.isclose(model.score(*dev), max(model.history_["dev_score"]))
+
+
+# ---------------------------------------------------------------------------------------------- foreign and damaged
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"C": 1.0},
+        {"solver": "sgd"},
+        {"penalty": None},
+        {"transitions": "observed"},
+        {"constraints": Constraints([(0, 1)])},
+    ],
+    ids=str,
+)
+def test_a_checkpoint_of_other_settings_is_refused_and_left_alone(changes, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path)
+    before = path.read_bytes()
+    with pytest.raises(ModelFileError, match="other data or settings"):
+        tagger(**changes).fit(*data(), checkpoint=path)
+    assert path.read_bytes() == before
+
+
+def test_a_checkpoint_of_other_data_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path)
+    before = path.read_bytes()
+    X, y = data()
+    other_y = [tags[::-1] for tags in y]
+    other_X = [x + 1e-9 for x in X]
+    for given in ((other_X, y), (X, other_y), (X[1:], y[1:])):
+        with pytest.raises(ModelFileError, match="other data or settings"):
+            tagger().fit(*given, checkpoint=path)
+    assert path.read_bytes() == before
+
+
+def test_runs_that_differ_only_in_which_rules_or_sets_they_have_are_told_apart():
+    """Constraints and sets of labels are part of what a run is."""
+
+    def fingerprint(constraints=None, first=(0, 1)):
+        model = tagger(constraints=constraints)
+        X, y = data()
+        y[0][0] = set(first)
+        model._check_parameters()
+        model._read_training(X, y, None)
+        from mercer.learning import resolve_solver
+
+        return model._fingerprint(resolve_solver("lbfgs"))
+
+    assert fingerprint() == fingerprint()
+    assert fingerprint(Constraints([(0, 1)])) != fingerprint(Constraints([(1, 0)]))
+    assert fingerprint(first=(0, 1)) != fingerprint(first=(0, 2))
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.01, 0.5, 0.99])
+def test_a_truncated_checkpoint_is_refused(keep, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(keep * len(whole))])
+    with pytest.raises(ModelFileError, match=r"run\.checkpoint"):
+        tagger().fit(*data(), checkpoint=path)
+    assert path.exists()
+
+
+def test_a_model_file_is_no_checkpoint(tmp_path):
+    import mercer
+
+    path = tmp_path / "model.mercer"
+    mercer.save(quiet_fit(tagger(max_iter=2), *data()), path)
+    before = path.read_bytes()
+    with pytest.raises(ModelFileError, match="Tagger"):
+        tagger().fit(*data(), checkpoint=path)
+    assert path.read_bytes() == before
+
+
+def test_a_checkpoint_needs_a_folder_and_a_sensible_interval(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        tagger().fit(*data(), checkpoint=tmp_path / "nowhere" / "run")
+    with pytest.raises(ValueError, match="every"):
+        Checkpoint(tmp_path / "run", every=-1)
+
+
+def test_checkpoints_are_written_as_often_as_asked(tmp_path):
+    often, never = Checkpoint(tmp_path / "a", every=0), Checkpoint(tmp_path / "b", every=1e9)
+    often.open("x")
+    never.open("x")
+    time.sleep(0.001)
+    assert often.due()
+    assert not never.due()
+
+
+# ---------------------------------------------------------------------------------------------- Ctrl-C
+
+
+def test_ctrl_c_in_a_terminal_leaves_a_fitted_model_and_a_warning():
+    code, out, err = strike("lbfgs", "-", signal.SIGINT)
+    assert code == 0, err
+    assert "interrupted" in err
+    words = out.split("fitted", 1)[1].split()
+    assert words[0] == "False"
+    assert 5 <= int(words[1]) < 400
+    assert words[2] == "True"
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive"])
+def test_an_interrupted_fit_keeps_the_weights_so_far(solver, monkeypatch):
+    """KeyboardInterrupt in the middle of the fourth iteration: the weights of the third are kept."""
+    from mercer.learning.monitor import Monitor
+
+    seen = []
+    record = Monitor.record
+
+    def watch(self, weights, **figures):
+        stop = record(self, weights, **figures)
+        seen.append(weights().copy())
+        return stop
+
+    monkeypatch.setattr(Monitor, "record", watch)
+    target, name = (Risk, "value_and_gradient")
+    if solver not in ("lbfgs", "owlqn"):
+        from mercer.learning.solvers.online import Epochs
+
+        target, name = Epochs, "shuffled"
+    inner = getattr(target, name)
+
+    def strikes(self, *args, **kwargs):
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return inner(self, *args, **kwargs)
+
+    monkeypatch.setattr(target, name, strikes)
+    X, y = data()
+    model = tagger(solver)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(X, y)
+    np.testing.assert_allclose(model.coef_, seen[-1], rtol=1e-12, atol=1e-12)
+    assert model.n_iter_ == 3
+    assert not model.converged_
+    assert len(model.predict(X)) == len(X)
+
+
+def test_an_interrupted_fit_can_go_on_from_its_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.checkpoint"
+    inner, calls = Risk.value_and_gradient, []
+
+    def strikes(self, *args):
+        calls.append(1)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        return inner(self, *args)
+
+    monkeypatch.setattr(Risk, "value_and_gradient", strikes)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        first = tagger().fit(*data(), checkpoint=Checkpoint(path, every=0))
+    assert path.exists()
+    again = quiet_fit(tagger(), *data(), checkpoint=path)
+    assert again.history_["objective"][: first.n_iter_] == first.history_["objective"]
+    assert again.n_iter_ > first.n_iter_
