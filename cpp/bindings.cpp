@@ -182,8 +182,8 @@ class WeightPattern {
     n_weights_ = int64_t(columns.shape(0));
     const int64_t* s = starts.data();
     require(s[0] == 0 && s[n_features_] == n_weights_, "starts must run from 0 to the number of columns");
+    for (int64_t f = 0; f < n_features_; ++f) require(s[f] <= s[f + 1], "starts must not decrease");
     for (int64_t f = 0; f < n_features_; ++f) {
-      require(s[f] <= s[f + 1], "starts must not decrease");
       for (int64_t k = s[f]; k < s[f + 1]; ++k) {
         const int32_t c = columns.data()[k];
         require(c >= 0 && c < width, "a column of the pattern is out of range");
@@ -629,6 +629,7 @@ void add_names(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> offsets) {
 }  // namespace
 
 NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);  // objects that live to the end of the interpreter (in caches, in tracebacks) are no leak
   m.doc() = "Compiled loops of mercer: plain arrays in, plain arrays out.";
 
   m.def("instruction_set", [] { return std::string(kernels().name); }, "The instruction set in use.");

@@ -1,4 +1,4 @@
-"""Imports go downwards only, optional libraries are imported where they are used, and ``import mercer`` is cheap."""
+"""Imports go downwards only, optional libraries only where they are used, ``import mercer`` is cheap."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "mercer"
 LAYERS = [
     {"cli", "serve", "report", "__main__"},
     {
-        "tagging", "segmentation", "labeling", "parsing", "multilabel", "proportions", "online", "markov", "recognition",
-        "registration", "attributes",
+        "tagging", "segmentation", "labeling", "parsing", "multilabel", "proportions", "online", "markov",
+        "recognition", "registration", "attributes",
     },
     {"learning"},
     {"structures"},
@@ -40,7 +40,7 @@ def part_of(path: Path) -> str:
 
 
 def imports(path: Path) -> list[tuple[str, int, bool]]:
-    """(module, line, whether it happens on import) of every import statement; ``if TYPE_CHECKING`` is left out."""
+    """(module, line, whether it happens on import) of every import, but ``if TYPE_CHECKING``."""
     found = []
 
     def visit(node: ast.AST, on_import: bool) -> None:
@@ -70,7 +70,9 @@ def test_the_package_is_the_one_that_is_read():
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_go_downwards_only(path):
     own = part_of(path)
-    assert own in DEPTH, f"{own} has no place among the layers: add it to LAYERS and to design/architecture.md"
+    assert own in DEPTH, (
+        f"{own} has no place among the layers: add it to LAYERS and to design/architecture.md"
+    )
     for module, line, _ in imports(path):
         parts = module.split(".")
         if parts[0] != "mercer" or len(parts) < 2 or parts[1] not in DEPTH:
@@ -81,7 +83,9 @@ def test_imports_go_downwards_only(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_optional_libraries_are_not_imported_on_import(path):
     for module, line, on_import in imports(path):
-        assert not (on_import and module.split(".")[0] in OPTIONAL), f"{path}:{line}: imports {module} at the top"
+        assert not (on_import and module.split(".")[0] in OPTIONAL), (
+            f"{path}:{line}: imports {module} at the top"
+        )
 
 
 def test_importing_mercer_loads_no_heavy_library():

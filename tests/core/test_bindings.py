@@ -1,4 +1,4 @@
-"""The compiled core never trusts its arguments: every wrong array is a TypeError or a ValueError, never a crash."""
+"""The compiled core never trusts its arguments: a wrong array is a TypeError or ValueError, never a crash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def ints(*values, dtype=I64):
     return np.array(values, dtype)
 
 
-# ---------------------------------------------------------------------------------------------- rows and patterns
+# ----------------------------------------------------------------------------------- rows and patterns
 
 
 def rows(**changes):
@@ -139,7 +139,7 @@ def test_bad_patterns_are_refused(arguments):
         _core.Pattern(*arguments)
 
 
-# ---------------------------------------------------------------------------------------------- products
+# -------------------------------------------------------------------------------------------- products
 
 
 def read_only(array):
@@ -188,7 +188,14 @@ def test_bad_arguments_of_the_products_are_refused(function, changes):
         "table": np.zeros((3, 2)),
         "threads": 1,
     }
-    order = ("rows", "row", "count", "pattern", *(("vector", "table") if function == "scores" else ("table", "vector")), "threads")
+    order = (
+        "rows",
+        "row",
+        "count",
+        "pattern",
+        *(("vector", "table") if function == "scores" else ("table", "vector")),
+        "threads",
+    )
     getattr(_core, function)(*(given[name] for name in order))
     given.update(changes)
     with pytest.raises(REFUSED):
@@ -465,7 +472,7 @@ def test_bad_arguments_of_the_online_rules_are_refused(changes):
         online(**changes)
 
 
-# ---------------------------------------------------------------------------------------------- vectors and pairs
+# ----------------------------------------------------------------------------------- vectors and pairs
 
 PRECISIONS = [(np.float32, np.float32), (np.float32, np.float64), (np.float64, np.float64)]
 
@@ -483,7 +490,9 @@ def test_vector_arithmetic_is_that_of_numpy_in_double(name, left, right, size):
         assert np.isclose(_core.dot(x, y), exact, rtol=1e-12, atol=1e-11)
         out = y.copy()
         _core.axpy(0.3, x, out)
-        np.testing.assert_allclose(out, y + 0.3 * x.astype(float), rtol=2e-7 if right is np.float32 else 1e-14, atol=1e-7)
+        np.testing.assert_allclose(
+            out, y + 0.3 * x.astype(float), rtol=2e-7 if right is np.float32 else 1e-14, atol=1e-7
+        )
     finally:
         _core.use_instruction_set(before)
 
@@ -548,7 +557,7 @@ def test_bad_arguments_of_the_observed_pairs_are_refused(changes):
         _core.observed_pattern(*{**given, **changes}.values())
 
 
-# ---------------------------------------------------------------------------------------------- the rest
+# -------------------------------------------------------------------------------------------- the rest
 
 
 @pytest.mark.parametrize("name", ["", "sse9", "AVX2"])

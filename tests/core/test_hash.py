@@ -1,4 +1,4 @@
-"""The hash is XXH64: values pinned from the xxhash package, so that hashed models mean the same everywhere."""
+"""The hash is XXH64, values pinned from the xxhash package: hashed models mean the same everywhere."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Part scores and their adjoint equal dense matrix products, for every kind of rows, pattern, width and thread count."""
+"""Scores and their adjoint equal dense products for all kinds of rows, patterns, widths and threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def instruction_set(request):
 def make_rows(kind, n, n_features, dtype, seed=0):
     """Rows and the same as a dense float64 matrix."""
     rng = np.random.default_rng(seed)
-    matrix = random_array((n, n_features), density=0.3, rng=rng, data_sampler=rng.normal).toarray().astype(dtype)
+    matrix = (
+        random_array((n, n_features), density=0.3, rng=rng, data_sampler=rng.normal).toarray().astype(dtype)
+    )
     if kind == "ones":
         matrix = (matrix != 0).astype(dtype)
     rows = Rows.from_matrix(matrix if kind == "dense" else csr_matrix(matrix))
@@ -110,7 +112,9 @@ def test_fewer_columns_than_the_pattern_has_features_is_fine(kind, sparse):
 @dtypes
 @sparsities
 @kinds
-def test_products_are_the_same_to_the_last_bit_for_any_number_of_threads(kind, sparse, dtype, instruction_set):
+def test_products_are_the_same_to_the_last_bit_for_any_number_of_threads(
+    kind, sparse, dtype, instruction_set
+):
     n, n_features, width = 700, 90, 11
     rows, _ = make_rows(kind, n, n_features, dtype)
     pattern, keys = make_pattern(n_features, width, sparse)
@@ -141,7 +145,12 @@ def test_backward_is_the_adjoint_of_scores(edge_width):
     theta = chain.scores(w, X)
     own = None if edges is None else rng.normal(size=(11, 3, 3))
     mu = ChainMarginals(
-        rng.normal(size=(11, 3)), rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3), np.zeros(2), own
+        rng.normal(size=(11, 3)),
+        rng.normal(size=(3, 3)),
+        rng.normal(size=3),
+        rng.normal(size=3),
+        np.zeros(2),
+        own,
     )
     left = sum(
         float((a * b).sum())

@@ -35,7 +35,13 @@ def learned(tokens) -> dict[str, float]:
         ({"yes": True, "no": False, "none": None}, {"yes": 1.0}),
         ({"w": ["a", "b"], "t": ("c",), "e": []}, {"w=a": 1.0, "w=b": 1.0, "t=c": 1.0}),
         (
-            {"a": np.float64(1.5), "b": np.float32(0.5), "c": np.int64(3), "d": np.bool_(True), "e": np.bool_(False)},
+            {
+                "a": np.float64(1.5),
+                "b": np.float32(0.5),
+                "c": np.int64(3),
+                "d": np.bool_(True),
+                "e": np.bool_(False),
+            },
             {"a": 1.5, "b": 0.5, "c": 3.0, "d": 1.0},
         ),
         ({"d": Decimal("2.5"), "f": Fraction(1, 4)}, {"d": 2.5, "f": 0.25}),
@@ -63,7 +69,10 @@ def test_columns_are_sorted_by_name_whatever_the_order_of_reading():
 
 def test_rows_follow_their_columns_when_names_are_sorted():
     rng = np.random.default_rng(0)
-    tokens = [{f"f{k}": float(v) for k, v in zip(rng.permutation(50)[:8], rng.normal(size=8), strict=True)} for _ in range(40)]
+    tokens = [
+        {f"f{k}": float(v) for k, v in zip(rng.permutation(50)[:8], rng.normal(size=8), strict=True)}
+        for _ in range(40)
+    ]
     index = FeatureIndex()
     matrix = index.learn([tokens[:25], tokens[25:]]).matrix().toarray()
     for token, row in zip(tokens, matrix, strict=True):
@@ -107,7 +116,7 @@ def test_a_large_vocabulary_keeps_every_name():
     assert all(index.name(index.find(name)) == name for name in names[::97])
 
 
-# ---------------------------------------------------------------------------------------------- hashing
+# --------------------------------------------------------------------------------------------- hashing
 
 
 def test_hashing_has_pinned_columns_and_keeps_nothing():
@@ -132,7 +141,7 @@ def test_bad_numbers_of_bits_are_refused(bits):
         FeatureIndex(bits)
 
 
-# ---------------------------------------------------------------------------------------------- errors say where
+# ------------------------------------------------------------------------------------ errors say where
 
 
 @pytest.mark.parametrize(
@@ -195,7 +204,7 @@ def test_a_number_that_changes_its_dict_does_no_harm():
     assert index.find("x") >= 0
 
 
-# ---------------------------------------------------------------------------------------------- templates
+# ------------------------------------------------------------------------------------------- templates
 
 TEMPLATE = Template.parse(
     "U00:%x[-2,0]\nU01:%x[0,0]\nU02:%x[1,1]/%x[-1,0]\nU03:%x[3,0]%x[-3,1]\nU\nB\nB01:%x[-1,1]/%x[0,1]\nB02:%x[1,0]"
@@ -223,8 +232,16 @@ def test_compiled_templates_equal_the_expansion_in_python(sentences):
 @pytest.mark.parametrize(
     ("sentences", "error", "message"),
     [
-        ([[("a", "b")], [("a", "b"), ("c",)]], ValueError, "sentence 1, token 1: expected 2 columns, found 1"),
-        ([[("a", "b")], [("a",)]], ValueError, "sentence 1: the template needs column 1, the data has 1 columns"),
+        (
+            [[("a", "b")], [("a", "b"), ("c",)]],
+            ValueError,
+            "sentence 1, token 1: expected 2 columns, found 1",
+        ),
+        (
+            [[("a", "b")], [("a",)]],
+            ValueError,
+            "sentence 1: the template needs column 1, the data has 1 columns",
+        ),
         ([[("a", "b")], "ab"], TypeError, "sentence 1: expected a list of tokens, found str"),
         ([["ab"]], TypeError, "sequence 0, token 0: expected a tuple of columns, found str"),
         ([[("a", 3)]], TypeError, "sequence 0, token 0: expected strings in the columns, found int"),

@@ -1,8 +1,9 @@
-"""Sequences: one stacked matrix, sliced without copies, indexed like a list, refused when it makes no sense."""
+"""Sequences: one stacked matrix, sliced without copies, indexed like a list, checked at the door."""
 
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_sequences_look_like_a_list_of_matrices(form):
     assert (len(X), X.n_positions, X.n_features, X.shape) == (4, 6, 3, (4,))
     assert X.lengths.tolist() == [2, 0, 3, 1]
     whole = dense(X.matrix())
-    assert as_lists(X) == [whole[a:b].tolist() for a, b in zip(OFFSETS, OFFSETS[1:], strict=False)]
+    assert as_lists(X) == [whole[a:b].tolist() for a, b in itertools.pairwise(OFFSETS)]
     assert dense(X[-1]).tolist() == dense(X[3]).tolist()
     assert dense(X[np.int64(2)]).shape == (3, 3)
     assert X.dtype == (np.float32 if form == "float32" else np.float64)
@@ -55,7 +56,8 @@ def test_sequences_look_like_a_list_of_matrices(form):
 @pytest.mark.parametrize(
     "key",
     [
-        slice(None), slice(1, 3), slice(2, None), slice(-1, None), slice(0, 0), slice(3, 1), slice(None, None, 2),
+        slice(None), slice(1, 3), slice(2, None), slice(-1, None), slice(0, 0), slice(3, 1),
+        slice(None, None, 2),
         slice(None, None, -1), slice(3, 0, -2), [0], [3, 0, 0, 2], [-1, -4], [], np.array([1, 2]),
         np.array([True, False, True, False]), [False, False, False, False], (np.array([2, 3]), Ellipsis),
     ],
@@ -120,7 +122,7 @@ def test_masks_select():
     assert as_lists(X[X.lengths > 1]) == [as_lists(X)[0], as_lists(X)[2]]
 
 
-# ---------------------------------------------------------------------------------------------- equality and copies
+# --------------------------------------------------------------------------------- equality and copies
 
 
 @pytest.mark.parametrize("a", FORMS[:2] + FORMS[3:])
@@ -131,10 +133,10 @@ def test_equality_is_of_the_numbers_not_of_the_storage(a, b):
 
 def test_different_sequences_are_not_equal():
     X = make()
-    assert X != Sequences(np.arange(18.0).reshape(6, 3) + 1, OFFSETS)
-    assert X != Sequences(np.arange(18.0).reshape(6, 3), [0, 1, 2, 5, 6])
-    assert X != Sequences(np.arange(24.0).reshape(6, 4), OFFSETS)
-    assert X != make(edges=True)
+    assert Sequences(np.arange(18.0).reshape(6, 3) + 1, OFFSETS) != X
+    assert Sequences(np.arange(18.0).reshape(6, 3), [0, 1, 2, 5, 6]) != X
+    assert Sequences(np.arange(24.0).reshape(6, 4), OFFSETS) != X
+    assert make(edges=True) != X
     assert make(edges=True) == make(edges=True)
     assert X != 3
     assert X[1:] == X[1:]
@@ -181,7 +183,7 @@ def test_concatenation_keeps_the_wider_type():
     assert (single + double)[1].toarray()[0, 0] == 1 / 3
 
 
-# ---------------------------------------------------------------------------------------------- ways in
+# --------------------------------------------------------------------------------------------- ways in
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,9 @@ def test_any_sparse_matrix_is_taken(kind):
 
 
 def test_duplicates_of_a_sparse_matrix_are_summed_and_sorted():
-    messy = sparse.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    messy = sparse.csr_matrix(
+        (np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3)
+    )
     X = Sequences(messy)
     assert X[0].toarray().tolist() == [[2.0, 0.0, 4.0]]
     assert messy.nnz == 3
@@ -255,7 +259,7 @@ def test_lists_of_matrices_that_do_not_fit_are_refused(matrices, message):
         Sequences.from_matrices(matrices)
 
 
-# ---------------------------------------------------------------------------------------------- Arrow
+# ----------------------------------------------------------------------------------------------- Arrow
 
 pa = pytest.importorskip("pyarrow")
 STRINGS = [[["a", "b"], []], [], [["b"], ["c", "a", "c"]]]
@@ -292,7 +296,7 @@ def test_arrow_numbers_equal_arrays(number, fixed):
     column = pa.array(NUMBERS, pa.list_(pa.list_(number, 2) if fixed else pa.list_(number)))
     wanted = Sequences(np.arange(1.0, 7.0).reshape(3, 2), [0, 2, 2, 3])
     X = as_sequences(column)
-    assert X == wanted
+    assert wanted == X
     assert X.dtype == (np.float32 if number == pa.float32() else np.float64)
     assert as_sequences(column[2:]) == wanted[2:]
     assert as_sequences(pa.chunked_array([column[:2], column[2:]])) == wanted

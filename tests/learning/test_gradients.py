@@ -1,16 +1,16 @@
-"""A risk's value equals the enumerated objective and its gradient equals finite differences, for all kinds of structure."""
+"""Risks equal the enumerated objective, their gradients finite differences, for all structures."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference.problems import make_problem
 from scipy.sparse import csr_matrix
 
 from mercer.data import Sequences
 from mercer.learning import Log, Risk
 from mercer.learning.risk import InfeasibleError
 from mercer.structures import Constraints, Enumerated, Labels
+from reference.problems import make_problem
 
 RULES = Constraints([(0, 1), (2, 2)], forbidden_start=[1], forbidden_end=[2])
 TRAINED = np.array([[True, False, True], [True, True, False], [False, True, True]])
@@ -24,7 +24,12 @@ VARIANTS = {
     "constraints and edges": {"constraints": RULES, "edge_features": 2},
     "hidden labels": {"partial": "none"},
     "sets of labels": {"partial": "sets"},
-    "sets, edges, constraints": {"partial": "sets", "edge_features": 2, "constraints": RULES, "pattern": True},
+    "sets, edges, constraints": {
+        "partial": "sets",
+        "edge_features": 2,
+        "constraints": RULES,
+        "pattern": True,
+    },
     "two threads": {"threads": 2},
 }
 
@@ -100,7 +105,7 @@ def test_many_batches_add_up(monkeypatch):
         np.testing.assert_allclose(gradient, wanted[1], atol=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------- other structures
+# ------------------------------------------------------------------------------------ other structures
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -10,7 +10,9 @@ import numpy as np
 
 def labellings(length: int, n_labels: int) -> np.ndarray:
     """Every labelling, in lexicographic order, one a row."""
-    return np.array(list(itertools.product(range(n_labels), repeat=length)), dtype=int).reshape(n_labels**length, length)
+    return np.array(list(itertools.product(range(n_labels), repeat=length)), dtype=int).reshape(
+        n_labels**length, length
+    )
 
 
 def score_of(y, nodes, transitions, start, end, edges=None) -> float:
@@ -42,7 +44,9 @@ class Enumeration:
         self.scores = np.array([score_of(y, nodes, transitions, start, end, edges) for y in self.labellings])
         self.log_partition = log_sum_exp(self.scores)
         feasible = np.isfinite(self.log_partition)
-        self.probabilities = np.exp(self.scores - self.log_partition) if feasible else np.zeros(len(self.scores))
+        self.probabilities = (
+            np.exp(self.scores - self.log_partition) if feasible else np.zeros(len(self.scores))
+        )
 
     def node_marginals(self) -> np.ndarray:
         out = np.zeros((self.length, self.n_labels))
@@ -91,7 +95,11 @@ def log_domain(nodes, transitions, start, end, edges=None) -> LogDomain:
     """Forward-backward with logarithms only, in float64."""
     nodes, transitions, start, end = (np.asarray(x, dtype=float) for x in (nodes, transitions, start, end))
     T, C = nodes.shape
-    M = np.broadcast_to(transitions, (T, C, C)) if edges is None else transitions + np.asarray(edges, dtype=float)
+    M = (
+        np.broadcast_to(transitions, (T, C, C))
+        if edges is None
+        else transitions + np.asarray(edges, dtype=float)
+    )
 
     def lse(x: np.ndarray, axis: int) -> np.ndarray:
         top = x.max(axis=axis, keepdims=True)
@@ -127,7 +135,7 @@ def log_domain(nodes, transitions, start, end, edges=None) -> LogDomain:
 
 def best_path(nodes, transitions, start, end, edges=None) -> tuple[list[int], float]:
     """Viterbi with back-pointers, in float64; ties go to the lowest label."""
-    T, C = nodes.shape
+    T = len(nodes)
     delta, back = np.asarray(start + nodes[0], dtype=float), []
     for t in range(1, T):
         M = transitions if edges is None else transitions + edges[t]

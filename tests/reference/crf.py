@@ -1,6 +1,6 @@
 """A conditional random field by enumeration: joint features of every labelling, and the optimum from SciPy.
 
-    F(w) = l1 ‖w‖₁ + ½ l2 ‖w‖² + C Σ_i (log Σ_y exp⟨w, Φ(x_i, y)⟩ − log Σ_{y agrees with y_i} exp⟨w, Φ(x_i, y)⟩)
+F(w) = l1 ‖w‖₁ + ½ l2 ‖w‖² + C Σ_i (log Σ_y exp⟨w, Φ(x_i, y)⟩ − log Σ_{y agrees with y_i} exp⟨w, Φ(x_i, y)⟩)
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class EnumeratedCRF:
             every = [z for z in labellings(len(x), n_labels) if allowed is None or allowed(z)]
             phi = np.array([joint_features(x, z, n_labels, edges) for z in every])
             self.features.append(phi if kept is None else phi[:, kept])
-            self.agree.append(np.array([all(_fits(a, b) for a, b in zip(z, y[i], strict=True)) for z in every]))
+            self.agree.append(
+                np.array([all(_fits(a, b) for a, b in zip(z, y[i], strict=True)) for z in every])
+            )
         self.n_weights = self.features[0].shape[1]
 
     def losses(self, w: np.ndarray) -> np.ndarray:
@@ -67,7 +69,7 @@ class EnumeratedCRF:
         return C * self.risk(w)[0] + 0.5 * l2 * float(w @ w) + l1 * float(np.abs(w).sum())
 
     def optimum(self, C: float, l1: float = 0.0, l2: float = 1.0) -> np.ndarray:
-        """The minimiser by SciPy's L-BFGS-B. With ℓ1: w = u − v with u, v ≥ 0, which makes the objective smooth."""
+        """The minimiser by SciPy's L-BFGS-B. With ℓ1: w = u − v, u, v ≥ 0, so that it is smooth."""
 
         def smooth(w: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = self.risk(w)

@@ -1,4 +1,4 @@
-"""Small random sequence-labelling problems, as matrices for the oracles and as the library's own containers."""
+"""Small random sequence-labelling problems, for the oracles and in the library's own containers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_problem(
     partial=None,
     threads=1,
 ) -> Problem:
-    """Random inputs and labels. ``partial``: None, "none" (hidden labels) or "sets" (hidden labels and sets)."""
+    """Random inputs and labels. ``partial``: None, "none" (hidden) or "sets" (hidden or one of two)."""
     rng = np.random.default_rng(seed)
     matrices = [rng.normal(size=(n, F)) for n in lengths]
     if sparse or pattern:
@@ -66,7 +66,9 @@ def make_problem(
         for tags in labels:
             for t, label in enumerate(tags):
                 if rng.random() < 0.5:
-                    tags[t] = None if partial == "none" or rng.random() < 0.5 else {label, int(rng.integers(C))}
+                    tags[t] = (
+                        None if partial == "none" or rng.random() < 0.5 else {label, int(rng.integers(C))}
+                    )
     stacked = np.concatenate(matrices).astype(dtype)
     X = Sequences(
         csr_matrix(stacked) if sparse or pattern else stacked,

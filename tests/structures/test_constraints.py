@@ -1,4 +1,4 @@
-"""Constraints say exactly what the tagging schemes say, survive JSON and pickle, and turn into exact masks."""
+"""Constraints say what the tagging schemes say, survive JSON and pickle, and turn into exact masks."""
 
 from __future__ import annotations
 

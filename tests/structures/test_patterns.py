@@ -1,6 +1,8 @@
-"""Patterns: the (feature, column) pairs that occur, in CSR form and as keys, and weights carried between them."""
+"""Patterns: the (feature, column) pairs that occur, as CSR and as keys, and weights carried between them."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ def pairs_of(pattern, n_features, n_columns) -> set[tuple[int, int]]:
 
 
 def slow_pairs(matrix: np.ndarray, columns: np.ndarray, n_columns: int) -> set[tuple[int, int]]:
-    """Feature f with column c if they occur in one row; −1 is every column, −2 none; half of the columns means all."""
+    """Feature f with column c if they occur in one row; −1 is any column, −2 none; half of them means all."""
     found = set()
     for f in range(matrix.shape[1]):
         here = columns[matrix[:, f] != 0]
@@ -39,7 +41,7 @@ def test_observed_pairs_are_those_that_occur_together(n_columns, unknown):
         assert (starts.dtype, listed.dtype) == (np.int64, np.int32)
         assert starts[0] == 0
         assert starts[-1] == len(listed)
-        for a, b in zip(starts, starts[1:], strict=False):
+        for a, b in itertools.pairwise(starts):
             assert (np.diff(listed[a:b]) > 0).all()
 
 
@@ -57,7 +59,7 @@ def test_keys_and_patterns_are_inverse_where_no_row_is_filled():
 
 
 def test_weights_move_to_where_their_pair_went():
-    """Feature f, column c of three becomes column place[c] of five; pairs that the target lacks are left out."""
+    """Feature f, column c of three becomes column place[c] of five; pairs not in the target are left out."""
     old = np.array([0, 2, 4, 8])
     weights = np.array([1.0, 2.0, 3.0, 4.0])
     place = np.array([4, 1, 0])
@@ -82,7 +84,9 @@ def test_a_chain_carries_weights_over_to_new_labels_and_features(edges):
         nodes[chain.keys("nodes")] = weights[chain.slices["nodes"]]
         C = chain.n_labels
         trans = weights[chain.slices["transitions"]].reshape(C, C)
-        own = weights[chain.slices["edges"]].reshape(-1, C, C) if chain.n_edge_features else np.zeros((0, C, C))
+        own = (
+            weights[chain.slices["edges"]].reshape(-1, C, C) if chain.n_edge_features else np.zeros((0, C, C))
+        )
         return nodes.reshape(-1, C), trans, weights[chain.slices["start"]], weights[chain.slices["end"]], own
 
     before, after = dense(old, w), dense(new, out)

@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from reference.chains import Enumeration, best_path, log_domain, score_of
 from scipy.stats import chisquare
 
 from mercer import _core
 from mercer.data.labels import TagSequences
 from mercer.structures import Chain, ChainScores, Enumerated, Labels
+from reference.chains import Enumeration, best_path, log_domain, score_of
 
 SETS = _core.instruction_sets()
 TOLERANCE = {np.float64: 1e-9, np.float32: 1e-4}
@@ -120,7 +120,7 @@ def test_an_empty_batch_gives_empty_results():
     assert not chain.marginals(theta).transitions.any()
 
 
-# ---------------------------------------------------------------------------------------------- against Enumerated
+# ---------------------------------------------------------------------------------- against Enumerated
 
 
 @with_edges
@@ -154,11 +154,15 @@ def test_labels_are_chains_of_length_one(dtype):
     for verb in ("log_partition", "entropy"):
         np.testing.assert_allclose(getattr(chain, verb)(theta), getattr(labels, verb)(nodes), **close)
     for verb, arguments in (("argmax", ()), ("argmin", ()), ("k_best", (3,)), ("k_best", (9,))):
-        for a, b in zip(getattr(chain, verb)(theta, *arguments), getattr(labels, verb)(nodes, *arguments), strict=True):
+        for a, b in zip(
+            getattr(chain, verb)(theta, *arguments), getattr(labels, verb)(nodes, *arguments), strict=True
+        ):
             np.testing.assert_allclose(a, b, **close)
     np.testing.assert_allclose(chain.marginals(theta).nodes, labels.marginals(nodes).probabilities, **close)
     y = nodes.argmax(axis=1).astype(np.int32)
-    np.testing.assert_allclose(chain.score(theta, TagSequences(y, theta.offsets)), labels.score(nodes, y), **close)
+    np.testing.assert_allclose(
+        chain.score(theta, TagSequences(y, theta.offsets)), labels.score(nodes, y), **close
+    )
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e4, -1e4])
@@ -179,7 +183,7 @@ def test_labels_all_forbidden_have_no_mass():
     assert (labels.sample(theta, 3, 0) == -1).all()
 
 
-# ---------------------------------------------------------------------------------------------- forbidden
+# ------------------------------------------------------------------------------------------- forbidden
 
 
 def infeasible(dtype=np.float64, edges=False) -> ChainScores:
@@ -232,7 +236,7 @@ def test_edge_scores_into_a_first_position_are_not_used():
     assert not chain.marginals(theta).edges[[0, 3]].any()
 
 
-# ---------------------------------------------------------------------------------------------- extreme scores
+# -------------------------------------------------------------------------------------- extreme scores
 
 
 def check_against_log_domain(theta: ChainScores) -> None:
@@ -307,13 +311,15 @@ def test_many_small_scales_in_a_row_agree_with_the_log_domain(jump, instruction_
 @dtypes
 def test_the_log_domain_is_used_only_where_it_is_needed(dtype):
     def fallbacks(theta):
-        return _core.chain_marginals(*theta._arguments(), None, None, None, None, None, np.empty(len(theta)), None, 1)
+        return _core.chain_marginals(
+            *theta._arguments(), None, None, None, None, None, np.empty(len(theta)), None, 1
+        )
 
     assert fallbacks(make([50] * 20, 5, dtype=dtype)) == 0
     assert fallbacks(make([50] * 20, 5, dtype=dtype, scale=1e4)) > 0
 
 
-# ---------------------------------------------------------------------------------------------- accuracy of the sums
+# -------------------------------------------------------------------------------- accuracy of the sums
 
 
 @with_edges
@@ -326,7 +332,7 @@ def test_float64_marginals_are_accurate_to_many_digits(edges, instruction_set):
     np.testing.assert_allclose(mu.nodes.sum(axis=1), 1.0, rtol=1e-13)
 
 
-# ---------------------------------------------------------------------------------------------- samples
+# --------------------------------------------------------------------------------------------- samples
 
 
 @with_edges
@@ -412,7 +418,7 @@ def test_k_must_be_positive(structure, k):
         structure.k_best(theta, k)
 
 
-# ---------------------------------------------------------------------------------------------- threads
+# --------------------------------------------------------------------------------------------- threads
 
 
 @dtypes
@@ -441,7 +447,7 @@ def test_results_are_the_same_to_the_last_bit_for_any_number_of_threads(scale, e
             np.testing.assert_array_equal(a, b)
 
 
-# ---------------------------------------------------------------------------------------------- truth
+# ----------------------------------------------------------------------------------------------- truth
 
 
 def tags(labels, offsets, allowed=None) -> TagSequences:
@@ -504,7 +510,7 @@ def test_partial_labels_are_noticed():
     np.testing.assert_array_equal(narrowed, [[1.0, -np.inf], [3.0, 4.0]])
 
 
-# ---------------------------------------------------------------------------------------------- bad scores
+# ------------------------------------------------------------------------------------------ bad scores
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -41,6 +41,11 @@ class TagSequences:
         return TagSequences(self.labels[rows], offsets, allowed, partial)
 
 
+def _check_list(y: Any) -> None:
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        raise TypeError(f"expected a list of label sequences, found {type(y).__name__}")
+
+
 class LabelIndex:
     """A fixed, sorted set of labels.
 
@@ -83,6 +88,7 @@ class LabelIndex:
     @classmethod
     def from_sequences(cls, y: Sequence[Sequence[Any]]) -> LabelIndex:
         """All labels that occur, sorted. ``None`` and sets of labels are taken as partly known labels."""
+        _check_list(y)
         found: set[Any] = set()
         for i, tags in enumerate(y):
             if isinstance(tags, (str, bytes)) or not hasattr(tags, "__iter__"):
@@ -90,7 +96,12 @@ class LabelIndex:
             try:
                 found.update(tags.tolist() if isinstance(tags, np.ndarray) else tags)
             except TypeError:  # sets of possible labels are not hashable
-                for tag in tags:
+                for t, tag in enumerate(tags):
+                    if isinstance(tag, (list, dict, np.ndarray)):
+                        kind = type(tag).__name__
+                        raise TypeError(
+                            f"sequence {i}, position {t}: a label must be a string or a number, found {kind}"
+                        ) from None
                     found.update(tag if isinstance(tag, (set, frozenset)) else [tag])
         found.discard(None)
         for item in [t for t in found if isinstance(t, frozenset)]:
@@ -111,8 +122,7 @@ class LabelIndex:
 
         Unknown labels and lengths that do not fit the inputs are errors that name the sequence.
         """
-        if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
-            raise TypeError(f"expected a list of label sequences, found {type(y).__name__}")
+        _check_list(y)
         if lengths is not None and len(y) != len(lengths):
             raise ValueError(f"{len(lengths)} sequences in X, {len(y)} in y")
         sizes = []

@@ -200,12 +200,16 @@ class HMM(BaseEstimator):
         return self._chain().log_partition(self._theta(sequences))
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
-        """Share of positions labelled right; without y the mean log-likelihood of a sequence."""
+        """Share of the positions with a known label that are right; without y the mean log-likelihood of a sequence."""
         if y is None:
             return float(self.log_likelihood(X).mean())
         sequences = self._fitted(X)
         tags = self._labels.encode(y, sequences.lengths)
-        return float((self._chain().argmax(self._theta(sequences))[0] == tags.labels).mean())
+        known = tags.labels >= 0
+        if not known.any():
+            raise ValueError("no known label to compare with")
+        predicted, _ = self._chain().argmax(self._theta(sequences))
+        return float((predicted[known] == tags.labels[known]).mean())
 
     def _fitted(self, X: Any) -> Sequences:
         if not hasattr(self, "transitions_"):

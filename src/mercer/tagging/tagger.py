@@ -8,11 +8,13 @@ C = 1 / c1; Wapiti's rho2 to C = 1 / rho2.
 
 from __future__ import annotations
 
+import copy
+import functools
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,10 +32,28 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
 from mercer.structures import patterns
+from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
 from mercer.structures.constraints import Constraints
 
 _PREDICT_POSITIONS = 8192
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _all_or_nothing(method: _Method) -> _Method:
+    """A training that fails leaves the model as it was."""
+
+    @functools.wraps(method)
+    def run(self: Tagger, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(_Method, run)
 
 
 class Tagger(BaseEstimator):
@@ -143,6 +163,7 @@ class Tagger(BaseEstimator):
 
     # ------------------------------------------------------------------ training
 
+    @_all_or_nothing
     def fit(
         self,
         X: Any,
@@ -208,6 +229,7 @@ class Tagger(BaseEstimator):
             checkpoint.close()
         return self
 
+    @_all_or_nothing
     def partial_fit(self, X: Any, y: Sequence[Sequence[Any]], classes: Sequence[Any] | None = None) -> Tagger:
         """One pass of an online solver over more data; features and labels may be new.
 
@@ -250,6 +272,8 @@ class Tagger(BaseEstimator):
                 random_state=self.random_state,
                 state=state,
             )
+        if result.interrupted:  # the caller's loop over the data must stop too; the model is that of the last call
+            raise KeyboardInterrupt
         del self._training
         history = getattr(self, "history_", {}) if previous is not None else {}
         for name, values in monitor.history.items():
@@ -285,7 +309,7 @@ class Tagger(BaseEstimator):
         """X and y as arrays, the label and feature indices, and the structure that fits them."""
         n_bits = self.n_bits if self.features == "hashing" else 0
         if previous is not None and previous["index"] is not None:
-            index, edge_index = previous["index"], previous["edge_index"]
+            index, edge_index = copy.copy(previous["index"]), copy.copy(previous["edge_index"])
         else:
             index, edge_index = FeatureIndex(n_bits), FeatureIndex(n_bits)
         sequences = as_sequences(X, index, template=self.template, edge_index=edge_index, learn=True)
@@ -419,9 +443,9 @@ class Tagger(BaseEstimator):
         self.converged_, self.n_iter_ = result.converged, monitor.iterations
         self._online_state = result.state
         if result.interrupted:
-            warnings.warn(f"training was {result.message}", ConvergenceWarning, stacklevel=3)
+            warnings.warn(f"training was {result.message}", ConvergenceWarning, stacklevel=4)
         elif not result.converged:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
         if penalty.l1 and not result.interrupted:
             self._drop_zeros()
 
@@ -485,9 +509,7 @@ class Tagger(BaseEstimator):
         """Labellings drawn from p(y | x): ``n_samples`` for each sequence."""
         check_count("n_samples", n_samples)
         sequences = self._fitted(X)
-        random = np.random.default_rng(self.random_state if isinstance(self.random_state, (int, type(None))) else None)
-        if isinstance(self.random_state, np.random.Generator):
-            random = self.random_state
+        random = np.random.default_rng(check_random_seed(self.random_state))
         out: list[list[list[Any]]] = []
         for _, theta in self._theta(sequences, self._allowed(allowed, sequences)):
             self._check_feasible(self.structure_.log_partition(theta))
@@ -647,6 +669,8 @@ class Tagger(BaseEstimator):
         model.coef_ = np.array(arrays["w"], dtype=float)
         if model.coef_.shape != (model.structure_.n_weights,):
             raise ValueError(f"expected {model.structure_.n_weights} weights, found {model.coef_.shape}")
+        if not np.isfinite(model.coef_).all():
+            raise ValueError("a weight is not finite")
         if model.index_ is not None and len(model.index_) != model.n_features_in_:
             raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
         model.history_ = {k: [np.nan if x is None else x for x in v] for k, v in meta["history"].items()}

@@ -1,0 +1,66 @@
+"""Sphinx configuration. Builds without a network: ``make docs``."""
+
+import warnings
+
+import mercer
+
+project = "Mercer"
+author = "The Mercer developers"
+copyright = "2026, The Mercer developers"
+version = release = mercer.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "myst_parser",
+]
+exclude_patterns = ["_build", "sg_execution_times.rst", "gallery/sg_execution_times.rst"]
+templates_path = ["_templates"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the signatures would be longer than what they say; the docstrings hold the types
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+warnings.filterwarnings("ignore", message=".*non-interactive.*")  # plt.show() in the gallery
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,  # seconds differ from build to build and say nothing
+    "abort_on_example_error": True,
+}
+
+html_theme = "alabaster"
+html_static_path = ["_static"]
+html_css_files = ["mercer.css"]
+html_title = f"Mercer {version}"
+html_show_sourcelink = False
+html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
+_text = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+html_theme_options = {
+    "description": f"Learning with structure. Version {version}.",
+    "fixed_sidebar": True,
+    "page_width": "1120px",
+    "sidebar_width": "230px",
+    "font_family": _text,
+    "head_font_family": _text,
+    "caption_font_family": _text,
+    "font_size": "16px",
+    "code_font_size": "0.86em",
+    "link": "#1f5f99",
+    "link_hover": "#d1741f",
+    "sidebar_collapse": True,
+    "show_powered_by": False,
+    "show_relbars": False,
+    "extra_nav_links": {},
+}
