@@ -1,8 +1,8 @@
 """Chain CRFs: mercer against python-crfsuite on the same data, in one run.
 
-Prints, for each task, medians over interleaved repeats and their ratio (peer / mercer; above 1 we are faster or smaller):
-training to the objective that CRFsuite has after 30 iterations, training with ℓ1, epochs of SGD and of the averaged perceptron, tagging
-from lists of strings and from converted data, all marginals, and peak memory in training.
+Prints, for each task, medians over interleaved repeats and their ratio (peer / mercer; above 1 we are faster or
+smaller): training to the objective that CRFsuite has after 30 iterations, training with ℓ1, epochs of SGD and of the
+averaged perceptron, tagging from lists of strings and from converted data, all marginals, and peak memory in training.
 
 Tasks: ``equal`` (synthetic, 2,000 sequences of 25), ``ragged`` (lengths 5-45), ``conll2000`` (needs MERCER_DATA).
 

@@ -9,8 +9,8 @@ what is known at one position to its neighbours.
 """
 
 # %%
-# The handwritten codes of the other example. We hide a growing share of the labels, the same number
-# in every code, and compare three ways to learn from what is left:
+# The handwritten codes of the other example. We hide a growing share of the labels, chosen
+# at random, and compare three ways to learn from what is left:
 #
 # - the tagger with ``None`` where a label is hidden;
 # - the tagger on the pieces between hidden labels, each a short sequence of its own: the usual

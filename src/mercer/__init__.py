@@ -1,10 +1,10 @@
 """Mercer: learning with structure.
 
-Inputs that are strings, trees, graphs or point clouds; outputs that are tag sequences, segmentations or labelled graphs.
-Everything is one choice for each of four words: a map, a structure, a loss and a solver.
+Inputs that are strings, trees, graphs or point clouds; outputs that are tag sequences, segmentations or labelled
+graphs. Everything is one choice for each of four words: a map, a structure, a loss and a solver.
 
-Importing the package is cheap: estimators live in the modules of their tasks (``mercer.tagging``, …) and are imported when
-used.
+Importing the package is cheap: estimators live in the modules of their tasks (``mercer.tagging``, …) and are imported
+when used.
 """
 
 from mercer._persistence import ModelFileError, load, save

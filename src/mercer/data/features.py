@@ -21,8 +21,8 @@ class FeatureIndex:
     Parameters
     ----------
     n_bits : int, default=0
-        0 keeps a vocabulary. Otherwise names are hashed into ``2**n_bits`` columns and no name is kept; the hash is the same
-        on all platforms and for all versions.
+        0 keeps a vocabulary. Otherwise names are hashed into ``2**n_bits`` columns and no name is kept; the hash is
+        the same on all platforms and for all versions.
 
     Examples
     --------
@@ -192,8 +192,8 @@ def as_sequences(
 ) -> Sequences:
     """Whatever people pass as sequences, as :class:`Sequences`.
 
-    Numbers (2-D arrays, sparse matrices, Arrow lists of lists of numbers) need no index; names (dicts, strings, columns with
-    a template) do.
+    Numbers (2-D arrays, sparse matrices, Arrow lists of lists of numbers) need no index; names (dicts, strings,
+    columns with a template) do.
     """
     if isinstance(X, Sequences):
         return X

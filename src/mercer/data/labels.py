@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -172,4 +173,4 @@ class LabelIndex:
         classes = self.classes
         flat = [classes[k] for k in labels.tolist()]
         bounds = (offsets - offsets[0]).tolist()
-        return [flat[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [flat[a:b] for a, b in pairwise(bounds)]

@@ -1,7 +1,7 @@
 """Sequences of feature vectors: one stacked matrix, sparse or dense, and where each sequence begins.
 
-Sequence i holds the rows ``offsets[i] .. offsets[i + 1]``. Nothing is padded, and a contiguous slice shares the memory of
-the whole.
+Sequence i holds the rows ``offsets[i] .. offsets[i + 1]``. Nothing is padded, and a contiguous slice shares the
+memory of the whole.
 """
 
 from __future__ import annotations
@@ -66,19 +66,15 @@ class Rows:
             if not csr.has_canonical_format:
                 csr = csr.copy()
                 csr.sum_duplicates()
-            values: np.ndarray | None = np.ascontiguousarray(csr.data, dtype=dtype)
+            values = np.array(csr.data, dtype=dtype)
             if not np.isfinite(values).all():
                 raise ValueError("features must be finite: the matrix holds NaN or infinity")
             if csr.shape[1] > np.iinfo(np.int32).max:
                 raise ValueError("a sparse matrix may have at most 2^31 - 1 columns")
-            if values is not None and (values == 1).all():
-                values = None
-            elif values is csr.data:
-                values = csr.data.copy()
             return cls(
                 indptr=csr.indptr.astype(np.int64),
                 indices=csr.indices.astype(np.int32),
-                values=values,
+                values=None if (values == 1).all() else values,
                 n_columns=int(csr.shape[1]),
                 dtype=dtype,
             )
@@ -95,7 +91,8 @@ class Rows:
         """The given rows, copied."""
         if self.dense is not None:
             return Rows(dense=np.ascontiguousarray(self.dense[rows]))
-        assert self.indptr is not None and self.indices is not None
+        assert self.indptr is not None
+        assert self.indices is not None
         lengths = np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         picked = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
@@ -110,7 +107,8 @@ class Rows:
             return self.dense[begin:end]
         from scipy.sparse import csr_matrix
 
-        assert self.indptr is not None and self.indices is not None
+        assert self.indptr is not None
+        assert self.indices is not None
         first, last = int(self.indptr[begin]), int(self.indptr[end])
         values = np.ones(last - first, self.dtype) if self.values is None else self.values[first:last]
         indptr = self.indptr[begin : end + 1] - first
@@ -140,7 +138,8 @@ class Sequences:
     Parameters
     ----------
     matrix : array of shape (n_positions, n_features), sparse matrix, or Rows
-        The feature vectors of all sequences, one below the other. float32 stays float32; everything else becomes float64.
+        The feature vectors of all sequences, one below the other. float32 stays float32; everything else becomes
+        float64.
     offsets : array of int of shape (n_sequences + 1,), optional
         Sequence i holds the rows ``offsets[i]:offsets[i + 1]``; may repeat (an empty sequence). Default: one sequence.
     edges : array, sparse matrix or Rows, optional
@@ -210,7 +209,9 @@ class Sequences:
         items = [m.tocsr() if any(sparse) else np.asarray(m) for m in items]
         for i, m in enumerate(items):
             if m.ndim != 2:
-                raise ValueError(f"sequence {i}: expected a 2-D array (positions x features), found {m.ndim} dimensions")
+                raise ValueError(
+                    f"sequence {i}: expected a 2-D array (positions x features), found {m.ndim} dimensions"
+                )
             if m.shape[1] != items[0].shape[1]:
                 raise ValueError(
                     f"sequence {i} has {m.shape[1]} features, sequence 0 has {items[0].shape[1]}"

@@ -17,7 +17,8 @@ class Monitor:
     Parameters
     ----------
     verbose : int
-        1 shows a progress line on standard error (on a terminal it is rewritten in place), 2 prints a line for each iteration.
+        1 shows a progress line on standard error (on a terminal it is rewritten in place), 2 prints a line for each
+        iteration.
     max_iter : int
         For the progress line.
     evaluate : callable w → float, optional
@@ -39,7 +40,8 @@ class Monitor:
         self.verbose, self.max_iter = verbose, max_iter
         self.evaluate, self.patience, self.checkpoint = evaluate, patience, checkpoint
         self.history: dict[str, list[float]] = {}
-        self.best_score, self.best_w, self._stale = -np.inf, None, 0
+        self.best_score, self._stale = -np.inf, 0
+        self.best_w: np.ndarray | None = None
         self.stopped_early = False
         self._before = 0.0
         self._begin = time.perf_counter()

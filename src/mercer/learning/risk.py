@@ -2,8 +2,8 @@
 
     value(w) = Σ_i loss(θ_i(w), y_i),   gradient(w) = Σ_i backward(x_i, ∂loss/∂θ_i)
 
-Batches are walked in a fixed order and each of the compiled steps gives the same result for any number of threads, so the
-sums repeat to the last bit.
+Batches are walked in a fixed order and each of the compiled steps gives the same result for any number of threads, so
+the sums repeat to the last bit.
 """
 
 from __future__ import annotations

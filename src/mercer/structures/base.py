@@ -16,8 +16,8 @@ import numpy as np
 class Structure(ABC):
     """A space of outputs with part scores and verbs.
 
-    A batch of inputs X is a sequence that can be sliced; a batch of part scores θ and of outputs y is whatever the structure
-    chooses. All verbs take θ of a whole batch.
+    A batch of inputs X is a sequence that can be sliced; a batch of part scores θ and of outputs y is whatever the
+    structure chooses. All verbs take θ of a whole batch.
 
     Attributes
     ----------

@@ -1,15 +1,18 @@
 """First-order chains: a label for each position of a sequence, with scores for neighbouring labels.
 
-    score(y) = start[y_0] + Σ_t nodes[t, y_t] + Σ_{t≥1} (transitions[y_{t−1}, y_t] + edges[t, y_{t−1}, y_t]) + end[y_{T−1}]
+    score(y) = start[y_0] + Σ_t nodes[t, y_t] + Σ_{t≥1} (transitions[y_{t−1}, y_t] + edges[t, y_{t−1}, y_t]) +
+    end[y_{T−1}]
 
-The weight vector is [nodes | transitions (C × C) | start (C) | end (C) | edges]. Node weights exist for all (feature, label)
-pairs or for a pattern of them; edge weights (observation-dependent transitions) for (feature, label pair) likewise.
+The weight vector is [nodes | transitions (C × C) | start (C) | end (C) | edges]. Node weights exist for all (feature,
+label) pairs or for a pattern of them; edge weights (observation-dependent transitions) for (feature, label pair)
+likewise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,8 +73,8 @@ class ChainScores:
 class ChainMarginals:
     """Part marginals of a batch of chains (or differences of them: a gradient in part scores).
 
-    ``nodes`` and ``edges`` are for each position; ``transitions``, ``start`` and ``end`` are summed over all sequences, as
-    their scores are shared.
+    ``nodes`` and ``edges`` are for each position; ``transitions``, ``start`` and ``end`` are summed over all
+    sequences, as their scores are shared.
     """
 
     nodes: np.ndarray
@@ -144,7 +147,7 @@ class Chain(Structure):
         self.slices = dict(
             zip(
                 ("nodes", "transitions", "start", "end", "edges"),
-                (slice(int(a), int(b)) for a, b in zip(bounds, bounds[1:], strict=False)),
+                (slice(int(a), int(b)) for a, b in pairwise(bounds)),
                 strict=True,
             )
         )
@@ -379,7 +382,10 @@ class Chain(Structure):
         return Chain(**{**self.__getstate__(), "pattern": pattern, "edge_pattern": edge_pattern})
 
     def carry_over(self, w: np.ndarray, old: Chain, place: np.ndarray) -> np.ndarray:
-        """Weights of another chain in this one's layout; its label c is label ``place[c]`` here, features keep their columns."""
+        """Weights of another chain in this one's layout.
+
+        Its label c is label ``place[c]`` here; features keep their columns.
+        """
         C, out = self.n_labels, np.zeros(self.n_weights)
         pairs = (place[:, None] * C + place).ravel()
         for part, columns, width in (("nodes", place, C), ("edges", pairs, C * C)):
@@ -390,7 +396,7 @@ class Chain(Structure):
         return out
 
     def keys(self, part: str) -> np.ndarray:
-        """The (feature, column) pairs of the weights of ``"nodes"`` or ``"edges"``; see :mod:`mercer.structures.patterns`."""
+        """The (feature, column) pairs of the weights of ``"nodes"`` or ``"edges"``, as sorted keys."""
         if part == "nodes":
             return patterns.keys(self.pattern, self.n_features, self.n_labels)
         return patterns.keys(self.edge_pattern, self.n_edge_features, self.n_labels**2)

@@ -1,12 +1,13 @@
 """What labellings are allowed: forbidden neighbours, forbidden beginnings and ends.
 
-A forbidden part scores exactly −inf, so no verb ever gives it probability. The same object serves decoding (only allowed
-labellings are predicted) and training (the partition function sums over allowed labellings only).
+A forbidden part scores exactly −inf, so no verb ever gives it probability. The same object serves decoding (only
+allowed labellings are predicted) and training (the partition function sums over allowed labellings only).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ class Constraints:
             return True
         if labels[0] in self.forbidden_start or labels[-1] in self.forbidden_end:
             return False
-        return all((a, b) not in self.forbidden for a, b in zip(labels, labels[1:], strict=False))
+        return all((a, b) not in self.forbidden for a, b in pairwise(labels))
 
     def masks(self, classes: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Boolean arrays, True where forbidden: (labels × labels, labels, labels)."""

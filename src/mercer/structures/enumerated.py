@@ -1,4 +1,5 @@
-"""A finite set of outputs, written out: slow, obviously right, and the oracle that the other structures are tested against.
+"""A finite set of outputs, written out: slow, obviously right, and the oracle that the other structures are tested
+against.
 
     θ[i, k] = ⟨w, Φ(x_i, y_k)⟩ for every output y_k
 """

@@ -2,8 +2,8 @@
 
     score(c) = θ[c] = ⟨w_c, x⟩
 
-A batch of inputs is a :class:`~mercer.data.Sequences` whose sequences all have length one (or a matrix), a batch of part scores an
-array (n, C), a batch of outputs an int array, −1 where the label is not known.
+A batch of inputs is a :class:`~mercer.data.Sequences` whose sequences all have length one (or a matrix), a batch of
+part scores an array (n, C), a batch of outputs an int array, −1 where the label is not known.
 """
 
 from __future__ import annotations

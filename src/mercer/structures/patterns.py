@@ -1,7 +1,8 @@
 """Which (feature, column) pairs have a weight.
 
-A pattern is None (all pairs) or ``(starts, columns)`` in CSR form: feature f owns the weights ``starts[f] .. starts[f + 1]``, for the
-ascending columns listed there. As a set of pairs it is a sorted array of keys ``feature · n_columns + column``.
+A pattern is None (all pairs) or ``(starts, columns)`` in CSR form: feature f owns the weights ``starts[f] .. starts[f
++ 1]``, for the ascending columns listed there. As a set of pairs it is a sorted array of keys ``feature · n_columns +
+column``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from mercer.data.sequences import Rows
 
 Pattern = tuple[np.ndarray, np.ndarray] | None
 
-# A feature seen with this share of the columns gets all of them: its weights are then used as a dense row, which is faster.
+# A feature seen with this share of the columns gets all of them: its weights are then used as a dense row, which is
+# faster.
 FILL = 0.5
 
 
@@ -21,9 +23,10 @@ def observed(rows: Rows, columns: np.ndarray, n_columns: int) -> Pattern:
     """The pairs that occur together; ``columns[t]`` is the column of row t, −1 for any, −2 for a row to leave out."""
     if rows.dense is not None:
         return None
-    assert rows.indptr is not None and rows.indices is not None
+    assert rows.indptr is not None
+    assert rows.indices is not None
     starts, kept = _core.observed_pattern(rows.indptr, rows.indices, columns, rows.shape[1], n_columns, FILL)
-    return None if starts is None else (starts, kept)
+    return None if starts is None or kept is None else (starts, kept)
 
 
 def from_keys(found: np.ndarray, n_features: int, n_columns: int) -> Pattern:

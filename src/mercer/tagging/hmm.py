@@ -1,4 +1,5 @@
-"""Generative sequence models: hidden Markov models, by counting or by Baum-Welch: locally normalised, trained by joint likelihood (spec 000 S36, spec 003 A3).
+"""Generative sequence models: hidden Markov models, by counting or by Baum-Welch: locally normalised, trained by
+joint likelihood (spec 000 S36, spec 003 A3).
 
     p(x, y) = π[y_0] Π_t A[y_{t−1}, y_t] Π_t p(x_t | y_t)
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,8 +33,8 @@ class HMM(BaseEstimator):
     n_states : int, default=2
         Number of hidden states when there are no labels; with labels each is a state.
     emission : {"auto", "multinomial", "gaussian"}, default="auto"
-        A position's features are counts drawn from a distribution of the state (names and sparse features; one name a position is the
-        categorical HMM), or a vector with independent normal components (dense features).
+        A position's features are counts drawn from a distribution of the state (names and sparse features; one name a
+        position is the categorical HMM), or a vector with independent normal components (dense features).
     smoothing : float, default=0.1
         Pseudo-count added to every transition, start and emission count.
     max_iter, tol : int and float
@@ -79,11 +81,10 @@ class HMM(BaseEstimator):
         """Counts where labels are given; Baum-Welch from a random start where they are not."""
         check_choice("emission", self.emission, ("auto", "multinomial", "gaussian"))
         check_positive("smoothing", self.smoothing)
-        self.index_ = FeatureIndex()
-        sequences = as_sequences(X, self.index_, learn=True)
+        sequences = as_sequences(X, FeatureIndex(), learn=True)
         if not sequences.n_positions:
             raise ValueError("nothing to learn from: X has no positions")
-        self.index_ = sequences.index
+        self.index_: FeatureIndex | None = sequences.index
         self.n_features_in_ = sequences.n_features
         self._kind = self.emission
         if self._kind == "auto":
@@ -148,7 +149,7 @@ class HMM(BaseEstimator):
         n = self.n_states
         random = np.random.default_rng(self.random_state)
         soft = random.dirichlet(np.ones(n), size=X.n_positions)
-        if self._kind == "gaussian":  # means from random positions: a mean of everything in each state is a saddle point
+        if self._kind == "gaussian":  # means from random positions: one mean of everything is a saddle point
             chosen = random.choice(X.n_positions, size=n, replace=X.n_positions < n)
             soft = np.zeros((X.n_positions, n))
             distances = np.stack([((matrix - matrix[c]) ** 2).sum(axis=1) for c in chosen], axis=1)
@@ -172,7 +173,7 @@ class HMM(BaseEstimator):
         )
 
     def _log_prior(self) -> float:
-        """Log-density of the pseudo-counts' prior, up to a constant: what Baum-Welch raises is likelihood times prior."""
+        """Log-density of the pseudo-counts' prior, up to a constant: Baum-Welch raises likelihood times prior."""
         extra = float(self.smoothing)
         value = extra * float(np.log(self.start_).sum() + np.log(self.transitions_).sum())
         if self._kind == "multinomial":
@@ -192,7 +193,7 @@ class HMM(BaseEstimator):
         sequences = self._fitted(X)
         nodes = self._chain().marginals(self._theta(sequences)).nodes
         bounds = (sequences.offsets - sequences.offsets[0]).tolist()
-        return [nodes[a:b].copy() for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [nodes[a:b].copy() for a, b in pairwise(bounds)]
 
     def log_likelihood(self, X: Any) -> np.ndarray:
         """log p(x) of each sequence (for counts: up to the multinomial coefficient)."""

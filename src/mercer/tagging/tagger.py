@@ -2,8 +2,8 @@
 
     minimise  penalty(w) + C Σ_i loss(x_i, y_i; w),   p(y | x) = exp score(x, y) / Z(x)
 
-With the log loss this is a conditional random field. CRFsuite's c2 corresponds to C = 1 / (2 c2), its c1 to penalty="l1" with
-C = 1 / c1; Wapiti's rho2 to C = 1 / rho2.
+With the log loss this is a conditional random field. CRFsuite's c2 corresponds to C = 1 / (2 c2), its c1 to
+penalty="l1" with C = 1 / c1; Wapiti's rho2 to C = 1 / rho2.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -37,6 +38,10 @@ from mercer.structures.chain import Chain, ChainScores
 from mercer.structures.constraints import Constraints
 
 _PREDICT_POSITIONS = 8192
+# Settings that a resumed training may change (the solver and the loss go into the fingerprint by their names).
+_NOT_IN_FINGERPRINT = frozenset(
+    ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss")
+)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -45,12 +50,12 @@ def _all_or_nothing(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def run(self: Tagger, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             return method(self, *args, **kwargs)
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     return cast(_Method, run)
@@ -74,18 +79,20 @@ class Tagger(BaseEstimator):
         How named features (dicts, strings) get columns: those of the training data, sorted, or hashed to ``2**n_bits``.
     n_bits : int, default=20
     template : Template or None
-        If given, X holds sentences of column tuples (see :func:`mercer.data.read_conll`) and the template makes the features.
+        If given, X holds sentences of column tuples (see :func:`mercer.data.read_conll`) and the template makes the
+        features.
     transitions : {"dense", "observed", "features"}, default="dense"
-        Weights for all pairs of neighbouring labels, for those seen in training only, or for all pairs and additionally for
-        (feature, pair): observation-dependent transitions, from the edge features of X if it has some and from all features
-        otherwise.
+        Weights for all pairs of neighbouring labels, for those seen in training only, or for all pairs and
+        additionally for (feature, pair): observation-dependent transitions, from the edge features of X if it has
+        some and from all features otherwise.
     weights : {"observed", "all"}, default="observed"
-        With sparse features: weights for the (feature, label) pairs that occur in training (a feature that occurs with half of the
-        labels has them all), or for all pairs.
+        With sparse features: weights for the (feature, label) pairs that occur in training (a feature that occurs
+        with half of the labels has them all), or for all pairs.
     constraints : Constraints or None
         Labellings that are impossible, in training and prediction.
     max_iter, tol : int and float or None
-        None: the solver's own (500 iterations and 1e-4 of the first gradient norm for lbfgs; 50 epochs for sgd, 20 for the others).
+        None: the solver's own (500 iterations and 1e-4 of the first gradient norm for lbfgs; 50 epochs for sgd, 20
+        for the others).
     patience : int, default=10
         With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
@@ -105,7 +112,8 @@ class Tagger(BaseEstimator):
     transitions_ : array of shape (n_labels, n_labels), transition weights, −inf where forbidden
     start_, end_ : arrays of shape (n_labels,)
     history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration
-    converged_ : bool
+    converged_ : bool, whether training came to its own end (converged, stopped early or did all epochs of its rule)
+    interrupted_ : bool, whether Ctrl-C ended it
     n_iter_ : int
 
     Examples
@@ -119,6 +127,11 @@ class Tagger(BaseEstimator):
     >>> tagger.top_features("DET", 1)[0][0]
     'word=a'
     """
+
+    coef_: np.ndarray
+    history_: dict[str, list[float]]
+    interrupted_: bool
+    _online_state: dict[str, Any]
 
     def __init__(
         self,
@@ -177,12 +190,13 @@ class Tagger(BaseEstimator):
         Parameters
         ----------
         X : list of sequences, or Sequences
-            Each a list of dicts, a list of lists of strings, a 2-D array or a sparse matrix; or an Arrow column; with ``template``
-            sentences of column tuples.
+            Each a list of dicts, a list of lists of strings, a 2-D array or a sparse matrix; or an Arrow column; with
+            ``template`` sentences of column tuples.
         y : list of lists of labels
             ``None`` where a label is not known, a set where it is one of several.
         dev : (X, y), optional
-            Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer rises.
+            Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
+            rises.
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
@@ -281,6 +295,7 @@ class Tagger(BaseEstimator):
         self._online_state = result.state
         self.coef_, self.history_ = result.w, history
         self.converged_, self.n_iter_ = False, len(history.get("seconds", ()))
+        self.interrupted_ = result.interrupted
         return self
 
     def _check_parameters(self) -> tuple[Solver, Penalty, Loss]:
@@ -358,14 +373,15 @@ class Tagger(BaseEstimator):
         pairs[1:] = np.where((labels[:-1] < 0) | (labels[1:] < 0), -1, labels[:-1] * C + labels[1:])
         pairs[labels == -2] = -2
         pairs[X.offsets[:-1][X.lengths > 0]] = -2  # nothing leads into a first position
-        place = None if previous is None else _label_map(previous["labels"], self._labels)
-        old = None if previous is None else previous["structure"]
+        old: Chain | None = None if previous is None else previous["structure"]
+        place = np.arange(C) if previous is None else _label_map(previous["labels"], self._labels)
         pattern = edge_pattern = trained = None
         if self.weights == "observed":
             pattern = patterns.observed(X.rows, labels, C)
             if pattern is not None and old is not None:
                 found = patterns.moved(old.keys("nodes"), place, C)
-                pattern = patterns.from_keys(np.union1d(patterns.keys(pattern, X.n_features, C), found), X.n_features, C)
+                n = X.n_features
+                pattern = patterns.from_keys(np.union1d(patterns.keys(pattern, n, C), found), n, C)
         if X.edges is not None:
             n, width = X.n_edge_features, C * C
             edge_pattern = patterns.observed(X.edges, pairs, width)
@@ -421,7 +437,7 @@ class Tagger(BaseEstimator):
         settings = {
             k: v
             for k, v in self.get_params(deep=False).items()
-            if k not in ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss")
+            if k not in _NOT_IN_FINGERPRINT
         }
         settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
         digest.update(repr((solver.name, resolve_loss(self.loss).name, sorted(settings.items(), key=str))).encode())
@@ -430,17 +446,18 @@ class Tagger(BaseEstimator):
             if rows is not None:
                 for array in (rows.indptr, rows.indices, rows.values, rows.dense):
                     if array is not None:
-                        digest.update(np.ascontiguousarray(array).view(np.uint8))
-        digest.update(np.ascontiguousarray(X.offsets).view(np.uint8))
-        digest.update(np.ascontiguousarray(y.labels).view(np.uint8))
+                        digest.update(array.tobytes())
+        digest.update(X.offsets.tobytes())
+        digest.update(y.labels.tobytes())
         if y.allowed is not None:
-            digest.update(np.ascontiguousarray(y.allowed).view(np.uint8))
+            digest.update(y.allowed.tobytes())
         return digest.hexdigest()
 
     def _finish(self, result: Result, monitor: Monitor, penalty: Penalty) -> None:
         self.coef_ = result.w
         self.history_ = monitor.history
         self.converged_, self.n_iter_ = result.converged, monitor.iterations
+        self.interrupted_ = result.interrupted
         self._online_state = result.state
         if result.interrupted:
             warnings.warn(f"training was {result.message}", ConvergenceWarning, stacklevel=4)
@@ -479,7 +496,8 @@ class Tagger(BaseEstimator):
         list of lists of labels
         """
         sequences = self._fitted(X)
-        return self._labels.decode(self._argmax(self.coef_, sequences, self._allowed(allowed, sequences)), sequences.offsets)
+        labels = self._argmax(self.coef_, sequences, self._allowed(allowed, sequences))
+        return self._labels.decode(labels, sequences.offsets)
 
     def predict_marginals(self, X: Any, allowed: Any = None) -> list[np.ndarray]:
         """p(label at position | x): an array (positions, labels) for each sequence, columns as in ``classes_``."""
@@ -492,7 +510,7 @@ class Tagger(BaseEstimator):
         return _split(out, sequences)
 
     def k_best(self, X: Any, k: int, allowed: Any = None) -> list[list[tuple[list[Any], float]]]:
-        """The k best labellings of each sequence with their log-probabilities, best first (fewer if there are fewer)."""
+        """The k best labellings of each sequence (or all, if fewer) with their log-probabilities, best first."""
         check_count("k", k)
         sequences = self._fitted(X)
         out: list[list[tuple[list[Any], float]]] = []
@@ -513,7 +531,8 @@ class Tagger(BaseEstimator):
         out: list[list[list[Any]]] = []
         for _, theta in self._theta(sequences, self._allowed(allowed, sequences)):
             self._check_feasible(self.structure_.log_partition(theta))
-            draws = [self._labels.decode(row, theta.offsets) for row in self.structure_.sample(theta, n_samples, random)]
+            stacked = self.structure_.sample(theta, n_samples, random)
+            draws = [self._labels.decode(row, theta.offsets) for row in stacked]
             out.extend([draw[i] for draw in draws] for i in range(len(theta)))
         return out
 
@@ -522,7 +541,7 @@ class Tagger(BaseEstimator):
         sequences = self._fitted(X)
         tags = self._labels.encode(y, sequences.lengths)
         out, done = np.empty(len(sequences)), 0
-        for rows, theta in self._theta(sequences):
+        for _, theta in self._theta(sequences):
             part = tags[done : done + len(theta)]
             log_z = self.structure_.log_partition(theta)
             self._check_feasible(log_z)
@@ -647,7 +666,9 @@ class Tagger(BaseEstimator):
             bits = meta[f"{name}_bits"]
             if bits is None:
                 return None
-            return FeatureIndex.from_arrays({k: arrays[f"{name}.{k}"] for k in ("bytes", "offsets")} if not bits else {}, bits)
+            if bits:
+                return FeatureIndex(bits)
+            return FeatureIndex.from_arrays({k: arrays[f"{name}.{k}"] for k in ("bytes", "offsets")})
 
         model.index_ = index_of("index")
         model.edge_index_ = model.index_ if meta["edges_are_features"] else index_of("edge_index")
@@ -677,6 +698,7 @@ class Tagger(BaseEstimator):
         model.converged_ = bool(meta["converged"])
         model.n_iter_ = len(model.history_.get("seconds", ()))
         model._online_state = {}
+        model.interrupted_ = False
         return model
 
     # ------------------------------------------------------------------ parts
@@ -748,4 +770,4 @@ def _n_columns(X: Any) -> int | None:
 
 def _split(stacked: np.ndarray, X: Sequences) -> list[np.ndarray]:
     bounds = (X.offsets - X.offsets[0]).tolist()
-    return [stacked[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [stacked[a:b] for a, b in pairwise(bounds)]

@@ -66,5 +66,6 @@ class Solver(ABC):
     ) -> Result:
         """Runs from w0, or from where a resumed run was; ``state`` is what an earlier call gave (``partial_fit``)."""
 
+    @abstractmethod
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """Raises ValueError if the method cannot take this loss or penalty."""

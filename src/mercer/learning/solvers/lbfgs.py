@@ -2,19 +2,19 @@
 
     minimise  F(w) = l1 ‖w‖₁ + ½ l2 ‖w‖² + C Σ_i loss_i(w)
 
-The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) and the search direction are kept in single precision: they only
-shape the direction, and with half the memory larger models fit. Steps, values and gradients are in double precision. OWL-QN takes the
-pseudo-gradient of F, keeps the direction where it descends, and projects each trial point onto the orthant of the current one.
+The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) and the search direction are kept in single
+precision: they only shape the direction, and with half the memory larger models fit. Steps, values and gradients are
+in double precision. OWL-QN takes the pseudo-gradient of F, keeps the direction where it descends, and projects each
+trial point onto the orthant of the current one.
 
-From w = 0, a few passes of stochastic gradient descent come first where the structure and the loss allow it: they cost as much as the
-same number of gradients and replace several times as many iterations.
+From w = 0, a few passes of stochastic gradient descent come first where the structure and the loss allow it: they
+cost as much as the same number of gradients and replace several times as many iterations.
 
 Stops when the (pseudo-)gradient's norm is at most ``tol`` times that at w = 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,8 @@ class _Memory:
     def keep(self, slot: int) -> None:
         """Takes the pair written to a slot into use if the curvature along it is positive.
 
-        The products are those of the rounded vectors: the matrix they stand for is then positive definite to the last bit.
+        The products are those of the rounded vectors: the matrix they stand for is then positive definite to the last
+        bit.
         """
         sy = _core.dot(self.s[slot], self.y[slot])
         yy = _core.dot(self.y[slot], self.y[slot])
@@ -91,7 +92,7 @@ class LBFGS(Solver):
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """A smooth penalty only."""
         if penalty.l1:
-            raise ValueError(f"solver {self.name!r} needs a smooth penalty: use solver='owlqn' (or 'sgd') with l1 penalties")
+            raise ValueError(f"solver {self.name!r} needs a smooth penalty: use 'owlqn' or 'sgd' with l1 penalties")
 
     def minimize(
         self,

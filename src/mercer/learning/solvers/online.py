@@ -75,7 +75,8 @@ class Epochs:
             "scale": self.state.scale,
             "step": self.state.step,
             "l1_total": self.state.l1_total,
-            "random": [str(inner["state"]["state"]), str(inner["state"]["inc"]), inner["has_uint32"], inner["uinteger"]],
+            "random": [str(inner["state"][name]) for name in ("state", "inc")]
+            + [inner["has_uint32"], inner["uinteger"]],
         }
 
     def from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -83,7 +84,7 @@ class Epochs:
         self.w, self.extra = np.array(arrays["w"], dtype=float), np.array(arrays["extra"], dtype=float)
         self.state.scale, self.state.step = float(state["scale"]), float(state["step"])
         self.state.l1_total = float(state["l1_total"])
-        inner = self.random.bit_generator.state
+        inner = dict(self.random.bit_generator.state)
         number, step, inner["has_uint32"], inner["uinteger"] = map(int, state["random"])
         inner["state"] = {"state": number, "inc": step}
         self.random.bit_generator.state = inner

@@ -3,10 +3,10 @@
     minimise  (1/n) Σ_i loss_i(w) + λ/2 ‖w‖² + λ₁ ‖w‖₁,   λ = l2 / (C n),  λ₁ = l1 / (C n)
     η_t = η₀ / (1 + η₀ λ t)
 
-which has the minimiser of F(w) = penalty + C Σ loss. η₀ needs no tuning: a few rates are tried on a sample of the examples and the
-one that brings the objective of the sample down most is taken. The ℓ2 shrinkage of all weights is one number; ℓ1 is paid by a weight
-when its feature next occurs. After every epoch the objective is that met on the way (each example's loss before its step), so no extra
-pass is needed.
+which has the minimiser of F(w) = penalty + C Σ loss. η₀ needs no tuning: a few rates are tried on a sample of the
+examples and the one that brings the objective of the sample down most is taken. The ℓ2 shrinkage of all weights is
+one number; ℓ1 is paid by a weight when its feature next occurs. After every epoch the objective is that met on the
+way (each example's loss before its step), so no extra pass is needed.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class SGD(Solver):
 
 def _options(risk: Risk, penalty: Penalty, C: float) -> dict[str, float]:
     # An example without positions makes no step: it must not take a share of the penalty that the steps pay.
-    n = max(1, np.count_nonzero(risk.X.lengths))
+    n = max(1, int(np.count_nonzero(risk.X.lengths)))
     options = {"l2": penalty.l2 / (C * n), "l1": penalty.l1 / (C * n)}
     # Without any ℓ2 the step size still has to fall: as it would with a penalty of C = 1.
     options["decay"] = options["l2"] or 1.0 / n

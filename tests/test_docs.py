@@ -1,0 +1,114 @@
+"""What people read holds: code in the README and the guides runs, and every public name is documented."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = [
+    "mercer",
+    "mercer.cli",
+    "mercer.data",
+    "mercer.datasets",
+    "mercer.learning",
+    "mercer.learning.solvers",
+    "mercer.metrics",
+    "mercer.report",
+    "mercer.structures",
+    "mercer.tagging",
+]
+NAMES = [(package, name) for package in PACKAGES for name in importlib.import_module(package).__all__]
+DOCS = sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs" / "guide").glob("*.md"))
+PAGES = ["README.md", *(str(page.relative_to(ROOT)) for page in DOCS)]
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.S | re.M)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
+def test_python_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for number, block in enumerate(python_blocks(page), 1):
+        exec(compile(block, f"{page}, block {number}", "exec"), namespace)
+
+
+def test_readme_example_prints_what_it_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = python_blocks("README.md")
+    exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("[['O', 'O', 'B-PER', 'I-PER']]\n")
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES, ids=lambda part: part)
+def test_public_name_has_a_docstring_with_a_summary_line(package, name):
+    thing = getattr(importlib.import_module(package), name)
+    if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+        return  # a table or a string: described on its page
+    summary, _, rest = (inspect.getdoc(thing) or "").partition("\n")
+    assert thing.__doc__, f"{package}.{name} has no docstring"
+    assert summary.strip(), f"the docstring of {package}.{name} does not begin with a summary"
+    assert not rest or rest.startswith("\n"), f"the summary of {package}.{name} is longer than a line"
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES, ids=lambda part: part)
+def test_public_name_stands_on_a_page_of_the_reference(package, name):
+    page = ROOT / "docs" / "api" / f"{'.'.join(package.split('.')[1:2]) or 'mercer'}.rst"
+    assert re.search(rf"(?<!\w){re.escape(name)}(?!\w)", page.read_text()), f"{page.name} does not name {name}"
+
+
+def test_the_reference_names_nothing_that_is_not_public():
+    public = {name for _, name in NAMES}
+    for page in (ROOT / "docs" / "api").glob("*.rst"):
+        listed = re.findall(r"^   (\w+)$", page.read_text(), re.M)
+        assert set(listed) <= public, f"{page.name}: {sorted(set(listed) - public)}"
+
+
+def test_changelog_has_the_version_of_the_project():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    heading = rf"^## \[?{re.escape(version)}\]?\b"
+    assert re.search(heading, (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert importlib.import_module("mercer").__version__ == version
+
+
+def test_readme_and_benchmark_page_have_room_for_the_figures():
+    for page in ("README.md", "docs/benchmarks.md"):
+        assert re.search(r"<!-- benchmark:begin -->.*<!-- benchmark:end -->", (ROOT / page).read_text(), re.S), page
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in ["README.md", "CONTRIBUTING.md", *PAGES[1:]]:
+        for target in re.findall(r"\]\(([^)\s]+)\)", (ROOT / page).read_text()):
+            path = target.partition("#")[0]
+            if path and "://" not in path and "gallery/" not in path:  # the gallery is made by the build
+                assert ((ROOT / page).parent / path).exists(), f"{page} links to {target}"
+
+
+def text_files() -> list[Path]:
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [ROOT / name for name in listed if (ROOT / name).is_file()]
+
+
+def test_no_file_holds_paths_of_a_machine():
+    # Spelled in two pieces, so that this file does not find itself.
+    roots = "|".join(["ho" + "me", "Us" + "ers", "wo" + "rk", "ro" + "ot"])
+    machine_path = re.compile(rf"(?<![\w.~$}}/-])/(?:{roots})/\w+")
+    for path in text_files():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        found = machine_path.search(text)
+        assert found is None, f"{path.relative_to(ROOT)}: {found.group() if found else ''}"
