@@ -325,7 +325,7 @@ Chains<T> chains_of(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, 
   return {nodes.data(), transitions.data(), start.data(), end.data(), edges ? edges->data() : nullptr, offsets.data(), n,
           int(C)};
 }
-const char* const kNotFinite = "scores must be finite or -inf";
+const char* const kNotFinite = "scores must be finite or -inf: a score is NaN or +inf (features or weights too large?)";
 
 template <class T>
 int64_t chain_marginals(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,

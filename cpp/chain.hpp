@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -543,23 +544,15 @@ inline std::vector<int64_t> groups_of(const int64_t* offsets, int64_t n) {
 template <class T, class Work> bool for_groups(const Chains<T>& chains, int threads, Work work) {
   const std::vector<int64_t> starts = groups_of(chains.offsets, chains.n);
   const int64_t n_groups = int64_t(starts.size()) - 1;
-  bool bad = false;
-  if (threads <= 1 || n_groups <= 1) {
+  // A workspace for each run of groups; there are more runs than threads, so that none waits long for the last.
+  const int64_t runs = threads <= 1 ? 1 : std::min<int64_t>(n_groups, int64_t(threads) * 4);
+  std::atomic<bool> bad{false};
+  in_parallel(runs, threads, [&](int64_t run) {
     ChainWorkspace<T> space(chains);
-    for (int64_t g = 0; g < n_groups && !space.bad(); ++g) work(space, starts[g], starts[g + 1], g);
-    return !space.bad();
-  }
-#pragma omp parallel num_threads(threads)
-  {
-    ChainWorkspace<T> space(chains);
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t g = 0; g < n_groups; ++g)
-      if (!space.bad()) work(space, starts[g], starts[g + 1], g);
-    if (space.bad()) {
-#pragma omp atomic write
-      bad = true;
-    }
-  }
+    for (int64_t g = n_groups * run / runs; g < n_groups * (run + 1) / runs && !space.bad(); ++g)
+      work(space, starts[g], starts[g + 1], g);
+    if (space.bad()) bad = true;
+  });
   return !bad;
 }
 

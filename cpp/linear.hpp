@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <vector>
 
 #include "kernels.hpp"
@@ -16,6 +17,26 @@
 #endif
 
 namespace mercer::MERCER_ARCH {
+
+// Calls work(part) for part = 0 .. parts on up to `threads` threads. An exception must not leave a parallel region: the first
+// one is kept and thrown afterwards.
+template <class Work> void in_parallel(int64_t parts, int threads, Work work) {
+  if (threads <= 1 || parts <= 1) {
+    for (int64_t part = 0; part < parts; ++part) work(part);
+    return;
+  }
+  std::exception_ptr failure;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (int64_t part = 0; part < parts; ++part) {
+    try {
+      work(part);
+    } catch (...) {
+#pragma omp critical(mercer_failure)
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
 
 // One row of features: k-th feature and value.
 template <class T> struct Row {
@@ -136,9 +157,7 @@ void scores(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, cons
       for (int64_t c = 0; c < p.width; ++c) target[c] = T(theta[c]);
     });
   };
-  if (threads <= 1) return run(0, count);
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int part = 0; part < threads; ++part) run(count * part / threads, count * (part + 1) / threads);
+  in_parallel(threads, threads, [&](int64_t part) { run(count * part / threads, count * (part + 1) / threads); });
 }
 
 // g[f, ·] += v μ for a dense row; mu is padded with zeros, so that running over the row's end adds zero, within [.., limit).
@@ -217,8 +236,7 @@ void backward(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, co
   } else {
     for (int i = 1; i < threads; ++i) bounds[i] = p.n_features * i / threads;
   }
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int part = 0; part < threads; ++part) run(bounds[part], bounds[part + 1]);
+  in_parallel(threads, threads, [&](int64_t part) { run(bounds[part], bounds[part + 1]); });
 }
 
 // Σ x_i y_i in double, over sixteen running sums that the compiler keeps in vectors.

@@ -5,7 +5,7 @@
 //   perceptron          w += Φ(y) - Φ(ŷ)
 //   passive_aggressive  w += τ (Φ(y) - Φ(ŷ)),  τ = min(aggressiveness, (score(ŷ) - score(y) + √errors) / ‖Φ(y) - Φ(ŷ)‖²)
 //
-// For the latter two `extra` holds Σ step · update, from which the averaged weights are w - extra / steps.
+// For the latter two `extra` holds Σ step · update, from which the averaged weights are w - extra / (steps + 1).
 // Labels of -1 are unknown: the loss is then against all labellings that agree with the known ones.
 #pragma once
 
@@ -88,7 +88,7 @@ template <class T> class OnlineLearner {
     const ChainMarginals<double> out{nodes.data(), shared.data(), shared.data() + C2, shared.data() + C2 + C,
                                      has_edges() ? edges.data() : nullptr, &log_z, nullptr, nullptr};
     space_[0].marginals(0, out, out.transitions, out.start, out.end);
-    return log_z;
+    return space_[0].bad() ? std::numeric_limits<double>::quiet_NaN() : log_z;
   }
 
   double step_log() {
@@ -192,6 +192,7 @@ template <class T> class OnlineLearner {
     guess_.resize(steps_);
     truth_.assign(y_, y_ + steps_);
     const double best = space_[0].viterbi(0, guess_.data());
+    if (space_[0].bad()) return std::numeric_limits<double>::quiet_NaN();
     if (!(best > kNegInf<double>)) return std::numeric_limits<double>::infinity();
     if (partial_) {
       restrict_nodes();

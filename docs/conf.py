@@ -18,9 +18,9 @@ extensions = [
 ]
 exclude_patterns = ["_build", "sg_execution_times.rst", "gallery/sg_execution_times.rst"]
 templates_path = ["_templates"]
-myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
+toc_object_entries = False  # the sidebar lists pages, not methods
 autosummary_generate = True
 autodoc_typehints = "none"  # the signatures would be longer than what they say; the docstrings hold the types
 autodoc_member_order = "bysource"
@@ -32,7 +32,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -50,13 +50,14 @@ _text = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 
 html_theme_options = {
     "description": f"Learning with structure. Version {version}.",
     "fixed_sidebar": True,
-    "page_width": "1120px",
+    "page_width": "1200px",
+    "body_max_width": "900px",
     "sidebar_width": "230px",
     "font_family": _text,
     "head_font_family": _text,
     "caption_font_family": _text,
     "font_size": "16px",
-    "code_font_size": "0.86em",
+    "code_font_size": "0.84em",
     "link": "#1f5f99",
     "link_hover": "#d1741f",
     "sidebar_collapse": True,
@@ -64,3 +65,13 @@ html_theme_options = {
     "show_relbars": False,
     "extra_nav_links": {},
 }
+
+
+def _skip(app, what, name, obj, skip, options):
+    """Leave out the metadata methods that scikit-learn adds to every estimator."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def setup(app):
+    """Connect the handlers."""
+    app.connect("autodoc-skip-member", _skip)

@@ -32,7 +32,7 @@ alone = LogisticRegression(C=0.1, max_iter=1000)
 alone.fit(np.concatenate(codes.X_train), np.concatenate(codes.y_train))
 chain = Tagger(C=0.1).fit(codes.X_train, codes.y_train)
 
-near = ["8", "24", "135", "26", "157", "2468", "359", "48", "0579", "68"]  # the keys beside 0, 1, ..., 9
+near = ["8", "24", "135", "26", "157", "2468", "359", "48", "0579", "68"]  # beside 0, 1, ..., 9
 keypad = {str(digit): keys for digit, keys in enumerate(near)}
 rule = Constraints.allowing(sorted(keypad), [(a, b) for a in keypad for b in keypad[a]])
 ruled = Tagger(C=0.1, constraints=rule).fit(codes.X_train, codes.y_train)

@@ -39,13 +39,9 @@ def test_base_noun_phrases_score_as_published():
     train, held, test = ([sentences[i] for i in part] for part in np.split(order, [180, 540]))
 
     def fitted(C, tol=None):
-        return Tagger(C=C, tol=tol, template=Template.load("words+pos"), n_jobs=1).fit(
-            columns(train), tags(train)
-        )
+        return Tagger(C=C, tol=tol, template=Template.load("words+pos"), n_jobs=1).fit(columns(train), tags(train))
 
-    held_f1 = {
-        C: span_report(tags(held), fitted(C, 1e-3).predict(columns(held))).f1 for C in (0.3, 1.0, 3.0, 10.0)
-    }
+    held_f1 = {C: span_report(tags(held), fitted(C, 1e-3).predict(columns(held))).f1 for C in (0.3, 1.0, 3.0, 10.0)}
     report = span_report(tags(test), fitted(max(held_f1, key=held_f1.get)).predict(columns(test)))
     assert abs(100 * report.f1 - 89.5) < 3
     assert report.accuracy > 0.94
@@ -54,7 +50,7 @@ def test_base_noun_phrases_score_as_published():
 # ---------------------------------------------------------------------------------------- a planted grammar
 
 # A sentence is a row of chunks. The first word of a chunk tells its type; the words that follow come from one
-# vocabulary for all types (and "O" words often from it too), so far from its opening a token alone says little,
+# vocabulary for all types ("O" words often from it too), so far from its opening a token alone says little,
 # and the label before it much. One opening in eight may open any type; there the order of chunks helps.
 _AFTER = {
     "NP": (("VP", "PP", "O"), (0.7, 0.2, 0.1)),

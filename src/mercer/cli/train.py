@@ -222,7 +222,7 @@ def tagger(
     import mercer
 
     mercer.save(estimator, model)
-    if any("interrupted" in str(warning.message) for warning in caught):
+    if estimator.interrupted_:
         terminal.complain("interrupted", f"the model trained so far is saved to {model}")
     if not quiet:
         _summarise(

@@ -52,6 +52,16 @@ class FeatureIndex:
             return f"FeatureIndex(n_bits={self.n_bits})"
         return f"FeatureIndex({len(self)} features)"
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, FeatureIndex) or self.n_bits != other.n_bits or len(self) != len(other):
+            return False
+        mine, theirs = self.to_arrays(), other.to_arrays()
+        return all(np.array_equal(mine[key], theirs[key]) for key in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def find(self, name: str) -> int:
         """The column of a name, -1 if it has none."""
         return self._core.find(name)
@@ -204,7 +214,7 @@ def as_sequences(
     elif template is None:
         if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
             raise TypeError(f"expected a list of sequences, found {type(X).__name__}")
-        if len(X) and _is_numeric(X[0]):
+        if len(X) and _is_numeric(_first_with_positions(X)):
             return Sequences.from_matrices(X)
     if len(X) == 0:
         empty = Rows(
@@ -222,6 +232,15 @@ def as_sequences(
         out.edges = edge_index.edge_rows(X, template, grow=learn)
         out.edge_index = edge_index
     return out
+
+
+def _first_with_positions(X: Any) -> Any:
+    """The first sequence that is not empty (an empty one does not show what its positions would be)."""
+    for sequence in X:
+        size = sequence.shape[0] if hasattr(sequence, "shape") else getattr(sequence, "__len__", lambda: 1)()
+        if size:
+            return sequence
+    return X[0]
 
 
 def _is_numeric(sequence: Any) -> bool:

@@ -244,6 +244,8 @@ class Sequences:
         if len({p.edges is None for p in parts}) > 1:
             raise ValueError("some of the parts have edge features and some do not")
         first = parts[0]
+        if any(p.index != first.index or p.edge_index != first.edge_index for p in parts):
+            raise ValueError("the parts have different feature indices: their columns mean different features")
         lengths = np.concatenate([p.lengths for p in parts])
         edges = None
         if first.edges is not None:

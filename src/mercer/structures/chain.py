@@ -121,7 +121,7 @@ class Chain(Structure):
     >>> chain.argmax(theta)[0]
     array([0, 0], dtype=int32)
     >>> chain.log_partition(theta).round(4)
-    array([1.9986])
+    array([1.9482])
     """
 
     def __init__(

@@ -1,5 +1,6 @@
-"""Generative sequence models: hidden Markov models, by counting or by Baum-Welch: locally normalised, trained by
-joint likelihood (spec 000 S36, spec 003 A3).
+"""Generative sequence models: hidden Markov models, by counting or by Baum-Welch.
+
+Locally normalised, and trained by joint likelihood:
 
     p(x, y) = π[y_0] Π_t A[y_{t−1}, y_t] Π_t p(x_t | y_t)
 
@@ -39,7 +40,10 @@ class HMM(BaseEstimator):
         Pseudo-count added to every transition, start and emission count.
     max_iter, tol : int and float
         Baum-Welch stops when the mean log-likelihood of a position rises by less than ``tol``.
-    n_jobs, random_state : as elsewhere
+    n_jobs : int or None
+        Threads; -1 for all cores. The result does not depend on it.
+    random_state : int, Generator or None
+        Seed of the random start of Baum-Welch.
 
     Attributes
     ----------
@@ -47,7 +51,9 @@ class HMM(BaseEstimator):
     start_, transitions_ : probabilities
     emission_ : array (n_states, n_features) of probabilities, or of means
     variances_ : array (n_states, n_features), for "gaussian"
-    history_ : dict with the log-likelihood after each iteration of Baum-Welch
+    history_ : dict of lists, one value an iteration of Baum-Welch
+        The log-likelihood, and the objective, which never falls: the log-likelihood plus the log-prior of the
+        pseudo-counts.
 
     Examples
     --------
@@ -94,7 +100,7 @@ class HMM(BaseEstimator):
         if self._kind == "gaussian":
             matrix = matrix.toarray() if hasattr(matrix, "toarray") else matrix
             self._pooled = matrix.var(axis=0) + 1e-9
-        self.history_: dict[str, list[float]] = {"log_likelihood": []}
+        self.history_: dict[str, list[float]] = {"objective": [], "log_likelihood": []}
         if y is not None:
             self._labels = LabelIndex.from_sequences(y)
             tags = self._labels.encode(y, sequences.lengths)
@@ -160,8 +166,10 @@ class HMM(BaseEstimator):
         for _ in range(self.max_iter):
             theta = self._theta(X)
             mu = chain.marginals(theta)
-            total = float(mu.log_partition.sum()) + self._log_prior()
-            self.history_["log_likelihood"].append(total)
+            likelihood = float(mu.log_partition.sum())
+            total = likelihood + self._log_prior()
+            self.history_["objective"].append(total)
+            self.history_["log_likelihood"].append(likelihood)
             self._maximize(mu.start, mu.transitions, mu.nodes, matrix)
             if total - previous < self.tol * X.n_positions:
                 return

@@ -75,9 +75,11 @@ class Tagger(BaseEstimator):
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
     l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     features : {"vocabulary", "hashing"}, default="vocabulary"
         How named features (dicts, strings) get columns: those of the training data, sorted, or hashed to ``2**n_bits``.
     n_bits : int, default=20
+        With ``features="hashing"``: the logarithm of the number of columns, 1 to 30.
     template : Template or None
         If given, X holds sentences of column tuples (see :func:`mercer.data.read_conll`) and the template makes the
         features.
@@ -100,7 +102,9 @@ class Tagger(BaseEstimator):
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
+        Seed of solvers that draw at random, and of :meth:`sample`.
     verbose : int, default=0
+        1 shows progress on standard error, 2 prints a line for each iteration.
 
     Attributes
     ----------
@@ -190,8 +194,8 @@ class Tagger(BaseEstimator):
         Parameters
         ----------
         X : list of sequences, or Sequences
-            Each a list of dicts, a list of lists of strings, a 2-D array or a sparse matrix; or an Arrow column; with
-            ``template`` sentences of column tuples.
+            Each a list of dicts, of lists of strings or of strings, a 2-D array or a sparse matrix; or an Arrow
+            column; with ``template`` sentences of column tuples.
         y : list of lists of labels
             ``None`` where a label is not known, a set where it is one of several.
         dev : (X, y), optional
@@ -328,6 +332,11 @@ class Tagger(BaseEstimator):
         else:
             index, edge_index = FeatureIndex(n_bits), FeatureIndex(n_bits)
         sequences = as_sequences(X, index, template=self.template, edge_index=edge_index, learn=True)
+        if previous is not None and (
+            (sequences.index is None) != (previous["index"] is None)
+            or (isinstance(X, Sequences) and X.index != previous["index"])
+        ):
+            raise ValueError("X has other features than the model to go on from: names instead of numbers, or other names")
         if not len(sequences):
             raise ValueError("no sequences to learn from: X is empty")
         if not sequences.n_positions:
@@ -720,6 +729,8 @@ class Tagger(BaseEstimator):
             if not len(sequences):
                 return sequences
             raise ValueError(f"X has {sequences.n_features} features, the model has {self.n_features_in_}")
+        if None not in (sequences.index, self.index_) and sequences.index != self.index_:
+            raise ValueError("X was made with another feature index: its columns mean other features than the model's")
         if self.structure_.n_edge_features and sequences.edges is None:
             sequences = sequences[:]
             sequences.edges = sequences.rows

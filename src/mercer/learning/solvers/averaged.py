@@ -53,7 +53,6 @@ class _MistakeDriven(Solver):
             epochs.w, epochs.extra = state["w"], state["extra"]
             epochs.state.step = float(state["step"])
         parts = max(1, getattr(risk.X, "n_positions", len(risk.X)))
-        converged = False
         message = f"all max_iter={max_iter} epochs done"
         try:
             for epoch in range(done, max_iter):
@@ -61,7 +60,6 @@ class _MistakeDriven(Solver):
                 stop = monitor.record(epochs.average, loss=loss, mistakes=wrong, passes=epoch + 1)
                 monitor.save({**epochs.to_state(), "epochs": epoch + 1}, epochs.arrays)
                 if stop or wrong <= tol * parts:
-                    converged = True
                     message = "stopped early: no better score on the held-out data" if stop else "no mistakes left"
                     break
         except KeyboardInterrupt:
@@ -70,7 +68,7 @@ class _MistakeDriven(Solver):
         w = monitor.best_w if monitor.best_w is not None else epochs.average()
         kept = {"w": epochs.w, "extra": epochs.extra, "step": epochs.state.step}
         # A fixed number of epochs is the usual way to use these rules: running all of them is no failure.
-        return Result(w, converged or max_iter > 0, message, state=kept)
+        return Result(w, True, message, state=kept)
 
 
 class AveragedPerceptron(_MistakeDriven):

@@ -40,6 +40,8 @@ class Epochs:
             part, mistakes = self.risk.structure.online(  # type: ignore[attr-defined]
                 self.rule, self.risk.X, self.risk.y, block, self.w, self.extra, self.state, **options
             )
+            if np.isnan(part):
+                raise ValueError("scores left the range of floating point: scale the features, or lower C")
             if not np.isfinite(part):
                 raise InfeasibleError(self._infeasible(block))
             loss, wrong = loss + part, wrong + mistakes

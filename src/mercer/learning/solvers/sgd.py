@@ -55,7 +55,9 @@ class SGD(Solver):
         state: dict[str, Any] | None = None,
     ) -> Result:
         """See :class:`Solver`."""
-        options = _options(risk, penalty, C)
+        # More data with each call (partial_fit): the penalty is shared by all examples so far.
+        earlier = int(state["examples"]) if state else 0
+        options = _options(risk, penalty, C, earlier)
         epochs = Epochs(risk, _RULE, w0, random_state)
         done, previous, calm = 0, np.inf, 0
         try:
@@ -95,13 +97,19 @@ class SGD(Solver):
                 f"{10 * tol:g} of itself: raise max_iter or tol, or use solver='lbfgs'"
             )
         w = monitor.best_w if monitor.best_w is not None else epochs.weights()
-        kept = {"rate": rate, "step": epochs.state.step, "l1_total": epochs.state.l1_total, "extra": epochs.extra}
+        kept = {
+            "rate": rate,
+            "step": epochs.state.step,
+            "l1_total": epochs.state.l1_total,
+            "extra": epochs.extra,
+            "examples": earlier + risk.n_examples,
+        }
         return Result(w, converged, message, state=kept)
 
 
-def _options(risk: Risk, penalty: Penalty, C: float) -> dict[str, float]:
+def _options(risk: Risk, penalty: Penalty, C: float, earlier: int = 0) -> dict[str, float]:
     # An example without positions makes no step: it must not take a share of the penalty that the steps pay.
-    n = max(1, int(np.count_nonzero(risk.X.lengths)))
+    n = max(1, earlier + int(np.count_nonzero(risk.X.lengths)))
     options = {"l2": penalty.l2 / (C * n), "l1": penalty.l1 / (C * n)}
     # Without any ℓ2 the step size still has to fall: as it would with a penalty of C = 1.
     options["decay"] = options["l2"] or 1.0 / n
