@@ -79,8 +79,10 @@ const Kernels* kernels_named(const std::string& name) {
 }
 
 const Kernels* best_kernels() {
-  if (const char* wish = std::getenv("MERCER_SIMD"))
+  if (const char* wish = std::getenv("MERCER_SIMD")) {
     if (const Kernels* found = kernels_named(wish)) return found;
+    fail(std::string("MERCER_SIMD=") + wish + ": this machine cannot run that; leave it unset, or baseline, avx2 or avx512");
+  }
   for (const char* name : {"avx512", "avx2"})
     if (const Kernels* found = kernels_named(name)) return found;
   return kernels_named("baseline");
@@ -491,7 +493,10 @@ std::pair<double, int64_t> run_online(const FeatureRows& rows, const WeightPatte
   for (size_t k = 0; k < order.shape(0); ++k)
     require(order.data()[k] >= 0 && order.data()[k] < data.n, "the order names a sequence that does not exist");
   const int64_t size = data.nodes.n_weights + C * C + 2 * C + data.edges.n_weights;
-  require(int64_t(w.shape(0)) == size && int64_t(extra.shape(0)) == size, "weights have the wrong length");
+  require(int64_t(w.shape(0)) == size, "weights have the wrong length");
+  // SGD without an l1 penalty keeps nothing beside the weights.
+  const bool lean = options.rule == Rule::sgd_log && options.l1 == 0.0;
+  require(int64_t(extra.shape(0)) == size || (lean && extra.shape(0) == 0), "the vector beside the weights has the wrong length");
   if (shared_mask) {
     require(int64_t(shared_mask->shape(0)) == C * C + 2 * C, "shared_mask has the wrong length");
     data.shared_mask = shared_mask->data();
@@ -630,6 +635,7 @@ void add_names(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> offsets) {
 
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // objects that live to the end of the interpreter (in caches, in tracebacks) are no leak
+  kernels();  // a wrong MERCER_SIMD is an error of the import, not of the first use
   m.doc() = "Compiled loops of mercer: plain arrays in, plain arrays out.";
 
   m.def("instruction_set", [] { return std::string(kernels().name); }, "The instruction set in use.");

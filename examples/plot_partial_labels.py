@@ -3,9 +3,9 @@ Learning when most labels are missing
 =====================================
 
 Labelling every position of every sequence is expensive. A :class:`~mercer.tagging.Tagger` takes
-``None`` where a label is not known and maximises the probability of everything that agrees with the
-labels that are: log Z(all labellings) minus log Z(labellings that agree). The chain then carries
-what is known at one position to its neighbours.
+``None`` where a label is not known, and maximises the probability of all labellings that agree with the
+labels that are known: its loss is log Z(all labellings) − log Z(labellings that agree). The chain then
+carries what is known at one position to its neighbours.
 """
 
 # %%
@@ -67,7 +67,7 @@ for share, row in zip(SHARES, table.mean(axis=1), strict=True):
 
 # %%
 # With few labels hidden all chains agree. When most are hidden there are hardly two known labels
-# side by side, so the pieces teach nothing about neighbours and the chain falls back to reading
+# side by side, so the pieces teach hardly anything about neighbours and the chain falls back to reading
 # each digit alone. The tagger with ``None`` goes on learning transitions, from labels that are
 # several positions apart.
 

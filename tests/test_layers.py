@@ -13,7 +13,7 @@ import mercer
 
 SOURCE = Path(__file__).parent.parent / "src" / "mercer"
 
-# From the top down, as in design/architecture.md; a layer may import its own and those below it.
+# From the top down, as in docs/architecture.md; a layer may import its own and those below it.
 LAYERS = [
     {"cli", "serve", "report", "__main__"},
     {
@@ -71,7 +71,7 @@ def test_the_package_is_the_one_that_is_read():
 def test_imports_go_downwards_only(path):
     own = part_of(path)
     assert own in DEPTH, (
-        f"{own} has no place among the layers: add it to LAYERS and to design/architecture.md"
+        f"{own} has no place among the layers: add it to LAYERS and to docs/architecture.md"
     )
     for module, line, _ in imports(path):
         parts = module.split(".")

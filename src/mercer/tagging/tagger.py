@@ -314,6 +314,8 @@ class Tagger(BaseEstimator):
             raise TypeError(f"constraints must be a Constraints object or None, got {type(self.constraints).__name__}")
         if self.template is not None and not isinstance(self.template, Template):
             raise TypeError(f"template must be a Template or None, got {type(self.template).__name__}")
+        if self.template is not None and self.template.edge_patterns and self.transitions != "features":
+            raise ValueError("the template has bigram features (B…%x[…]): they need transitions='features'")
         self._threads = thread_count(self.n_jobs)
         return resolve_solver(self.solver), Penalty.named(self.penalty, self.l1_ratio), resolve_loss(self.loss)
 
@@ -336,7 +338,7 @@ class Tagger(BaseEstimator):
             (sequences.index is None) != (previous["index"] is None)
             or (isinstance(X, Sequences) and X.index != previous["index"])
         ):
-            raise ValueError("X has other features than the model to go on from: names instead of numbers, or other names")
+            raise ValueError("X has other features than the model to go on from (names for numbers, or other names)")
         if not len(sequences):
             raise ValueError("no sequences to learn from: X is empty")
         if not sequences.n_positions:

@@ -24,12 +24,12 @@ def check_online(risk: Risk, name: str) -> None:
 class Epochs:
     """Weights, their companion vector and counters of an online rule, and passes over the data.
 
-    ``true_w = state.scale · w``; ``extra`` holds sums for averaging, or the ℓ1 penalty paid so far.
+    ``true_w = state.scale · w``; ``extra`` holds sums for averaging, or the ℓ1 penalty paid so far (``lean``: neither).
     """
 
-    def __init__(self, risk: Risk, rule: int, w0: np.ndarray, random_state: Any) -> None:
+    def __init__(self, risk: Risk, rule: int, w0: np.ndarray, random_state: Any, *, lean: bool = False) -> None:
         self.risk, self.rule = risk, rule
-        self.w, self.extra = np.array(w0, dtype=float), np.zeros(len(w0))
+        self.w, self.extra = np.array(w0, dtype=float), np.zeros(0 if lean else len(w0))
         self.state = _core.OnlineState()
         self.random = np.random.Generator(np.random.PCG64(check_random_seed(random_state)))
 

@@ -58,7 +58,7 @@ class SGD(Solver):
         # More data with each call (partial_fit): the penalty is shared by all examples so far.
         earlier = int(state["examples"]) if state else 0
         options = _options(risk, penalty, C, earlier)
-        epochs = Epochs(risk, _RULE, w0, random_state)
+        epochs = Epochs(risk, _RULE, w0, random_state, lean=not penalty.l1)
         done, previous, calm = 0, np.inf, 0
         try:
             if resumed is not None:
@@ -123,12 +123,13 @@ def warm_up(risk: Risk, penalty: Penalty, C: float, w0: np.ndarray, epochs: int,
     """
     if not hasattr(risk.structure, "online") or not risk.n_examples:
         return w0
-    run = Epochs(risk, _RULE, w0, 0 if random_state is None else random_state)
+    run = Epochs(risk, _RULE, w0, 0 if random_state is None else random_state, lean=not penalty.l1)
     options = _options(risk, penalty, C)
     rate = _calibrate(risk, penalty, C, w0, run, options)
     for _ in range(epochs):
         run.run(run.shuffled(), rate=rate, **options)
-    return run.weights()
+    run.w *= run.state.scale
+    return run.w
 
 
 def _calibrate(
@@ -139,7 +140,7 @@ def _calibrate(
     share = len(sample) / max(1, risk.n_examples)
 
     def objective(rate: float) -> float:
-        trial = Epochs(risk, _RULE, w0, 0)
+        trial = Epochs(risk, _RULE, w0, 0, lean=not penalty.l1)
         with np.errstate(over="ignore", invalid="ignore"):
             try:
                 trial.run(sample, rate=rate, **options)
@@ -150,7 +151,7 @@ def _calibrate(
         return value if np.isfinite(value) else np.inf
 
     # A wrong label set or an infeasible example must show here, not look like a high rate.
-    Epochs(risk, _RULE, w0, 0).run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
+    Epochs(risk, _RULE, w0, 0, lean=True).run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
     rate = 0.1
     best = objective(rate)
     for factor in (2.0, 0.5):
