@@ -218,7 +218,8 @@ def agreement(task: str, data: tuple, model: str, loss: float) -> None:
         transitions[number[before], number[after]] = weight
     risk = Risk(chain, Log(), sequences, labels.encode(y, sequences.lengths))
     ours = risk.value(w) + float(w @ w)
-    print(f"{task:10s} objective at CRFsuite's weights: CRFsuite {loss:.4f}, mercer {ours:.4f} ({ours / loss - 1:+.1e})")
+    relative = f"{ours / loss - 1:+.1e}"
+    print(f"{task:10s} objective at CRFsuite's weights: CRFsuite {loss:.4f}, mercer {ours:.4f} ({relative})")
 
 
 def tagging(report: Report, task: str, data: tuple, model: str, repeats: int) -> None:

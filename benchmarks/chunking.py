@@ -11,7 +11,7 @@ Parts (all need MERCER_DATA):
 ``conll2002``  Spanish and Dutch named entities: fit on train, C by testa, one look at testb.
 
 Spans are counted by the rules of conlleval. Fits that only serve a choice stop at tol = 1e-3, final fits at
-the default.
+the default; on conll2002 the best of the fits on train is the final one.
 """
 
 from __future__ import annotations
@@ -206,8 +206,9 @@ def per_type(report: SpanReport) -> None:
 class Chooser:
     """Fits settings on one part of the training data, scores them on the other, and remembers the best."""
 
-    def __init__(self, train: Sentences, held: Sentences, jobs: int) -> None:
-        self.train, self.held, self.jobs = train, held, jobs
+    def __init__(self, train: Sentences, held: Sentences, jobs: int, tol: float | None = SELECT_TOL) -> None:
+        self.train, self.held, self.jobs, self.tol = train, held, jobs, tol
+        self.model: Model | None = None  # that with the best score so far
         self.encoded: dict[int, list[Sequences]] = {}
         self.scores: dict[Setting, float] = {}
 
@@ -220,9 +221,12 @@ class Chooser:
             if key not in self.encoded:
                 self.encoded[key] = encode(setting.template, self.train, self.held)
             X, X_held = self.encoded[key]
-            model = Model(setting, X, tags(self.train), self.jobs, SELECT_TOL)
-            self.scores[setting] = model.evaluate(X_held, tags(self.held)).f1
-            print(f"  {setting}  {100 * self.scores[setting]:6.2f}   {model.size}", flush=True)
+            model = Model(setting, X, tags(self.train), self.jobs, self.tol)
+            f1 = model.evaluate(X_held, tags(self.held)).f1
+            if f1 > max(self.scores.values(), default=-1.0):
+                self.model = model
+            self.scores[setting] = f1
+            print(f"  {setting}  {100 * f1:6.2f}   {model.size}", flush=True)
         return max(settings, key=self.scores.__getitem__)
 
     def climb(self, setting: Setting) -> Setting:
@@ -329,22 +333,22 @@ def basenp(args: argparse.Namespace) -> None:
 
 def conll2002(args: argparse.Namespace) -> None:
     best_published = {"esp": ("Spanish", 81.39, 35.86), "ned": ("Dutch", 77.05, 23.10)}
-    for language, (name, winner, baseline) in best_published.items():
+    for language in args.languages:
+        name, winner, baseline = best_published[language]
         parts = [with_spelling(load_conll2002(language, part)) for part in ("train", "testa", "testb")]
         train, held, test = parts
         sizes = " / ".join(f"{len(part):,}" for part in parts)
         print(f"{name}: {sizes} sentences in train / testa / testb; fitted on train, chosen by F1 on testa")
         print(f"  {'template':17s} {'weights':8s} {'labels':16s} {'penalty':15s} {'':9s}  testa F1")
-        chooser = Chooser(train, held, args.jobs)
+        # the default tol: the first gradient is large where most labels are O, and 1e-3 of it comes too early;
+        # no constraints: sentence 6,732 of the Spanish training file breaks them (it begins with I-LOC)
+        chooser = Chooser(train, held, args.jobs, tol=None)
         best = Setting(template=ENTITIES)
-        best = chooser.try_all([best, replace(best, weights="all")])
-        best = chooser.try_all([best, replace(best, labels="BIO, constrained"), replace(best, labels="BIOES")])
+        best = chooser.try_all([best, replace(best, labels="BIOES")])
         best = chooser.climb(best)
-        del chooser
+        model, (X, _) = chooser.model, chooser.encoded[id(best.template)]
         print(f"chosen: {best}\n{HEAD}")
-        X, X_test = encode(best.template, train, test)
-        model = Model(best, X, tags(train), args.jobs)
-        report = model.evaluate(X_test, tags(test))
+        report = model.evaluate(X.index.encode(columns(test), best.template), tags(test))
         row("mercer, testb", figures(report), model.size)
         per_type(report)
         nothing = (float("nan"),) * 3
@@ -363,6 +367,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seeds", type=int, default=5, help="splits of the protocol; twice for basenp")
+    parser.add_argument("--languages", nargs="+", choices=("esp", "ned"), default=["esp", "ned"])
     parser.add_argument("--jobs", type=int, default=1, help="threads; the figures do not depend on it")
     args = parser.parse_args()
     if not os.environ.get("MERCER_DATA"):

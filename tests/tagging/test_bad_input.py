@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import mercer
 from mercer import ModelFileError
-from mercer.data import Sequences, Template
+from mercer.data import FeatureIndex, Sequences, Template
 from mercer.tagging import HMM, Constraints, Tagger
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "b"}]]
@@ -316,3 +316,38 @@ def test_a_model_whose_parts_do_not_fit_is_refused(fitted, tmp_path):
         except ModelFileError:
             continue
         pytest.fail(f"case {number} was taken")
+
+
+def test_a_template_with_bigram_features_needs_transitions_from_features():
+    template = Template.parse("U0:%x[0,0]\nB1:%x[0,0]")
+    with pytest.raises(ValueError, match="transitions='features'"):
+        Tagger(template=template).fit([[("a",), ("b",)]], [["A", "B"]])
+
+
+def test_sequences_of_another_vocabulary_are_refused():
+    X, y = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["B", "A"]]
+    tagger = Tagger().fit(X, y)
+    other = FeatureIndex().learn([[["c"], ["d"]]])
+    with pytest.raises(ValueError, match="another feature index"):
+        tagger.predict(other)
+    with pytest.raises(ValueError, match="different feature indices"):
+        Sequences.concatenate([FeatureIndex().learn(X), other])
+
+
+def test_a_warm_start_with_other_kinds_of_features_is_refused():
+    tagger = Tagger(warm_start=True).fit([[[1.0], [0.0]], [[0.0], [1.0]]], [["A", "B"], ["B", "A"]])
+    with pytest.raises(ValueError, match="other features"):
+        tagger.fit([[["a"], ["b"]]], [["A", "B"]])
+
+
+def test_numbers_are_recognised_behind_an_empty_first_sequence():
+    X = [np.zeros((0, 1)), np.array([[1.0], [0.0]])]
+    tagger = Tagger(C=10.0).fit(X, [[], ["A", "B"]])
+    assert tagger.predict(X) == [[], ["A", "B"]]
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "sgd", "averaged-perceptron"])
+def test_overflowing_scores_are_an_error_that_says_what_to_do(solver):
+    X = [np.array([[1e200], [-1e200]]), np.array([[-1e200], [1e200]])] * 5
+    with pytest.raises(ValueError, match="scale the features"):
+        Tagger(solver=solver, random_state=0).fit(X, [["A", "B"], ["B", "A"]] * 5)

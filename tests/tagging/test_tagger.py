@@ -613,8 +613,8 @@ VARIANTS = {
         Tagger(template=Template.parse("U0:%x[0,0]\nB1:%x[0,0]"), transitions="features"),
         lambda: ([[(t,) for t in x] for x in words()[0]], words()[1]),
     ),
-    "template with edges not used": (
-        Tagger(template=Template.parse("U0:%x[0,0]\nB1:%x[0,0]")),
+    "template with plain transitions": (
+        Tagger(template=Template.parse("U0:%x[0,0]\nB")),
         lambda: ([[(t,) for t in x] for x in words()[0]], words()[1]),
     ),
     "number labels": (

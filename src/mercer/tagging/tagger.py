@@ -272,7 +272,7 @@ class Tagger(BaseEstimator):
         if previous is not None:
             w0 = self._carry_over(self.coef_, previous)
             state = {
-                name: self._carry_over(value, previous) if isinstance(value, np.ndarray) else value
+                name: self._carry_over(value, previous) if isinstance(value, np.ndarray) and value.size else value
                 for name, value in self._online_state.items()
             }
         risk = Risk(self.structure_, loss, X_, y_)

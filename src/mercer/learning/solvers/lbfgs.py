@@ -72,7 +72,7 @@ class LBFGS(Solver):
 
     Parameters
     ----------
-    memory : int, default=4
+    memory : int, default=3
         Number of correction pairs.
     warm_up : int, default=3
         Passes of stochastic gradient descent before the first iteration; 0 for none.
@@ -82,7 +82,7 @@ class LBFGS(Solver):
     default_max_iter = 500
     default_tol = 1e-4
 
-    def __init__(self, memory: int = 4, warm_up: int = 3) -> None:
+    def __init__(self, memory: int = 3, warm_up: int = 3) -> None:
         if memory < 1:
             raise ValueError(f"memory must be at least 1, got {memory}")
         if warm_up < 0:
