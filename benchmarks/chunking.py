@@ -187,7 +187,7 @@ def figures(report: SpanReport) -> tuple[float, float, float, float]:
 
 
 def four(values: Any) -> str:
-    return "  ".join(f"{value:8.2f}" for value in values)
+    return "  ".join(" " * 8 if np.isnan(value) else f"{value:8.2f}" for value in values)
 
 
 HEAD = f"{'':34s} {'accuracy':>8s}  {'precis.':>8s}  {'recall':>8s}  {'F1':>8s}"

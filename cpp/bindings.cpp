@@ -9,6 +9,10 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -635,6 +639,9 @@ void add_names(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> offsets) {
 
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // objects that live to the end of the interpreter (in caches, in tracebacks) are no leak
+#if defined(__unix__) || defined(__APPLE__)
+  pthread_atfork(nullptr, nullptr, [] { threads_are_lost = threads_were_used.load(); });
+#endif
   kernels();  // a wrong MERCER_SIMD is an error of the import, not of the first use
   m.doc() = "Compiled loops of mercer: plain arrays in, plain arrays out.";
 

@@ -5,9 +5,14 @@
 // Forbidden parts are exact -inf. Sequences are stacked: sequence i holds the positions offsets[i] .. offsets[i+1].
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace mercer {
+
+// A process forked from one that has used OpenMP's threads has none of them, and GNU's OpenMP waits for them for ever: such a
+// process works on one thread (the results are the same).
+inline std::atomic<bool> threads_were_used{false}, threads_are_lost{false};
 
 // Stacked feature rows: CSR (indices ascending in a row; values == nullptr means all ones) or dense (indptr == nullptr).
 template <class T> struct Rows {

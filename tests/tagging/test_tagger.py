@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import pickle
 import warnings
 
@@ -654,3 +655,18 @@ def test_a_loaded_online_model_can_learn_on(tmp_path):
     mercer.save(tagger, tmp_path / "model")
     again = mercer.load(tmp_path / "model").partial_fit([["brand new"]], [["D"]])
     assert again.classes_.tolist() == ["A", "B", "C", "D"]
+
+
+def test_a_forked_process_goes_on_on_one_thread():
+    X, y = words()
+    tagger = Tagger(n_jobs=2, max_iter=3, tol=1.0).fit(X * 200, y * 200)
+    expected = tagger.predict(X * 200)
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=lambda: queue.put(tagger.predict(X * 200) == expected))
+    child.start()
+    child.join(60)
+    hung = child.is_alive()
+    child.kill()
+    assert not hung
+    assert queue.get() is True
