@@ -212,7 +212,7 @@ class Tagger(BaseEstimator):
         previous = self._previous() if self.warm_start and hasattr(self, "coef_") else None
         self._read_training(X, y, previous)
         X_, y_ = self._training
-        w0 = np.zeros(self.structure_.n_weights) if previous is None else self._carry_over(self.coef_, previous)
+        w0 = None if previous is None else self._carry_over(self.coef_, previous)
         risk = Risk(self.structure_, loss, X_, y_)
         solver.check(risk, penalty)
         max_iter = solver.default_max_iter if self.max_iter is None else check_count("max_iter", self.max_iter, 0)
@@ -268,7 +268,7 @@ class Tagger(BaseEstimator):
         self._read_training(X, y, previous, classes)
         X_, y_ = self._training
         state: dict[str, Any] = {}
-        w0 = np.zeros(self.structure_.n_weights)
+        w0 = None
         if previous is not None:
             w0 = self._carry_over(self.coef_, previous)
             state = {

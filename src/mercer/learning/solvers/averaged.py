@@ -34,7 +34,7 @@ class _MistakeDriven(Solver):
         risk: Risk,
         penalty: Penalty,
         C: float,
-        w0: np.ndarray,
+        w0: np.ndarray | None,
         *,
         max_iter: int,
         tol: float,

@@ -55,7 +55,7 @@ class Solver(ABC):
         risk: Risk,
         penalty: Penalty,
         C: float,
-        w0: np.ndarray,
+        w0: np.ndarray | None,
         *,
         max_iter: int,
         tol: float,
@@ -64,7 +64,10 @@ class Solver(ABC):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """Runs from w0, or from where a resumed run was; ``state`` is what an earlier call gave (``partial_fit``)."""
+        """Runs from w0 (None: from 0), or from where a resumed run was.
+
+        ``state`` is what an earlier call gave, for ``partial_fit``.
+        """
 
     @abstractmethod
     def check(self, risk: Risk, penalty: Penalty) -> None:

@@ -99,7 +99,7 @@ class LBFGS(Solver):
         risk: Risk,
         penalty: Penalty,
         C: float,
-        w0: np.ndarray,
+        w0: np.ndarray | None,
         *,
         max_iter: int,
         tol: float,
@@ -109,7 +109,10 @@ class LBFGS(Solver):
         state: dict[str, Any] | None = None,
     ) -> Result:
         """See :class:`Solver`."""
-        w = np.array(w0 if resumed is None else resumed[1]["w"], dtype=float)
+        if resumed is not None:
+            w0 = resumed[1]["w"]
+        cold = w0 is None or not w0.any()
+        w = np.zeros(risk.n_weights) if cold else np.array(w0, dtype=float)
         objective = _Objective(risk, penalty, C)
         done = 0
         if resumed is not None:
@@ -121,8 +124,8 @@ class LBFGS(Solver):
         try:
             g = np.empty_like(w)
             norm0 = objective.norm_at_zero(g)
-            if self.warm_up and max_iter and resumed is None and isinstance(risk.loss, Log) and not w.any():
-                w = warm_up(risk, penalty, C, w, self.warm_up, random_state)
+            if cold and self.warm_up and max_iter and resumed is None and isinstance(risk.loss, Log):
+                w = warm_up(risk, penalty, C, self.warm_up, random_state)
                 objective.passes += self.warm_up
             value = objective(w, g)
             pseudo = objective.pseudo_gradient(w, g)
@@ -143,9 +146,11 @@ class LBFGS(Solver):
                 step = 1.0 if memory.pairs else min(1.0, 1.0 / norm)
                 slot = memory.free_slot()
                 np.negative(g, out=memory.y[slot], casting="unsafe")
-                before = w.copy() if penalty.l1 else None
-                search = objective.projected_search if penalty.l1 else objective.wolfe_search
-                found = search(w, g, value, pseudo, d, slope, step)
+                if penalty.l1:
+                    start = w.copy()
+                    found = objective.projected_search(w, start, g, value, pseudo, d, step)
+                else:
+                    found = objective.wolfe_search(w, g, value, d, slope, step)
                 if found is None:
                     if memory.pairs:  # once more along the gradient before giving up
                         memory = _Memory(self.memory, len(w))
@@ -155,11 +160,11 @@ class LBFGS(Solver):
                     message = "no step lowers the objective further: the limit of floating-point accuracy"
                     return Result(chosen(), norm <= 1e3 * tol * norm0, message)
                 step, value = found
-                if before is None:
-                    np.multiply(d, np.float32(step), out=memory.s[slot])
+                if penalty.l1:
+                    np.subtract(w, start, out=memory.s[slot], casting="unsafe")
                 else:
-                    np.subtract(w, before, out=memory.s[slot], casting="unsafe")
-                _core.axpy(1.0, g.astype(np.float32), memory.y[slot])
+                    np.multiply(d, np.float32(step), out=memory.s[slot])
+                np.add(memory.y[slot], g, out=memory.y[slot], casting="unsafe")
                 memory.keep(slot)
                 pseudo = objective.pseudo_gradient(w, g)
                 norm = _norm(pseudo)
@@ -223,7 +228,7 @@ class _Objective:
         return np.where(w != 0, g + l1 * np.sign(w), shrunk)
 
     def wolfe_search(
-        self, w: np.ndarray, g: np.ndarray, value: float, pseudo: np.ndarray, d: np.ndarray, slope: float, step: float
+        self, w: np.ndarray, g: np.ndarray, value: float, d: np.ndarray, slope: float, step: float
     ) -> tuple[float, float] | None:
         """A step with sufficient decrease (1e-4) and flattened slope (0.9), by expansion and safeguarded interpolation.
 
@@ -260,10 +265,16 @@ class _Objective:
         return None
 
     def projected_search(
-        self, w: np.ndarray, g: np.ndarray, value: float, pseudo: np.ndarray, d: np.ndarray, slope: float, step: float
+        self,
+        w: np.ndarray,
+        start: np.ndarray,
+        g: np.ndarray,
+        value: float,
+        pseudo: np.ndarray,
+        d: np.ndarray,
+        step: float,
     ) -> tuple[float, float] | None:
-        """Backtracking over points projected onto the orthant of w (of −pseudo-gradient where w is 0)."""
-        start = w.copy()
+        """Backtracking over points projected onto the orthant of the start (of −pseudo-gradient where that is 0)."""
         orthant = np.where(w != 0, np.sign(w), -np.sign(pseudo)).astype(np.int8)
         for _ in range(40):
             np.multiply(d, step, out=w)

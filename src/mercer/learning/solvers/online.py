@@ -27,9 +27,12 @@ class Epochs:
     ``true_w = state.scale · w``; ``extra`` holds sums for averaging, or the ℓ1 penalty paid so far (``lean``: neither).
     """
 
-    def __init__(self, risk: Risk, rule: int, w0: np.ndarray, random_state: Any, *, lean: bool = False) -> None:
+    def __init__(
+        self, risk: Risk, rule: int, w0: np.ndarray | None, random_state: Any, *, lean: bool = False
+    ) -> None:
         self.risk, self.rule = risk, rule
-        self.w, self.extra = np.array(w0, dtype=float), np.zeros(0 if lean else len(w0))
+        self.w = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=float)
+        self.extra = np.zeros(0 if lean else risk.n_weights)
         self.state = _core.OnlineState()
         self.random = np.random.Generator(np.random.PCG64(check_random_seed(random_state)))
 

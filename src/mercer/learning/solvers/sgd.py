@@ -45,7 +45,7 @@ class SGD(Solver):
         risk: Risk,
         penalty: Penalty,
         C: float,
-        w0: np.ndarray,
+        w0: np.ndarray | None,
         *,
         max_iter: int,
         tol: float,
@@ -116,16 +116,16 @@ def _options(risk: Risk, penalty: Penalty, C: float, earlier: int = 0) -> dict[s
     return options
 
 
-def warm_up(risk: Risk, penalty: Penalty, C: float, w0: np.ndarray, epochs: int, random_state: Any) -> np.ndarray:
-    """Weights after a few epochs from w0, for another solver to begin with; w0 if the structure has no online loop.
+def warm_up(risk: Risk, penalty: Penalty, C: float, epochs: int, random_state: Any) -> np.ndarray:
+    """Weights after a few epochs from 0, for another solver to begin with; 0 if the structure has no online loop.
 
     Without a ``random_state`` the order of the examples is fixed: what follows is then the same every time.
     """
     if not hasattr(risk.structure, "online") or not risk.n_examples:
-        return w0
-    run = Epochs(risk, _RULE, w0, 0 if random_state is None else random_state, lean=not penalty.l1)
+        return np.zeros(risk.n_weights)
+    run = Epochs(risk, _RULE, None, 0 if random_state is None else random_state, lean=not penalty.l1)
     options = _options(risk, penalty, C)
-    rate = _calibrate(risk, penalty, C, w0, run, options)
+    rate = _calibrate(risk, penalty, C, None, run, options)
     for _ in range(epochs):
         run.run(run.shuffled(), rate=rate, **options)
     run.w *= run.state.scale
@@ -133,7 +133,7 @@ def warm_up(risk: Risk, penalty: Penalty, C: float, w0: np.ndarray, epochs: int,
 
 
 def _calibrate(
-    risk: Risk, penalty: Penalty, C: float, w0: np.ndarray, epochs: Epochs, options: dict[str, float]
+    risk: Risk, penalty: Penalty, C: float, w0: np.ndarray | None, epochs: Epochs, options: dict[str, float]
 ) -> float:
     """The rate that lowers the objective of a sample most in one pass, by doubling and halving from a first guess."""
     sample = epochs.shuffled()[:_SAMPLE]
