@@ -318,7 +318,7 @@ def protocol(args: argparse.Namespace) -> None:
     row("thesis, CRF (table 7.1)", printed)
     row("difference", mean - printed)
     print("why they differ: other splits (the thesis does not give its own; ours by seed); it used")
-    print("  Bottou's crfsgd (some epochs of SGD, rare features cut off), ours is the optimum with all features")
+    print("  Bottou's crfsgd (some epochs of SGD, rare features cut off), ours is L-BFGS with all features")
 
 
 def basenp(args: argparse.Namespace) -> None:

@@ -10,11 +10,14 @@ trial point onto the orthant of the current one.
 From w = 0, a few passes of stochastic gradient descent come first where the structure and the loss allow it: they
 cost as much as the same number of gradients and replace several times as many iterations.
 
-Stops when the (pseudo-)gradient's norm is at most ``tol`` times that at w = 0.
+Stops when the (pseudo-)gradient's norm is at most ``tol`` times that at w = 0 and the last five iterations have
+lowered the objective by no more than ``tol`` of itself (the gradient at 0 grows with C, and alone would end the
+training of large C too early).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -133,7 +136,15 @@ class LBFGS(Solver):
             memory = _Memory(self.memory, len(w))
             d = np.empty(len(w), np.float32)
             iteration = done
-            while iteration < max_iter and norm > tol * norm0:
+            recent = deque([value], maxlen=6)
+
+            def converged() -> bool:
+                if norm > tol * norm0:
+                    return False
+                flat = len(recent) == 6 and recent[0] - recent[-1] <= tol * abs(recent[-1])
+                return flat or norm <= 0.01 * tol * norm0
+
+            while iteration < max_iter and not converged():
                 np.negative(pseudo, out=d, casting="unsafe")
                 memory.apply(d)
                 if penalty.l1:
@@ -168,6 +179,7 @@ class LBFGS(Solver):
                 memory.keep(slot)
                 pseudo = objective.pseudo_gradient(w, g)
                 norm = _norm(pseudo)
+                recent.append(value)
                 iteration += 1
                 stop = monitor.record(lambda: w, objective=value, gradient_norm=norm, passes=objective.passes)
                 monitor.save({"passes": objective.passes, "iterations": iteration}, lambda: {"w": w})
@@ -175,7 +187,7 @@ class LBFGS(Solver):
                     return Result(chosen(), True, "stopped early: no better score on the held-out data")
         except KeyboardInterrupt:
             return Result(chosen(), False, "interrupted: these are the best weights so far", True)
-        if norm <= tol * norm0:
+        if converged():
             return Result(chosen(), True, "converged")
         return Result(
             chosen(),
