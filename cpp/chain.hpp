@@ -63,6 +63,25 @@ struct LogProduct {
   double value() const { return logs + std::log(product); }
 };
 
+// Memory of the recursions, kept by each thread from call to call: for short sequences fresh memory costs as much as the work.
+template <class T> struct ChainScratch {
+  Buffer<T> e, a, b, u, s, delta;
+
+  static ChainScratch& mine() {
+    static thread_local ChainScratch scratch;
+    return scratch;
+  }
+  static T* grown(Buffer<T>& x, int64_t size) {
+    if (int64_t(x.size()) < size) x.resize(size_t(size));
+    return x.data();
+  }
+  // What one very long sequence needed is given back.
+  void trim() {
+    for (Buffer<T>* x : {&e, &a, &b, &u, &delta})
+      if (x->size() > (size_t(1) << 21)) Buffer<T>().swap(*x);
+  }
+};
+
 template <class T> class ChainWorkspace {
  public:
   ChainWorkspace(const Chains<T>& chains)
@@ -107,7 +126,7 @@ template <class T> class ChainWorkspace {
     const int64_t begin = c_.offsets[i] - c_.offsets[0], steps = c_.offsets[i + 1] - c_.offsets[i];
     if (steps == 0) return 0.0;
     prepare_max();
-    delta_.resize(size_t(steps) * S);
+    ChainScratch<T>::grown(delta_, steps * S);
     for (int64_t t = 0; t < steps; ++t) {
       T* row = delta_.data() + t * S;
       const T* nodes = c_.nodes + (begin + t) * C;
@@ -318,8 +337,7 @@ template <class T> class ChainWorkspace {
   bool scaled(int64_t begin, int64_t steps, int64_t i, const ChainMarginals<T>& out, double* sum_trans,
               double* sum_start, double* sum_end) {
     constexpr int L = kLanes<T>;
-    for (Buffer<T>* x : {&e_, &a_, &b_, &u_})
-      if (int64_t(x->size()) < steps * S) x->resize(steps * S);
+    for (Buffer<T>* x : {&e_, &a_, &b_, &u_}) ChainScratch<T>::grown(*x, steps * S);
     double shifts = double(start_shift_) + double(end_shift_);
     for (int64_t t = 0; t < steps; ++t) {
       const T shift = shift_nodes(c_.nodes + (begin + t) * C, e_.data() + t * S);
@@ -524,7 +542,9 @@ template <class T> class ChainWorkspace {
   const int64_t S;  // C rounded up to whole vectors
   Transitions<T> trans_;
   std::vector<Transitions<T>> local_;
-  Buffer<T> start_, end_, e_, a_, b_, u_, s_, delta_, max_, local_max_, edge_scratch_;
+  ChainScratch<T>& scratch_ = ChainScratch<T>::mine();
+  Buffer<T>&e_ = scratch_.e, &a_ = scratch_.a, &b_ = scratch_.b, &u_ = scratch_.u, &s_ = scratch_.s, &delta_ = scratch_.delta;
+  Buffer<T> start_, end_, max_, local_max_, edge_scratch_;
   T start_shift_ = 0, end_shift_ = 0;
   double edge_expectation_ = 0.0;
   bool bad_ = false;
@@ -552,6 +572,7 @@ template <class T, class Work> bool for_groups(const Chains<T>& chains, int thre
     for (int64_t g = n_groups * run / runs; g < n_groups * (run + 1) / runs && !space.bad(); ++g)
       work(space, starts[g], starts[g + 1], g);
     if (space.bad()) bad = true;
+    ChainScratch<T>::mine().trim();
   });
   return !bad;
 }

@@ -173,17 +173,23 @@ inline void add_dense(double* g, int64_t begin, int64_t limit, int64_t width, do
   }
 }
 
+// How many of the row's features are below a bound: counted, since a search guesses wrong at every step.
+template <class T> inline int64_t count_below(const Row<T>& x, int64_t bound) {
+  if (x.size > 128) return std::lower_bound(x.indices, x.indices + x.size, bound) - x.indices;
+  const int32_t limit = int32_t(bound);
+  int32_t count = 0;
+  for (int64_t k = 0; k < x.size; ++k) count += x.indices[k] < limit;
+  return count;
+}
+
 // Adds x ⊗ μ to the weights of the features in [first, last).
 template <class T>
 inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t last, int64_t limit, const double* mu,
                     double* g) {
-  int64_t k = 0, stop = x.size;
-  if (x.indices && (first > 0 || last < p.n_features)) {
-    k = std::lower_bound(x.indices, x.indices + x.size, first) - x.indices;
-    stop = std::lower_bound(x.indices + k, x.indices + x.size, last) - x.indices;
-  } else if (!x.indices) {
-    k = first;
-    stop = std::min(last, stop);
+  int64_t k = first, stop = std::min(last, x.size);
+  if (x.indices) {
+    k = first > 0 ? count_below(x, first) : 0;
+    stop = last < p.n_features ? count_below(x, last) : x.size;
   }
   for (; k < stop; ++k) {
     const int64_t f = x.feature(k);
@@ -201,10 +207,11 @@ inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t la
 template <class T, class Fill>
 inline void add_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, int64_t first, int64_t last,
                      int64_t limit, double* mu, double* g, Fill fill) {
-  if (count > 1) fetch_starts(x, row + 1, p);
+  const bool all = first == 0 && last == p.n_features;  // a thread with a share of the features would fetch those of others
+  if (all && count > 1) fetch_starts(x, row + 1, p);
   for (int64_t t = 0; t < count; ++t) {
-    if (t + 2 < count) fetch_starts(x, row + t + 2, p);
-    if (t + 1 < count) fetch_weights(x, row + t + 1, p, g);
+    if (all && t + 2 < count) fetch_starts(x, row + t + 2, p);
+    if (all && t + 1 < count) fetch_weights(x, row + t + 1, p, g);
     fill(t, mu);
     add_row(row_of(x, row + t), p, first, last, limit, mu, g);
   }

@@ -63,11 +63,15 @@ std::vector<int32_t> Vocabulary::sort() {
 }
 
 void RowsBuilder::add(int64_t column, double value) {
-  if (column >= 0 && value != 0.0) row_.emplace_back(int32_t(column), value);
+  if (column < 0 || value == 0.0) return;
+  ascending_ = ascending_ && (row_.empty() || row_.back().first < column);
+  row_.emplace_back(int32_t(column), value);
 }
 
 void RowsBuilder::close_row() {
-  std::sort(row_.begin(), row_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (!ascending_)
+    std::sort(row_.begin(), row_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  ascending_ = true;
   for (size_t k = 0; k < row_.size();) {
     const int32_t column = row_[k].first;
     double value = 0;

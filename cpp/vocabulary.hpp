@@ -60,6 +60,7 @@ struct RowsBuilder {
 
  private:
   std::vector<std::pair<int32_t, double>> row_;
+  bool ascending_ = true;
 };
 
 // The names of a sequence's features, looked up together: by the time a name is compared, the places in memory that its look-up

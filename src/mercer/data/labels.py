@@ -70,6 +70,8 @@ class LabelIndex:
         if len(kinds) > 1:
             raise TypeError("labels must be all strings or all numbers, found both")
         self._lookup = {c: i for i, c in enumerate(self.classes)}
+        self._objects = np.empty(len(self.classes), dtype=object)
+        self._objects[:] = self.classes
         if len(self._lookup) != len(self.classes):
             raise ValueError("a label stands twice")
 
@@ -170,7 +172,6 @@ class LabelIndex:
 
     def decode(self, labels: np.ndarray, offsets: np.ndarray) -> list[list[Any]]:
         """Stacked numbers as lists of labels, one list for each sequence."""
-        classes = self.classes
-        flat = [classes[k] for k in labels.tolist()]
+        flat = self._objects[labels].tolist()
         bounds = (offsets - offsets[0]).tolist()
         return [flat[a:b] for a, b in pairwise(bounds)]
