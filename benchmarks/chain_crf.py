@@ -156,7 +156,7 @@ def training(report: Report, task: str, data: tuple, repeats: int) -> str:
         return mercer_fit(sequences, y, C=0.5, max_iter=30, tol=0.0, n_jobs=jobs)[0]
 
     one, two = interleaved(repeats, lambda: whole(1), lambda: whole(2))
-    report.add(task, "   ours, 30 iterations: 1 thread / 2 threads", one, two, "s", 1.0, "the SGD passes use one thread")
+    report.add(task, "   ours, 30 iterations: 1 thread / 2 threads", one, two, "s", 1.0, "SGD passes: one thread")
     tags = kept["l2"]._labels.encode(y, sequences.lengths)
     risk = Risk(kept["l2"].structure_, Log(), sequences, tags)
 
