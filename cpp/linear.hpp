@@ -62,49 +62,94 @@ inline Span weights_of(const Pattern& p, int64_t f) {
   return {p.starts[f], p.starts[f + 1] - p.starts[f] == p.width};
 }
 
-// Adds the dense rows' weights for one block of columns in registers. `limit` is the end of the readable weights: a load may
-// run over the end of its row into the next, never over the limit.
-template <class T, int NV>
-inline void dense_scores(const Row<T>& x, const Pattern& p, const double* w, int64_t column, int64_t limit, double* out) {
+// The weights that a row's features own, dense rows of weights and sparse ones apart. Which of the two a feature has cannot be
+// predicted, so they are sorted without a branch, and then walked in two loops that need none.
+struct Split {
+  static constexpr int kSize = 64;
+  struct Item {
+    int64_t begin, end;
+    double value;
+  };
+  Item dense[kSize], sparse[kSize];
+  int n_dense = 0, n_sparse = 0;
+
+  template <class T> Split(const Row<T>& x, int64_t from, int64_t to, const Pattern& p) {
+    if (!p.starts) {
+      for (int64_t k = from; k < to; ++k) {
+        const int64_t begin = x.feature(k) * p.width;
+        dense[n_dense++] = {begin, begin + p.width, x.value(k)};
+      }
+      return;
+    }
+    for (int64_t k = from; k < to; ++k) {
+      const int64_t f = x.feature(k);
+      const Item item = {p.starts[f], p.starts[f + 1], x.value(k)};
+      const bool full = item.end - item.begin == p.width;
+      dense[n_dense] = item;
+      sparse[n_sparse] = item;
+      n_dense += full;
+      n_sparse += !full;
+    }
+  }
+};
+
+// out += dense rows of weights, for one block of columns, in registers. A load may run over the end of its row into the next, never
+// over the last weight.
+template <int NV, class Begin, class Value>
+inline void dense_block(int64_t count, Begin begin_of, Value value_of, const Pattern& p, const double* w, int64_t column,
+                        double* out) {
   constexpr int L = kLanes<double>;
-  Vec<double> acc[NV] = {};
-  for (int64_t k = 0; k < x.size; ++k) {
-    const Span s = weights_of(p, x.feature(k));
-    if (!s.dense) continue;
-    const double* row = w + s.begin + column;
-    const double v = x.value(k);
-    if (s.begin + column + NV * L <= limit) {
-      for (int j = 0; j < NV; ++j) acc[j] += v * load(row + j * L);
+  Vec<double> acc[NV];
+  for (int j = 0; j < NV; ++j) acc[j] = load(out + j * L);
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t begin = begin_of(k) + column;
+    const double value = value_of(k), *row = w + begin;
+    if (begin + NV * L <= p.n_weights) {
+      for (int j = 0; j < NV; ++j) acc[j] += value * load(row + j * L);
     } else {
-      const int64_t left = std::min<int64_t>(p.width - column, NV * L);
       for (int j = 0; j < NV; ++j) {
-        const int64_t n = left - j * L;
-        if (n >= L) acc[j] += v * load(row + j * L);
-        else if (n > 0) acc[j] += v * load_some(row + j * L, int(n), 0.0);
+        const int64_t left = p.width - column - j * L;
+        if (left > 0) acc[j] += value * (left >= L ? load(row + j * L) : load_some(row + j * L, int(left), 0.0));
       }
     }
   }
   for (int j = 0; j < NV; ++j) store(out + j * L, acc[j]);
 }
 
+// The same for all columns: the k-th of `count` dense rows begins at begin_of(k) and counts value_of(k) times.
+template <class Begin, class Value>
+inline void add_dense_scores(int64_t count, Begin begin_of, Value value_of, const Pattern& p, const double* w, double* out) {
+  constexpr int L = kLanes<double>;
+  for (int64_t c = 0; c < p.width; c += 4 * L) {
+    switch (std::min<int64_t>((p.width - c + L - 1) / L, 4)) {
+      case 4: dense_block<4>(count, begin_of, value_of, p, w, c, out + c); break;
+      case 3: dense_block<3>(count, begin_of, value_of, p, w, c, out + c); break;
+      case 2: dense_block<2>(count, begin_of, value_of, p, w, c, out + c); break;
+      case 1: dense_block<1>(count, begin_of, value_of, p, w, c, out + c); break;
+    }
+  }
+}
+
 // scratch holds width rounded up to whole vectors.
 template <class T>
 inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double* scratch) {
   constexpr int L = kLanes<double>;
-  for (int64_t c = 0; c < p.width; c += 4 * L) {
-    switch (std::min<int64_t>((p.width - c + L - 1) / L, 4)) {
-      case 4: dense_scores<T, 4>(x, p, w, c, p.n_weights, scratch + c); break;
-      case 3: dense_scores<T, 3>(x, p, w, c, p.n_weights, scratch + c); break;
-      case 2: dense_scores<T, 2>(x, p, w, c, p.n_weights, scratch + c); break;
-      case 1: dense_scores<T, 1>(x, p, w, c, p.n_weights, scratch + c); break;
-    }
+  for (int64_t c = 0; c < p.width; c += L) store(scratch + c, Vec<double>{});
+  if (!p.starts) {
+    const int64_t width = p.width;
+    if (x.indices && !x.values)
+      return add_dense_scores(x.size, [&](int64_t k) { return x.indices[k] * width; }, [](int64_t) { return 1.0; }, p, w, scratch);
+    return add_dense_scores(x.size, [&](int64_t k) { return x.feature(k) * width; }, [&](int64_t k) { return x.value(k); }, p, w,
+                            scratch);
   }
-  if (!p.starts) return;
-  for (int64_t k = 0; k < x.size; ++k) {
-    const int64_t f = x.feature(k), begin = p.starts[f], end = p.starts[f + 1];
-    if (end - begin == p.width) continue;
-    const double v = x.value(k);
-    for (int64_t i = begin; i < end; ++i) scratch[p.columns[i]] += v * w[i];
+  for (int64_t from = 0; from < x.size; from += Split::kSize) {
+    const Split items(x, from, std::min<int64_t>(from + Split::kSize, x.size), p);
+    add_dense_scores(items.n_dense, [&](int64_t k) { return items.dense[k].begin; },
+                     [&](int64_t k) { return items.dense[k].value; }, p, w, scratch);
+    for (int k = 0; k < items.n_sparse; ++k) {
+      const Split::Item& item = items.sparse[k];
+      for (int64_t i = item.begin; i < item.end; ++i) scratch[p.columns[i]] += item.value * w[i];
+    }
   }
 }
 
@@ -191,14 +236,13 @@ inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t la
     k = first > 0 ? count_below(x, first) : 0;
     stop = last < p.n_features ? count_below(x, last) : x.size;
   }
-  for (; k < stop; ++k) {
-    const int64_t f = x.feature(k);
-    const double v = x.value(k);
-    const Span s = weights_of(p, f);
-    if (s.dense) {
-      add_dense(g, s.begin, limit, p.width, v, mu);
-    } else {
-      for (int64_t i = s.begin, end = p.starts[f + 1]; i < end; ++i) g[i] += v * mu[p.columns[i]];
+  for (int64_t from = k; from < stop; from += Split::kSize) {
+    const Split items(x, from, std::min<int64_t>(from + Split::kSize, stop), p);
+    for (int j = 0; j < items.n_dense; ++j)
+      add_dense(g, items.dense[j].begin, limit, p.width, items.dense[j].value, mu);
+    for (int j = 0; j < items.n_sparse; ++j) {
+      const Split::Item& item = items.sparse[j];
+      for (int64_t i = item.begin; i < item.end; ++i) g[i] += item.value * mu[p.columns[i]];
     }
   }
 }
