@@ -93,8 +93,9 @@ class Tagger(BaseEstimator):
     constraints : Constraints or None
         Labellings that are impossible, in training and prediction.
     max_iter, tol : int and float or None
-        None: the solver's own (500 iterations and 1e-4 of the first gradient norm for lbfgs; 50 epochs for sgd, 20
-        for the others).
+        None: the solver's own: 500 iterations and 1e-4 for lbfgs and owlqn, 50 epochs for sgd, 20 for the others.
+        lbfgs and owlqn stop when the gradient's norm is at most ``tol`` of that at w = 0 and five iterations have
+        lowered the objective by at most ``tol`` of itself.
     patience : int, default=10
         With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
