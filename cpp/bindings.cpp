@@ -1,13 +1,5 @@
 // The Python face of the compiled core: checks every array, releases the GIL, calls the kernels of the machine's best
 // instruction set.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -21,42 +13,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "bindings.hpp"
 #include "hash.hpp"
-#include "kernels.hpp"
 #include "vocabulary.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-
-namespace {
 
 using namespace mercer;
 
-template <class T, int D> using Array = nb::ndarray<T, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
-template <class T> using In1 = Array<const T, 1>;
-template <class T> using In2 = Array<const T, 2>;
-template <class T> using In3 = Array<const T, 3>;
-template <class T> using Out1 = Array<T, 1>;
-template <class T> using Out2 = Array<T, 2>;
-template <class T> using Out3 = Array<T, 3>;
-
-[[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
-void require(bool condition, const char* what) {
-  if (!condition) fail(what);
-}
-
-template <class T> bool all_finite(const T* x, int64_t n) {
-  // The sum of x - x is 0 for finite values and NaN otherwise.
-  T total = 0;
-  for (int64_t i = 0; i < n; ++i) total += x[i] - x[i];
-  return total == 0;
-}
-
-template <class T> nb::object to_numpy(std::vector<T>&& data) {
-  auto* kept = new std::vector<T>(std::move(data));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
-}
+namespace {
 
 // ---------------------------------------------------------------------------------------------- instruction sets
 
@@ -93,120 +56,18 @@ const Kernels* best_kernels() {
 }
 
 std::atomic<const Kernels*> current{nullptr};
-const Kernels& kernels() {
+
+}  // namespace
+
+const Kernels& mercer::kernels() {
   const Kernels* table = current.load();
   if (!table) current.store(table = best_kernels());
   return *table;
 }
 
-int thread_count(int threads) {
-  require(threads >= 1, "threads must be at least 1");
-  return threads > 256 ? 256 : threads;
-}
+namespace {
 
-// ---------------------------------------------------------------------------------------------- feature rows
-
-// Checked once when made; the arrays are kept alive. Python marks them read-only.
-class FeatureRows {
- public:
-  FeatureRows(In1<int64_t> indptr, In1<int32_t> indices, nb::object values, int64_t n_columns, bool single)
-      : indptr_(indptr), indices_(indices), single_(single), n_columns_(n_columns) {
-    require(indptr.shape(0) >= 1, "indptr must hold at least one value");
-    n_rows_ = int64_t(indptr.shape(0)) - 1;
-    const int64_t* p = indptr.data();
-    require(p[0] == 0, "indptr must start with 0");
-    for (int64_t i = 0; i < n_rows_; ++i) require(p[i] <= p[i + 1], "indptr must not decrease");
-    require(p[n_rows_] == int64_t(indices.shape(0)), "indptr must end with the number of indices");
-    require(n_columns >= 0, "n_columns must not be negative");
-    for (int64_t i = 0; i < n_rows_; ++i)
-      for (int64_t k = p[i]; k < p[i + 1]; ++k) {
-        const int32_t column = indices.data()[k];
-        require(column >= 0 && column < n_columns, "a column index is out of range");
-        require(k == p[i] || indices.data()[k - 1] < column, "indices must ascend in every row");
-      }
-    if (!values.is_none()) {
-      take_values(values, int64_t(indices.shape(0)));
-    }
-  }
-  explicit FeatureRows(In2<double> dense) : dense64_(dense), single_(false) { set_dense(dense.shape(0), dense.shape(1), dense.data()); }
-  explicit FeatureRows(In2<float> dense) : dense32_(dense), single_(true) { set_dense(dense.shape(0), dense.shape(1), dense.data()); }
-
-  bool single() const { return single_; }
-  int64_t n_rows() const { return n_rows_; }
-  int64_t n_columns() const { return n_columns_; }
-
-  template <class T> Rows<T> view() const {
-    if (single_ != (sizeof(T) == 4)) throw nb::type_error("the feature rows are of another floating-point type");
-    return {indptr_.is_valid() ? indptr_.data() : nullptr, indptr_.is_valid() ? indices_.data() : nullptr,
-            static_cast<const T*>(values_), n_rows_, n_columns_};
-  }
-
- private:
-  template <class T> void set_dense(size_t rows, size_t columns, const T* data) {
-    n_rows_ = int64_t(rows);
-    n_columns_ = int64_t(columns);
-    values_ = data;
-    require(all_finite(data, n_rows_ * n_columns_), "features must be finite");
-  }
-  void take_values(nb::object values, int64_t count) {
-    if (single_) {
-      if (!nb::try_cast(values, values32_, false)) throw nb::type_error("values must be a contiguous float32 array of one dimension");
-      values_ = values32_.data();
-      require(int64_t(values32_.shape(0)) == count, "values and indices must have one length");
-      require(all_finite(values32_.data(), count), "features must be finite");
-    } else {
-      if (!nb::try_cast(values, values64_, false)) throw nb::type_error("values must be a contiguous float64 array of one dimension");
-      values_ = values64_.data();
-      require(int64_t(values64_.shape(0)) == count, "values and indices must have one length");
-      require(all_finite(values64_.data(), count), "features must be finite");
-    }
-  }
-
-  In1<int64_t> indptr_;
-  In1<int32_t> indices_;
-  In1<double> values64_;
-  In1<float> values32_;
-  In2<double> dense64_;
-  In2<float> dense32_;
-  bool single_;
-  const void* values_ = nullptr;
-  int64_t n_rows_ = 0, n_columns_ = 0;
-};
-
-// Which (feature, column) pairs have weights.
-class WeightPattern {
- public:
-  WeightPattern(int64_t n_features, int64_t width) : n_features_(n_features), width_(width) {
-    require(n_features >= 0 && width >= 1, "a pattern needs n_features >= 0 and width >= 1");
-    require(n_features == 0 || width <= (int64_t(1) << 40) / n_features, "the pattern has too many weights");
-    n_weights_ = n_features * width;
-  }
-  WeightPattern(In1<int64_t> starts, In1<int32_t> columns, int64_t width)
-      : starts_(starts), columns_(columns), width_(width) {
-    require(width >= 1 && starts.shape(0) >= 1, "a pattern needs width >= 1 and at least one start");
-    n_features_ = int64_t(starts.shape(0)) - 1;
-    n_weights_ = int64_t(columns.shape(0));
-    const int64_t* s = starts.data();
-    require(s[0] == 0 && s[n_features_] == n_weights_, "starts must run from 0 to the number of columns");
-    for (int64_t f = 0; f < n_features_; ++f) require(s[f] <= s[f + 1], "starts must not decrease");
-    for (int64_t f = 0; f < n_features_; ++f) {
-      for (int64_t k = s[f]; k < s[f + 1]; ++k) {
-        const int32_t c = columns.data()[k];
-        require(c >= 0 && c < width, "a column of the pattern is out of range");
-        require(k == s[f] || columns.data()[k - 1] < c, "columns must ascend in every row of the pattern");
-      }
-    }
-  }
-  Pattern view() const {
-    return {starts_.is_valid() ? starts_.data() : nullptr, starts_.is_valid() ? columns_.data() : nullptr, n_features_,
-            width_, n_weights_};
-  }
-
- private:
-  In1<int64_t> starts_;
-  In1<int32_t> columns_;
-  int64_t n_features_ = 0, width_ = 0, n_weights_ = 0;
-};
+// ---------------------------------------------------------------------------------------------- part scores and their adjoint
 
 void check_linear(const FeatureRows& rows, int64_t row, int64_t count, const Pattern& p, int64_t n_weights, int64_t out_rows,
                   int64_t out_width) {
@@ -736,4 +597,10 @@ NB_MODULE(_core, m) {
       .def("sort", &sort_names, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert().none())
       .def("state", &vocabulary_state, "The names as (bytes, offsets).")
       .def("add_names", &add_names, "bytes"_a.noconvert(), "offsets"_a.noconvert());
+
+  bind_alignment(m);
+  bind_blocks(m);
+  bind_multiclass(m);
+  bind_parsing(m);
+  bind_relative(m);
 }

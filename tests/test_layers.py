@@ -18,7 +18,8 @@ LAYERS = [
     {"cli", "serve", "report", "__main__"},
     {
         "tagging", "segmentation", "labeling", "parsing", "multilabel", "proportions", "online", "markov",
-        "recognition", "registration", "attributes",
+        "recognition", "registration", "attributes", "classification", "structured", "alignment", "ranking",
+        "clustering",
     },
     {"learning"},
     {"structures"},
