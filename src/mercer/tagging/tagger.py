@@ -73,7 +73,7 @@ default="log"
         ``"log"`` is a conditional random field, ``"hinge"`` a structured support vector machine. Give an object for a
         configured one: ``Hybrid(alpha=0.3)``, ``RelativeMargin(B=5.0)``; see :mod:`mercer.learning`.
     solver : {"auto", "lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive", "bmrm", "cutting-plane", \
-"bcfw", "subgradient"} or Solver, default="auto"
+"bcfw", "subgradient", "marginal-dual"} or Solver, default="auto"
         ``"auto"``: lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for hinge, squared-hinge and slack,
         cutting-plane for relative-margin, bmrm for hybrid. The perceptron and passive-aggressive follow their own rule
         and use neither loss nor penalty (passive-aggressive bounds its steps by C).
