@@ -21,6 +21,8 @@ PACKAGES = [
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.metrics",
+    "mercer.ranking",
+    "mercer.ranking.preference_graph",
     "mercer.report",
     "mercer.structures",
     "mercer.tagging",

@@ -60,6 +60,34 @@ def observed_pattern(
 ) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]: ...
 def dot(x: np.ndarray, y: np.ndarray) -> float: ...
 def axpy(alpha: float, x: np.ndarray, out: np.ndarray) -> None: ...
+def pair_losses(
+    scores: np.ndarray,
+    grades: np.ndarray,
+    offsets: np.ndarray,
+    squared: bool,
+    gradient: np.ndarray,
+    values: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def average_precision_losses(
+    scores: np.ndarray,
+    grades: np.ndarray,
+    offsets: np.ndarray,
+    gradient: np.ndarray,
+    values: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def f1_losses(
+    scores: np.ndarray,
+    grades: np.ndarray,
+    offsets: np.ndarray,
+    gradient: np.ndarray,
+    values: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def swapped_pairs(
+    scores: np.ndarray, grades: np.ndarray, offsets: np.ndarray, counts: np.ndarray, pairs: np.ndarray
+) -> None: ...
 
 class Planes:
     def __init__(self, n_blocks: int, n_weights: int, mass: np.ndarray, power: int = 1) -> None: ...
