@@ -47,11 +47,11 @@ class _RandomGrammar:
         self.weights: list[np.ndarray] = []
         share = 1.0 / np.arange(1, n_labels + 1) ** 0.7
         sizes = np.maximum(2, np.round(n_rules * share / share.sum())).astype(int)
-        frequency = 1.0 / np.arange(1, n_tags + 1) ** 1.6
+        frequency = 1.0 / np.arange(1, n_tags + 1) ** 2.0
         self._frequency = frequency / frequency.sum()
         for label in range(n_labels):
             rules = self._rules_of(label, int(sizes[label]), random)
-            base = -0.7 * np.log(np.arange(1, len(rules) + 1))
+            base = -0.3 * np.log(np.arange(1, len(rules) + 1))
             # One row a parent: the last is for the root.
             self.children.append(rules)
             self.weights.append(base + mismatch * random.normal(size=(n_labels + 1, len(rules))))
@@ -160,7 +160,7 @@ def make_treebank(
     n_words: int | None = None,
     min_length: int = 4,
     max_length: int = 10,
-    mismatch: float = 1.0,
+    mismatch: float = 2.5,
     random_state: int | np.random.Generator | None = 0,
 ) -> Treebank:
     """Draw trees from a random grammar whose rule probabilities depend on the parent of a phrase.
@@ -177,7 +177,7 @@ def make_treebank(
         Size of the vocabulary. By default the leaves are the parts of speech themselves.
     min_length, max_length : int
         Sentences have that many words; longer ones are thrown away while drawing.
-    mismatch : float, default=1.0
+    mismatch : float, default=2.5
         How much the rules of a phrase depend on its parent; 0 is a PCFG.
     random_state : int, Generator or None, default=0
         Seed of the grammar and of the trees.
