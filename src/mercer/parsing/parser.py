@@ -18,14 +18,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.trees import Tree, Word
-from mercer.learning.losses import Log, Loss
+from mercer.learning.losses import Log, Loss, resolve_loss
+from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
+from mercer.learning.training import train
 from mercer.metrics import bracket_f1
 from mercer.parsing.grammar import Grammar, ParseError, Rule, check_sentence, check_trees, stack_offsets
-from mercer.parsing.structure import COSTS, FEATURES, TreeStructure
-from mercer.structured import StructuredPredictor
+from mercer.parsing.structure import COSTS, FEATURES, TreeBatches, TreeStructure
+from mercer.structures.joint import Examples
 
 UNKNOWN = "<unknown>"
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -185,19 +187,19 @@ class Parser(BaseEstimator):
             self._count(grammar, Y)
             return self
         structure = TreeStructure(grammar, self.cost, features=self.features, preterminals=self.preterminals)
-        learner = StructuredPredictor(
-            structure,
-            loss=self.loss,
+        batches = TreeBatches(structure, thread_count(self.n_jobs))
+        result, history = train(
+            Risk(batches, resolve_loss(self.loss), Examples(X), Examples(Y)),
             solver=self.solver,
-            C=self.C,
+            C=check_positive("C", self.C),
             max_iter=self.max_iter,
             tol=self.tol,
-            n_jobs=self.n_jobs,
             random_state=self.random_state,
             verbose=self.verbose,
-        ).fit(X, Y)
-        self._keep(structure, learner.coef_)
-        self.history_, self.converged_, self.n_iter_ = learner.history_, learner.converged_, learner.n_iter_
+        )
+        self._keep(structure, result.w)
+        self.history_, self.converged_ = history, result.converged
+        self.n_iter_ = len(history.get("seconds", ()))
         return self
 
     def _check_parameters(self) -> None:
@@ -323,11 +325,6 @@ class Parser(BaseEstimator):
                     raise
         return numbers, encoded
 
-    def _stacked_sigma(self, encoded: list[np.ndarray]) -> np.ndarray | None:
-        parts = [self.structure_._sigma(self.coef_, x) for x in encoded]
-        found = [part for part in parts if part is not None]
-        return np.concatenate(found) if found else None
-
     def _search(self, sentences: Sequence[Sequence[str]], k: int, fail: bool | None = None) -> list[list[tuple[Tree, float]]]:
         fail = self.on_failure == "raise" if fail is None else fail
         numbers, encoded = self._known(sentences, fail)
@@ -335,7 +332,7 @@ class Parser(BaseEstimator):
         for chunk in _chunks(encoded):
             some = encoded[chunk]
             batch = (self.grammar_.weights, np.concatenate(some), stack_offsets(some))
-            options = (self._stacked_sigma(some), self.preterminals, thread_count(self.n_jobs))
+            options = (self.structure_._stacked_sigma(self.coef_, some), self.preterminals, thread_count(self.n_jobs))
             chart = self.grammar_.chart
             rules, offsets, scores = chart.best(*batch, *options) if k == 1 else chart.k_best(*batch, k, *options)
             for at, score in enumerate(scores.tolist()):
@@ -357,7 +354,7 @@ class Parser(BaseEstimator):
                 self.grammar_.weights,
                 np.concatenate(some),
                 stack_offsets(some),
-                self._stacked_sigma(some),
+                self.structure_._stacked_sigma(self.coef_, some),
                 self.preterminals,
                 None,
                 None,

@@ -22,8 +22,9 @@ from mercer._validation import check_choice
 from mercer.data.trees import Tree
 from mercer.parsing.grammar import Grammar, ParseError, stack_offsets
 from mercer.structured import Structure
+from mercer.structures.joint import Examples, FeatureSum, Joint, JointScores
 
-__all__ = ["COSTS", "FEATURES", "TreeStructure"]
+__all__ = ["COSTS", "FEATURES", "TreeBatches", "TreeStructure"]
 
 COSTS = ("bracket", "zero-one", "f1")
 FEATURES = ("rules", "rules+boundaries")
@@ -138,12 +139,15 @@ class TreeStructure(Structure):
 
     # ------------------------------------------------------------------ Φ
 
+    def columns(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The features of a derivation, each as often as it occurs: Φ counts them."""
+        if self.n_weights == self.n_rules:
+            return y
+        return np.concatenate([y, self._edge_columns(x, self.brackets(y))])
+
     def features(self, x: Any, y: Any) -> Any:
         """Φ(x, y): an array, or a sparse row where it is long."""
-        derivation = self._derivation(y)
-        columns = derivation
-        if self.n_weights > self.n_rules:
-            columns = np.concatenate([derivation, self._edge_columns(self._encoded(x), self.brackets(derivation))])
+        columns = self.columns(self._encoded(x), self._derivation(y))
         if self.n_weights <= _DENSE:
             return np.bincount(columns, minlength=self.n_weights).astype(float)
         columns, counts = np.unique(columns, return_counts=True)
@@ -173,13 +177,21 @@ class TreeStructure(Structure):
         first, last, before, after = self._edges(x, *_cells(len(x)))
         return np.ascontiguousarray(table[0, first] + table[1, last] + table[2, before] + table[3, after], dtype=float)
 
+    def _stacked_sigma(self, w: np.ndarray, X: Sequence[np.ndarray]) -> np.ndarray | None:
+        if self.n_weights == self.n_rules:
+            return None
+        return np.concatenate([self._sigma(w, x) for x in X])  # type: ignore[misc]
+
     # ------------------------------------------------------------------ Δ
 
     def cost(self, y_true: Any, y: Any) -> float:
         """Δ(y*, y)."""
         if self.cost_name == "zero-one":
             return 0.0 if self.equal(y_true, y) else 1.0
-        true, found = set(self.brackets(y_true)), set(self.brackets(y))
+        return self._bracket_cost(self.brackets(y_true), self.brackets(y))
+
+    def _bracket_cost(self, y_true: list[tuple[int, int, int]], y: list[tuple[int, int, int]]) -> float:
+        true, found = set(y_true), set(y)
         correct, total = len(true & found), len(true) + len(found)
         if self.cost_name == "bracket":
             return float(total - 2 * correct)
@@ -194,20 +206,70 @@ class TreeStructure(Structure):
     def argmax(self, w: np.ndarray, x: Any, cost_to: Any = None) -> Any:
         """The tree of highest score (plus cost, if ``cost_to`` is given)."""
         words = self._encoded(x)
-        rules, sigma = self._rule_weights(w), self._sigma(w, words)
-        if cost_to is None:
-            found = self._best(rules, words, sigma)
-        elif self.cost_name == "zero-one":
-            truth = self._derivation(cost_to)
-            first, *others = self._k_best(rules, words, sigma, 2)
-            found = first[0]
-            if others and np.array_equal(found, truth) and others[0][1] + 1.0 > first[1]:
-                found = others[0][0]
+        truth = None if cost_to is None else self._derivation(cost_to)
+        brackets = None if truth is None or self.cost_name == "zero-one" else self.brackets(truth)
+        return self._given(self.search(w, [words], None if truth is None else [(truth, brackets)])[0], x)
+
+    def search(
+        self,
+        w: np.ndarray,
+        X: Sequence[np.ndarray],
+        truths: Sequence[tuple[np.ndarray, list[tuple[int, int, int]] | None]] | None = None,
+        threads: int = 1,
+    ) -> list[np.ndarray]:
+        """:meth:`argmax` for many encoded sentences, on several threads.
+
+        Parameters
+        ----------
+        w : array
+        X : list of arrays of word numbers
+        truths : list of (derivation, brackets), optional
+            The true trees, if the cost is to be added; brackets are not needed for ``"zero-one"``.
+        threads : int
+
+        Returns
+        -------
+        derivations : list of arrays
+        """
+        rules, sigma = self._rule_weights(w), self._stacked_sigma(w, X)
+        batch = (rules, np.concatenate(X), stack_offsets(X))
+        chart, flags = self.grammar.chart, (self.preterminals, threads)
+        if truths is not None and self.cost_name == "zero-one":
+            return self._best_others(chart.k_best(*batch, 2, sigma, *flags), [truth for truth, _ in truths])
+        if truths is None:
+            found = chart.best(*batch, sigma, *flags)
         elif self.cost_name == "bracket":
-            found = self._best(rules, words, self._with_cost(sigma, words, self.brackets(cost_to)))
+            costs = 1.0 - 2.0 * self._marks(X, truths)
+            found = chart.best(*batch, costs if sigma is None else costs + sigma, *flags)
         else:
-            found = self._f1_best(rules, words, sigma, self.brackets(cost_to))
-        return self._given(found, x)
+            n_true = np.array([len(brackets or ()) for _, brackets in truths])
+            found = chart.f1_best(*batch, self._marks(X, truths), n_true, sigma, *flags)
+        derivations, offsets, scores = found
+        if np.isneginf(scores).any():
+            raise ParseError(int(np.flatnonzero(np.isneginf(scores))[0]), None)
+        return np.split(derivations, offsets[1:-1])
+
+    def _best_others(self, found: tuple[np.ndarray, np.ndarray, np.ndarray], truths: list[np.ndarray]) -> list[np.ndarray]:
+        """Of the two best trees the one with the higher score + 0/1 cost."""
+        derivations, offsets, scores = found
+        trees = np.split(derivations, offsets[1:-1])
+        chosen = []
+        for i, truth in enumerate(truths):
+            first, second = scores[2 * i : 2 * i + 2]
+            if first == -np.inf:
+                raise ParseError(i, None)
+            other = second + 1.0 > first and np.array_equal(trees[2 * i], truth)
+            chosen.append(trees[2 * i + int(other)])
+        return chosen
+
+    def _marks(self, X: Sequence[np.ndarray], truths: Sequence[tuple[np.ndarray, Any]]) -> np.ndarray:
+        """1 for each true bracket: cells × labels of all sentences."""
+        first = np.concatenate([[0], np.cumsum([len(x) * (len(x) + 1) // 2 for x in X])])
+        marks = np.zeros((int(first[-1]), self.n_labels), np.uint8)
+        for i, (_, brackets) in enumerate(truths):
+            for label, start, end in brackets:
+                marks[first[i] + _cell(len(X[i]), start, end), label] = 1
+        return marks
 
     def argmin(self, w: np.ndarray, x: Any) -> Any:
         """The tree of lowest score."""
@@ -228,7 +290,8 @@ class TreeStructure(Structure):
         truth = self._derivation(cost_to)
         if self.cost_name == "bracket":
             brackets = self.brackets(truth)
-            value, expected = self._inside(w, words, self._with_cost(sigma, words, brackets))
+            costs = 1.0 - 2.0 * self._marks([words], [(truth, brackets)])
+            value, expected = self._inside(w, words, costs if sigma is None else costs + sigma)
             return value + len(brackets), expected
         if self.cost_name == "f1":
             raise ValueError("1 - F1 is no sum over brackets, so it has no partition function: use cost='bracket'")
@@ -244,20 +307,6 @@ class TreeStructure(Structure):
     def _rule_weights(self, w: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(w[: self.n_rules], dtype=float)
 
-    def _with_cost(self, sigma: np.ndarray | None, x: np.ndarray, truth: list[tuple[int, int, int]]) -> np.ndarray:
-        """σ plus the Hamming cost of each bracket, up to the number of true ones: +1 for a wrong one, −1 for a true one."""
-        n = len(x)
-        costed = np.ones((n * (n + 1) // 2, self.n_labels))
-        for label, i, j in truth:
-            costed[_cell(n, i, j), label] = -1.0
-        return costed if sigma is None else costed + sigma
-
-    def _best(self, rules: np.ndarray, x: np.ndarray, sigma: np.ndarray | None) -> np.ndarray:
-        found, _, score = self.grammar.chart.best(rules, x, stack_offsets([x]), sigma, self.preterminals)
-        if score[0] == -np.inf:
-            raise ParseError(0, None)
-        return found
-
     def _k_best(
         self, rules: np.ndarray, x: np.ndarray, sigma: np.ndarray | None, k: int
     ) -> list[tuple[np.ndarray, float]]:
@@ -268,20 +317,6 @@ class TreeStructure(Structure):
         if not trees:
             raise ParseError(0, None)
         return trees
-
-    def _f1_best(
-        self, rules: np.ndarray, x: np.ndarray, sigma: np.ndarray | None, truth: Sequence[tuple[int, int, int]]
-    ) -> np.ndarray:
-        n = len(x)
-        marks = np.zeros((n * (n + 1) // 2, self.n_labels), np.uint8)
-        for label, i, j in truth:
-            marks[_cell(n, i, j), label] = 1
-        found, _, score = self.grammar.chart.f1_best(
-            rules, x, stack_offsets([x]), marks, np.array([len(truth)]), sigma, self.preterminals
-        )
-        if score[0] == -np.inf:
-            raise ParseError(0, None)
-        return found
 
     def _inside(self, w: np.ndarray, x: np.ndarray, sigma: np.ndarray | None) -> tuple[float, np.ndarray]:
         counts = np.zeros((1, self.n_rules))
@@ -299,6 +334,67 @@ class TreeStructure(Structure):
         for kind, words in enumerate(self._edges(x, *_cells(len(x)))):
             np.add.at(table[kind], words, brackets)
         return float(value[0]), expected
+
+
+class TreeBatches(Joint):
+    """A :class:`TreeStructure` behind the solvers' contract: what :class:`Joint` asks one by one is asked for whole batches.
+
+    Sentences and trees are numbers (encoded words, derivations), checked when they were made.
+    """
+
+    def __init__(self, structure: TreeStructure, threads: int = 1) -> None:
+        super().__init__(structure, structure.n_weights)
+        self.threads = threads
+        self._known: dict[int, tuple[Any, np.ndarray, list[tuple[int, int, int]]]] = {}
+
+    def _true(self, x: np.ndarray, y: np.ndarray, number: int) -> tuple[Any, np.ndarray, list[tuple[int, int, int]]]:
+        """(y, columns, brackets) of a true tree, which is asked for again and again."""
+        held = self._known.get(number)
+        if held is None or held[0] is not y:
+            held = self._known[number] = (y, self.structure.columns(x, y), self.structure.brackets(y))
+        return held
+
+    def argmax(self, theta: JointScores) -> tuple[list[Any], np.ndarray]:
+        """The best trees, with costs if θ has them."""
+        if theta.cost_to is None:
+            found = self.structure.search(theta.w, theta.X.items, None, self.threads)
+            return found, self.score(theta, found)
+        if np.ndim(theta.scale):
+            return super().argmax(theta)
+        # max scale Δ + ⟨w, Φ⟩ has the same argmax as max Δ + ⟨w / scale, Φ⟩.
+        scale = float(theta.scale)
+        held = [self._true(x, y, theta.X.first + i) for i, (x, y) in enumerate(zip(theta.X, theta.cost_to, strict=True))]
+        truths = [(y, brackets) for y, _, brackets in held]
+        found = self.structure.search(theta.w / scale if scale != 1.0 else theta.w, theta.X.items, truths, self.threads)
+        return found, self.score(theta, found) + scale * self.cost_between(theta.cost_to, found)
+
+    def score(self, theta: JointScores, y: Sequence[Any]) -> np.ndarray:
+        """⟨w, Φ(x, y)⟩."""
+        return np.array([theta.w[self._columns(x, one, theta.X.first + i)].sum() for i, (x, one) in enumerate(zip(theta.X, y, strict=True))])
+
+    def _columns(self, x: np.ndarray, y: np.ndarray, number: int) -> np.ndarray:
+        held = self._known.get(number)
+        return held[1] if held is not None and held[0] is y else self.structure.columns(x, y)
+
+    def add_output(self, mu: FeatureSum, y: Sequence[Any], weights: np.ndarray) -> None:
+        """``μ += weights · 1_y``."""
+        for i, (x, one, weight) in enumerate(zip(mu.X, y, weights, strict=True)):
+            if weight:
+                np.add.at(mu.total, self._columns(x, one, mu.X.first + i), weight)
+
+    def difference(self, X: Examples, y: Sequence[Any], z: Sequence[Any]) -> csr_array:
+        """Φ(x, y) − Φ(x, z)."""
+        rows, values, offsets = [], [], [0]
+        for i, (x, one, other) in enumerate(zip(X, y, z, strict=True)):
+            plus, minus = self._true(x, one, X.first + i)[1], self.structure.columns(x, other)
+            columns, where = np.unique(np.concatenate([plus, minus]), return_inverse=True)
+            signs = np.concatenate([np.ones(len(plus)), -np.ones(len(minus))])
+            counts = np.bincount(where, weights=signs, minlength=len(columns))
+            rows.append(columns[counts != 0])
+            values.append(counts[counts != 0])
+            offsets.append(offsets[-1] + len(rows[-1]))
+        data = (np.concatenate(values), np.concatenate(rows).astype(np.int32), np.array(offsets, np.int32))
+        return csr_array(data, shape=(len(X), self.n_weights))
 
 
 def _cell(n: int, i: int, j: int) -> int:
