@@ -6,9 +6,9 @@ import functools
 
 import numpy as np
 import pytest
+from tests.reference.trees import all_trees, random_grammar, random_sentence
 
 from mercer.parsing import Grammar, ParseError, Tree, TreeStructure
-from tests.reference.trees import all_trees, random_grammar, random_sentence
 
 SLIDE = """
     S -> NP VP | NP
@@ -62,7 +62,7 @@ def plain_cost(name, true, tree, preterminals):
 def test_the_slide_sentence_has_the_listed_rule_counts():
     """Spec 003 E1."""
     grammar = Grammar.from_text(SLIDE)
-    tree = grammar.parse("the dog chased the cat".split())
+    tree = grammar.parse(["the", "dog", "chased", "the", "cat"])
     structure = TreeStructure(grammar)
     counts = dict(zip(map(str, grammar.rules), structure.features(tree.leaves(), tree).tolist(), strict=True))
     assert counts == {

@@ -55,7 +55,8 @@ def random_grammar(seed: int, cycles: str = "error") -> Grammar:
         for _ in range(int(random.integers(6, 12))):
             length = int(random.choice([1, 2, 2, 3]))
             symbols = tuple(
-                Word(str(random.choice(WORDS))) if random.random() < 0.3 else str(random.choice(LABELS)) for _ in range(length)
+                Word(str(random.choice(WORDS))) if random.random() < 0.3 else str(random.choice(LABELS))
+                for _ in range(length)
             )
             rules.add((str(random.choice(LABELS)), symbols))
         listed = sorted(rules, key=repr)

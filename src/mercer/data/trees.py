@@ -220,7 +220,11 @@ def read_trees(text: str) -> list[Tree]:
 
 
 def _close(
-    label: str | None, children: list[Tree | str], stack: list[tuple[str | None, list[Tree | str]]], trees: list[Tree], at: str
+    label: str | None,
+    children: list[Tree | str],
+    stack: list[tuple[str | None, list[Tree | str]]],
+    trees: list[Tree],
+    at: str,
 ) -> None:
     if label is None:  # the Penn Treebank's outer brackets
         if stack or len(children) != 1 or isinstance(children[0], str):

@@ -1,12 +1,12 @@
-"""A treebank drawn from a random grammar of the size of a small treebank's, with a twist that rule counts cannot express.
+"""A treebank drawn from a random grammar of the size of a small treebank's, with a twist that rule counts cannot tell.
 
 A tree grows from the root. A label with parent u is expanded by one of its rules, with probability
 
     p(rule | label, u) ∝ p(rule | label) · exp(mismatch · ε[rule, u]),   ε standard normal,
 
-so that what a phrase consists of depends on where it stands, as in real treebanks (a noun phrase that is a subject is another
-thing than one that is an object). With mismatch 0 the trees come from a PCFG of the rules. Leaves are parts of speech or, with
-``n_words``, words drawn by Zipf's law from the vocabulary of the part of speech, some of them shared.
+so that what a phrase consists of depends on where it stands, as in real treebanks (a noun phrase that is a subject is
+another thing than one that is an object). With mismatch 0 the trees come from a PCFG of the rules. Leaves are parts of
+speech or, with ``n_words``, words drawn by Zipf's law from the vocabulary of the part of speech, some of them shared.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["Treebank", "make_treebank"]
 
 _PHRASES = (
     "S VP NP SBAR SINV SQ WHNP WHPP PP ADJP ADVP QP PRT CONJP NX NAC UCP FRAG INTJ LST PRN RRC X WHADVP WHADJP SBARQ"
-).split()
+).split()  # noqa: SIM905
 _TAGS = (
     "DT NN NNS NNP NNPS PRP PRP$ VB VBD VBZ VBP VBG VBN MD IN TO JJ JJR JJS RB RBR RBS RP CC CD EX FW WDT WP WP$ WRB "
     "UH SYM LS PDT POS , . : `` '' $ # -LCB- -RCB-"
-).split()
+).split()  # noqa: SIM905
 _FREQUENT = 0.75  # of the phrases inside rules come from the first few labels
 _DEEPEST = 40
 
@@ -91,7 +91,11 @@ class _RandomGrammar:
     def _part(self, label: int, random: np.random.Generator) -> str:
         if random.random() < (0.8 if label == 0 else 0.5):
             few = min(6, len(self.labels))
-            at = int(random.integers(1, few)) if random.random() < _FREQUENT and few > 1 else int(random.integers(len(self.labels)))
+            at = (
+                int(random.integers(1, few))
+                if random.random() < _FREQUENT and few > 1
+                else int(random.integers(len(self.labels)))
+            )
             return self.labels[at]
         return self._tag(random)
 

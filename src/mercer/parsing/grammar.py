@@ -2,9 +2,9 @@
 
     score(x, y) = Σ_{rule in y} w[rule];   PCFG: w[A → β] = log (count(A → β) / count(A))     (spec 003 E1)
 
-A tree is kept as its leftmost derivation: the numbers of its rules, a node before its children, from left to right. Rules of
-any length become binary ones behind the scenes: A → B C D is A → B ⟨C D⟩ with ⟨C D⟩ → C D, whose score is 0 and which leaves
-no trace in the derivation, so users only see their own trees.
+A tree is kept as its leftmost derivation: the numbers of its rules, a node before its children, from left to right.
+Rules of any length become binary ones behind the scenes: A → B C D is A → B ⟨C D⟩ with ⟨C D⟩ → C D, whose score is 0 and
+which leaves no trace in the derivation, so users only see their own trees.
 """
 
 from __future__ import annotations
@@ -144,11 +144,13 @@ class Grammar:
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    def from_text(cls, text: str, start: str | None = None, *, cycles: str = "error", unknown: str | None = None) -> Grammar:
+    def from_text(
+        cls, text: str, start: str | None = None, *, cycles: str = "error", unknown: str | None = None
+    ) -> Grammar:
         """A grammar from lines ``A -> B C [weight] | 'word' [weight]``.
 
-        Weights are in square brackets and 0 where left out; ``#`` begins a comment. A symbol in quotes, or one that no rule
-        expands, is a word.
+        Weights are in square brackets and 0 where left out; ``#`` begins a comment. A symbol in quotes, or one that no
+        rule expands, is a word.
         """
         rules, weights = [], []
         for number, line in enumerate(text.splitlines(), 1):
@@ -233,7 +235,8 @@ class Grammar:
             number = self._numbers.get(rule)
             if number is None and self.unknown is not None:
                 known = tuple(
-                    Word(self.unknown) if isinstance(c, Word) and c.text not in self._word_numbers else c for c in children
+                    Word(self.unknown) if isinstance(c, Word) and c.text not in self._word_numbers else c
+                    for c in children
                 )
                 number = self._numbers.get(Rule(parent, known))
             if number is None:
@@ -363,7 +366,9 @@ class _ChartRules:
         self.unary: list[tuple[int, int, int]] = []
         self.lexical: list[tuple[int, int, int]] = []
         self._made: dict[Any, int] = {}
-        chains = {(r.parent, r.children[0]) for r in grammar.rules if len(r.children) == 1 and isinstance(r.children[0], str)}
+        chains = {
+            (r.parent, r.children[0]) for r in grammar.rules if len(r.children) == 1 and isinstance(r.children[0], str)
+        }
         self.group = _circles(grammar.labels, chains)
         self.circular = bool(self.group)
         if self.circular and grammar.cycles == "error":
@@ -426,12 +431,12 @@ class _ChartRules:
             self.unary.append((bottom, self.number[first], number))
 
     def _split(self, grammar: Grammar) -> None:
-        within: dict[str, list[tuple[str, int]]] = {}
+        within: dict[Any, list[tuple[str, int]]] = {}
         for number, rule in enumerate(grammar.rules):
             first = rule.children[0]
-            if len(rule.children) == 1 and isinstance(first, str) and rule.parent != first:
-                if rule.parent in self.group and self.group.get(first) == self.group[rule.parent]:
-                    within.setdefault(first, []).append((rule.parent, number))
+            chain = len(rule.children) == 1 and isinstance(first, str) and rule.parent != first
+            if chain and rule.parent in self.group and self.group.get(str(first)) == self.group[rule.parent]:
+                within.setdefault(first, []).append((rule.parent, number))
         todo = []
         for label in self.group:
             self.symbol_labels[self.number[label]] = -1  # "any state" is no bracket; its states are
@@ -463,7 +468,9 @@ def check_trees(trees: Iterable[Tree]) -> list[Tree]:
     found = list(trees)
     for number, tree in enumerate(found):
         if not isinstance(tree, Tree):
-            raise TypeError(f"trees[{number}] must be a Tree, got {type(tree).__name__} (Tree.parse reads bracket notation)")
+            raise TypeError(
+                f"trees[{number}] must be a Tree, got {type(tree).__name__} (Tree.parse reads bracket notation)"
+            )
     if not found:
         raise ValueError("trees is empty: at least one tree is needed")
     return found
@@ -594,7 +601,9 @@ def _circles(labels: list[str], chains: set[tuple[Any, Any]]) -> dict[str, int]:
     children: dict[str, set[str]] = {label: set() for label in labels}
     for parent, child in chains:
         children[parent].add(child)
-    below = {label: _closure(set(children[label]), lambda done: {c for d in done for c in children[d]}) for label in labels}
+    below = {
+        label: _closure(set(children[label]), lambda done: {c for d in done for c in children[d]}) for label in labels
+    }
     group: dict[str, int] = {}
     for number, label in enumerate(labels):
         if label in below[label] and label not in group:

@@ -55,8 +55,8 @@ class Parser(BaseEstimator):
     Parameters
     ----------
     loss : str or Loss, default="hinge"
-        ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"relative-margin"`` or ``"log"``
-        (a conditional random field over trees).
+        ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"relative-margin"`` or
+        ``"log"`` (a conditional random field over trees).
     solver : str or Solver, default="bcfw"
         ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"lbfgs"`` for smooth losses.
     C : float, default=1.0
@@ -72,8 +72,8 @@ class Parser(BaseEstimator):
     features : {"rules", "rules+boundaries"}, default="rules"
         Counts of rules; or also the label of each bracket with the words at its edges (see :class:`TreeStructure`).
     preterminals : bool, default=True
-        Whether a node right above a single word is a bracket, in costs and in :meth:`score`. With words as leaves, False
-        leaves out the parts of speech, as PARSEVAL does.
+        Whether a node right above a single word is a bracket, in costs and in :meth:`score`. With words as leaves,
+        False leaves out the parts of speech, as PARSEVAL does.
     rare : int, default=0
         Words seen at most so often in training count as one unknown word, and so do new words later. With 0 a new word
         cannot be parsed.
@@ -212,7 +212,9 @@ class Parser(BaseEstimator):
         if self.grammar is not None and not isinstance(self.grammar, Grammar):
             raise TypeError(f"grammar must be a Grammar or None, got {type(self.grammar).__name__}")
         if self.grammar is not None and self.rare:
-            raise ValueError("rare makes an unknown word in a grammar read off trees; a given grammar has its own, unknown=")
+            raise ValueError(
+                "rare makes an unknown word in a grammar read off trees; a given grammar has its own, unknown="
+            )
 
     def _grammar_of(self, trees: list[Tree]) -> tuple[Grammar, list[Tree]]:
         """The grammar, and the trees as it sees them (rare words replaced)."""
@@ -223,7 +225,9 @@ class Parser(BaseEstimator):
             seen = Counter(word for tree in trees for word in tree.leaves())
             few = {word for word, count in seen.items() if count <= self.rare}
             if not few:
-                raise ValueError(f"rare={self.rare}, but every word occurs more often: there is no unknown word to learn")
+                raise ValueError(
+                    f"rare={self.rare}, but every word occurs more often: there is no unknown word to learn"
+                )
             trees, unknown = [_replaced(tree, few) for tree in trees], UNKNOWN
         return Grammar.from_trees(trees, self.smoothing, cycles="once", unknown=unknown), trees
 
@@ -258,7 +262,9 @@ class Parser(BaseEstimator):
         z = self._log_partitions(sentences)
         return [[(tree, score - total) for tree, score in trees] for trees, total in zip(found, z, strict=True)]
 
-    def log_likelihood(self, sentences: Sequence[Sequence[str]] | None, trees: Sequence[Tree] | None = None) -> np.ndarray:
+    def log_likelihood(
+        self, sentences: Sequence[Sequence[str]] | None, trees: Sequence[Tree] | None = None
+    ) -> np.ndarray:
         """Log-probabilities, one a sentence; −inf where the grammar derives nothing.
 
         Parameters
@@ -325,7 +331,9 @@ class Parser(BaseEstimator):
                     raise
         return numbers, encoded
 
-    def _search(self, sentences: Sequence[Sequence[str]], k: int, fail: bool | None = None) -> list[list[tuple[Tree, float]]]:
+    def _search(
+        self, sentences: Sequence[Sequence[str]], k: int, fail: bool | None = None
+    ) -> list[list[tuple[Tree, float]]]:
         fail = self.on_failure == "raise" if fail is None else fail
         numbers, encoded = self._known(sentences, fail)
         result: list[list[tuple[Tree, float]]] = [[] for _ in range(len(sentences))]
@@ -376,7 +384,9 @@ class Parser(BaseEstimator):
         symbols = grammar.labels + grammar.words
         label = {name: n for n, name in enumerate(grammar.labels)}
         word = {name: len(label) + n for n, name in enumerate(grammar.words)}
-        children = [[word[c.text] if isinstance(c, Word) else label[c] for c in rule.children] for rule in grammar.rules]
+        children = [
+            [word[c.text] if isinstance(c, Word) else label[c] for c in rule.children] for rule in grammar.rules
+        ]
         arrays = {
             # Forbidden rules are kept apart: a file holds finite numbers.
             "coef": np.where(np.isneginf(self.coef_), 0.0, self.coef_),
@@ -405,7 +415,12 @@ class Parser(BaseEstimator):
         symbols = unpack_strings({key: arrays[f"symbols.{key}"] for key in ("bytes", "offsets")})
         n_labels = int(meta["n_labels"])
         parents, children, offsets = arrays["parents"], arrays["children"], arrays["offsets"]
-        if len(offsets) != len(parents) + 1 or offsets[0] != 0 or offsets[-1] != len(children) or (np.diff(offsets) < 1).any():
+        if (
+            len(offsets) != len(parents) + 1
+            or offsets[0] != 0
+            or offsets[-1] != len(children)
+            or (np.diff(offsets) < 1).any()
+        ):
             raise ValueError("the rules of the grammar do not fit together")
         for numbers, bound in ((parents, n_labels), (children, len(symbols))):
             if len(numbers) and (numbers.min() < 0 or numbers.max() >= bound):

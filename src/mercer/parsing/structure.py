@@ -1,4 +1,4 @@
-"""Trees of a grammar as outputs to learn: Φ, the costs and the searches that losses and solvers ask for (spec 003 E1, D7).
+"""Trees of a grammar as outputs to learn: Φ, the costs and the searches that losses ask for (spec 003 E1, D7).
 
     Φ(x, y) = counts of the rules in y   [+ for each bracket: its label with the words at its edges]
 
@@ -36,8 +36,8 @@ class TreeStructure(Structure):
     """The trees of a grammar over a sentence, for :class:`mercer.structured.StructuredPredictor`.
 
     Sentences are lists of words and outputs :class:`Tree` objects; or, where speed counts, word numbers
-    (:meth:`Grammar.encode`) and leftmost derivations (:meth:`Grammar.derivation`), both int32 arrays. What comes back is of the
-    kind that went in.
+    (:meth:`Grammar.encode`) and leftmost derivations (:meth:`Grammar.derivation`), both int32 arrays. What comes back is
+    of the kind that went in.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class TreeStructure(Structure):
     cost : {"bracket", "zero-one", "f1"}, default="bracket"
         Δ: brackets in one tree only, whether the trees differ, or 1 − F1 of the brackets.
     features : {"rules", "rules+boundaries"}, default="rules"
-        Counts of rules; or also, for each bracket, its label together with its first word, its last word, the word before it
-        and the word after it.
+        Counts of rules; or also, for each bracket, its label together with its first word, its last word, the word
+        before it and the word after it.
     preterminals : bool, default=True
         Whether a node right above a single word is a bracket, for costs and boundary features.
 
@@ -180,7 +180,7 @@ class TreeStructure(Structure):
     def _stacked_sigma(self, w: np.ndarray, X: Sequence[np.ndarray]) -> np.ndarray | None:
         if self.n_weights == self.n_rules:
             return None
-        return np.concatenate([self._sigma(w, x) for x in X])  # type: ignore[misc]
+        return np.concatenate([self._sigma(w, x) for x in X])
 
     # ------------------------------------------------------------------ Δ
 
@@ -249,7 +249,9 @@ class TreeStructure(Structure):
             raise ParseError(int(np.flatnonzero(np.isneginf(scores))[0]), None)
         return np.split(derivations, offsets[1:-1])
 
-    def _best_others(self, found: tuple[np.ndarray, np.ndarray, np.ndarray], truths: list[np.ndarray]) -> list[np.ndarray]:
+    def _best_others(
+        self, found: tuple[np.ndarray, np.ndarray, np.ndarray], truths: list[np.ndarray]
+    ) -> list[np.ndarray]:
         """Of the two best trees the one with the higher score + 0/1 cost."""
         derivations, offsets, scores = found
         trees = np.split(derivations, offsets[1:-1])
@@ -311,9 +313,7 @@ class TreeStructure(Structure):
         self, rules: np.ndarray, x: np.ndarray, sigma: np.ndarray | None, k: int
     ) -> list[tuple[np.ndarray, float]]:
         found, offsets, scores = self.grammar.chart.k_best(rules, x, stack_offsets([x]), k, sigma, self.preterminals)
-        trees = [
-            (found[offsets[r] : offsets[r + 1]].copy(), float(scores[r])) for r in range(k) if scores[r] > -np.inf
-        ]
+        trees = [(found[offsets[r] : offsets[r + 1]].copy(), float(scores[r])) for r in range(k) if scores[r] > -np.inf]
         if not trees:
             raise ParseError(0, None)
         return trees
@@ -337,7 +337,7 @@ class TreeStructure(Structure):
 
 
 class TreeBatches(Joint):
-    """A :class:`TreeStructure` behind the solvers' contract: what :class:`Joint` asks one by one is asked for whole batches.
+    """A :class:`TreeStructure` behind the solvers' contract, searched in whole batches instead of one by one.
 
     Sentences and trees are numbers (encoded words, derivations), checked when they were made.
     """
@@ -363,14 +363,21 @@ class TreeBatches(Joint):
             return super().argmax(theta)
         # max scale Δ + ⟨w, Φ⟩ has the same argmax as max Δ + ⟨w / scale, Φ⟩.
         scale = float(theta.scale)
-        held = [self._true(x, y, theta.X.first + i) for i, (x, y) in enumerate(zip(theta.X, theta.cost_to, strict=True))]
+        held = [
+            self._true(x, y, theta.X.first + i) for i, (x, y) in enumerate(zip(theta.X, theta.cost_to, strict=True))
+        ]
         truths = [(y, brackets) for y, _, brackets in held]
         found = self.structure.search(theta.w / scale if scale != 1.0 else theta.w, theta.X.items, truths, self.threads)
         return found, self.score(theta, found) + scale * self.cost_between(theta.cost_to, found)
 
     def score(self, theta: JointScores, y: Sequence[Any]) -> np.ndarray:
         """⟨w, Φ(x, y)⟩."""
-        return np.array([theta.w[self._columns(x, one, theta.X.first + i)].sum() for i, (x, one) in enumerate(zip(theta.X, y, strict=True))])
+        return np.array(
+            [
+                theta.w[self._columns(x, one, theta.X.first + i)].sum()
+                for i, (x, one) in enumerate(zip(theta.X, y, strict=True))
+            ]
+        )
 
     def _columns(self, x: np.ndarray, y: np.ndarray, number: int) -> np.ndarray:
         held = self._known.get(number)
