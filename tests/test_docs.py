@@ -21,6 +21,7 @@ PACKAGES = [
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.metrics",
+    "mercer.parsing",
     "mercer.report",
     "mercer.structures",
     "mercer.tagging",

@@ -26,7 +26,7 @@ def listed(seed, length):
     return grammar, words, all_trees(grammar, words)
 
 
-CASES = [(seed, length) for seed in range(14) for length in (3, 5) if 1 < len(listed(seed, length)[2]) < 400]
+CASES = [(seed, length) for seed in range(9) for length in (3, 5) if 1 < len(listed(seed, length)[2]) < 400]
 
 
 def vector(row):
@@ -72,7 +72,7 @@ def test_the_slide_sentence_has_the_listed_rule_counts():
 
 
 def test_there_are_cases():
-    assert len(CASES) >= 12
+    assert len(CASES) >= 8
 
 
 @pytest.mark.parametrize("features", ["rules", "rules+boundaries"])

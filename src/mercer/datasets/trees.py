@@ -20,13 +20,13 @@ from mercer.data.trees import Tree
 
 __all__ = ["Treebank", "make_treebank"]
 
-_PHRASES = (
+_PHRASES = (  # noqa: SIM905
     "S VP NP SBAR SINV SQ WHNP WHPP PP ADJP ADVP QP PRT CONJP NX NAC UCP FRAG INTJ LST PRN RRC X WHADVP WHADJP SBARQ"
-).split()  # noqa: SIM905
-_TAGS = (
+).split()
+_TAGS = (  # noqa: SIM905
     "DT NN NNS NNP NNPS PRP PRP$ VB VBD VBZ VBP VBG VBN MD IN TO JJ JJR JJS RB RBR RBS RP CC CD EX FW WDT WP WP$ WRB "
     "UH SYM LS PDT POS , . : `` '' $ # -LCB- -RCB-"
-).split()  # noqa: SIM905
+).split()
 _FREQUENT = 0.75  # of the phrases inside rules come from the first few labels
 _DEEPEST = 40
 
@@ -44,7 +44,7 @@ class _RandomGrammar:
     def __init__(self, n_labels: int, n_tags: int, n_rules: int, mismatch: float, random: np.random.Generator) -> None:
         self.labels, self.tags = _PHRASES[:n_labels], _TAGS[:n_tags]
         self.children: list[list[tuple[str, ...]]] = []
-        self.weights: list[np.ndarray] = []
+        self.cumulated: list[np.ndarray] = []  # probabilities of the rules, summed up: a row for each parent
         share = 1.0 / np.arange(1, n_labels + 1) ** 0.7
         sizes = np.maximum(2, np.round(n_rules * share / share.sum())).astype(int)
         frequency = 1.0 / np.arange(1, n_tags + 1) ** 2.0
@@ -52,9 +52,9 @@ class _RandomGrammar:
         for label in range(n_labels):
             rules = self._rules_of(label, int(sizes[label]), random)
             base = -0.3 * np.log(np.arange(1, len(rules) + 1))
-            # One row a parent: the last is for the root.
+            weights = np.exp(base + mismatch * random.normal(size=(n_labels + 1, len(rules))))
             self.children.append(rules)
-            self.weights.append(base + mismatch * random.normal(size=(n_labels + 1, len(rules))))
+            self.cumulated.append(np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1))  # last row: the root
 
     def _tag(self, random: np.random.Generator) -> str:
         return self.tags[int(random.choice(len(self.tags), p=self._frequency))]
@@ -105,9 +105,8 @@ class _RandomGrammar:
         room = [max_length]
 
         def grow(label: int, parent: int, depth: int) -> Tree | None:
-            scores = self.weights[label][parent]
-            p = np.exp(scores - scores.max())
-            rule = self.children[label][int(random.choice(len(p), p=p / p.sum()))]
+            rules, cumulated = self.children[label], self.cumulated[label][parent]
+            rule = rules[min(int(cumulated.searchsorted(random.random(), side="right")), len(rules) - 1)]
             if depth > _DEEPEST:
                 return None
             children: list[Tree | str] = []

@@ -3,8 +3,8 @@
     score(x, y) = Σ_{rule in y} w[rule];   PCFG: w[A → β] = log (count(A → β) / count(A))     (spec 003 E1)
 
 A tree is kept as its leftmost derivation: the numbers of its rules, a node before its children, from left to right.
-Rules of any length become binary ones behind the scenes: A → B C D is A → B ⟨C D⟩ with ⟨C D⟩ → C D, whose score is 0 and
-which leaves no trace in the derivation, so users only see their own trees.
+Rules of any length become binary ones behind the scenes: A → B C D is A → B ⟨C D⟩ with ⟨C D⟩ → C D, whose score is 0
+and which leaves no trace in the derivation, so users only see their own trees.
 """
 
 from __future__ import annotations
@@ -205,6 +205,9 @@ class Grammar:
         other = copy.copy(self)  # rules and compiled grammar are shared
         other.weights = _read_weights(weights, len(self.rules))
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "chart"}  # compiled again when needed
 
     def __len__(self) -> int:
         return len(self.rules)

@@ -402,7 +402,11 @@ class Parser(BaseEstimator):
             "start": grammar.start,
             "cycles": grammar.cycles,
             "unknown": grammar.unknown,
-            "history": self.history_,
+            # A gap that was not measured yet is infinite; a file holds finite numbers.
+            "history": {
+                name: [value if np.isfinite(value) else None for value in values]
+                for name, values in self.history_.items()
+            },
             "converged": self.converged_,
             "n_iter": self.n_iter_,
         }
@@ -440,7 +444,11 @@ class Parser(BaseEstimator):
             raise ValueError("a forbidden rule is out of range")
         coef[forbidden] = -np.inf
         model._keep(structure, coef)
-        model.history_, model.converged_ = meta["history"], bool(meta["converged"])
+        model.history_ = {
+            name: [np.inf if value is None else float(value) for value in values]
+            for name, values in meta["history"].items()
+        }
+        model.converged_ = bool(meta["converged"])
         model.n_iter_ = int(meta["n_iter"])
         return model
 

@@ -36,8 +36,8 @@ class TreeStructure(Structure):
     """The trees of a grammar over a sentence, for :class:`mercer.structured.StructuredPredictor`.
 
     Sentences are lists of words and outputs :class:`Tree` objects; or, where speed counts, word numbers
-    (:meth:`Grammar.encode`) and leftmost derivations (:meth:`Grammar.derivation`), both int32 arrays. What comes back is
-    of the kind that went in.
+    (:meth:`Grammar.encode`) and leftmost derivations (:meth:`Grammar.derivation`), both int32 arrays. What comes back
+    is of the kind that went in.
 
     Parameters
     ----------
