@@ -136,7 +136,7 @@ def test_failures_raise_or_give_none():
     known = TREES[0].leaves()
     with pytest.raises(ParseError, match="sentence 1 cannot be parsed: the grammar does not know the word 'zebra'"):
         parser.predict([known, ["zebra"]])
-    with pytest.raises(ParseError, match="sentence 1 cannot be parsed: .*derives no tree"):
+    with pytest.raises(ParseError, match=r"sentence 1 cannot be parsed: .*derives no tree"):
         parser.predict([known, ["the"]])
     lenient = parser.set_params(on_failure="none")
     assert lenient.predict([known, ["zebra"], ["the"]]) == [TREES[0], None, None]
@@ -208,7 +208,7 @@ def test_wrong_data_are_refused():
         Parser().fit(None, ["(S a)"])
     with pytest.raises(ValueError, match="4 sentences"):
         Parser().fit([["a"]], TREES)
-    with pytest.raises(ValueError, match="sentence 0 is .*the leaves of its tree"):
+    with pytest.raises(ValueError, match=r"sentence 0 is .*the leaves of its tree"):
         Parser().fit([["a"], *(tree.leaves() for tree in TREES[1:])], TREES)
     grammar = Grammar.from_trees(TREES[:2])
     with pytest.raises(ParseError, match="sentence 1 cannot be parsed: the grammar does not know the word 'park'"):

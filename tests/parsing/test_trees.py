@@ -29,18 +29,23 @@ def test_a_tree_survives_bracket_notation(tree):
     assert tree.spans()[0] == (tree.label, 0, len(tree.leaves()))
 
 
+def repeats(tree):
+    """Whether a label occurs twice in a chain of unary rules: such trees are none of the grammar's."""
+    brackets = tree.spans()
+    return len(set(brackets)) < len(brackets)
+
+
 @given(st.lists(trees, min_size=1, max_size=4))
 @settings(max_examples=60, deadline=None)
 def test_trees_of_any_arity_survive_the_binary_form(listed):
     listed = [Tree("TOP", [tree]) for tree in listed]
     grammar = Grammar.from_trees(listed, cycles="once")
     for tree in listed:
-        try:
-            derivation = grammar.derivation(tree)
-        except ValueError as error:  # S over S over S
-            assert "twice in a chain" in str(error)
+        if repeats(tree):
+            with pytest.raises(ValueError, match="twice in a chain"):
+                grammar.derivation(tree)
             continue
-        assert grammar.tree(derivation) == tree
+        assert grammar.tree(grammar.derivation(tree)) == tree
         best = grammar.parse(tree.leaves())
         assert grammar.score(best) >= grammar.score(tree) - 1e-9
 
