@@ -2,12 +2,12 @@
 
     python benchmarks/parsing.py [--seeds 3] [--mismatch 2.5] [--train 800] [--test 500] [--jobs 2]
 
-Each seed is another random grammar (about 26 labels, 45 parts of speech, 200 to 300 rules in use) and another treebank
-of sentences of 4 to 10 parts of speech, in which the rules of a phrase depend on its parent: no PCFG of these rules
-fits it. C is chosen by F1 on a quarter of the training trees that the fit does not see (on a grid, at a loose
-tolerance); then one fit on all of them, one test. The defaults of the generator were set while looking at seeds 0 and 1, so the
-seeds here begin at 100. With ``--mismatch 0`` the PCFG is the true model. A sentence without a parse counts as wrong
-and as no brackets.
+Each seed is another random grammar (about 26 labels, 45 parts of speech, 200 to 300 rules in use) and another
+treebank of sentences of 4 to 10 parts of speech, in which the rules of a phrase depend on its parent: no PCFG of
+these rules fits it. C is chosen by F1 on a quarter of the training trees that the fit does not see (on a grid, at a
+loose tolerance); then one fit on all of them, one test. The defaults of the generator were set while looking at
+seeds 0 and 1, so the seeds here begin at 100. With ``--mismatch 0`` the PCFG is the true model. A sentence without
+a parse counts as wrong and as no brackets.
 """
 
 from __future__ import annotations
