@@ -23,6 +23,7 @@ PACKAGES = [
     "mercer.metrics",
     "mercer.ranking",
     "mercer.ranking.preference_graph",
+    "mercer.parsing",
     "mercer.report",
     "mercer.structures",
     "mercer.tagging",

@@ -37,6 +37,60 @@ class Vocabulary:
     def state(self) -> tuple[np.ndarray, np.ndarray]: ...
     def add_names(self, bytes: np.ndarray, offsets: np.ndarray) -> None: ...
 
+class ChartGrammar:
+    def __init__(
+        self,
+        n_terminals: int,
+        n_labels: int,
+        n_weights: int,
+        start: int,
+        labels: np.ndarray,
+        binary: np.ndarray,
+        unary: np.ndarray,
+        lexical: np.ndarray,
+    ) -> None: ...
+    def best(
+        self,
+        w: np.ndarray,
+        words: np.ndarray,
+        offsets: np.ndarray,
+        spans: np.ndarray | None,
+        count_lexical: bool,
+        threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    def k_best(
+        self,
+        w: np.ndarray,
+        words: np.ndarray,
+        offsets: np.ndarray,
+        k: int,
+        spans: np.ndarray | None,
+        count_lexical: bool,
+        threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    def log_partition(
+        self,
+        w: np.ndarray,
+        words: np.ndarray,
+        offsets: np.ndarray,
+        spans: np.ndarray | None,
+        count_lexical: bool,
+        counts: np.ndarray | None,
+        brackets: np.ndarray | None,
+        threads: int = 1,
+    ) -> np.ndarray: ...
+    def f1_best(
+        self,
+        w: np.ndarray,
+        words: np.ndarray,
+        offsets: np.ndarray,
+        truth: np.ndarray,
+        n_true: np.ndarray,
+        spans: np.ndarray | None,
+        count_lexical: bool,
+        threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
 def instruction_set() -> str: ...
 def instruction_sets() -> list[str]: ...
 def use_instruction_set(name: str) -> None: ...

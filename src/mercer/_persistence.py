@@ -54,6 +54,7 @@ MODELS: dict[str, str] = {
     "LabelRanker": "mercer.ranking:LabelRanker",
     "Ranker": "mercer.ranking:Ranker",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
+    "Parser": "mercer.parsing:Parser",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

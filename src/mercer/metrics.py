@@ -23,6 +23,7 @@ from mercer._validation import group_order
 __all__ = [
     "SpanReport",
     "SpanScore",
+    "bracket_f1",
     "is_span_labelling",
     "pairwise_error",
     "sequence_accuracy",
@@ -389,3 +390,42 @@ def _numbers(name: str, values: Any) -> np.ndarray:
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must not hold NaN or infinite values")
     return numbers
+
+
+def bracket_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, preterminals: bool = True) -> SpanScore:
+    """Labelled brackets of trees: precision, recall and F1 over all sentences together.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of trees
+        Objects with a method ``spans(preterminals=…)`` that gives (label, start, end), such as
+        :class:`mercer.parsing.Tree`. None in ``y_pred`` is a sentence without a parse: no brackets.
+    preterminals : bool, default=True
+        Whether a node right above a single word is a bracket. With words as leaves these are parts of speech, which
+        PARSEVAL leaves out.
+
+    Returns
+    -------
+    score : SpanScore
+        ``precision``, ``recall``, ``f1`` and the counts. A bracket that occurs twice in a tree counts twice.
+
+    Examples
+    --------
+    >>> from mercer.metrics import bracket_f1
+    >>> from mercer.parsing import Tree
+    >>> true = Tree.parse("(S (NP dogs) (VP chase (NP cats)))")
+    >>> found = Tree.parse("(S (NP dogs) (VP chase) (NP cats))")
+    >>> score = bracket_f1([true], [found])
+    >>> score.precision, score.recall, score.f1
+    (0.75, 0.75, 0.75)
+    """
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y_true has {len(y_true)} trees and y_pred {len(y_pred)}; they must be as many")
+    correct = predicted = true = 0
+    for one, other in zip(y_true, y_pred, strict=True):
+        wanted = Counter(one.spans(preterminals=preterminals))
+        found = Counter(() if other is None else other.spans(preterminals=preterminals))
+        correct += (wanted & found).total()
+        predicted += found.total()
+        true += wanted.total()
+    return SpanScore.from_counts(support=true, predicted=predicted, correct=correct)

@@ -201,6 +201,40 @@ def loss_of(
     return alpha * (log_sum_exp(scores) - scores[t]) + (1 - alpha) * hinge
 
 
+# ------------------------------------------------------------------------------ small quadratic programs
+
+
+def best_of_faces(
+    G: np.ndarray, b: np.ndarray, total: float = np.inf, limited: np.ndarray | None = None, exact: bool = False
+) -> tuple[np.ndarray, float]:
+    """max ⟨b, a⟩ − ½ aᵀGa over a ≥ 0 with the sum of the ``limited`` at most (``exact``: equal to) ``total``.
+
+    Every face is tried: on one of them the maximum is a solution of linear equations.
+    """
+    m = len(b)
+    limited = np.ones(m, bool) if limited is None else limited
+    found, best = np.zeros(m), -np.inf if exact else 0.0
+    for support in itertools.chain.from_iterable(itertools.combinations(range(m), k) for k in range(1, m + 1)):
+        S = list(support)
+        k, ones = len(S), limited[S].astype(float)
+        for tight in (True,) if exact else (False, True):
+            if tight and (not ones.any() or not np.isfinite(total)):
+                continue
+            system, right = G[np.ix_(S, S)], b[S]
+            if tight:
+                system = np.block([[system, ones[:, None]], [ones[None, :], np.zeros((1, 1))]])
+                right = np.append(right, total)
+            part = np.linalg.lstsq(system, right, rcond=1e-12)[0][:k]
+            if (part < -1e-9).any() or (ones @ part > total * (1 + 1e-9)) or (exact and abs(part.sum() - total) > 1e-9):
+                continue
+            a = np.zeros(m)
+            a[S] = np.maximum(part, 0.0)
+            value = float(b @ a - 0.5 * a @ G @ a)
+            if value > best:
+                found, best = a, value
+    return found, best
+
+
 # ------------------------------------------------------------------------------------ one of each structure
 
 RULES = Constraints([(0, 1), (2, 2)], forbidden_start=[1])

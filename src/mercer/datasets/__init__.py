@@ -3,13 +3,16 @@
 from mercer.datasets.chains import ChainTask, make_chain_task
 from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
+from mercer.datasets.trees import Treebank, make_treebank
 
 __all__ = [
     "ChainTask",
     "DigitCodes",
+    "Treebank",
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
     "make_chain_task",
     "make_digit_codes",
+    "make_treebank",
 ]
