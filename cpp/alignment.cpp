@@ -17,6 +17,7 @@
 // from which the cells between are computed again; the same for the forward values that expectations need.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <vector>
@@ -560,6 +561,215 @@ class ForwardBackward {
   std::vector<LogRow> kept_, rows_;
 };
 
+// ---------------------------------------------------------------------------------------------- expectations, scaled
+
+// The same recursions on weights exp(score), with an exponent of two for each cell: M, D and I stand for M 2^e, D 2^e, I 2^e. What
+// gets lost is below 2^-1000 of another state of its cell, and since whatever follows one state follows the others for at most
+// kScaledScore more or less, it never matters. Beyond scores of that size the log-domain recursions take over.
+constexpr double kScaledScore = 40.0;
+constexpr int32_t kEmpty = -(1 << 29);  // the exponent of a cell of zeros
+
+// 2^d for d <= 0; 0 where that is below the smallest normal number.
+inline double power_of_two(int32_t d) {
+  const int64_t bits = d < -1022 ? 0 : int64_t(d + 1023) << 52;
+  double out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+struct Cell {
+  double M, D, I;
+  int32_t e;
+
+  void normalize() {
+    const double top = std::max(M, std::max(D, I));
+    if (top < 0x1p200 && top > 0x1p-200) return;
+    if (top == 0.0) {
+      e = kEmpty;
+      return;
+    }
+    const int shift = std::ilogb(top);
+    M = std::ldexp(M, -shift), D = std::ldexp(D, -shift), I = std::ldexp(I, -shift);
+    e += shift;
+  }
+};
+
+// A sum of terms x 2^e with far apart exponents.
+struct ScaledSum {
+  double x = 0.0;
+  int32_t e = kEmpty;
+  void add(double y, int32_t f) {
+    if (y == 0.0) return;
+    if (f > e) x *= power_of_two(e - f), e = f;
+    x += y * power_of_two(f - e);
+    if (x > 0x1p200) x *= 0x1p-200, e += 200;
+  }
+};
+
+class ScaledForwardBackward {
+ public:
+  static bool fits(const Problem& p, double largest) {
+    if (p.bonus)
+      for (int64_t i = 0; i < p.n; ++i)
+        if (p.anchor[i] >= 0 && std::fabs(p.bonus[i]) > kScaledScore) return false;
+    return largest <= kScaledScore;
+  }
+
+  // weights: exp of the substitution scores.
+  ScaledForwardBackward(const Problem& p, const double* weights)
+      : p_(p), weights_(weights), open_(std::exp(p.open)), extend_(std::exp(p.extend)),
+        block_(block_rows(p, sizeof(Cell), sizeof(Cell), "expected counts")), width_(size_t(p.m) + 1), pair_(width_) {
+    if (block_ >= p.n) block_ = p.n + 1;
+  }
+
+  double forward(bool keep) {
+    std::vector<Cell> above(keep ? 0 : width_), row(keep ? 0 : width_);
+    if (keep) rows_.resize(size_t(std::min(block_, p_.n + 1)) * width_);
+    if (p_.local) total_.add(1.0, 0);  // no pair at all
+    Cell* last = nullptr;
+    for (int64_t i = 0; i <= p_.n; ++i) {
+      const size_t place = size_t(i % block_);
+      if (keep) {
+        // The first row of a block follows the last one of the block before, which it may overwrite only afterwards.
+        Cell* here = rows_.data() + place * width_;
+        if (place == 0 && i > 0) {
+          above.assign(last, last + width_);
+          fill(i, above.data(), here, true);
+        } else {
+          fill(i, last, here, true);
+        }
+        if (place == 0) kept_.insert(kept_.end(), here, here + width_);
+        last = here;
+      } else {
+        fill(i, above.data(), row.data(), true);
+        std::swap(above, row);
+        last = above.data();
+      }
+    }
+    filled_ = p_.n / block_;
+    if (!p_.local) total_.add(last[p_.m].M + last[p_.m].D + last[p_.m].I, last[p_.m].e);
+    return std::log(total_.x) + double(total_.e) * 0.693147180559945309417;
+  }
+
+  void expect(Expected& out) {
+    out.log_partition = forward(true);
+    inverse_ = 1.0 / total_.x;
+    std::vector<Cell> below(width_), row(width_);
+    for (int64_t i = p_.n; i >= 0; --i) {
+      backward(i, below.data(), row.data());
+      count(i, row.data(), below.data(), out);
+      std::swap(below, row);
+    }
+  }
+
+ private:
+  void pair_weights(int64_t i) {
+    const double* row = weights_ + int64_t(p_.s[i]) * p_.n_symbols;
+    for (int64_t j = 0; j < p_.m; ++j) pair_[size_t(j)] = row[p_.t[j]];
+    if (p_.anchor && p_.anchor[i] >= 0) pair_[size_t(p_.anchor[i])] *= std::exp(p_.bonus[i]);
+  }
+
+  void fill(int64_t i, const Cell* above, Cell* row, bool sum) {
+    if (i > 0) pair_weights(i - 1);
+    const Cell none{0.0, 0.0, 0.0, kEmpty};
+    const bool local = p_.local;
+    for (int64_t j = 0; j <= p_.m; ++j) {
+      const bool paired = i > 0 && j > 0;
+      const Cell& diagonal = paired ? above[j - 1] : none;
+      const Cell& up = i > 0 ? above[j] : none;
+      const Cell& left = j > 0 ? row[j - 1] : none;
+      const bool starts = local ? paired : i == 0 && j == 0;
+      int32_t e = std::max(diagonal.e, std::max(up.e, left.e));
+      if (starts) e = std::max(e, 0);
+      double before = (diagonal.M + diagonal.D + diagonal.I) * power_of_two(diagonal.e - e);
+      if (starts) before += power_of_two(-e);
+      Cell& cell = row[j];
+      cell.M = (paired ? pair_[size_t(j - 1)] : 1.0) * before;
+      cell.D = (up.M * open_ + up.D * extend_) * power_of_two(up.e - e);
+      cell.I = ((left.M + left.D) * open_ + left.I * extend_) * power_of_two(left.e - e);
+      cell.e = e;
+      cell.normalize();
+      if (local && sum) total_.add(cell.M, cell.e);
+    }
+  }
+
+  void backward(int64_t i, const Cell* below, Cell* row) {
+    if (i < p_.n) pair_weights(i);
+    const Cell none{0.0, 0.0, 0.0, kEmpty};
+    for (int64_t j = p_.m; j >= 0; --j) {
+      const bool paired = i < p_.n && j < p_.m;
+      const Cell& diagonal = paired ? below[j + 1] : none;
+      const Cell& down = i < p_.n ? below[j] : none;
+      const Cell& right = j < p_.m ? row[j + 1] : none;
+      const bool global_end = !p_.local && i == p_.n && j == p_.m;
+      int32_t e = std::max(diagonal.e, std::max(down.e, right.e));
+      if (p_.local || global_end) e = std::max(e, 0);
+      const double next = global_end ? power_of_two(-e) : paired ? pair_[size_t(j)] * diagonal.M * power_of_two(diagonal.e - e) : 0.0;
+      const double insert = right.I * power_of_two(right.e - e), deleted = down.D * power_of_two(down.e - e);
+      const double onward = next + open_ * insert;
+      Cell& cell = row[j];
+      cell.M = onward + open_ * deleted + (p_.local ? power_of_two(-e) : 0.0);
+      cell.D = onward + extend_ * deleted;
+      cell.I = next + extend_ * insert;
+      cell.e = e;
+      cell.normalize();
+    }
+  }
+
+  const Cell* forward_row(int64_t i) {
+    const int64_t which = i / block_;
+    if (which != filled_) {
+      const int64_t low = which * block_, high = std::min(low + block_ - 1, p_.n);
+      std::copy(kept_.begin() + which * int64_t(width_), kept_.begin() + (which + 1) * int64_t(width_), rows_.begin());
+      for (int64_t r = low + 1; r <= high; ++r)
+        fill(r, rows_.data() + size_t(r - 1 - low) * width_, rows_.data() + size_t(r - low) * width_, false);
+      filled_ = which;
+    }
+    return rows_.data() + size_t(i - which * block_) * width_;
+  }
+
+  // x 2^e / Z, which is at most 1.
+  double share(double x, int32_t e) const {
+    const int32_t d = e - total_.e;
+    return d <= 0 ? x * power_of_two(d) * inverse_ : std::ldexp(x * inverse_, d);
+  }
+
+  // Pairs and I of row i, and D from row i to row i + 1. `row` and `below` are backward rows i and i + 1.
+  void count(int64_t i, const Cell* row, const Cell* below, Expected& out) {
+    const Cell* here = forward_row(i);
+    double opened = 0.0, extended = 0.0;
+    double* substitutions = i > 0 ? out.counts + int64_t(p_.s[i - 1]) * p_.n_symbols : nullptr;
+    for (int64_t j = 1; j <= p_.m; ++j) {
+      if (i > 0) {
+        const double probability = share(here[j].M * row[j].M, here[j].e + row[j].e);
+        substitutions[p_.t[j - 1]] += probability;
+        if (out.pairs) out.pairs[(i - 1) * p_.m + j - 1] = probability;
+      }
+      const Cell& left = here[j - 1];
+      const double onward = share(row[j].I, left.e + row[j].e);
+      opened += (left.M + left.D) * open_ * onward;
+      extended += left.I * extend_ * onward;
+    }
+    for (int64_t j = 0; i < p_.n && j <= p_.m; ++j) {
+      const double onward = share(below[j].D, here[j].e + below[j].e);
+      opened += here[j].M * open_ * onward;
+      extended += here[j].D * extend_ * onward;
+    }
+    out.counts[p_.n_symbols * p_.n_symbols] += opened;
+    out.counts[p_.n_symbols * p_.n_symbols + 1] += extended;
+  }
+
+  const Problem& p_;
+  const double* weights_;
+  double open_, extend_;
+  int64_t block_, filled_ = -1;
+  size_t width_;
+  std::vector<double> pair_;
+  std::vector<Cell> kept_, rows_;
+  ScaledSum total_;
+  double inverse_ = 1.0;
+};
+
 // ---------------------------------------------------------------------------------------------- batches
 
 // Stacked pairs: pair p holds s[s_offsets[p] .. s_offsets[p + 1]] and the same of t.
@@ -678,14 +888,30 @@ nb::object align_scores(const Batch& batch, int threads) {
   return to_numpy(std::move(out));
 }
 
+// exp of the substitution scores, and the largest score by size.
+struct Weights {
+  std::vector<double> substitution;
+  double largest;
+  explicit Weights(const Batch& batch) : substitution(batch.substitution.size()) {
+    largest = std::max(std::fabs(batch.open), std::fabs(batch.extend));
+    for (size_t a = 0; a < substitution.size(); ++a) {
+      substitution[a] = std::exp(batch.substitution.data()[a]);
+      largest = std::max(largest, std::fabs(batch.substitution.data()[a]));
+    }
+  }
+};
+
 nb::object align_log_partition(const Batch& batch, int threads) {
   const int n_threads = thread_count(threads);
+  const Weights weights(batch);
   std::vector<double> out(size_t(batch.size()));
   {
     nb::gil_scoped_release release;
     over_pairs(batch.size(), n_threads, [&](int64_t i) {
       const Problem p = batch.problem(i);
-      out[size_t(i)] = ForwardBackward(p).forward(false);
+      if (ScaledForwardBackward::fits(p, weights.largest))
+        out[size_t(i)] = ScaledForwardBackward(p, weights.substitution.data()).forward(false);
+      else out[size_t(i)] = ForwardBackward(p).forward(false);
     });
   }
   return to_numpy(std::move(out));
@@ -703,6 +929,7 @@ nb::object align_expect(const Batch& batch, Out2<double> counts, std::optional<O
   }
   require(!matches || int64_t(matches->shape(0)) == offsets.back(), "matches has the wrong length");
   const int n_threads = thread_count(threads);
+  const Weights weights(batch);
   std::vector<double> out(size_t(batch.size()));
   {
     nb::gil_scoped_release release;
@@ -712,7 +939,8 @@ nb::object align_expect(const Batch& batch, Out2<double> counts, std::optional<O
       Expected expected;
       expected.counts = counts.data() + i * width;
       expected.pairs = matches ? matches->data() + offsets[size_t(i)] : nullptr;
-      ForwardBackward(p).expect(expected);
+      if (ScaledForwardBackward::fits(p, weights.largest)) ScaledForwardBackward(p, weights.substitution.data()).expect(expected);
+      else ForwardBackward(p).expect(expected);
       out[size_t(i)] = expected.log_partition;
     });
   }
