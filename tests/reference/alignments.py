@@ -65,3 +65,24 @@ class Enumeration:
             for i, j in y:
                 out[i, j] += p
         return out
+
+
+def log_partition(s, t, substitution, gap_open, gap_extend, local) -> float:
+    """The log-partition of pairs that are too long to enumerate: the recursion over states, cell by cell."""
+    n, m = len(s), len(t)
+    M, D, I = (np.full((n + 1, m + 1), -np.inf) for _ in range(3))
+    if not local:
+        M[0, 0] = 0.0
+    for i in range(n + 1):
+        for j in range(m + 1):
+            if i and j:
+                ways = [M[i - 1, j - 1], D[i - 1, j - 1], I[i - 1, j - 1], 0.0 if local else -np.inf]
+                M[i, j] = substitution[s[i - 1]][t[j - 1]] + np.logaddexp.reduce(ways)
+            if i:
+                D[i, j] = np.logaddexp(M[i - 1, j] + gap_open, D[i - 1, j] + gap_extend)
+            if j:
+                opened = np.logaddexp(M[i, j - 1], D[i, j - 1]) + gap_open
+                I[i, j] = np.logaddexp(opened, I[i, j - 1] + gap_extend)
+    if local:
+        return float(np.logaddexp(0.0, np.logaddexp.reduce(M, axis=None)))
+    return float(np.logaddexp.reduce([M[n, m], D[n, m], I[n, m]]))
