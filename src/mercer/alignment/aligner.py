@@ -11,7 +11,9 @@ reports those with gap_extend = 0. Local alignments have no such freedom.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -143,7 +145,7 @@ class Aligner(BaseEstimator):
         """
         symbols, matrix = _read_substitution(substitution, alphabet)
         for name, value in (("gap_open", gap_open), ("gap_extend", gap_extend)):
-            if isinstance(value, bool) or not np.isscalar(value) or not np.isfinite(value):
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
                 raise ValueError(f"{name} must be a finite number, got {value!r}")
         symmetric = bool((matrix == matrix.T).all())
         model = cls(mode, alphabet=symbols, symmetric=symmetric, n_jobs=n_jobs)
