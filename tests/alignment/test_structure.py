@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference.alignments import all_alignments, counts_of
 from scipy import sparse
 
 from mercer.alignment import AlignmentStructure
 from mercer.alignment import structure as structure_module
 from mercer.alignment.structure import shared_pairs
+from reference.alignments import all_alignments, counts_of
 
 N = 3
 MODES = ["global", "local"]

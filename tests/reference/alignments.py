@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,10 +22,10 @@ def all_alignments(n: int, m: int) -> list[tuple[tuple[int, int], ...]]:
 
 
 def gap_lengths(pairs, n: int, m: int, local: bool) -> list[int]:
-    """Lengths of the gaps: runs of unpaired symbols of one sequence between neighbouring pairs, and globally at both ends."""
+    """Lengths of the gaps: runs of unpaired symbols between neighbouring pairs, and globally at both ends."""
     bounds = [*pairs] if local else [(-1, -1), *pairs, (n, m)]
     lengths = []
-    for (a, b), (c, d) in zip(bounds[:-1], bounds[1:], strict=True):
+    for (a, b), (c, d) in pairwise(bounds):
         lengths += [length for length in (c - a - 1, d - b - 1) if length]
     return lengths
 

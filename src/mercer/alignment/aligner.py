@@ -3,10 +3,10 @@
     score(s, t, y) = Σ_{(i,j) ∈ y} S[s_i, t_j] + Σ_gaps (gap_open + (l − 1) gap_extend) = ⟨w, Φ(x, y)⟩
     minimise  ½‖w‖² + C Σ_i loss(x_i, y_i; w)
 
-A global alignment consumes every symbol of s and of t once, in a pair or in a gap. So S + 2c, gap_open + c and gap_extend + c
-score every alignment of a pair higher by c (len(s) + len(t)), and prefer the same one: the scores are defined up to c (and for a
-margin loss their size says how far right and wrong are apart). Training picks the c of least norm; :meth:`Aligner.normalized_scores`
-reports those with gap_extend = 0. Local alignments have no such freedom.
+A global alignment consumes every symbol of s and of t once, in a pair or in a gap. So S + 2c, gap_open + c and
+gap_extend + c score every alignment of a pair higher by c (len(s) + len(t)), and prefer the same one: the scores are
+defined up to c. Training picks the c of least norm; :meth:`Aligner.normalized_scores` reports those with
+gap_extend = 0. Local alignments have no such freedom.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.alignment.batch import Coded, Encoder, Scores, check_sequences, compile_batch, k_best, match_probabilities
+from mercer.alignment.joint import AlignmentJoint
 from mercer.alignment.pairs import Alignment, check_pairs, read_rows
 from mercer.alignment.structure import AlignmentStructure, shared_pairs
-from mercer.structured.predictor import StructuredPredictor
+from mercer.learning.losses import resolve_loss
+from mercer.learning.risk import Risk
+from mercer.learning.training import train
+from mercer.structures.joint import Examples
 
 
 class Aligner(BaseEstimator):
@@ -62,7 +66,8 @@ class Aligner(BaseEstimator):
     substitution_ : array of shape (n_symbols, n_symbols), rows and columns as in ``alphabet_``
     gap_open_, gap_extend_ : float
         A gap of length l scores ``gap_open_ + (l − 1) · gap_extend_``.
-    coef_ : array, the weight vector: substitutions (with ``symmetric`` those of a ≤ b, row by row), gap_open_, gap_extend_
+    coef_ : array, the weight vector
+        Substitutions (with ``symmetric`` those of a ≤ b, row by row), gap_open_, gap_extend_.
     history_ : dict of lists: objective, primal, dual, gap, seconds, … as the solver has them
     converged_ : bool
     n_iter_ : int
@@ -70,8 +75,8 @@ class Aligner(BaseEstimator):
     Examples
     --------
     >>> from mercer.alignment import Aligner
-    >>> pairs = [("ACGT", "AGT"), ("GATTACA", "GATACA"), ("CCAT", "CAT")]
-    >>> truth = [("ACGT", "A-GT"), ("GATTACA", "GA-TACA"), ("CCAT", "-CAT")]
+    >>> pairs = [("ACGT", "AGT"), ("GATGACA", "GATACA"), ("TCAT", "CAT")]
+    >>> truth = [("ACGT", "A-GT"), ("GATGACA", "GAT-ACA"), ("TCAT", "-CAT")]
     >>> aligner = Aligner(C=10.0, random_state=0).fit(pairs, truth)
     >>> print(aligner.predict([("TACGA", "TAGA")])[0])
     TACGA
@@ -170,6 +175,7 @@ class Aligner(BaseEstimator):
         -------
         self
         """
+        C, loss = check_positive("C", self.C), resolve_loss(self.loss)
         sequences = check_sequences(pairs)
         if not sequences:
             raise ValueError("pairs must hold at least one pair to learn from")
@@ -177,19 +183,18 @@ class Aligner(BaseEstimator):
         structure = AlignmentStructure(len(encoder.symbols), self.mode, self.symmetric, self.cost)
         X = _encode(encoder, sequences)
         Y = _read_alignments(alignments, sequences)
-        predictor = StructuredPredictor(
-            structure,
-            loss=self.loss,
+        risk = Risk(AlignmentJoint(structure, thread_count(self.n_jobs)), loss, Examples(X), Examples(Y))
+        result, history = train(
+            risk,
             solver=self.solver,
-            C=self.C,
+            C=C,
             max_iter=self.max_iter,
             tol=self.tol,
-            n_jobs=self.n_jobs,
             random_state=self.random_state,
             verbose=self.verbose,
-        ).fit(X, Y)
-        w = np.array(predictor.coef_, dtype=float)
-        self._set(encoder, structure, w, predictor.history_, predictor.converged_, predictor.n_iter_)
+        )
+        n_iter = len(history.get("seconds", ()))
+        self._set(encoder, structure, np.array(result.w, dtype=float), history, result.converged, n_iter)
         return self
 
     def _set(

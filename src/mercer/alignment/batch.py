@@ -71,7 +71,8 @@ class Encoder:
         except (KeyError, TypeError):
             for position, symbol in enumerate(sequence):
                 if not _hashable(symbol) or symbol not in self.index:
-                    raise ValueError(f"{where}: symbol {symbol!r} at position {position} is not in the alphabet") from None
+                    what = f"symbol {symbol!r} at position {position}"
+                    raise ValueError(f"{where}: {what} is not in the alphabet") from None
             raise
 
 
@@ -119,7 +120,9 @@ def k_best(batch: _core.AlignmentBatch, k: int, threads: int = 1) -> list[list[F
     return [found[a:b] for a, b in pairwise(offsets.tolist())]
 
 
-def expect(batch: _core.AlignmentBatch, n_pairs: int, n_symbols: int, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def expect(
+    batch: _core.AlignmentBatch, n_pairs: int, n_symbols: int, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     """log Z of every pair, and expected counts (n_pairs, n_symbols² + 2): substitutions, openings, extensions."""
     counts = np.empty((n_pairs, n_symbols**2 + 2))
     return _core.align_expect(batch, counts, None, threads), counts
@@ -133,9 +136,7 @@ def match_probabilities(
     ends = np.concatenate([[0], np.cumsum([n * m for n, m in shapes], dtype=np.int64)])
     stacked = np.empty(int(ends[-1]))
     _core.align_expect(batch, np.empty((len(coded), n_symbols**2 + 2)), stacked, threads)
-    return [
-        stacked[a:b].reshape(shape) for (a, b), shape in zip(pairwise(ends.tolist()), shapes, strict=True)
-    ]
+    return [stacked[a:b].reshape(shape) for (a, b), shape in zip(pairwise(ends.tolist()), shapes, strict=True)]
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """What an alignment is: pairs (i, j) of positions in two sequences that ascend in both.
 
-Symbols without a partner are in gaps. Between two neighbouring pairs the unpaired symbols of the first sequence are shown
-before those of the second; there is nothing else to an alignment, so that two are equal when their pairs are.
+Symbols without a partner are in gaps. Between two neighbouring pairs the unpaired symbols of the first sequence are
+shown before those of the second; there is nothing else to an alignment, so that two are equal when their pairs are.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Alignment:
 
     @property
     def operations(self) -> str:
-        """A letter for each column: ``=`` equal symbols, ``X`` unequal ones, ``D`` a symbol of s alone, ``I`` one of t alone."""
+        """A letter a column: ``=`` equal and ``X`` unequal symbols, ``D`` a symbol of s alone, ``I`` one of t alone."""
         letters = []
         for i, j in self._columns():
             if i is None:

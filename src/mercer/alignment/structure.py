@@ -3,8 +3,8 @@
     Φ(x, y) = (number of each substitution, number of gap openings, number of gap extensions)
     Δ(y*, y) = |y* \\ y| + |y \\ y*|,  the pairs missed and the pairs that are wrong
 
-Δ adds over the pairs of y, Δ(y*, y) = |y*| + Σ_{(i,j) ∈ y} (1 − 2 [(i, j) ∈ y*]), so that the search that finds the best alignment
-also finds the one that is best after Δ is added. The 0/1 cost needs the two best alignments instead.
+Δ adds over the pairs of y, Δ(y*, y) = |y*| + Σ_{(i,j) ∈ y} (1 − 2 [(i, j) ∈ y*]), so that the search that finds the
+best alignment also finds the one that is best after Δ is added. The 0/1 cost needs the two best alignments instead.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class AlignmentStructure(Structure):
     An input x is a pair (s, t) of int32 arrays of symbol numbers, an output y an int32 array of shape (n_pairs, 2).
     :class:`Aligner` does the coding; the structure by itself is for :class:`~mercer.structured.StructuredPredictor`.
 
-    The weights are the scores of substitutions (row by row; with ``symmetric`` those of a ≤ b), of opening and of extending
-    a gap: a gap of length l scores ``gap_open + (l − 1) · gap_extend``.
+    The weights are the scores of substitutions (row by row; with ``symmetric`` those of a ≤ b), of opening and of
+    extending a gap: a gap of length l scores ``gap_open + (l − 1) · gap_extend``.
 
     Parameters
     ----------
@@ -81,6 +81,12 @@ class AlignmentStructure(Structure):
         w[-2:] = scores.gap_open, scores.gap_extend
         return w
 
+    def fold(self, counts: np.ndarray) -> np.ndarray:
+        """Counts of all pairs of symbols as counts of weights."""
+        out = np.bincount(self.place.ravel(), weights=counts[:-2], minlength=self.n_weights)
+        out[-2:] = counts[-2:]
+        return out
+
     # ------------------------------------------------------------------ the contract
 
     def features(self, x: Any, y: Any) -> Any:
@@ -130,7 +136,7 @@ class AlignmentStructure(Structure):
         scores = self.scores_of(w)
         zero_one = cost_to is not None and self.cost_name == "zero-one"
         log_z, counts = expect(self._batch(x, scores, None if zero_one else cost_to), 1, self.n_symbols)
-        value, expected = float(log_z[0]), self._fold(counts[0])
+        value, expected = float(log_z[0]), self.fold(counts[0])
         if zero_one:
             # Σ_{y ≠ y*} e^{s(y) + 1} + e^{s(y*)} = e Z (1 − (1 − 1/e) p(y*))
             truth = self.features(x, cost_to)
@@ -153,12 +159,6 @@ class AlignmentStructure(Structure):
         column[cost_to[:, 0]] = cost_to[:, 1]
         anchors = Anchors(column, np.full(len(coded.s), -2.0))
         return compile_batch([coded], scores._replace(substitution=scores.substitution + 1.0), self.local, [anchors])
-
-    def _fold(self, counts: np.ndarray) -> np.ndarray:
-        """Counts of all pairs of symbols as counts of weights."""
-        out = np.bincount(self.place.ravel(), weights=counts[:-2], minlength=self.n_weights)
-        out[-2:] = counts[-2:]
-        return out
 
 
 def shared_pairs(y: np.ndarray, z: np.ndarray) -> int:

@@ -1,8 +1,8 @@
 """Pairs of sequences with known alignments, drawn from a pair model with planted scores.
 
-A pair of sequences is made from left to right. Before each aligned pair of letters, and once more at the end, a run of letters
-of s alone comes with probability δ, then a run of letters of t alone with probability δ; a run has length l with
-probability (1 − ε) ε^(l−1) and letters drawn from frequencies f. Aligned letters (a, b) are drawn from q. So
+A pair of sequences is made from left to right. Before each aligned pair of letters, and once more at the end, a run of
+letters of s alone comes with probability δ, then a run of letters of t alone with probability δ; a run has length l
+with probability (1 − ε) ε^(l−1) and letters drawn from frequencies f. Aligned letters (a, b) are drawn from q. So
 
     log p(s, t, y) = Σ_pairs S[a, b] + Σ_gaps (open + (l − 1) extend) + a term of s and t alone
     S[a, b] = log q(a, b) / (f(a) f(b)) + 2 log (1 − δ),   open = log δ (1 − ε) / (1 − δ),   extend = log ε
