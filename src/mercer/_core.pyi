@@ -167,3 +167,27 @@ class Planes:
 
 def chain_ascent(*args: Any) -> float: ...
 def chain_subgradient(*args: Any) -> tuple[float, float]: ...
+
+class AlignmentBatch:
+    def __init__(
+        self,
+        s: np.ndarray,
+        s_offsets: np.ndarray,
+        t: np.ndarray,
+        t_offsets: np.ndarray,
+        substitution: np.ndarray,
+        gap_open: float,
+        gap_extend: float,
+        local: bool,
+        anchor: np.ndarray | None = None,
+        bonus: np.ndarray | None = None,
+    ) -> None: ...
+
+def align_k_best(
+    batch: AlignmentBatch, k: int, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+def align_scores(batch: AlignmentBatch, threads: int = 1) -> np.ndarray: ...
+def align_log_partition(batch: AlignmentBatch, threads: int = 1) -> np.ndarray: ...
+def align_expect(
+    batch: AlignmentBatch, counts: np.ndarray, matches: np.ndarray | None = None, threads: int = 1
+) -> np.ndarray: ...

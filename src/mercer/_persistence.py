@@ -55,6 +55,7 @@ MODELS: dict[str, str] = {
     "Ranker": "mercer.ranking:Ranker",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
     "Parser": "mercer.parsing:Parser",
+    "Aligner": "mercer.alignment:Aligner",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
