@@ -26,6 +26,7 @@ PACKAGES = [
     "mercer.ranking.preference_graph",
     "mercer.parsing",
     "mercer.report",
+    "mercer.structured",
     "mercer.structures",
     "mercer.tagging",
 ]
