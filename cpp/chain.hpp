@@ -383,9 +383,10 @@ template <class T> class ChainWorkspace {
         for (int b = 0; b < S; b += L) store(u + b, load(u + b) * inverse);
     }
     out.log_partition[i] = logs.value() + shifts;
+    const int64_t stride = out.stride ? out.stride : C;
     if (out.nodes)
       for (int64_t t = 0; t < steps; ++t)
-        std::copy(e_.data() + t * S, e_.data() + t * S + C, out.nodes + (begin + t) * C);
+        std::copy(e_.data() + t * S, e_.data() + t * S + stride, out.nodes + (begin + t) * stride);
     if (out.edges || c_.edges) {
       own_edges(begin, steps, i, out, sum_trans);
     } else if (sum_trans || out.entropy) {
@@ -500,7 +501,8 @@ template <class T> class ChainWorkspace {
     const double log_z = log_sum(terms.data(), C);
     out.log_partition[i] = log_z;
     if (out.entropy) out.entropy[i] = 0.0;
-    if (out.nodes) std::fill(out.nodes + begin * C, out.nodes + (begin + steps) * C, T(0));
+    const int64_t stride = out.stride ? out.stride : C;
+    if (out.nodes) std::fill(out.nodes + begin * stride, out.nodes + (begin + steps) * stride, T(0));
     if (out.edges) std::fill(out.edges + begin * C * C, out.edges + (begin + steps) * C * C, T(0));
     if (!(log_z > kNegInf<double>)) return;
     for (int b = 0; b < C; ++b) beta[(steps - 1) * C + b] = double(c_.end[b]);
@@ -519,7 +521,7 @@ template <class T> class ChainWorkspace {
       for (int b = 0; b < C; ++b) {
         const double mu = std::exp(terms[b] - local);
         const double node = double(c_.nodes[(begin + t) * C + b]);
-        if (out.nodes) out.nodes[(begin + t) * C + b] = T(mu);
+        if (out.nodes) out.nodes[(begin + t) * stride + b] = T(mu);
         add(mu, node);
         if (t == 0) { add(mu, c_.start[b]); if (sum_start) sum_start[b] += mu; }
         if (t == steps - 1) { add(mu, c_.end[b]); if (sum_end) sum_end[b] += mu; }
@@ -597,28 +599,6 @@ template <class T> bool marginals(const Chains<T>& chains, const ChainMarginals<
   return sound;
 }
 
-template <class T> bool viterbi(const Chains<T>& chains, int32_t* labels, double* score, int threads) {
-  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
-    for (int64_t i = begin; i < end; ++i) score[i] = space.viterbi(i, labels + (chains.offsets[i] - chains.offsets[0]));
-  });
-}
-
-template <class T> bool k_best(const Chains<T>& chains, int k, int32_t* labels, double* score, int threads) {
-  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
-  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
-    for (int64_t i = begin; i < end; ++i)
-      space.k_best(i, k, labels + (chains.offsets[i] - chains.offsets[0]), total, score + i * k);
-  });
-}
-
-template <class T> bool sample(const Chains<T>& chains, int draws, uint64_t seed, int32_t* labels, int threads) {
-  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
-  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
-    for (int64_t i = begin; i < end && !space.bad(); ++i)
-      space.sample(i, draws, seed, labels + (chains.offsets[i] - chains.offsets[0]), total);
-  });
-}
-
 template <class T> bool score(const Chains<T>& chains, const int32_t* labels, double* out) {
   const int C = chains.C;
   for (int64_t i = 0; i < chains.n; ++i) {
@@ -640,6 +620,88 @@ template <class T> bool score(const Chains<T>& chains, const int32_t* labels, do
     if (!(total < std::numeric_limits<double>::infinity())) return false;
   }
   return true;
+}
+
+// The log loss of known labellings and its gradient in the weights, in one walk over the data:
+//   loss_i = log Z_i - score(y_i),   gradient += Σ_t x_t (μ_t - 1_{y_t}),   sums += the same for [transitions | start | end]
+// chains.nodes is not used: node scores are made from x and w, for a batch of sequences at a time that fits the second-level
+// cache. A thread scores a group of sequences and takes its marginals while the scores are at hand; then the batch goes back to the
+// weights, split over features.
+constexpr int64_t kBatchPositions = 4096;
+template <class T>
+bool log_loss(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const int32_t* labels, const double* w, double* loss,
+              double* gradient, double* sums, int threads) {
+  const int64_t C = all.C, size = C * C + 2 * C, S = padded(C), origin = all.offsets[0];
+  Buffer<T> nodes, mu;
+  std::vector<double> group_sums;
+  const std::vector<int64_t> ranges = feature_ranges(x, origin, all.offsets[all.n] - origin, p, threads);
+  for (int64_t first = 0, last; first < all.n; first = last) {
+    const int64_t row = all.offsets[first];
+    for (last = first + 1; last < all.n && all.offsets[last + 1] - row <= kBatchPositions;) ++last;
+    const int64_t count = all.offsets[last] - row;
+    ChainScratch<T>::grown(nodes, count * C);
+    ChainScratch<T>::grown(mu, count * S);
+    Chains<T> batch = all;
+    batch.nodes = nodes.data();
+    batch.offsets = all.offsets + first;
+    batch.n = last - first;
+    const int64_t n_groups = int64_t(groups_of(batch.offsets, batch.n).size()) - 1;
+    group_sums.assign(size_t(n_groups * size), 0.0);
+    const ChainMarginals<T> out{mu.data(), nullptr, nullptr, nullptr, nullptr, loss + first, nullptr, nullptr, S};
+    std::atomic<bool> sound{true};
+    sound = for_groups(batch, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t g) {
+      const int64_t from = batch.offsets[begin] - row;
+      scores(x, row + from, batch.offsets[end] - row - from, p, w, nodes.data() + from * C, 1);
+      double *transitions = group_sums.data() + g * size, *start = transitions + C * C, *stop = start + C;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = batch.offsets[i] - row, steps = batch.offsets[i + 1] - batch.offsets[i];
+        space.marginals(i, out, transitions, start, stop);
+        if (space.bad()) return;
+        if (steps == 0) continue;
+        Chains<T> one = batch;
+        one.nodes = nodes.data() + at * C;
+        one.offsets = batch.offsets + i;
+        one.n = 1;
+        const int32_t* y = labels + (row - origin) + at;
+        double truth = 0;
+        if (!score(one, y, &truth)) sound = false;
+        loss[first + i] -= truth;
+        for (int64_t t = 0; t < steps; ++t) {
+          mu[(at + t) * S + y[t]] -= T(1);
+          if (t) transitions[y[t - 1] * C + y[t]] -= 1.0;
+        }
+        start[y[0]] -= 1.0;
+        stop[y[steps - 1]] -= 1.0;
+      }
+    }) && sound;
+    if (!sound) return false;
+    for (int64_t g = 0; g < n_groups; ++g)
+      for (int64_t k = 0; k < size; ++k) sums[k] += group_sums[size_t(g * size + k)];
+    backward_rows(x, row, count, p, mu.data(), S, gradient, ranges, threads);
+  }
+  return true;
+}
+
+template <class T> bool viterbi(const Chains<T>& chains, int32_t* labels, double* score, int threads) {
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end; ++i) score[i] = space.viterbi(i, labels + (chains.offsets[i] - chains.offsets[0]));
+  });
+}
+
+template <class T> bool k_best(const Chains<T>& chains, int k, int32_t* labels, double* score, int threads) {
+  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end; ++i)
+      space.k_best(i, k, labels + (chains.offsets[i] - chains.offsets[0]), total, score + i * k);
+  });
+}
+
+template <class T> bool sample(const Chains<T>& chains, int draws, uint64_t seed, int32_t* labels, int threads) {
+  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end && !space.bad(); ++i)
+      space.sample(i, draws, seed, labels + (chains.offsets[i] - chains.offsets[0]), total);
+  });
 }
 
 }  // namespace mercer::MERCER_ARCH
