@@ -17,7 +17,7 @@ from mercer.structures.base import Structure
 
 # Part scores of one batch stay in the processor's second-level cache.
 BATCH_POSITIONS = 4096
-# A structure that has the log loss in one call makes its own batches; Python looks for Ctrl-C between calls of this size.
+# A structure with the log loss in one call makes its own batches; Python looks for Ctrl-C between calls of this size.
 CALL_POSITIONS = 64 * BATCH_POSITIONS
 
 
@@ -35,7 +35,8 @@ class Risk:
         if len(X) != len(y):
             raise ValueError(f"{len(X)} inputs and {len(y)} outputs")
         self.structure, self.loss, self.X, self.y = structure, loss, X, y
-        self._at_once = type(loss) is Log and hasattr(structure, "log_loss") and structure.has_log_loss(X, y)
+        has_log_loss = getattr(structure, "has_log_loss", lambda X, y: False)
+        self._at_once = type(loss) is Log and has_log_loss(X, y)
         self._batches = list(structure.batches(X, CALL_POSITIONS if self._at_once else BATCH_POSITIONS))
 
     @property

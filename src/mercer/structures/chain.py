@@ -204,7 +204,7 @@ class Chain(Structure):
         return not y.partial and (self._edges is None or X.edges is None)
 
     def log_loss(self, w: np.ndarray, X: Sequences, y: TagSequences, out: np.ndarray) -> np.ndarray:
-        """log Z − score(y) of each sequence, with the gradient in the weights added to ``out``; in one compiled call."""
+        """log Z − score(y) of each sequence, the gradient in the weights added to ``out``, in one compiled call."""
         self._check_features(X)
         values, shared = np.empty(len(X)), np.zeros(self.n_labels**2 + 2 * self.n_labels)
         nodes = self.slices["nodes"]
