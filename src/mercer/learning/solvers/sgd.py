@@ -11,19 +11,22 @@ way (each example's loss before its step), so no extra pass is needed.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from mercer import _core
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
-from mercer.learning.solvers.online import Epochs, check_online
+from mercer.learning.solvers.online import Epochs, check_online, side_by_side
 
 _RULE = 0
 _SAMPLE = 256  # examples on which rates are tried
+_SHARDS = 2  # parts of a warm-up's epochs; not the number of threads, on which the result must not depend
 
 
 class SGD(Solver):
@@ -119,17 +122,37 @@ def _options(risk: Risk, penalty: Penalty, C: float, earlier: int = 0) -> dict[s
 def warm_up(risk: Risk, penalty: Penalty, C: float, epochs: int, random_state: Any) -> np.ndarray:
     """Weights after a few epochs from 0, for another solver to begin with; 0 if the structure has no online loop.
 
-    Without a ``random_state`` the order of the examples is fixed: what follows is then the same every time.
+    An epoch of many examples is cut into two shards with weights of their own, which are averaged at its end: two
+    threads can share the work, and the objective falls as fast. Without a ``random_state`` the order of the examples
+    is fixed: what follows is then the same every time.
     """
     if not hasattr(risk.structure, "online") or not risk.n_examples:
         return np.zeros(risk.n_weights)
-    run = Epochs(risk, _RULE, None, 0 if random_state is None else random_state, lean=not penalty.l1)
+    n_shards = _SHARDS if risk.n_examples >= 2 * _SHARDS * _SAMPLE else 1
+    seed = 0 if random_state is None else random_state
+    shards = [Epochs(risk, _RULE, None, seed, lean=not penalty.l1) for _ in range(n_shards)]
+    first = shards[0]
     options = _options(risk, penalty, C)
-    rate = _calibrate(risk, penalty, C, None, run, options)
+    options["rate"] = _calibrate(risk, penalty, C, None, first, options)
     for _ in range(epochs):
-        run.run(run.shuffled(), rate=rate, **options)
-    run.w *= run.state.scale
-    return run.w
+        orders = np.array_split(first.shuffled(), n_shards)
+        side_by_side(
+            risk.structure.threads,
+            [partial(shard.run, order, **options) for shard, order in zip(shards, orders, strict=True)],
+        )
+        first.w *= first.state.scale
+        first.state.scale = 1.0
+        for name in ("w", "extra"):
+            mean = getattr(first, name)
+            for shard in shards[1:]:
+                _core.axpy(shard.state.scale if name == "w" else 1.0, getattr(shard, name), mean)
+            if n_shards > 1:
+                mean /= n_shards
+            for shard in shards[1:]:
+                getattr(shard, name)[:] = mean
+        for shard in shards[1:]:
+            shard.state.scale = 1.0
+    return first.w
 
 
 def _calibrate(
@@ -138,26 +161,36 @@ def _calibrate(
     """The rate that lowers the objective of a sample most in one pass, by doubling and halving from a first guess."""
     sample = epochs.shuffled()[:_SAMPLE]
     share = len(sample) / max(1, risk.n_examples)
+    threads = risk.structure.threads
+    still = {"rate": 0.0, "decay": 0.0, "l2": 0.0, "l1": 0.0}
+    known: dict[float, float] = {}
 
     def objective(rate: float) -> float:
         trial = Epochs(risk, _RULE, w0, 0, lean=not penalty.l1)
         with np.errstate(over="ignore", invalid="ignore"):
             try:
                 trial.run(sample, rate=rate, **options)
-                loss, _ = trial.run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
+                loss, _ = trial.run(sample, **still)
             except ValueError:  # the rate was so high that scores left the range of floating point
                 return np.inf
             value = C * loss + share * penalty.value(trial.weights())
         return value if np.isfinite(value) else np.inf
 
+    def objective_of(rate: float, *later: float) -> float:
+        """The objective; where there are threads, those of rates that may be asked for later are found beside it."""
+        if rate not in known:
+            rates = (rate, *later)[:threads]
+            known.update(zip(rates, side_by_side(threads, [partial(objective, r) for r in rates]), strict=True))
+        return known[rate]
+
     # A wrong label set or an infeasible example must show here, not look like a high rate.
-    Epochs(risk, _RULE, w0, 0, lean=True).run(sample, rate=0.0, decay=0.0, l2=0.0, l1=0.0)
+    Epochs(risk, _RULE, w0, 0, lean=True).run(sample, **still)
     rate = 0.1
-    best = objective(rate)
+    best = objective_of(rate, 2.0 * rate)
     for factor in (2.0, 0.5):
         improved = False
         while 1e-8 < rate * factor < 1e4:
-            value = objective(rate * factor)
+            value = objective_of(rate * factor, rate * factor * factor)
             if not value < best:
                 break
             rate, best, improved = rate * factor, value, True
