@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hash.hpp"
+
 namespace mercer {
 
 class Vocabulary {
@@ -39,6 +41,8 @@ class Vocabulary {
     Slot(uint32_t t, uint32_t c, uint64_t b, uint64_t s) : tag(t), column(c), begin(b), size(s) {}
   };
   int64_t locate(std::string_view name, uint64_t hash, bool grow);
+  // What is kept in model files (columns of hashed names) rests on a hash that never changes; the table does not.
+  uint64_t hash_of(std::string_view name) const { return n_bits_ ? hash_bytes(name) : fast_hash(name); }
   size_t home(uint64_t hash) const { return size_t(hash) & (slots_.size() - 1); }
   void rehash(size_t capacity);
   int n_bits_;
@@ -54,13 +58,19 @@ struct RowsBuilder {
   std::vector<double> values;  // kept only once a value other than 1 was met
   bool all_ones = true;
 
-  void add(int64_t column, double value);
+  void add(int64_t column, double value) { row_.push_back({value == 0.0 ? -1 : int32_t(column), value}); }
   void close_row();
   void close_sequence() { offsets.push_back(int64_t(indptr.size()) - 1); }
 
  private:
-  std::vector<std::pair<int32_t, double>> row_;
-  bool ascending_ = true;
+  struct Entry {
+    int32_t column;  // -1: to be left out
+    double value;
+  };
+  bool take_in_order(size_t size);
+  std::vector<Entry> row_;
+  // Names made by one template stand in one order in every row: the order that sorted the last row is tried first.
+  std::vector<uint32_t> order_, sorted_;
 };
 
 // The names of a sequence's features, looked up together: by the time a name is compared, the places in memory that its look-up
