@@ -133,7 +133,12 @@ void NameBatch::finish(size_t begin, double value) {
   const size_t size = text_.size() - begin;
   const uint64_t hash = v_.hash_of(std::string_view(text_).substr(begin, size));
   if (!v_.n_bits()) __builtin_prefetch(&v_.slots_[v_.home(hash)]);
-  items_.push_back({begin, size, hash, value});
+  items_.emplace_back();
+  Item& item = items_.back();
+  item.begin = begin;
+  item.size = size;
+  item.hash = hash;
+  item.value = value;
 }
 
 void NameBatch::close_sequence() {
