@@ -10,7 +10,8 @@ from mercer.learning.monitor import Monitor
 from mercer.learning.risk import InfeasibleError
 from mercer.learning.solvers import LBFGS
 from mercer.learning.solvers.lbfgs import _Objective
-from mercer.learning.solvers.sgd import warm_up
+from mercer.learning.solvers.online import Epochs
+from mercer.learning.solvers.sgd import _calibrate, _options, warm_up
 from mercer.structures import Constraints
 from reference.problems import make_problem
 
@@ -215,6 +216,20 @@ def test_rules_leave_forbidden_and_untrained_transitions_alone():
         assert transitions[0, 1] == 0
         assert transitions[2, 2] == 0
         assert transitions.any()
+
+
+def test_sgd_gives_weights_with_a_lower_objective_than_those_of_its_last_step():
+    problem = make_problem(lengths=(3, 2) * 100, F=6)
+    problem.y.labels[:] = problem.X.rows.matrix(0, 500)[:, :3].argmax(axis=1)
+    run = Epochs(problem.risk, 0, None, 0, lean=True)
+    options = _options(problem.risk, PENALTIES["l2"], 10.0)
+    rate = _calibrate(problem.risk, PENALTIES["l2"], 10.0, None, run, options)
+    for _ in range(5):
+        run.run(run.shuffled(), rate=rate, **options)
+    objective = _Objective(problem.risk, PENALTIES["l2"], 10.0)
+    found = solve(problem, "sgd", PENALTIES["l2"], 10.0, max_iter=5, tol=0.0)[0].w
+    assert (found != run.weights()).any()
+    assert objective(found, np.empty_like(found)) < objective(run.weights(), np.empty_like(found))
 
 
 # ----------------------------------------------------------------------------------------- determinism
