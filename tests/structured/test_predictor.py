@@ -296,6 +296,15 @@ def test_examples_are_counted_over_all_batches(number):
         assert f"example {number}: {name} raised" in message
 
 
+@pytest.mark.xfail(strict=True, reason="only the width of a sparse matrix is looked at")
+def test_sparse_features_are_one_row():
+    def features(self, x, y):
+        row = WrittenOut.features(self, x, y)
+        return csr_array(np.vstack([row, row]) if is_third(x) else row[None, :])
+
+    assert "example 3: features" in fit_broken(broken(features=features))[0]
+
+
 @pytest.mark.xfail(strict=True, reason="the first call of features, for its length, is not wrapped")
 def test_features_that_raise_at_the_first_example_are_named():
     X, Y = data(4, size=3)
