@@ -211,7 +211,7 @@ class OWLQN(LBFGS):
 def _check_smooth(risk: Risk, name: str) -> None:
     loss = getattr(risk, "loss", None)
     if loss is not None and not loss.smooth:
-        raise ValueError(f"solver {name!r} needs a smooth loss, {loss.name!r} has corners: use 'auto', 'bmrm' or 'bcfw'")
+        raise ValueError(f"solver {name!r} needs a smooth loss; for {loss.name!r} use 'auto', 'bmrm' or 'bcfw'")
 
 
 class _Objective:
