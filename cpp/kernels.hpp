@@ -26,7 +26,7 @@ template <class T> struct Rows {
 // Which (feature, column) pairs have a weight. starts == nullptr: all, weight f * width + column. Otherwise feature f owns
 // the weights starts[f] .. starts[f+1], for the columns named in columns; a row with all columns is used as a dense one.
 struct Pattern {
-  const int64_t* starts;
+  const uint32_t* starts;  // short, as they are read at random
   const int32_t* columns;
   int64_t n_features, width, n_weights;
 };

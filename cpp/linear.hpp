@@ -59,7 +59,7 @@ struct Span {
 };
 inline Span weights_of(const Pattern& p, int64_t f) {
   if (!p.starts) return {f * p.width, true};
-  return {p.starts[f], p.starts[f + 1] - p.starts[f] == p.width};
+  return {int64_t(p.starts[f]), int64_t(p.starts[f + 1] - p.starts[f]) == p.width};
 }
 
 // The weights that a row's features own, dense rows of weights and sparse ones apart. Which of the two a feature has cannot be
@@ -83,7 +83,7 @@ struct Split {
     }
     for (int64_t k = from; k < to; ++k) {
       const int64_t f = x.feature(k);
-      const Item item = {p.starts[f], p.starts[f + 1], x.value(k)};
+      const Item item = {int64_t(p.starts[f]), int64_t(p.starts[f + 1]), x.value(k)};
       const bool full = item.end - item.begin == p.width;
       dense[n_dense] = item;
       sparse[n_sparse] = item;
@@ -130,6 +130,28 @@ inline void add_dense_scores(int64_t count, Begin begin_of, Value value_of, cons
   }
 }
 
+// out += sparse rows of weights. Neighbouring features often have a weight for the same column, and each sum would wait for the last:
+// every other row goes to a second set of sums.
+inline void add_sparse_scores(const Split& items, const Pattern& p, const double* w, double* out) {
+  constexpr int kSums = 64, L = kLanes<double>;
+  auto add = [&](const Split::Item& item, double* sums) {
+    for (int64_t i = item.begin; i < item.end; ++i) sums[p.columns[i]] += item.value * w[i];
+  };
+  if (items.n_sparse < 4 || p.width > kSums) {
+    for (int k = 0; k < items.n_sparse; ++k) add(items.sparse[k], out);
+    return;
+  }
+  alignas(64) double second[kSums];
+  for (int64_t c = 0; c < p.width; c += L) store(second + c, Vec<double>{});
+  int k = 0;
+  for (; k + 2 <= items.n_sparse; k += 2) {
+    add(items.sparse[k], out);
+    add(items.sparse[k + 1], second);
+  }
+  if (k < items.n_sparse) add(items.sparse[k], out);
+  for (int64_t c = 0; c < p.width; c += L) store(out + c, load(out + c) + load(second + c));
+}
+
 // scratch holds width rounded up to whole vectors.
 template <class T>
 inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double* scratch) {
@@ -146,10 +168,7 @@ inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double
     const Split items(x, from, std::min<int64_t>(from + Split::kSize, x.size), p);
     add_dense_scores(items.n_dense, [&](int64_t k) { return items.dense[k].begin; },
                      [&](int64_t k) { return items.dense[k].value; }, p, w, scratch);
-    for (int k = 0; k < items.n_sparse; ++k) {
-      const Split::Item& item = items.sparse[k];
-      for (int64_t i = item.begin; i < item.end; ++i) scratch[p.columns[i]] += item.value * w[i];
-    }
+    add_sparse_scores(items, p, w, scratch);
   }
 }
 
@@ -170,7 +189,7 @@ template <class T> inline void fetch_weights(const Rows<T>& x, int64_t t, const 
   if (!x.indptr) return;
   const Row<T> row = row_of(x, t);
   for (int64_t k = 0; k < row.size; ++k) {
-    const int64_t f = row.indices[k], begin = p.starts ? p.starts[f] : f * p.width;
+    const int64_t f = row.indices[k], begin = p.starts ? int64_t(p.starts[f]) : f * p.width;
     fetch(w + begin);
     if (p.starts) {
       fetch(p.columns + begin);
@@ -287,7 +306,7 @@ template <class T>
 void backward_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, int64_t stride, double* out,
                    const std::vector<int64_t>& bounds, int threads) {
   in_parallel(int64_t(bounds.size()) - 1, threads, [&](int64_t part) {
-    const int64_t first = bounds[part], last = bounds[part + 1], limit = p.starts ? p.starts[last] : last * p.width;
+    const int64_t first = bounds[part], last = bounds[part + 1], limit = p.starts ? int64_t(p.starts[last]) : last * p.width;
     if constexpr (sizeof(T) == sizeof(double)) {
       if (stride == padded(p.width))
         return add_rows(x, row, count, p, first, last, limit, out, [&](int64_t t) { return mu + t * stride; });

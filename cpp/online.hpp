@@ -153,8 +153,8 @@ template <class T> class OnlineLearner {
     for (int64_t t = 0; t < steps_; ++t) {
       const Row<T> x = row_of(rows, begin_ + t);
       for (int64_t j = 0; j < x.size; ++j) {
-        const int64_t f = x.feature(j), first = p.starts ? p.starts[f] : f * p.width;
-        const int64_t last = p.starts ? p.starts[f + 1] : first + p.width;
+        const int64_t f = x.feature(j), first = p.starts ? int64_t(p.starts[f]) : f * p.width;
+        const int64_t last = p.starts ? int64_t(p.starts[f + 1]) : first + p.width;
         for (int64_t k = first; k < last; ++k) pay(base + k);
       }
     }

@@ -408,7 +408,7 @@ def test_empty_and_unequal_data_are_refused():
     assert model.predict([]) == []
     with pytest.raises(ValueError, match="nothing to score"):
         model.score([], [])
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError, match="zip"):
         model.score(X, Y[:2])
 
 
@@ -436,7 +436,6 @@ def test_the_solver_may_be_chosen_by_the_loss():
     assert StructuredPredictor(WrittenOut(), "log", "auto").fit(X, Y).score(X, Y) > 0
 
 
-@pytest.mark.xfail(strict=True, reason="lbfgs takes losses that are not smooth")
 @pytest.mark.parametrize("loss", ["hinge", "slack", "hybrid"])
 def test_lbfgs_refuses_a_loss_with_corners(loss):
     model = StructuredPredictor(WrittenOut(), loss, "lbfgs", max_iter=3)
@@ -462,18 +461,15 @@ def test_it_has_scikit_learns_parameters():
 
 
 @pytest.mark.parametrize("solver", ["bmrm", "cutting-plane", "bcfw", "subgradient"])
-def test_a_model_comes_back_from_its_file(solver, tmp_path, request):
-    if solver == "bcfw":
-        request.applymarker(
-            pytest.mark.xfail(strict=True, reason="history_ holds infinite primal values, which JSON refuses")
-        )
+def test_a_model_comes_back_from_its_file(solver, tmp_path):
     X, Y = data(10)
     model = quiet(StructuredPredictor(Matching(), solver=solver, C=2.0, max_iter=30, random_state=0), X, Y)
     mercer.save(model, tmp_path / "m.mercer")
     again = mercer.load(tmp_path / "m.mercer")
     np.testing.assert_array_equal(again.coef_, model.coef_)
     assert (again.C, again.converged_, again.n_iter_) == (2.0, model.converged_, model.n_iter_)
-    assert again.history_ == model.history_
+    for name, values in model.history_.items():  # what was not known yet, an infinite primal, comes back as NaN
+        np.testing.assert_array_equal(again.history_[name], np.where(np.isfinite(values), values, np.nan))
     for call in (lambda: again.predict(X), lambda: again.score(X, Y)):
         with pytest.raises(AttributeError, match="structure 'Matching', which is code and not in the file"):
             call()
@@ -494,7 +490,7 @@ def test_a_file_keeps_loss_and_solver(tmp_path):
 def test_a_loaded_model_without_structure_says_so_when_fitted_again(tmp_path):
     X, Y = data(5)
     mercer.save(quiet(StructuredPredictor(Matching(), solver="bmrm"), X, Y), tmp_path / "m.mercer")
-    with pytest.raises((AttributeError, TypeError), match="Matching|structure"):
+    with pytest.raises((AttributeError, TypeError), match=r"Matching|structure"):
         mercer.load(tmp_path / "m.mercer").fit(X, Y)
 
 

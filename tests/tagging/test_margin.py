@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,11 +18,10 @@ from mercer.learning import (
     SoftmaxMargin,
     SquaredHinge,
 )
-from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, Subgradient
+from mercer.learning.solvers import BCFW, BMRM, CuttingPlane
 from mercer.structures.costs import Cost, CostMatrix, Hamming, Taxonomy, ZeroOne
 from mercer.tagging import Constraints, Tagger
 
-RESUMABLE = ["lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive"]
 MARGIN = ["bmrm", "cutting-plane", "bcfw", "subgradient"]
 
 
@@ -45,7 +45,7 @@ def quiet(model, *args, **options):
 
 
 COMBINATIONS = [
-    *[("hinge", s) for s in ("auto", *MARGIN, CuttingPlane("n"), BCFW("uniform", cached=0), BMRM(False), Subgradient())],
+    *[("hinge", s) for s in ("auto", *MARGIN, CuttingPlane("n"), BCFW("uniform", cached=0), BMRM(False))],
     *[("squared-hinge", s) for s in ("auto", "bmrm", "cutting-plane", "bcfw")],
     *[("slack", s) for s in ("auto", *MARGIN)],
     *[("relative-margin", s) for s in ("auto", "cutting-plane", "bcfw")],
@@ -115,14 +115,15 @@ def test_every_cost_trains(cost, loss):
 
 
 def test_a_costly_label_is_missed_less():
-    X, y = data(60)
-    X = [[{"word": "x"} for _ in tokens] for tokens in X]  # nothing to go by but the neighbours
-    missed = []
-    for weight in (1.0, 6.0):
-        model = quiet(Tagger("hinge", C=1.0, cost={"O": weight}, random_state=0), X, y)
-        pairs = [(a, b) for p, t in zip(model.predict(X), y, strict=True) for a, b in zip(p, t, strict=True)]
-        missed.append(sum(b == "O" != a for a, b in pairs))
-    assert missed[1] < missed[0]
+    """Three positions in ten are O and nothing tells which: slack rescaling turns to O when missing it is dear."""
+    rng = np.random.default_rng(0)
+    y = [["O" if rng.random() < 0.3 else "B"] for _ in range(100)]
+    X = [[{"word": "x"}] for _ in y]
+    answers = {
+        weight: {tags[0] for tags in quiet(Tagger("slack", cost={"O": weight}, random_state=0), X, y).predict(X)}
+        for weight in (1.0, 6.0)
+    }
+    assert answers == {1.0: {"B"}, 6.0: {"O"}}
 
 
 @pytest.mark.parametrize("transitions", ["dense", "observed", "features"])
@@ -134,7 +135,7 @@ def test_solvers_agree_with_every_kind_of_transitions_and_constraints(solver, tr
     same = Tagger("hinge", "cutting-plane", transitions=transitions, constraints=rules, tol=1e-4).fit(X, y)
     assert np.isclose(model.history_["primal"][-1], same.history_["primal"][-1], rtol=1.2e-3)
     for tags in model.predict(X):
-        assert ("B", "O") not in list(zip(tags, tags[1:], strict=False))
+        assert ("B", "O") not in list(pairwise(tags))
 
 
 def test_a_seed_repeats_the_fit_for_any_number_of_jobs():
@@ -203,7 +204,7 @@ def test_files_keep_the_cost(cost, tmp_path):
 
 def test_files_keep_a_margin_without_bound(tmp_path):
     model = quiet(Tagger(RelativeMargin(np.inf), max_iter=5), *data())
-    assert model_file(model, tmp_path / "m.mercer").loss.B == np.inf
+    assert np.isposinf(model_file(model, tmp_path / "m.mercer").loss.B)
 
 
 def test_a_cost_of_ones_own_cannot_be_saved_and_says_what_to_do(tmp_path):
@@ -319,17 +320,16 @@ def test_settings_that_do_not_go_together_are_refused(options, words):
         Tagger(**options).fit(*data())
 
 
-@pytest.mark.xfail(strict=True, reason="lbfgs and owlqn take losses that are not smooth, and forget the bound B")
 @pytest.mark.parametrize("solver", ["lbfgs", "owlqn"])
 @pytest.mark.parametrize("loss", ["relative-margin", "hinge"])
 def test_smooth_solvers_refuse_losses_with_corners_or_bounds(solver, loss):
-    with pytest.raises(ValueError, match="bcfw|bmrm|cutting-plane"):
+    with pytest.raises(ValueError, match=r"bcfw|bmrm|cutting-plane"):
         quiet(Tagger(loss, solver, max_iter=2), *data())
 
 
 def test_constraints_that_forbid_the_truth_name_the_example():
     X, y = data()
-    number = next(i for i, tags in enumerate(y) if ("B", "I") in list(zip(tags, tags[1:], strict=False)))
+    number = next(i for i, tags in enumerate(y) if ("B", "I") in list(pairwise(tags)))
     for solver in MARGIN:
         with pytest.raises(ValueError, match=f"example {number}"):
             Tagger("hinge", solver, constraints=Constraints(forbidden=[("B", "I")])).fit(X, y)
