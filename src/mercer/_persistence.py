@@ -51,6 +51,8 @@ FORMAT_VERSION = 1
 MODELS: dict[str, str] = {
     "Tagger": "mercer.tagging:Tagger",
     "HMM": "mercer.tagging:HMM",
+    "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",
+    "SupervisedClusterer": "mercer.clustering:SupervisedClusterer",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
