@@ -47,7 +47,8 @@ class KernelFunction {
   double diagonal(int64_t i) const { return value(squares_[i], i, i); }
   void row(int64_t i, double* out) {
     scatter(i, true);
-    const bool parallel = threads_ > 1 && !threads_are_lost;
+    const int64_t work = x_.indptr ? x_.indptr[x_.n_rows] : x_.n_rows * x_.n_columns;
+    const bool parallel = threads_ > 1 && work > 100000 && !threads_are_lost;  // else waking the threads takes longer
     if (parallel) threads_were_used = true;
 #pragma omp parallel for num_threads(threads_) schedule(static) if (parallel)
     for (int64_t j = 0; j < x_.n_rows; ++j) out[j] = value(product(i, j), i, j);
@@ -164,6 +165,25 @@ class RelativeMarginDual {
       set_slopes(i);
     }
     require(all_finite(diagonal_.data(), n_), "the kernel is not finite");
+  }
+
+  // Begins anew from s, with Σ s = 0 and g = K s.
+  void start(In1<double> s, In1<double> g) {
+    require(int64_t(s.shape(0)) == n_ && int64_t(g.shape(0)) == n_, "s and g must have one value an example");
+    require(all_finite(s.data(), n_) && all_finite(g.data(), n_), "s and g must be finite");
+    double sum = 0, size = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      const double delta = y_[i] * s.data()[i];
+      require(std::isfinite(B_) || (delta >= 0 && delta <= C_), "without a bound, y s must lie between 0 and C");
+      sum += s.data()[i];
+      size += std::abs(delta);
+    }
+    require(std::abs(sum) <= 1e-9 * (size + C_), "s must sum to 0");
+    for (int64_t i = 0; i < n_; ++i) {
+      delta_[i] = y_[i] * s.data()[i];
+      g_[i] = g.data()[i];
+      set_slopes(i);
+    }
   }
 
   // At most max_steps steps; fewer if the violation falls to tol. Returns the number of steps made.
@@ -310,6 +330,10 @@ void bind_relative(nb::module_& m) {
         new (self) RelativeMarginDual(computed_rows(rows, kernel, degree, gamma, coef0, y, cache_rows, threads), y, C, B);
       }, "rows"_a, "kernel"_a, "degree"_a, "gamma"_a, "coef0"_a, "y"_a.noconvert(), "C"_a, "B"_a, "cache_rows"_a,
            "threads"_a = 1, nb::keep_alive<1, 2>())
+      .def("start", [](RelativeMarginDual& self, In1<double> s, In1<double> g) {
+        std::lock_guard<std::mutex> lock(self.mutex());
+        self.start(s, g);
+      }, "s"_a.noconvert(), "g"_a.noconvert(), "Begins anew from coefficients s that sum to 0, with g = K s.")
       .def("run", [](RelativeMarginDual& self, int64_t max_steps, double tol) {
         nb::gil_scoped_release release;
         std::lock_guard<std::mutex> lock(self.mutex());

@@ -25,19 +25,22 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.classification._interior import interior_point, low_rank_factor
 from mercer.learning.solvers import ConvergenceWarning
 
 try:
     from sklearn.utils.validation import validate_data
 except ImportError:  # scikit-learn before 1.6
 
-    def validate_data(estimator: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
+    def validate_data(estimator: Any, *args: Any, **kwargs: Any) -> Any:
         """The method of old that became this function."""
         return estimator._validate_data(*args, **kwargs)
 
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 _PREDICT_VALUES = 4_000_000  # kernel values held at a time
+_PATIENCE = 20  # steps an example before an interior point method is asked
+_MAX_RANK = 512  # and the largest rank of the kernel matrix at which it is
 
 
 class _Machine(NamedTuple):
@@ -245,13 +248,13 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         return list(Parallel(n_jobs=threads, prefer="threads")(machines))
 
     def _train_machine(self, X: Any, number: int, members: np.ndarray, signs: np.ndarray, threads: int) -> _Machine:
-        dual = self._dual(X, members, signs, threads)
+        dual, source = self._dual(X, members, signs, threads)
         history: dict[str, list[float]] = {
             key: [] for key in ("primal", "dual", "gap", "violation", "steps", "seconds", "machine")
         }
         begin, steps, tol = time.perf_counter(), 0, float(self.tol)
         limit = math.inf if self.max_iter is None else self.max_iter
-        converged, interrupted = False, False
+        converged, interrupted, asked = False, False, False
         while not converged and not interrupted and steps < limit:
             chunk = int(min(min(max(len(members), 100), 1000), limit - steps))
             try:
@@ -260,6 +263,9 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
                 made, interrupted = 0, True
             steps += made
             converged = made < chunk and not interrupted
+            if not converged and not asked and steps >= _PATIENCE * len(members):
+                asked = True
+                self._start_inside(dual, source, signs)
             figures = dual.figures()
             self._check_bounded(figures, len(members))
             gap = (figures[0] - figures[1]) / max(abs(figures[0]), 1e-300)
@@ -267,14 +273,16 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
             for key, value in zip(history, row, strict=True):
                 history[key].append(float(value))
             if self.verbose >= 2:
-                print(f"machine {number}  steps {steps}  primal {row[0]:.6g}  dual {row[1]:.6g}  gap {gap:.2e}", flush=True)
+                values = f"primal {row[0]:.6g}  dual {row[1]:.6g}  gap {gap:.2e}"
+                print(f"machine {number}  steps {steps}  {values}", flush=True)
         coefficients = np.empty(len(members))
         dual.coefficients(coefficients)
         scale, intercept = figures[3], figures[4]
         if not converged:
             why = "was interrupted" if interrupted else f"reached max_iter={self.max_iter} steps"
             warnings.warn(
-                f"training {why} at a relative gap of {history['gap'][-1]:.1e}: raise max_iter or tol, or scale the features",
+                f"training {why} at a relative gap of {history['gap'][-1]:.1e}: raise max_iter or tol,"
+                " or scale the features",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -282,16 +290,36 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
             print(f"machine {number}: {steps} steps, gap {history['gap'][-1]:.2e}, {row[5]:.2f} s", flush=True)
         return _Machine(members, scale * coefficients, intercept, steps, converged, history)
 
-    def _dual(self, X: Any, members: np.ndarray, signs: np.ndarray, threads: int) -> _core.RelativeMarginDual:
-        """The compiled problem: over a matrix of kernel values where that fits, over feature rows otherwise."""
+    def _start_inside(self, dual: _core.RelativeMarginDual, source: Any, signs: np.ndarray) -> None:
+        """Where the kernel matrix has a low rank, go on from what an interior point method finds."""
+        n = len(signs)
+        most = min(_MAX_RANK, n // 2)
+        V: Any
+        if isinstance(source, np.ndarray) and source.shape == (n, n):
+            V = low_rank_factor(source, most)
+        else:
+            V = source if self.kernel == "linear" and source.shape[1] <= most else None
+        if V is None:
+            return
+        dense: np.ndarray = V.toarray() if sp.issparse(V) else V
+        s = interior_point(dense, signs, float(self.C), float(self.B))
+        g = source @ s if V is not source else dense @ (dense.T @ s)
+        if np.isfinite(s).all() and np.isfinite(g).all():
+            dual.start(s, np.ascontiguousarray(g))
+
+    def _dual(
+        self, X: Any, members: np.ndarray, signs: np.ndarray, threads: int
+    ) -> tuple[_core.RelativeMarginDual, Any]:
+        """The compiled problem, and what it is over: the matrix of kernel values where that fits, else feature rows."""
         n, C, B = len(members), float(self.C), float(self.B)
         available = self.cache_size * 1e6 / 8
         if self.kernel == "precomputed":
-            K = X if n == X.shape[0] else X[np.ix_(members, members)]
-            return _core.RelativeMarginDual(self._symmetric(K), signs, C, B)
+            K = self._symmetric(X if n == X.shape[0] else X[np.ix_(members, members)])
+            return _core.RelativeMarginDual(K, signs, C, B), K
         own = X if n == X.shape[0] else X[members]
         if callable(self.kernel) or n * n <= available:
-            return _core.RelativeMarginDual(self._symmetric(self._values(own, own)), signs, C, B)
+            K = self._symmetric(self._values(own, own))
+            return _core.RelativeMarginDual(K, signs, C, B), K
         if sp.issparse(own):
             own = own.sorted_indices()
             indptr, indices = own.indptr.astype(np.int64), own.indices.astype(np.int32)
@@ -299,9 +327,8 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         else:
             rows = _core.Rows(np.ascontiguousarray(own))
         kept = max(2, int(available / n))
-        return _core.RelativeMarginDual(
-            rows, self.kernel, int(self.degree), self._gamma, float(self.coef0), signs, C, B, kept, threads
-        )
+        settings = (self.kernel, int(self.degree), self._gamma, float(self.coef0))
+        return _core.RelativeMarginDual(rows, *settings, signs, C, B, kept, threads), own
 
     @staticmethod
     def _symmetric(K: np.ndarray) -> np.ndarray:
@@ -330,7 +357,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         self.support_ = np.flatnonzero(dense.any(axis=0))
         self.dual_coef_ = np.ascontiguousarray(dense[:, self.support_])
         self.intercept_ = np.array([machine.intercept for machine in machines])
-        self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else X[self.support_]
+        self.support_vectors_: Any = np.empty((0, 0)) if self.kernel == "precomputed" else X[self.support_]
         self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
         self.n_iter_ = np.array([machine.steps for machine in machines])
         self.converged_ = all(machine.converged for machine in machines)
