@@ -52,8 +52,8 @@ def interior_point(V: np.ndarray, y: np.ndarray, C: float, B: float, tol: float 
         factor = point.factor()
         if factor is None:
             break
-        # Mehrotra's two steps: one towards products of zero, tried only, then one that aims at what the first would have
-        # reached and takes its curvature into account.
+        # Mehrotra's two steps: one towards products of zero, tried only, then one that aims at what the first would
+        # have reached and takes its curvature into account.
         targets = [-x * m for x, m in point.pairs()]
         first = point.direction(factor, residual, targets)
         ahead = point.mu(first, point.longest(first))

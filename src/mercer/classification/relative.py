@@ -248,7 +248,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         return list(Parallel(n_jobs=threads, prefer="threads")(machines))
 
     def _train_machine(self, X: Any, number: int, members: np.ndarray, signs: np.ndarray, threads: int) -> _Machine:
-        dual, source = self._dual(X, members, signs, threads)
+        dual, source, matrix = self._dual(X, members, signs, threads)
         history: dict[str, list[float]] = {
             key: [] for key in ("primal", "dual", "gap", "violation", "steps", "seconds", "machine")
         }
@@ -265,7 +265,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
             converged = made < chunk and not interrupted
             if not converged and not asked and steps >= _PATIENCE * len(members):
                 asked = True
-                self._start_inside(dual, source, signs)
+                self._start_inside(dual, source, matrix, signs)
             figures = dual.figures()
             self._check_bounded(figures, len(members))
             gap = (figures[0] - figures[1]) / max(abs(figures[0]), 1e-300)
@@ -290,12 +290,12 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
             print(f"machine {number}: {steps} steps, gap {history['gap'][-1]:.2e}, {row[5]:.2f} s", flush=True)
         return _Machine(members, scale * coefficients, intercept, steps, converged, history)
 
-    def _start_inside(self, dual: _core.RelativeMarginDual, source: Any, signs: np.ndarray) -> None:
+    def _start_inside(self, dual: _core.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray) -> None:
         """Where the kernel matrix has a low rank, go on from what an interior point method finds."""
         n = len(signs)
         most = min(_MAX_RANK, n // 2)
         V: Any
-        if isinstance(source, np.ndarray) and source.shape == (n, n):
+        if matrix:
             V = low_rank_factor(source, most)
         else:
             V = source if self.kernel == "linear" and source.shape[1] <= most else None
@@ -303,23 +303,23 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
             return
         dense: np.ndarray = V.toarray() if sp.issparse(V) else V
         s = interior_point(dense, signs, float(self.C), float(self.B))
-        g = source @ s if V is not source else dense @ (dense.T @ s)
+        g = source @ s if matrix else dense @ (dense.T @ s)
         if np.isfinite(s).all() and np.isfinite(g).all():
             dual.start(s, np.ascontiguousarray(g))
 
     def _dual(
         self, X: Any, members: np.ndarray, signs: np.ndarray, threads: int
-    ) -> tuple[_core.RelativeMarginDual, Any]:
+    ) -> tuple[_core.RelativeMarginDual, Any, bool]:
         """The compiled problem, and what it is over: the matrix of kernel values where that fits, else feature rows."""
         n, C, B = len(members), float(self.C), float(self.B)
         available = self.cache_size * 1e6 / 8
         if self.kernel == "precomputed":
             K = self._symmetric(X if n == X.shape[0] else X[np.ix_(members, members)])
-            return _core.RelativeMarginDual(K, signs, C, B), K
+            return _core.RelativeMarginDual(K, signs, C, B), K, True
         own = X if n == X.shape[0] else X[members]
         if callable(self.kernel) or n * n <= available:
             K = self._symmetric(self._values(own, own))
-            return _core.RelativeMarginDual(K, signs, C, B), K
+            return _core.RelativeMarginDual(K, signs, C, B), K, True
         if sp.issparse(own):
             own = own.sorted_indices()
             indptr, indices = own.indptr.astype(np.int64), own.indices.astype(np.int32)
@@ -328,7 +328,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
             rows = _core.Rows(np.ascontiguousarray(own))
         kept = max(2, int(available / n))
         settings = (self.kernel, int(self.degree), self._gamma, float(self.coef0))
-        return _core.RelativeMarginDual(rows, *settings, signs, C, B, kept, threads), own
+        return _core.RelativeMarginDual(rows, *settings, signs, C, B, kept, threads), own, False
 
     @staticmethod
     def _symmetric(K: np.ndarray) -> np.ndarray:
