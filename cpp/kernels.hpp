@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace mercer {
 
@@ -73,6 +74,12 @@ template <class T> struct OnlineData {
 };
 // Offsets of the parts of the weight vector: [nodes | transitions C x C | start C | end C | edges].
 
+// Takes the planes that a margin learner finds: slope as (weight, value) pairs in ascending order, offset Δ, violation Δ - <w, slope>.
+struct PlaneSink {
+  virtual ~PlaneSink() = default;
+  virtual void take(int64_t example, const std::pair<int64_t, double>* slope, int64_t size, double offset, double violation) = 0;
+};
+
 // Returns false where the input holds NaN or +inf.
 struct Kernels {
   const char* name;
@@ -87,7 +94,9 @@ struct Kernels {
   bool (*sample_##suffix)(const Chains<T>&, int draws, uint64_t seed, int32_t* labels, int threads);               \
   bool (*score_##suffix)(const Chains<T>&, const int32_t* labels, double* score);                                  \
   double (*online_##suffix)(const OnlineData<T>&, const OnlineOptions&, const int64_t* order, int64_t count,       \
-                            double* w, double* extra, OnlineState& state, int64_t* mistakes);
+                            double* w, double* extra, OnlineState& state, int64_t* mistakes);                      \
+  double (*margin_##suffix)(const OnlineData<T>&, const double* cost, const int64_t* order, int64_t count,         \
+                            double* w, OnlineState& state, PlaneSink& sink);
   // Mixed-precision vector arithmetic: products are added up in double, in a fixed order.
   double (*dot_ff)(const float*, const float*, int64_t);
   double (*dot_fd)(const float*, const double*, int64_t);

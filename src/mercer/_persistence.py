@@ -53,6 +53,7 @@ MODELS: dict[str, str] = {
     "HMM": "mercer.tagging:HMM",
     "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",
     "SupervisedClusterer": "mercer.clustering:SupervisedClusterer",
+    "StructuredPredictor": "mercer.structured:StructuredPredictor",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
