@@ -3,11 +3,11 @@
     python benchmarks/relative_margin.py [--data digits usps mnist] [--splits 4] [--train 400] [--test 1000] [--jobs 2]
 
 ``digits`` are scikit-learn's 8 × 8 images; ``usps`` and ``mnist`` need MERCER_DATA. For each data set odd against even
-digits and some pairs that are hard to tell apart, for each task some random splits: ``--train`` images to learn from, at
-most ``--test`` others to count errors on. Images have unit length, so K = ⟨x, z⟩^degree and exp(−gamma ‖x − z‖²) with gamma = 1, 2 or 4.
-C, B and gamma are chosen by three-fold cross-validation on the training part, once for each machine: the SVM chooses C
-(and gamma), the relative margin machine also a finite B. The slide's error counts, from other and larger samples, are
-printed below ours; only the order of the two machines can be compared.
+digits and some pairs that are hard to tell apart, for each task some random splits: ``--train`` images to learn from,
+at most ``--test`` others to count errors on. Images have unit length, so K = ⟨x, z⟩^degree and exp(−gamma ‖x − z‖²)
+with gamma = 1, 2 or 4. C, B and gamma are chosen by three-fold cross-validation on the training part, once for each
+machine: the SVM chooses C (and gamma), the relative margin machine also a finite B. The slide's error counts, from
+other and larger samples, are printed below ours; only the order of the two machines can be compared.
 """
 
 from __future__ import annotations
