@@ -537,7 +537,8 @@ def muc_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScor
 
         recall = Σ_S (|S| − p(S)) / Σ_S (|S| − 1)
 
-    over the true clusters S, and precision likewise over the predicted ones. Clusters of one item have no links, so the score does not see them; a share of no links at all is 1.
+    over the true clusters S, and precision likewise over the predicted ones. Clusters of one item have no links, so the
+    score does not see them; a share of no links at all is 1.
 
     Parameters
     ----------

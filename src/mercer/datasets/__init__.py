@@ -1,15 +1,25 @@
 """Data to learn from: generators that need nothing, and loaders that read a folder of public corpora."""
 
 from mercer.datasets.chains import ChainTask, make_chain_task
+from mercer.datasets.coreference import (
+    COREFERENCE_FEATURES,
+    Coreference,
+    coreference_features,
+    make_coreference,
+)
 from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 
 __all__ = [
+    "COREFERENCE_FEATURES",
     "ChainTask",
+    "Coreference",
     "DigitCodes",
+    "coreference_features",
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
     "make_chain_task",
+    "make_coreference",
     "make_digit_codes",
 ]
