@@ -107,28 +107,38 @@ def decoded(a: np.ndarray, n: int, decode: str) -> Clustering:
 # ----------------------------------------------------------------------------------------------------- between forms
 
 
+@lru_cache(maxsize=64)
+def upper(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The items i < j of the condensed pairs."""
+    i, j = np.triu_indices(n, 1)
+    i.flags.writeable = j.flags.writeable = False
+    return i, j
+
+
 def n_items(n_pairs: int) -> int:
     """n of n (n − 1) / 2."""
-    return int(round((1 + np.sqrt(1 + 8 * n_pairs)) / 2))
+    return int((1 + np.sqrt(1 + 8 * n_pairs)) / 2 + 0.5)
 
 
 def canonical(labels: Any) -> np.ndarray:
     """Clusters numbered in the order of their first items."""
+    labels = labels.tolist() if isinstance(labels, np.ndarray) else labels
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
 
 
 def together(labels: np.ndarray) -> np.ndarray:
     """Condensed: 1.0 for pairs that share a cluster."""
-    i, j = np.triu_indices(len(labels), 1)
+    i, j = upper(len(labels))
     return (labels[i] == labels[j]).astype(float)
 
 
 def square(a: np.ndarray, n: int) -> np.ndarray:
     """The symmetric matrix of a condensed vector, with zeros on the diagonal."""
     A = np.zeros((n, n))
-    A[np.triu_indices(n, 1)] = a
-    return A + A.T
+    i, j = upper(n)
+    A[i, j] = A[j, i] = a
+    return A
 
 
 # ------------------------------------------------------------------------------------------------------------ greedy
@@ -151,7 +161,7 @@ def agglomerated(A: np.ndarray) -> np.ndarray:
     mean = A.copy()
     np.fill_diagonal(mean, -np.inf)
     labels = np.arange(n)
-    for _ in range(n - 1):
+    for _ in range(max(0, n - 1)):
         i, j = divmod(int(mean.argmax()), n)
         if mean[i, j] <= 0:
             break
@@ -167,15 +177,13 @@ def agglomerated(A: np.ndarray) -> np.ndarray:
 
 
 def improved(A: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Local search: the best move of one item, to any cluster or to one of its own; where none helps, the best merger."""
+    """Local search: the best move of one item, to any cluster or a new one; where none helps, the best merger."""
     n = len(A)
     labels = canonical(labels)
     small = 1e-12 * max(1.0, float(np.abs(A).max(initial=0.0)))
-    inside = np.zeros((n, n))  # affinity of item i to cluster c; clusters without items are free places
-    for c in range(n):
-        inside[:, c] = A[:, labels == c].sum(axis=1)
     items = np.arange(n)
-    while True:
+    inside = A @ (labels[:, None] == items)  # affinity of item i to cluster c; clusters without items are free places
+    while n:
         gain = inside - inside[items, labels][:, None]
         i, c = divmod(int(gain.argmax()), n)
         if gain[i, c] > small:
@@ -183,16 +191,15 @@ def improved(A: np.ndarray, labels: np.ndarray) -> np.ndarray:
             inside[:, c] += A[:, i]
             labels[i] = c
             continue
-        members = np.zeros((n, n))
-        members[items, labels] = 1.0
-        between = members.T @ inside
+        between = (items[:, None] == labels) @ inside
         np.fill_diagonal(between, -np.inf)
-        c, d = divmod(int(between.argmax()), n) if n else (0, 0)
-        if not n or between[c, d] <= small:
-            return canonical(labels)
+        c, d = divmod(int(between.argmax()), n)
+        if between[c, d] <= small:
+            break
         inside[:, c] += inside[:, d]
         inside[:, d] = 0.0
         labels[labels == d] = c
+    return canonical(labels)
 
 
 # ------------------------------------------------------------------------------------------------------------- exact
@@ -247,7 +254,7 @@ def relaxed_partition(a: np.ndarray, n: int) -> tuple[np.ndarray, float]:
 
 
 def rounded(a: np.ndarray, x: np.ndarray, n: int) -> np.ndarray:
-    """A partition near x: x itself where it is integral, else the best of its thresholds and the greedy one, improved."""
+    """A partition near x: x itself where integral, else the best of its thresholds and the greedy one, improved."""
     if is_integral(x):
         return canonical(components(x > 0.5, n))
     A = square(a, n)
@@ -265,7 +272,7 @@ def components(linked: np.ndarray, n: int) -> np.ndarray:
     """Connected components over the linked pairs."""
     from scipy.sparse.csgraph import connected_components
 
-    i, j = np.triu_indices(n, 1)
+    i, j = upper(n)
     graph = csr_array((np.ones(int(linked.sum())), (i[linked], j[linked])), shape=(n, n))
     return connected_components(graph, directed=False)[1]
 
@@ -290,10 +297,9 @@ def _broken(x: np.ndarray, n: int) -> list[tuple[int, int, int]]:
     """The most broken triangles, as pairs (ij, jk, ik): x_ij + x_jk ≤ 1 + x_ik."""
     X = square(x, n)
     place = np.zeros((n, n), dtype=np.int64)
-    upper = np.triu_indices(n, 1)
-    place[upper] = np.arange(len(x))
-    place += place.T
-    found = []
+    rows, columns = upper(n)
+    place[rows, columns] = place[columns, rows] = np.arange(len(x))
+    found: list[tuple[float, int, int, int]] = []
     for j in range(n):  # the item in the middle; n² at a time
         excess = X[j][:, None] + X[j][None, :] - X - 1.0
         excess[j, :] = excess[:, j] = 0.0

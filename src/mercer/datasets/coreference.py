@@ -1,9 +1,10 @@
 """Documents of noun phrases that refer to people, places, companies and groups: a coreference task of any size.
 
-A document tells of some entities, each with a gender, a number, a name and a common noun. Sentence by sentence an entity
-is mentioned: first by its full name or its noun, later by a part of the name, the noun, a synonym of it or a pronoun, the
-more likely a pronoun the nearer the last mention. Names may be shared by two entities of a document (family members),
-nouns often are, and the gender and number that a mention shows are sometimes missing or wrong, as a tagger's would be.
+A document tells of some entities, each with a gender, a number, a name and a common noun. Sentence by sentence an
+entity is mentioned: first by its full name or its noun, later by a part of the name, the noun, a synonym of it or a
+pronoun, the more likely a pronoun the nearer the last mention. Last names may be shared by two people of a document
+(a family), nouns often are, and the gender and number that a mention shows are sometimes missing or wrong, as a
+tagger's would be.
 """
 
 from __future__ import annotations
