@@ -74,7 +74,7 @@ template <class T> struct OnlineData {
 };
 // Offsets of the parts of the weight vector: [nodes | transitions C x C | start C | end C | edges].
 
-// Takes the planes that a margin learner finds: slope as (weight, value) pairs in ascending order, offset Δ, violation Δ - <w, slope>.
+// Takes the planes that a margin learner finds: slope as (weight, value) pairs, offset Δ, violation Δ - <w, slope>.
 struct PlaneSink {
   virtual ~PlaneSink() = default;
   virtual void take(int64_t example, const std::pair<int64_t, double>* slope, int64_t size, double offset, double violation) = 0;

@@ -1,5 +1,7 @@
 """Solvers: ``minimize(risk, penalty, C, w0, …) → Result``. One file a method, found by name."""
 
+from mercer.learning.losses import Loss, PlaneLoss, RelativeMargin
+from mercer.learning.penalties import Penalty
 from mercer.learning.solvers.averaged import AveragedPerceptron, PassiveAggressive
 from mercer.learning.solvers.base import ConvergenceWarning, Result, Solver
 from mercer.learning.solvers.bundle import BMRM
@@ -25,13 +27,24 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-def resolve_solver(solver: str | Solver) -> Solver:
-    """A solver by its name, or the object itself."""
+def best_solver(loss: Loss, penalty: Penalty | None = None) -> Solver:
+    """The solver to begin with: quasi-Newton for smooth losses, dual ascent for margins, bundles for the rest."""
+    if loss.smooth:
+        return OWLQN() if penalty is not None and penalty.l1 else LBFGS()
+    if isinstance(loss, RelativeMargin):
+        return CuttingPlane()
+    return BCFW() if isinstance(loss, PlaneLoss) else BMRM()
+
+
+def resolve_solver(solver: str | Solver, loss: Loss | None = None, penalty: Penalty | None = None) -> Solver:
+    """A solver by its name, or the object itself; ``"auto"`` chooses by the loss."""
     if isinstance(solver, Solver):
         return solver
+    if solver == "auto" and loss is not None:
+        return best_solver(loss, penalty)
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
-    raise ValueError(f"unknown solver {solver!r}; known are {', '.join(map(repr, sorted(SOLVERS)))}")
+    raise ValueError(f"unknown solver {solver!r}; known are 'auto', {', '.join(map(repr, sorted(SOLVERS)))}")
 
 
 __all__ = [
