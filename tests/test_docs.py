@@ -15,7 +15,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
     "mercer",
+    "mercer.classification",
     "mercer.cli",
+    "mercer.clustering",
     "mercer.data",
     "mercer.datasets",
     "mercer.learning",
