@@ -167,23 +167,24 @@ class RelativeMarginDual {
     require(all_finite(diagonal_.data(), n_), "the kernel is not finite");
   }
 
-  // Begins anew from s, with Σ s = 0 and g = K s.
-  void start(In1<double> s, In1<double> g) {
+  // Goes on from s, with g = K s, if that is feasible and better than the point at hand; says whether it was.
+  bool start(In1<double> s, In1<double> g) {
     require(int64_t(s.shape(0)) == n_ && int64_t(g.shape(0)) == n_, "s and g must have one value an example");
     require(all_finite(s.data(), n_) && all_finite(g.data(), n_), "s and g must be finite");
-    double sum = 0, size = 0;
+    double sum = 0, size = 0, value = 0;
     for (int64_t i = 0; i < n_; ++i) {
       const double delta = y_[i] * s.data()[i];
-      require(std::isfinite(B_) || (delta >= 0 && delta <= C_), "without a bound, y s must lie between 0 and C");
       sum += s.data()[i];
       size += std::abs(delta);
+      value += h(delta) - 0.5 * s.data()[i] * g.data()[i];  // -inf outside the box of an SVM
     }
-    require(std::abs(sum) <= 1e-9 * (size + C_), "s must sum to 0");
+    if (std::abs(sum) > 1e-9 * (size + C_) || !(value > figures().dual)) return false;
     for (int64_t i = 0; i < n_; ++i) {
       delta_[i] = y_[i] * s.data()[i];
       g_[i] = g.data()[i];
       set_slopes(i);
     }
+    return true;
   }
 
   // At most max_steps steps; fewer if the violation falls to tol. Returns the number of steps made.
@@ -332,8 +333,8 @@ void bind_relative(nb::module_& m) {
            "threads"_a = 1, nb::keep_alive<1, 2>())
       .def("start", [](RelativeMarginDual& self, In1<double> s, In1<double> g) {
         std::lock_guard<std::mutex> lock(self.mutex());
-        self.start(s, g);
-      }, "s"_a.noconvert(), "g"_a.noconvert(), "Begins anew from coefficients s that sum to 0, with g = K s.")
+        return self.start(s, g);
+      }, "s"_a.noconvert(), "g"_a.noconvert(), "Goes on from s, with g = K s, if it is feasible and better; says whether it was.")
       .def("run", [](RelativeMarginDual& self, int64_t max_steps, double tol) {
         nb::gil_scoped_release release;
         std::lock_guard<std::mutex> lock(self.mutex());

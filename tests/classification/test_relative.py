@@ -303,6 +303,28 @@ def test_too_few_steps_are_a_warning_with_the_gap_and_still_a_feasible_model():
     assert np.abs(model.decision_function(X)).max() <= 1.1 + 1e-9
 
 
+def test_ctrl_c_keeps_the_point_at_hand(monkeypatch):
+    X, y = problem(n=120)
+    calls = []
+
+    def interrupt(self, *args):
+        calls.append(args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RelativeMarginSVC, "_start_inside", interrupt)
+    with pytest.warns(ConvergenceWarning, match="was interrupted"):
+        model = RelativeMarginSVC("linear", 100.0, 1.1, tol=1e-9).fit(X, y)
+    assert calls
+    assert not model.converged_
+    assert np.abs(model.decision_function(X)).max() <= 1.1 + 1e-9
+
+
+@pytest.mark.parametrize("verbose", [1, 2])
+def test_progress_is_printed_when_asked_for(verbose, capsys):
+    RelativeMarginSVC(verbose=verbose).fit(*problem())
+    assert "gap" in capsys.readouterr().out
+
+
 def test_identical_points_of_both_classes_are_no_trouble():
     X, y = np.zeros((10, 2)), np.arange(10) % 2
     model = RelativeMarginSVC(B=1.5).fit(X, y)
@@ -353,8 +375,9 @@ def test_the_compiled_problem_keeps_its_arrays_alive_and_checks_its_calls():
         dual.coefficients(np.empty(3))
     with pytest.raises(ValueError):
         dual.start(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError):
-        dual.start(np.array([1.0, 0.0]), np.zeros(2))
+    assert not dual.start(np.array([1.0, 0.0]), np.zeros(2))  # does not sum to 0
+    assert not dual.start(np.array([-1.0, 1.0]), np.array([-2.0, 2.0]))  # worse than the start
+    assert dual.start(np.array([0.25, -0.25]), np.array([0.5, -0.5]))
     with pytest.raises(ValueError):
         dual.start(np.array([np.nan, 0.0]), np.zeros(2))
     dual.run(100, 1e-6)

@@ -249,37 +249,24 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
 
     def _train_machine(self, X: Any, number: int, members: np.ndarray, signs: np.ndarray, threads: int) -> _Machine:
         dual, source, matrix = self._dual(X, members, signs, threads)
-        history: dict[str, list[float]] = {
-            key: [] for key in ("primal", "dual", "gap", "violation", "steps", "seconds", "machine")
-        }
-        begin, steps, tol = time.perf_counter(), 0, float(self.tol)
+        keys = ("primal", "dual", "gap", "violation", "steps", "seconds", "machine")
+        history: dict[str, list[float]] = {key: [] for key in keys}
+        begin, n = time.perf_counter(), len(members)
         limit = math.inf if self.max_iter is None else self.max_iter
-        converged, interrupted, asked = False, False, False
-        while not converged and not interrupted and steps < limit:
-            chunk = int(min(min(max(len(members), 100), 1000), limit - steps))
-            try:
-                made = dual.run(chunk, tol)
-            except KeyboardInterrupt:  # pragma: no cover - raised between chunks at most
-                made, interrupted = 0, True
-            steps += made
-            converged = made < chunk and not interrupted
-            if not converged and not asked and steps >= _PATIENCE * len(members):
-                asked = True
-                self._start_inside(dual, source, matrix, signs)
-            figures = dual.figures()
-            self._check_bounded(figures, len(members))
-            gap = (figures[0] - figures[1]) / max(abs(figures[0]), 1e-300)
-            row = (figures[0], figures[1], gap, figures[2], steps, time.perf_counter() - begin, number)
-            for key, value in zip(history, row, strict=True):
-                history[key].append(float(value))
-            if self.verbose >= 2:
-                values = f"primal {row[0]:.6g}  dual {row[1]:.6g}  gap {gap:.2e}"
-                print(f"machine {number}  steps {steps}  {values}", flush=True)
-        coefficients = np.empty(len(members))
-        dual.coefficients(coefficients)
-        scale, intercept = figures[3], figures[4]
+        steps, converged, asked, why = 0, False, False, f"reached max_iter={self.max_iter} steps"
+        try:
+            while not converged and steps < limit:
+                chunk = int(min(max(n, 100), 1000, limit - steps))
+                made = dual.run(chunk, float(self.tol))
+                steps, converged = steps + made, made < chunk
+                if not converged and not asked and steps >= _PATIENCE * n:
+                    asked = True
+                    self._start_inside(dual, source, matrix, signs)
+                self._record(history, dual.figures(), n, steps, time.perf_counter() - begin, number)
+        except KeyboardInterrupt:  # the point at hand is feasible, so it is a model
+            why = "was interrupted"
+            self._record(history, dual.figures(), n, steps, time.perf_counter() - begin, number)
         if not converged:
-            why = "was interrupted" if interrupted else f"reached max_iter={self.max_iter} steps"
             warnings.warn(
                 f"training {why} at a relative gap of {history['gap'][-1]:.1e}: raise max_iter or tol,"
                 " or scale the features",
@@ -287,8 +274,32 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
                 stacklevel=4,
             )
         if self.verbose == 1:
-            print(f"machine {number}: {steps} steps, gap {history['gap'][-1]:.2e}, {row[5]:.2f} s", flush=True)
+            seconds, gap = history["seconds"][-1], history["gap"][-1]
+            print(f"machine {number}: {steps} steps, gap {gap:.2e}, {seconds:.2f} s", flush=True)
+        coefficients = np.empty(n)
+        dual.coefficients(coefficients)
+        _, _, _, scale, intercept = dual.figures()
         return _Machine(members, scale * coefficients, intercept, steps, converged, history)
+
+    def _record(
+        self, history: dict[str, list[float]], figures: Any, n: int, steps: int, seconds: float, number: int
+    ) -> None:
+        primal, dual, violation = figures[:3]
+        # f = 0 has the primal value C n, so by weak duality the dual of a positive semi-definite kernel stays below it.
+        # That of an indefinite one grows without bound, unless the box of the plain SVM stops it; there we do as SVC.
+        grows = dual > self.C * n * (1 + 1e-9) and math.isfinite(self.B)
+        if grows or not all(map(math.isfinite, figures)):
+            raise ValueError(
+                "the kernel is not positive semi-definite on the training points, so the problem has no solution:"
+                " choose another kernel or other parameters of it"
+            )
+        gap = (primal - dual) / max(abs(primal), 1e-300)
+        row = (primal, dual, gap, violation, steps, seconds, number)
+        for key, value in zip(history, row, strict=True):
+            history[key].append(float(value))
+        if self.verbose >= 2:
+            values = f"primal {primal:.6g}  dual {dual:.6g}  gap {gap:.2e}"
+            print(f"machine {number}  steps {steps}  {values}", flush=True)
 
     def _start_inside(self, dual: _core.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray) -> None:
         """Where the kernel matrix has a low rank, go on from what an interior point method finds."""
@@ -339,16 +350,6 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         if not np.allclose(K, K.T, rtol=0.0, atol=1e-8 * size):
             raise ValueError("the kernel matrix must be symmetric")
         return K
-
-    def _check_bounded(self, figures: tuple[float, ...], n: int) -> None:
-        # f = 0 has the primal value C n, so by weak duality the dual of a positive semi-definite kernel stays below it.
-        # The dual of an indefinite one has no bound, except by the box of the plain SVM, which we leave as SVC does.
-        grows = figures[1] > self.C * n * (1 + 1e-9) and math.isfinite(self.B)
-        if grows or not all(map(math.isfinite, figures)):
-            raise ValueError(
-                "the kernel is not positive semi-definite on the training points, so the problem has no solution:"
-                " choose another kernel or other parameters of it"
-            )
 
     def _keep(self, X: Any, codes: np.ndarray, machines: list[_Machine]) -> None:
         dense = np.zeros((len(machines), len(codes)))
