@@ -40,7 +40,8 @@ except ImportError:  # scikit-learn before 1.6
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 _PREDICT_VALUES = 4_000_000  # kernel values held at a time
 _PATIENCE = 20  # steps an example before an interior point method is asked
-_MAX_RANK = 512  # and the largest rank of the kernel matrix at which it is
+_MAX_RANK = 512  # and the largest rank of a kernel matrix at which it is
+_MAX_FEATURES = 1024  # the same for features of a linear kernel, whose matrix is too large to hold
 
 
 class _Machine(NamedTuple):
@@ -253,8 +254,10 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         history: dict[str, list[float]] = {key: [] for key in keys}
         begin, n = time.perf_counter(), len(members)
         limit = math.inf if self.max_iter is None else self.max_iter
-        steps, converged, asked, why = 0, False, False, f"reached max_iter={self.max_iter} steps"
+        steps, converged, asked, why = 0, False, not matrix, f"reached max_iter={self.max_iter} steps"
         try:
+            if not matrix:  # rows of kernel values are dear here, so a start is sought at once
+                self._start_inside(dual, source, matrix, signs)
             while not converged and steps < limit:
                 chunk = int(min(max(n, 100), 1000, limit - steps))
                 made = dual.run(chunk, float(self.tol))
@@ -304,12 +307,12 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
     def _start_inside(self, dual: _core.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray) -> None:
         """Where the kernel matrix has a low rank, go on from what an interior point method finds."""
         n = len(signs)
-        most = min(_MAX_RANK, n // 2)
         V: Any
         if matrix:
-            V = low_rank_factor(source, most)
+            V = low_rank_factor(source, min(_MAX_RANK, n // 2))
         else:
-            V = source if self.kernel == "linear" and source.shape[1] <= most else None
+            few = self.kernel == "linear" and source.shape[1] <= min(_MAX_FEATURES, n // 2)
+            V = source if few else None
         if V is None:
             return
         dense: np.ndarray = V.toarray() if sp.issparse(V) else V
