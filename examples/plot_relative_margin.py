@@ -16,7 +16,7 @@ random = np.random.default_rng(0)
 
 
 def draw(n):
-    """Two long, slanted clouds side by side; 2 percent of the points lie on the wrong side of the best line."""
+    """Two long, slanted clouds side by side; about 2 percent of the points lie on the wrong side of the best line."""
     y = np.arange(n) % 2
     along = 10 * random.normal(size=n)
     across = 0.5 * random.normal(size=n) + 2 * y
