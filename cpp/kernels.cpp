@@ -14,9 +14,9 @@ const Kernels& kernels() {
       MERCER_STRING(MERCER_ARCH),
       dot<float, float>, dot<float, double>, dot<double, double>,
       axpy<float, float>, axpy<float, double>, axpy<double, double>,
-      scores<double>, backward<double>, marginals<double>, viterbi<double>,
+ scores<double>, backward<double>, marginals<double>, log_loss<double>, viterbi<double>,
       k_best<double>, sample<double>, score<double>, online<double>, margin<double>,
-      scores<float>, backward<float>, marginals<float>, viterbi<float>,
+      scores<float>, backward<float>, marginals<float>, log_loss<float>, viterbi<float>,
       k_best<float>, sample<float>, score<float>, online<float>, margin<float>,
   };
   return table;

@@ -53,7 +53,11 @@ MODELS: dict[str, str] = {
     "HMM": "mercer.tagging:HMM",
     "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",
     "SupervisedClusterer": "mercer.clustering:SupervisedClusterer",
+    "LabelRanker": "mercer.ranking:LabelRanker",
+    "Ranker": "mercer.ranking:Ranker",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
+    "Parser": "mercer.parsing:Parser",
+    "Aligner": "mercer.alignment:Aligner",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -34,6 +34,7 @@ class SolverName(StrEnum):
     cutting_plane = "cutting-plane"
     bcfw = "bcfw"
     subgradient = "subgradient"
+    marginal_dual = "marginal-dual"
 
 
 class LossName(StrEnum):

@@ -321,22 +321,27 @@ class RelativeMargin(Hinge):
 
     Parameters
     ----------
-    B : float, default=10.0
-        Largest lead of the true output over any other one. Less than the largest cost forces slack.
+    B : float or None, default=10.0
+        Largest lead of the true output over any other one. Less than the largest cost forces slack. None or np.inf: no
+        bound.
     cost : see :class:`CostLoss`
     """
 
     name = "relative-margin"
 
-    def __init__(self, B: float = 10.0, cost: Any = None) -> None:
+    def __init__(self, B: float | None = 10.0, cost: Any = None) -> None:
         super().__init__(cost)
-        if isinstance(B, (int, float)) and np.inf == B:
-            self.B = float(B)
+        if B is None or (isinstance(B, (int, float)) and np.isposinf(B)):
+            self.B = np.inf
         else:
             try:
                 self.B = check_positive("B", B)
             except ValueError:
                 raise ValueError(f"B must be positive (np.inf: no bound), got {B!r}") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """B is None where there is no bound: JSON has no infinity."""
+        return {**super().to_json(), "B": self.B if np.isfinite(self.B) else None}
 
     def lowest(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray]:
         """The output that the true one beats by most, and by how much."""

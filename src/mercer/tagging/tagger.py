@@ -32,7 +32,7 @@ from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
-from mercer.learning.training import check_tol
+from mercer.learning.training import check_tol, history_from_json, history_to_json
 from mercer.structures import patterns
 from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
@@ -73,7 +73,7 @@ default="log"
         ``"log"`` is a conditional random field, ``"hinge"`` a structured support vector machine. Give an object for a
         configured one: ``Hybrid(alpha=0.3)``, ``RelativeMargin(B=5.0)``; see :mod:`mercer.learning`.
     solver : {"auto", "lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive", "bmrm", "cutting-plane", \
-"bcfw", "subgradient"} or Solver, default="auto"
+"bcfw", "subgradient", "marginal-dual"} or Solver, default="auto"
         ``"auto"``: lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for hinge, squared-hinge and slack,
         cutting-plane for relative-margin, bmrm for hybrid. The perceptron and passive-aggressive follow their own rule
         and use neither loss nor penalty (passive-aggressive bounds its steps by C).
@@ -666,7 +666,7 @@ default="log"
             "index_bits": None if self.index_ is None else self.index_.n_bits,
             "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
             "edges_are_features": self._edges_are_features,
-            "history": {k: [x if np.isfinite(x) else None for x in v] for k, v in self.history_.items()},
+            "history": history_to_json(self.history_),
             "converged": bool(self.converged_),
         }
         arrays = {"w": self.coef_}
@@ -725,7 +725,7 @@ default="log"
             raise ValueError("a weight is not finite")
         if model.index_ is not None and len(model.index_) != model.n_features_in_:
             raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
-        model.history_ = {k: [np.nan if x is None else x for x in v] for k, v in meta["history"].items()}
+        model.history_ = history_from_json(meta["history"])
         model.converged_ = bool(meta["converged"])
         model.n_iter_ = len(model.history_.get("seconds", ()))
         model._online_state = {}

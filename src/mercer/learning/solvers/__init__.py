@@ -8,6 +8,7 @@ from mercer.learning.solvers.bundle import BMRM
 from mercer.learning.solvers.cutting_plane import CuttingPlane
 from mercer.learning.solvers.frank_wolfe import BCFW
 from mercer.learning.solvers.lbfgs import LBFGS, OWLQN
+from mercer.learning.solvers.marginal_dual import MarginalDual
 from mercer.learning.solvers.sgd import SGD
 from mercer.learning.solvers.subgradient import Subgradient
 
@@ -23,6 +24,7 @@ SOLVERS: dict[str, type[Solver]] = {
         CuttingPlane,
         BCFW,
         Subgradient,
+        MarginalDual,
     )
 }
 
@@ -57,6 +59,7 @@ __all__ = [
     "AveragedPerceptron",
     "ConvergenceWarning",
     "CuttingPlane",
+    "MarginalDual",
     "PassiveAggressive",
     "Result",
     "Solver",
