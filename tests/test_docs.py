@@ -16,7 +16,9 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = [
     "mercer",
     "mercer.alignment",
+    "mercer.classification",
     "mercer.cli",
+    "mercer.clustering",
     "mercer.data",
     "mercer.datasets",
     "mercer.learning",
