@@ -5,7 +5,7 @@
 //     power 1:  Σ_{p in i} a_p <= mass_i, q_i = 0        power 2 (squared loss):  q_i = (Σ_{p in i} a_p)² / (4 mass_i)
 // A bound (of a relative margin: <w, slope> <= B) is a plane with slope -slope, offset -B and a_p >= 0 without any upper limit.
 //
-// The planes of a block are few; with their Gram matrix at hand the dual over one block is solved exactly, and w changes once.
+// The planes of a block are few; with their Gram matrix at hand the dual over one block is solved in place, and w changes once.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -296,7 +296,6 @@ def test_examples_are_counted_over_all_batches(number):
         assert f"example {number}: {name} raised" in message
 
 
-@pytest.mark.xfail(strict=True, reason="only the width of a sparse matrix is looked at")
 def test_sparse_features_are_one_row():
     def features(self, x, y):
         row = WrittenOut.features(self, x, y)
@@ -305,7 +304,6 @@ def test_sparse_features_are_one_row():
     assert "example 3: features" in fit_broken(broken(features=features))[0]
 
 
-@pytest.mark.xfail(strict=True, reason="the first call of features, for its length, is not wrapped")
 def test_features_that_raise_at_the_first_example_are_named():
     X, Y = data(4, size=3)
     X[0][0, 0, 3] = 1e-9
@@ -313,7 +311,6 @@ def test_features_that_raise_at_the_first_example_are_named():
     assert "example 0: features raised KeyError: 'lost'" in message
 
 
-@pytest.mark.xfail(strict=True, reason="answers that are no numbers raise without the example")
 @pytest.mark.parametrize(
     "methods",
     [
@@ -327,7 +324,6 @@ def test_answers_that_are_no_numbers_are_named(methods):
     assert "example 3" in message
 
 
-@pytest.mark.xfail(strict=True, reason="Joint.equal calls the user's method without a net")
 def test_an_equal_that_raises_is_named():
     def equal(self, y, z):
         raise KeyError("lost")
@@ -430,7 +426,6 @@ def test_bad_settings_are_refused(options, words):
         StructuredPredictor(Matching(), **options).fit(*data(3))
 
 
-@pytest.mark.xfail(strict=True, reason="fit hands 'auto' to resolve_solver without the loss")
 def test_the_solver_may_be_chosen_by_the_loss():
     X, Y = data(6, size=3)
     assert StructuredPredictor(WrittenOut(), "log", "auto").fit(X, Y).score(X, Y) > 0
@@ -477,7 +472,6 @@ def test_a_model_comes_back_from_its_file(solver, tmp_path):
     assert again.predict(X) == model.predict(X)
 
 
-@pytest.mark.xfail(strict=True, reason="to_state keeps neither loss nor solver")
 def test_a_file_keeps_loss_and_solver(tmp_path):
     X, Y = data(5)
     model = quiet(StructuredPredictor(Matching(), RelativeMargin(7.0), "cutting-plane", 2.0), X, Y)

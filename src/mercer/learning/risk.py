@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from mercer.learning.losses import Log, Loss, PlaneLoss
+from mercer.learning.losses import Log, Loss, PlaneLoss, check_known
 from mercer.structures.base import Structure
 
 # Part scores of one batch stay in the processor's second-level cache.
@@ -69,9 +69,7 @@ class Risk:
             else:
                 theta = self.structure.scores(w, X)
                 values, slope = self.loss.value_and_gradient(self.structure, theta, y)
-            if not np.isfinite(values).all():
-                raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(values))[0]))
-            total += float(values.sum())
+            total += float(_feasible(values, batch).sum())
             if not self._at_once:
                 self.structure.backward(X, slope, gradient)
         return total, gradient
@@ -82,7 +80,7 @@ class Risk:
         for batch in self.structure.batches(self.X, BATCH_POSITIONS):
             theta = self.structure.scores(w, self.X[batch])
             values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
-            total += float(values.sum())
+            total += float(_feasible(values, batch).sum())
         return total
 
     def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
@@ -99,10 +97,10 @@ class Risk:
         values, slopes, offsets = [], [], []
         for batch in self._batches if examples is None else [examples]:
             X, y = self.X[batch], self.y[batch]
+            check_known(self.structure, y, self.loss.name)
             theta = self.structure.scores(w, X)
             z, value, delta = self.loss.worst(self.structure, theta, y)
-            if not np.isfinite(value).all():
-                raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(value))[0]))
+            _feasible(value, batch)
             slope, offset = self.loss.planes(self.structure, X, y, z, delta)
             values.append(value)
             slopes.append(slope)
@@ -120,6 +118,13 @@ class Risk:
             leads.append(lead)
             slopes.append(self.structure.difference(X, y, z))
         return np.concatenate(leads), csr_array(vstack(slopes, format="csr"))
+
+
+def _feasible(values: np.ndarray, batch: slice) -> np.ndarray:
+    """The losses of a batch, if all are finite."""
+    if not np.isfinite(values).all():
+        raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(values))[0]))
+    return values
 
 
 class InfeasibleError(ValueError):

@@ -1,7 +1,7 @@
 """Block-coordinate Frank-Wolfe on the dual of structured margins.
 
 Each step looks at one example: the output that violates its margin most becomes a plane of that example, and the dual
-is maximised exactly over all planes the example has (an exact step instead of a line search towards the newest plane).
+is maximised over all planes the example has (instead of a line search towards the newest plane).
 Planes are stored sparse and dropped when they long had no weight. Beyond that
 
 - passes over the planes already known come between passes that search (cached planes);
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._validation import check_choice, check_count
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import InfeasibleError, Risk
@@ -51,7 +52,9 @@ class BCFW(Solver):
     resumable = False
 
     def __init__(self, sampling: str = "gap", cached: int = 3, average: bool = False, check_every: int = 4) -> None:
-        self.sampling, self.cached, self.average, self.check_every = sampling, cached, average, check_every
+        self.sampling = check_choice("sampling", sampling, ("gap", "uniform"))
+        self.cached, self.check_every = check_count("cached", cached, 0), check_count("check_every", check_every)
+        self.average = average
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """Losses that are maxima of planes, ½‖w‖²."""
@@ -77,6 +80,8 @@ class BCFW(Solver):
         random = np.random.default_rng(check_random_seed(random_state))
         average, weights, done = np.zeros(risk.n_weights), 0.0, False
         try:
+            if not np.isfinite(sets.bound):
+                best.start(risk, sets.weight, w0)
             for passes in range(1, max_iter + 1):
                 if passes % self.check_every == 0 or passes == max_iter:
                     self._measure(sets, best, average, tol)
