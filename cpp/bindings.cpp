@@ -297,14 +297,15 @@ void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std
   require(sound, kNotFinite);
 }
 
-// μ - 1_y, in place, for the parts of a batch of chains; also the counts of the shared parts.
+// μ + weights[i] 1_y, in place, for the parts of a batch of chains; also the counts of the shared parts.
 template <class T>
-void chain_subtract(In1<int32_t> labels, In1<int64_t> offsets, Out2<T> nodes, Out2<double> transitions, Out1<double> start,
-                    Out1<double> end, std::optional<Out3<T>> edges) {
+void chain_add(In1<int32_t> labels, In1<int64_t> offsets, In1<double> weights, Out2<T> nodes, Out2<double> transitions,
+               Out1<double> start, Out1<double> end, std::optional<Out3<T>> edges) {
   const int64_t C = int64_t(nodes.shape(1)), rows = int64_t(nodes.shape(0)), n = int64_t(offsets.shape(0)) - 1;
   require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one place a label");
   require(int64_t(labels.shape(0)) == rows && n >= 0, "labels has the wrong shape");
+  require(int64_t(weights.shape(0)) == n, "weights must be one number a sequence");
   for (int64_t t = 0; t < rows; ++t)
     require(labels.data()[t] >= 0 && labels.data()[t] < C, "a label is out of range");
   for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
@@ -313,14 +314,15 @@ void chain_subtract(In1<int32_t> labels, In1<int64_t> offsets, Out2<T> nodes, Ou
   const int32_t* y = labels.data();
   for (int64_t i = 0; i < n; ++i) {
     const int64_t begin = offsets.data()[i] - offsets.data()[0], stop = offsets.data()[i + 1] - offsets.data()[0];
-    if (begin == stop) continue;
-    start.data()[y[begin]] -= 1.0;
-    end.data()[y[stop - 1]] -= 1.0;
+    const double weight = weights.data()[i];
+    if (begin == stop || weight == 0.0) continue;
+    start.data()[y[begin]] += weight;
+    end.data()[y[stop - 1]] += weight;
     for (int64_t t = begin; t < stop; ++t) {
-      nodes.data()[t * C + y[t]] -= T(1);
+      nodes.data()[t * C + y[t]] += T(weight);
       if (t == begin) continue;
-      transitions.data()[y[t - 1] * C + y[t]] -= 1.0;
-      if (edges) edges->data()[(t * C + y[t - 1]) * C + y[t]] -= T(1);
+      transitions.data()[y[t - 1] * C + y[t]] += weight;
+      if (edges) edges->data()[(t * C + y[t - 1]) * C + y[t]] += T(weight);
     }
   }
 }
@@ -333,45 +335,16 @@ std::pair<double, int64_t> run_online(const FeatureRows& rows, const WeightPatte
                                       std::optional<In1<uint8_t>> shared_mask, std::optional<In2<uint8_t>> allowed,
                                       const OnlineOptions& options,
                                       In1<int64_t> order, Out1<double> w, Out1<double> extra, OnlineState& state) {
-  OnlineData<T> data{};
-  data.rows = rows.view<T>();
-  data.nodes = pattern.view();
-  data.C = int(data.nodes.width);
-  require(data.nodes.width <= 32767, "a chain needs between 1 and 32767 labels");
-  require(rows.n_columns() <= data.nodes.n_features, "the rows have more features than the pattern");
-  const int64_t C = data.C;
-  require((edge_rows != nullptr) == (edge_pattern != nullptr), "edge rows and edge pattern come together");
-  if (edge_rows) {
-    data.edge_rows = edge_rows->view<T>();
-    data.edges = edge_pattern->view();
-    require(data.edge_rows.n_rows == data.rows.n_rows, "edge rows and rows must be equally many");
-    require(data.edges.width == C * C, "the edge pattern must have labels x labels columns");
-    require(edge_rows->n_columns() <= data.edges.n_features, "the edge rows have more features than the pattern");
-  }
-  data.n = int64_t(offsets.shape(0)) - 1;
-  require(data.n >= 0 && offsets.data()[0] >= 0, "offsets must hold at least one value");
-  for (int64_t i = 0; i < data.n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(offsets.data()[data.n] <= data.rows.n_rows, "offsets go beyond the rows");
-  require(int64_t(labels.shape(0)) == data.rows.n_rows, "labels and rows must be equally many");
-  for (size_t t = 0; t < labels.shape(0); ++t)
-    require(labels.data()[t] >= -1 && labels.data()[t] < C, "a label is out of range");
-  for (size_t k = 0; k < order.shape(0); ++k)
-    require(order.data()[k] >= 0 && order.data()[k] < data.n, "the order names a sequence that does not exist");
-  const int64_t size = data.nodes.n_weights + C * C + 2 * C + data.edges.n_weights;
-  require(int64_t(w.shape(0)) == size, "weights have the wrong length");
+  OnlineData<T> data =
+      online_data<T>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, order, int64_t(w.shape(0)));
+  const int64_t size = int64_t(w.shape(0));
   // SGD without an l1 penalty keeps nothing beside the weights.
   const bool lean = options.rule == Rule::sgd_log && options.l1 == 0.0;
   require(int64_t(extra.shape(0)) == size || (lean && extra.shape(0) == 0), "the vector beside the weights has the wrong length");
-  if (shared_mask) {
-    require(int64_t(shared_mask->shape(0)) == C * C + 2 * C, "shared_mask has the wrong length");
-    data.shared_mask = shared_mask->data();
-  }
   if (allowed) {
-    require(int64_t(allowed->shape(0)) == data.rows.n_rows && int64_t(allowed->shape(1)) == C, "allowed has the wrong shape");
+    require(int64_t(allowed->shape(0)) == data.rows.n_rows && int64_t(allowed->shape(1)) == data.C, "allowed has the wrong shape");
     data.allowed = allowed->data();
   }
-  data.offsets = offsets.data();
-  data.labels = labels.data();
   int64_t mistakes = 0;
   nb::gil_scoped_release release;
   if (!all_finite(w.data(), size)) fail("weights must be finite");
@@ -558,8 +531,8 @@ NB_MODULE(_core, m) {
   m.def("chain_k_best", &chain_k_best<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
   m.def("chain_sample", &chain_sample<T>, MERCER_CHAIN_ARGUMENTS, "seed"_a, "labels"_a.noconvert(), "threads"_a = 1);       \
   m.def("chain_score", &chain_score<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert());            \
-  m.def("chain_subtract", &chain_subtract<T>, "labels"_a.noconvert(), "offsets"_a.noconvert(), "nodes"_a.noconvert(),      \
-        "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none());
+  m.def("chain_add", &chain_add<T>, "labels"_a.noconvert(), "offsets"_a.noconvert(), "weights"_a.noconvert(),              \
+        "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none());
   MERCER_BIND(double)
   MERCER_BIND(float)
 #undef MERCER_BIND

@@ -16,11 +16,11 @@ const Kernels& kernels() {
       dot<float, float>, dot<float, double>, dot<double, double>,
       axpy<float, float>, axpy<float, double>, axpy<double, double>,
       scores<double>, backward<double>, marginals<double>, viterbi<double>,
-      k_best<double>, sample<double>, score<double>, online<double>,
-      margin_prepare<double>, margin_epoch<double>, margin_check<double>,
+      k_best<double>, sample<double>, score<double>, online<double>, margin<double>,
+      multiclass_prepare<double>, multiclass_epoch<double>, multiclass_check<double>,
       scores<float>, backward<float>, marginals<float>, viterbi<float>,
-      k_best<float>, sample<float>, score<float>, online<float>,
-      margin_prepare<float>, margin_epoch<float>, margin_check<float>,
+      k_best<float>, sample<float>, score<float>, online<float>, margin<float>,
+      multiclass_prepare<float>, multiclass_epoch<float>, multiclass_check<float>,
   };
   return table;
 }

@@ -100,6 +100,12 @@ struct MarginState {
   double primal = 0, dual = 0;            // as of the last check
 };
 
+// Takes the planes that a margin learner finds: slope as (weight, value) pairs in ascending order, offset Δ, violation Δ - <w, slope>.
+struct PlaneSink {
+  virtual ~PlaneSink() = default;
+  virtual void take(int64_t example, const std::pair<int64_t, double>* slope, int64_t size, double offset, double violation) = 0;
+};
+
 // Returns false where the input holds NaN or +inf.
 struct Kernels {
   const char* name;
@@ -115,9 +121,11 @@ struct Kernels {
   bool (*score_##suffix)(const Chains<T>&, const int32_t* labels, double* score);                                  \
   double (*online_##suffix)(const OnlineData<T>&, const OnlineOptions&, const int64_t* order, int64_t count,       \
                             double* w, double* extra, OnlineState& state, int64_t* mistakes);                      \
-  void (*margin_prepare_##suffix)(const MarginProblem<T>&, const double* costs, MarginState&);                     \
-  double (*margin_epoch_##suffix)(const MarginProblem<T>&, MarginState&, int threads);                             \
-  void (*margin_check_##suffix)(const MarginProblem<T>&, MarginState&, double tol, int threads);
+  double (*margin_##suffix)(const OnlineData<T>&, const double* cost, const int64_t* order, int64_t count,         \
+                            double* w, OnlineState& state, PlaneSink& sink);                                      \
+  void (*multiclass_prepare_##suffix)(const MarginProblem<T>&, const double* costs, MarginState&);                 \
+  double (*multiclass_epoch_##suffix)(const MarginProblem<T>&, MarginState&, int threads);                         \
+  void (*multiclass_check_##suffix)(const MarginProblem<T>&, MarginState&, double tol, int threads);
   // Mixed-precision vector arithmetic: products are added up in double, in a fixed order.
   double (*dot_ff)(const float*, const float*, int64_t);
   double (*dot_fd)(const float*, const double*, int64_t);

@@ -43,7 +43,7 @@ template <class T> class OnlineLearner {
     for (int64_t k = 0; k < n; ++k) pay(k);
   }
 
- private:
+ protected:
   bool has_edges() const { return d_.edge_rows.n_rows > 0; }
 
   void score_parts() {
@@ -188,19 +188,8 @@ template <class T> class OnlineLearner {
     }
   }
 
-  double step_mistake(int64_t* mistakes) {
-    guess_.resize(steps_);
-    truth_.assign(y_, y_ + steps_);
-    const double best = space_[0].viterbi(0, guess_.data());
-    if (space_[0].bad()) return std::numeric_limits<double>::quiet_NaN();
-    if (!(best > kNegInf<double>)) return std::numeric_limits<double>::infinity();
-    if (partial_) {
-      restrict_nodes();
-      chains_.nodes = known_.data();
-      if (!(space_[0].viterbi(0, truth_.data()) > kNegInf<double>)) return std::numeric_limits<double>::infinity();
-      chains_.nodes = nodes_.data();
-    }
-    state_.step += 1.0;
+  // Fills delta_ with Φ(truth_) - Φ(guess_) and returns the number of labels that differ.
+  int64_t differ() {
     delta_.clear();
     int64_t errors = 0;
     for (int64_t t = 0; t < steps_; ++t) {
@@ -216,7 +205,7 @@ template <class T> class OnlineLearner {
       change_shared(from_z, -1.0);
       if (has_edges()) change_rows(d_.edge_rows, d_.edges, at_edges_, t, from_y, from_z);
     }
-    if (errors == 0) return 0.0;
+    if (errors == 0) return 0;
     if (truth_[0] != guess_[0]) {
       change_shared(C2 + truth_[0], 1.0);
       change_shared(C2 + guess_[0], -1.0);
@@ -225,22 +214,47 @@ template <class T> class OnlineLearner {
       change_shared(C2 + C + truth_[steps_ - 1], 1.0);
       change_shared(C2 + C + guess_[steps_ - 1], -1.0);
     }
+    return errors;
+  }
+
+  // Sorts delta_ and adds up equal weights; returns ‖delta‖².
+  double merge() {
+    std::sort(delta_.begin(), delta_.end());
+    size_t kept = 0;
+    double norm = 0;
+    for (size_t j = 0; j < delta_.size();) {
+      std::pair<int64_t, double> merged = delta_[j];
+      for (++j; j < delta_.size() && delta_[j].first == merged.first; ++j) merged.second += delta_[j].second;
+      if (merged.second == 0.0) continue;
+      norm += merged.second * merged.second;
+      delta_[kept++] = merged;
+    }
+    delta_.resize(kept);
+    return norm;
+  }
+
+  double step_mistake(int64_t* mistakes) {
+    guess_.resize(steps_);
+    truth_.assign(y_, y_ + steps_);
+    const double best = space_[0].viterbi(0, guess_.data());
+    if (space_[0].bad()) return std::numeric_limits<double>::quiet_NaN();
+    if (!(best > kNegInf<double>)) return std::numeric_limits<double>::infinity();
+    if (partial_) {
+      restrict_nodes();
+      chains_.nodes = known_.data();
+      if (!(space_[0].viterbi(0, truth_.data()) > kNegInf<double>)) return std::numeric_limits<double>::infinity();
+      chains_.nodes = nodes_.data();
+    }
+    state_.step += 1.0;
+    const int64_t errors = differ();
+    if (errors == 0) return 0.0;
     *mistakes += errors;
     double truth = 0;
     score<double>(chains_, truth_.data(), &truth);
     if (!(truth > kNegInf<double>)) return std::numeric_limits<double>::infinity();
     double loss = best - truth, tau = 1.0;
     if (o_.rule == Rule::passive_aggressive) {
-      std::sort(delta_.begin(), delta_.end());
-      size_t kept = 0;
-      double norm = 0;
-      for (size_t j = 0; j < delta_.size(); ++kept) {
-        std::pair<int64_t, double> merged = delta_[j];
-        for (++j; j < delta_.size() && delta_[j].first == merged.first; ++j) merged.second += delta_[j].second;
-        norm += merged.second * merged.second;
-        delta_[kept] = merged;
-      }
-      delta_.resize(kept);
+      const double norm = merge();
       loss += std::sqrt(double(errors));
       tau = norm > 0 ? std::min(o_.aggressiveness, loss / norm) : 0.0;
     }
@@ -279,6 +293,53 @@ double online(const OnlineData<T>& data, const OnlineOptions& options, const int
     total += loss;
   }
   learner.settle();
+  return total;
+}
+
+// Loss-augmented decoding, one sequence a step: the plane of the labelling that violates its margin most goes to a sink, which may
+// change the weights before the next step.
+template <class T> class MarginLearner : public OnlineLearner<T> {
+ public:
+  using OnlineLearner<T>::OnlineLearner;
+
+  // Returns the violation max_z Δ(y, z) + score(z) - score(y); NaN for scores out of range, +inf where no labelling is allowed.
+  double visit(int64_t i, const double* cost, PlaneSink& sink) {
+    this->begin_ = this->d_.offsets[i];
+    this->steps_ = this->d_.offsets[i + 1] - this->begin_;
+    if (this->steps_ == 0) return 0.0;
+    this->y_ = this->d_.labels + this->begin_;
+    this->score_parts();
+    const int C = this->C;
+    this->truth_.assign(this->y_, this->y_ + this->steps_);
+    double truth = 0;
+    score<double>(this->chains_, this->truth_.data(), &truth);
+    for (int64_t t = 0; t < this->steps_; ++t)
+      for (int b = 0; b < C; ++b) this->nodes_[t * C + b] += cost[this->y_[t] * C + b];
+    this->guess_.resize(this->steps_);
+    const double best = this->space_[0].viterbi(0, this->guess_.data());
+    if (this->space_[0].bad()) return std::numeric_limits<double>::quiet_NaN();
+    if (!(truth > kNegInf<double>)) return std::numeric_limits<double>::infinity();
+    double delta = 0;
+    for (int64_t t = 0; t < this->steps_; ++t) delta += cost[this->y_[t] * C + this->guess_[t]];
+    this->differ();
+    this->merge();
+    const double violation = std::max(0.0, best - truth);
+    sink.take(i, this->delta_.data(), int64_t(this->delta_.size()), delta, violation);
+    return violation;
+  }
+};
+
+template <class T>
+double margin(const OnlineData<T>& data, const double* cost, const int64_t* order, int64_t count, double* w, OnlineState& state,
+              PlaneSink& sink) {
+  const OnlineOptions options{Rule::perceptron, 0, 0, 0, 0, 0};
+  MarginLearner<T> learner(data, options, w, nullptr, state);
+  double total = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    const double violation = learner.visit(order[k], cost, sink);
+    if (!(violation < std::numeric_limits<double>::infinity())) return violation;
+    total += violation;
+  }
   return total;
 }
 

@@ -362,6 +362,7 @@ def test_bad_outputs_of_chains_are_refused(verb, changes):
         {"offsets": ints(0, 2, 4)},
         {"offsets": ints()},
         {"offsets": ints(0, 6, 5)},
+        {"weights": np.ones(3)},
         {"nodes": np.zeros((T, C + 1))},
         {"transitions": np.zeros((C, C), np.float32)},
         {"transitions": np.zeros((C + 1, C))},
@@ -372,19 +373,20 @@ def test_bad_outputs_of_chains_are_refused(verb, changes):
     ],
     ids=str,
 )
-def test_bad_arguments_of_subtract_are_refused(changes):
+def test_bad_arguments_of_add_are_refused(changes):
     given = {
         "labels": np.zeros(T, I32),
         "offsets": ints(0, 2, 5),
+        "weights": np.ones(2),
         "nodes": np.zeros((T, C)),
         "transitions": np.zeros((C, C)),
         "start": np.zeros(C),
         "end": np.zeros(C),
         "edges": np.zeros((T, C, C)),
     }
-    _core.chain_subtract(*given.values())
+    _core.chain_add(*given.values())
     with pytest.raises(REFUSED):
-        _core.chain_subtract(*{**given, **changes}.values())
+        _core.chain_add(*{**given, **changes}.values())
 
 
 # ---------------------------------------------------------------------------------------------- online

@@ -1,7 +1,18 @@
 """Losses × solvers over one Risk contract."""
 
 from mercer.learning.checkpoint import Checkpoint
-from mercer.learning.losses import LOSSES, Log, Loss, resolve_loss
+from mercer.learning.losses import (
+    LOSSES,
+    Hinge,
+    Hybrid,
+    Log,
+    Loss,
+    RelativeMargin,
+    Slack,
+    SoftmaxMargin,
+    SquaredHinge,
+    resolve_loss,
+)
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import SOLVERS, ConvergenceWarning, Result, Solver, resolve_solver
@@ -11,12 +22,18 @@ __all__ = [
     "SOLVERS",
     "Checkpoint",
     "ConvergenceWarning",
+    "Hinge",
+    "Hybrid",
     "Log",
     "Loss",
     "Penalty",
+    "RelativeMargin",
     "Result",
     "Risk",
+    "Slack",
+    "SoftmaxMargin",
     "Solver",
+    "SquaredHinge",
     "resolve_loss",
     "resolve_solver",
 ]

@@ -3,28 +3,43 @@
 | loss | value | gradient in θ |
 |---|---|---|
 | log | log_partition(θ) − score(θ, y) | marginals(θ) − 1_y |
+| hinge (margin rescaling) | h = max_z [Δ(y, z) + score(θ, z)] − score(θ, y) | 1_ẑ − 1_y |
+| squared-hinge | h² | 2 h (1_ẑ − 1_y) |
+| slack (slack rescaling) | max_z Δ(y, z) (1 + score(θ, z) − score(θ, y)) | Δ(y, ẑ) (1_ẑ − 1_y) |
+| softmax-margin | log_partition(θ + Δ) − score(θ, y) | marginals(θ + Δ) − 1_y |
+| hybrid(α) | α · log + (1 − α) · [1 + max_{z≠y} score(θ, z) − score(θ, y)]₊ | the same blend |
+| relative-margin(B) | hinge, subject to score(θ, y) − score(θ, z) ≤ B for all z | as hinge |
 
 A loss uses only the verbs of a structure, so it works on every structure that has them.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
+from mercer._validation import check_choice, check_positive
 from mercer.structures.base import Structure
+from mercer.structures.costs import Cost, resolve_cost
 
 
 class Loss(ABC):
     """A value and a gradient in part scores for a batch of examples."""
 
     name: str
+    smooth = True
+    takes_partial = False  # whether outputs may be only partly known
 
     @abstractmethod
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """The loss of each example and the gradient of their sum, in the form of the structure's marginals."""
+
+    def bind(self, cost: Cost | None) -> Loss:
+        """The loss with this cost, unless it was made with one or knows none."""
+        return self
 
 
 class Log(Loss):
@@ -35,6 +50,7 @@ class Log(Loss):
     """
 
     name = "log"
+    takes_partial = True
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """log Z − score and μ − 1_y."""
@@ -50,20 +66,301 @@ class Log(Loss):
         return value, mu
 
 
+class CostLoss(Loss):
+    """A loss with a cost Δ.
+
+    Parameters
+    ----------
+    cost : str, mapping, array, callable or Cost, optional
+        None: that of the estimator, else the structure's own (Hamming for tag sequences, 0/1 for single labels).
+    """
+
+    def __init__(self, cost: Any = None) -> None:
+        self.cost: Cost | None = None if cost is None else resolve_cost(cost)
+
+    def bind(self, cost: Cost | None) -> Loss:
+        """A copy with this cost, unless it was made with one."""
+        if self.cost is not None or cost is None:
+            return self
+        bound = copy.copy(self)
+        bound.cost = cost
+        return bound
+
+
+class PlaneLoss(CostLoss):
+    """A loss that is a maximum of planes in w, one an output: max_z offset(z) − ⟨w, slope(z)⟩.
+
+    Cutting-plane and block-coordinate solvers work on these planes.
+    """
+
+    smooth = False
+    power = 1  # of the maximum; 2 for the squared hinge
+
+    @abstractmethod
+    def worst(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The output ẑ of the highest plane, the value of that plane, and Δ(y, ẑ)."""
+
+    def planes(self, structure: Structure, X: Any, y: Any, z: Any, delta: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Slopes (a sparse matrix, one row an example) and offsets of the planes of outputs z."""
+        return structure.difference(X, y, z), delta
+
+    def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
+        """The highest plane and its slope."""
+        _check_known(structure, y, self.name)
+        z, value, _ = self.worst(structure, theta, y)
+        return value, _pulled(structure, theta, y, z, np.ones(len(value)))
+
+
+class Hinge(PlaneLoss):
+    """Margin rescaling: max_z [Δ(y, z) + score(z)] − score(y) (spec 000 S38, spec 001 B3, spec 002 H2, spec 003 D1).
+
+    It is at least the cost of the predicted output (spec 002, lemma 12).
+    """
+
+    name = "hinge"
+
+    def worst(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The loss-augmented argmax."""
+        z, value, delta = structure.most_violating(theta, y, self.cost)
+        return z, _above_zero(value - structure.score(theta, y)), delta
+
+
+class SquaredHinge(Hinge):
+    """The square of :class:`Hinge`."""
+
+    name = "squared-hinge"
+    power = 2
+
+    def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
+        """h² and 2 h (1_ẑ − 1_y)."""
+        _check_known(structure, y, self.name)
+        z, h, _ = self.worst(structure, theta, y)
+        return h * h, _pulled(structure, theta, y, z, 2.0 * h)
+
+
+class Slack(PlaneLoss):
+    """Slack rescaling: max_z Δ(y, z) (1 + score(z) − score(y)) (spec 001 B3, eq. 3.7).
+
+    The maximum of this product is found by a search over λ of margin-rescaled answers argmax_z λ Δ(y, z) + score(z),
+    which visits the corners of the convex hull of all points (Δ, 1 + score(z) − score(y)). For single labels and
+    written-out outputs all points are looked at; for larger structures an output inside the hull can be missed, so
+    the value is then a lower bound (a convex function of w all the same: the solvers keep every plane they met).
+
+    Parameters
+    ----------
+    cost : see :class:`CostLoss`
+    search : int, default=12
+        Most rounds of the search.
+    """
+
+    name = "slack"
+
+    def __init__(self, cost: Any = None, search: int = 12) -> None:
+        super().__init__(cost)
+        self.search = search
+
+    def worst(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The best product of cost and violation."""
+        truth = structure.score(theta, y)
+        exact = self._table(structure, theta, y, truth)
+        if exact is not None:
+            return exact
+        n = len(truth)
+        best, value, cost = y, np.zeros(n), np.zeros(n)
+
+        def visit(scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            nonlocal best, value, cost
+            z, _, delta = structure.most_violating(theta, y, self.cost, scale)
+            margin = 1.0 + structure.score(theta, z) - truth
+            better = delta * margin > value
+            best = structure.select(better, z, best)
+            value, cost = np.where(better, delta * margin, value), np.where(better, delta, cost)
+            return delta, margin
+
+        # λ → ∞ maximises Δ, λ → 0 the violation; between two corners the next λ is the slope of their segment.
+        spread = np.maximum(1.0, np.abs(truth))
+        low, high = visit(1e-6 * spread), visit(1e3 * spread)
+        for _ in range(self.search):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                slope = (low[1] - high[1]) / (high[0] - low[0])
+            open_ = np.isfinite(slope) & (slope > 0)
+            if not open_.any():
+                break
+            scale = np.where(open_, slope, 1.0)
+            new = visit(scale)
+            # A new corner lies above the segment; keep the half where the product can still be larger.
+            gain = scale * new[0] + new[1] - np.maximum(scale * low[0] + low[1], scale * high[0] + high[1])
+            open_ &= gain > 1e-9 * np.maximum(1.0, np.abs(new[1]))
+            rising = new[1] - scale * new[0] > 0  # the product grows with Δ at the corner
+            low = _where(open_ & rising, new, low)
+            high = _where(open_ & ~rising, new, high)
+            low = _where(open_, low, high)
+        return best, value, cost
+
+    def _table(self, structure: Structure, theta: Any, y: Any, truth: np.ndarray) -> Any:
+        """All outputs at once, where θ lists them."""
+        if not isinstance(theta, np.ndarray):
+            return None
+        costs = structure.augment(np.zeros_like(theta), y, self.cost)
+        products = np.where(np.isneginf(theta), -np.inf, costs * (1.0 + theta - truth[:, None]))
+        z = products.argmax(axis=1).astype(np.int32)
+        value = np.take_along_axis(products, z[:, None], 1)[:, 0]
+        z = np.where(value > 0, z, y).astype(np.int32)
+        return z, np.maximum(value, 0.0), np.take_along_axis(costs, z[:, None], 1)[:, 0].astype(float)
+
+    def planes(self, structure: Structure, X: Any, y: Any, z: Any, delta: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Slopes and offsets times the cost."""
+        slopes = structure.difference(X, y, z)
+        slopes.data *= np.repeat(delta, np.diff(slopes.indptr))
+        return slopes, delta
+
+    def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
+        """The product and Δ (1_ẑ − 1_y)."""
+        _check_known(structure, y, self.name)
+        z, value, delta = self.worst(structure, theta, y)
+        return value, _pulled(structure, theta, y, z, delta)
+
+
+class SoftmaxMargin(CostLoss):
+    """log Z(θ + Δ) − score(θ, y): the log loss with the costs as scores (spec 001 B4).
+
+    It lies above the hinge by −log max_z p̄(z), which is at most log |Y| (spec 001 B5). The cost must decompose.
+    """
+
+    name = "softmax-margin"
+
+    def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
+        """log Z(θ + Δ) − score and marginals(θ + Δ) − 1_y."""
+        _check_known(structure, y, self.name)
+        if self.cost is not None and not self.cost.decomposes and not isinstance(theta, np.ndarray):
+            raise ValueError("softmax-margin needs a cost that is a sum over positions: 0/1 is none, use 'hamming'")
+        truth = structure.score(theta, y)
+        mu = structure.marginals(structure.augment(theta, y, self.cost))
+        structure.subtract_truth(mu, y)
+        return mu.log_partition - truth, mu
+
+
+class Hybrid(CostLoss):
+    """α · log + (1 − α) · hinge (spec 000 S58).
+
+    As its source defines it, the hinge compares the true output with the best *other* one, at a margin of 1
+    (2-best decoding). With ``margin="cost"`` it is the margin-rescaled :class:`Hinge` instead.
+
+    Parameters
+    ----------
+    alpha : float, default=0.5
+        Between 0 (hinge) and 1 (log).
+    margin : {"unit", "cost"}, default="unit"
+    cost : see :class:`CostLoss`
+        With ``margin="cost"``.
+    """
+
+    name = "hybrid"
+    smooth = False
+
+    def __init__(self, alpha: float = 0.5, margin: str = "unit", cost: Any = None) -> None:
+        super().__init__(cost)
+        if not isinstance(alpha, (int, float)) or not 0 <= alpha <= 1:
+            raise ValueError(f"alpha must lie between 0 (hinge) and 1 (log), got {alpha!r}")
+        self.alpha, self.margin = float(alpha), check_choice("margin", margin, ("unit", "cost"))
+
+    def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
+        """The blend of both values and both gradients."""
+        _check_known(structure, y, self.name)
+        truth = structure.score(theta, y)
+        if self.margin == "unit":
+            z, score = structure.runner_up(theta, y)
+            hinge = 1.0 + score - truth
+        else:
+            z, value, _ = structure.most_violating(theta, y, self.cost)
+            hinge = value - truth
+        active = hinge > 0
+        value = (1.0 - self.alpha) * np.where(active, hinge, 0.0)
+        if self.alpha > 0:
+            mu = structure.marginals(theta)
+            value = value + self.alpha * (mu.log_partition - truth)
+            structure.subtract_truth(mu, y)
+            mu.scale(self.alpha)
+        else:
+            mu = structure.zeros(theta)
+        pull = (1.0 - self.alpha) * active
+        structure.add_output(mu, z, pull)
+        structure.add_output(mu, y, -pull)
+        return value, mu
+
+
+class RelativeMargin(Hinge):
+    """The hinge under a bound: the true output wins, but by at most B (spec 003 G3).
+
+        min ½‖w‖² + C Σ ξ_i,   B ≥ score(y_i) − score(z) ≥ Δ(y_i, z) − ξ_i for all z ≠ y_i
+
+    The bound has no slack. Needs argmin; solved by ``"cutting-plane"`` and ``"bcfw"``.
+
+    Parameters
+    ----------
+    B : float, default=10.0
+        Largest lead of the true output over any other one. Less than the largest cost forces slack.
+    cost : see :class:`CostLoss`
+    """
+
+    name = "relative-margin"
+
+    def __init__(self, B: float = 10.0, cost: Any = None) -> None:
+        super().__init__(cost)
+        if isinstance(B, (int, float)) and np.inf == B:
+            self.B = float(B)
+        else:
+            try:
+                self.B = check_positive("B", B)
+            except ValueError:
+                raise ValueError(f"B must be positive (np.inf: no bound), got {B!r}") from None
+
+    def lowest(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """The output that the true one beats by most, and by how much."""
+        z, score = structure.argmin(theta)
+        if hasattr(y, "offsets"):
+            z = type(y)(z, y.offsets, partial=False)
+        return z, structure.score(theta, y) - score
+
+
+def _where(
+    chosen: np.ndarray, a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    return np.where(chosen, a[0], b[0]), np.where(chosen, a[1], b[1])
+
+
+def _check_known(structure: Structure, y: Any, name: str) -> None:
+    if structure.is_partial(y):
+        raise ValueError(f"the loss {name!r} needs fully known outputs; use the log loss where labels are missing")
+
+
+def _above_zero(value: np.ndarray) -> np.ndarray:
+    """Rounding can take a maximum over all outputs a hair below the score of one of them."""
+    return np.where(value < 0, 0.0, value)
+
+
+def _pulled(structure: Structure, theta: Any, y: Any, z: Any, weights: np.ndarray) -> Any:
+    """Σ weights (1_z − 1_y), in the form of marginals."""
+    mu = structure.zeros(theta)
+    structure.add_output(mu, z, weights)
+    structure.add_output(mu, y, -weights)
+    return mu
+
+
 def _copied(mu: Any) -> Any:
     """Marginals may live in scratch memory that the next call uses again."""
-    import copy
-
     return copy.deepcopy(mu)
 
 
-LOSSES: dict[str, type[Loss]] = {Log.name: Log}
+LOSSES: dict[str, type[Loss]] = {
+    loss.name: loss for loss in (Log, Hinge, SquaredHinge, Slack, SoftmaxMargin, Hybrid, RelativeMargin)
+}
 
 
-def resolve_loss(loss: str | Loss) -> Loss:
-    """A loss by its name, or the object itself."""
+def resolve_loss(loss: str | Loss, cost: Cost | None = None) -> Loss:
+    """A loss by its name, or the object itself, with the cost unless it has one of its own."""
     if isinstance(loss, Loss):
-        return loss
+        return loss.bind(cost)
     if isinstance(loss, str) and loss in LOSSES:
-        return LOSSES[loss]()
+        return LOSSES[loss]().bind(cost)
     raise ValueError(f"unknown loss {loss!r}; known are {', '.join(map(repr, sorted(LOSSES)))}")

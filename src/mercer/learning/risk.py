@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
-from mercer.learning.losses import Loss
+from mercer.learning.losses import Loss, PlaneLoss
 from mercer.structures.base import Structure
 
 # Part scores of one batch stay in the processor's second-level cache.
@@ -75,6 +76,42 @@ class Risk:
             values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
             total += float(values.sum())
         return total
+
+    def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
+        """The highest plane of each example at w, for losses that are maxima of planes.
+
+        Returns
+        -------
+        values : array
+            max_z of offset − ⟨w, slope⟩, before any square.
+        slopes : sparse matrix, one row an example
+        offsets : array
+        """
+        assert isinstance(self.loss, PlaneLoss)
+        values, slopes, offsets = [], [], []
+        for batch in self._batches if examples is None else [examples]:
+            X, y = self.X[batch], self.y[batch]
+            theta = self.structure.scores(w, X)
+            z, value, delta = self.loss.worst(self.structure, theta, y)
+            if not np.isfinite(value).all():
+                raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(value))[0]))
+            slope, offset = self.loss.planes(self.structure, X, y, z, delta)
+            values.append(value)
+            slopes.append(slope)
+            offsets.append(offset)
+        stacked = slopes[0] if len(slopes) == 1 else csr_array(vstack(slopes, format="csr"))
+        return np.concatenate(values), stacked, np.concatenate(offsets)
+
+    def lowest(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array]:
+        """For a relative margin: the largest lead of each true output, and its slope Φ(x, y) − Φ(x, z)."""
+        leads, slopes = [], []
+        for batch in self._batches if examples is None else [examples]:
+            X, y = self.X[batch], self.y[batch]
+            theta = self.structure.scores(w, X)
+            z, lead = self.loss.lowest(self.structure, theta, y)  # type: ignore[attr-defined]
+            leads.append(lead)
+            slopes.append(self.structure.difference(X, y, z))
+        return np.concatenate(leads), csr_array(vstack(slopes, format="csr"))
 
 
 class InfeasibleError(ValueError):

@@ -1,9 +1,27 @@
-"""Output spaces and their verbs: argmax, argmin, k_best, log_partition, marginals, sample, entropy, score."""
+"""Output spaces, their verbs (argmax, argmin, k_best, log_partition, marginals, sample, entropy, score), and costs."""
 
 from mercer.structures.base import Structure
 from mercer.structures.chain import Chain, ChainMarginals, ChainScores
 from mercer.structures.constraints import Constraints
+from mercer.structures.costs import Cost, CostMatrix, Hamming, Taxonomy, ZeroOne, resolve_cost
 from mercer.structures.enumerated import Enumerated
+from mercer.structures.joint import Joint, OracleError
 from mercer.structures.labels import Labels
 
-__all__ = ["Chain", "ChainMarginals", "ChainScores", "Constraints", "Enumerated", "Labels", "Structure"]
+__all__ = [
+    "Chain",
+    "ChainMarginals",
+    "ChainScores",
+    "Constraints",
+    "Cost",
+    "CostMatrix",
+    "Enumerated",
+    "Hamming",
+    "Joint",
+    "Labels",
+    "OracleError",
+    "Structure",
+    "Taxonomy",
+    "ZeroOne",
+    "resolve_cost",
+]

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from mercer.structures.costs import Cost
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class Structure(ABC):
@@ -86,6 +91,56 @@ class Structure(ABC):
     def subtract_truth(self, mu: Any, y: Any) -> None:
         """``μ -= 1_y``, in place, for fully known outputs."""
 
+    # ------------------------------------------------------------------ costs and margins
+
+    def zeros(self, theta: Any) -> Any:
+        """μ = 0, in the form of the marginals of this batch."""
+        raise _missing(self, "zeros")
+
+    def add_output(self, mu: Any, y: Any, weights: np.ndarray) -> None:
+        """``μ += weights[i] · 1_{y_i}``, in place."""
+        raise _missing(self, "add_output")
+
+    def augment(self, theta: Any, y: Any, cost: Cost | None = None, scale: float | np.ndarray = 1.0) -> Any:
+        """θ + scale · Δ(y, ·) for a cost that decomposes over parts (None: the structure's own)."""
+        raise _missing(self, "augment")
+
+    def cost_between(self, y: Any, z: Any, cost: Cost | None = None) -> np.ndarray:
+        """Δ(y, z) of each example."""
+        raise _missing(self, "cost_between")
+
+    def equal(self, y: Any, z: Any) -> np.ndarray:
+        """Whether two outputs are the same, for each example."""
+        raise _missing(self, "equal")
+
+    def select(self, chosen: np.ndarray, y: Any, z: Any) -> Any:
+        """y where ``chosen`` is true, z elsewhere, example by example."""
+        raise _missing(self, "select")
+
+    def difference(self, X: Any, y: Any, z: Any) -> csr_array:
+        """Φ(x, y) − Φ(x, z) of each example, one a row."""
+        raise _missing(self, "difference")
+
+    def runner_up(self, theta: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """The best output other than y and its score; −inf (and y itself) where there is no other."""
+        outputs, scores = self.k_best(theta, 2)
+        same = self.equal(y, outputs[0])
+        score = np.where(same, scores[:, 1], scores[:, 0])
+        z = self.select(same, outputs[1], outputs[0])
+        return self.select(np.isneginf(score), y, z), score
+
+    def most_violating(
+        self, theta: Any, y: Any, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """z = argmax scale · Δ(y, z) + score(z); returns z, that maximum and Δ(y, z)."""
+        if cost is None or cost.decomposes:
+            z, value = self.argmax(self.augment(theta, y, cost, scale))
+            return z, value, self.cost_between(y, z, cost)
+        other, score = self.runner_up(theta, y)
+        truth = self.score(theta, y)
+        better = score + scale > truth
+        return self.select(better, other, y), np.where(better, score + scale, truth), better.astype(float)
+
     def is_partial(self, y: Any) -> bool:
         """Whether some of the outputs are only partly known."""
         return False
@@ -93,6 +148,10 @@ class Structure(ABC):
     def restrict(self, theta: Any, y: Any) -> Any:
         """θ with every output forbidden that contradicts what is known of y."""
         raise TypeError(f"{type(self).__name__} does not take partly known outputs")
+
+
+def _missing(structure: Structure, verb: str) -> TypeError:
+    return TypeError(f"{type(structure).__name__} has no {verb}: the loss or solver needs it")
 
 
 def check_random_seed(random_state: Any) -> int:

@@ -16,12 +16,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mercer import _core
 from mercer.data.labels import TagSequences
 from mercer.data.sequences import Sequences
 from mercer.structures import patterns
 from mercer.structures.base import Structure, check_random_seed
+from mercer.structures.costs import Cost, Hamming
 from mercer.structures.patterns import Pattern
 
 
@@ -92,6 +94,12 @@ class ChainMarginals:
         self.end -= other.end
         if self.edges is not None and other.edges is not None:
             self.edges -= other.edges
+
+    def scale(self, factor: float) -> None:
+        """``self *= factor`` for the parts."""
+        for part in (self.nodes, self.transitions, self.start, self.end, self.edges):
+            if part is not None:
+                part *= factor
 
 
 class Chain(Structure):
@@ -285,7 +293,7 @@ class Chain(Structure):
 
     def subtract_truth(self, mu: ChainMarginals, y: TagSequences) -> None:
         """``μ -= 1_y``."""
-        _core.chain_subtract(y.labels, y.offsets, mu.nodes, mu.transitions, mu.start, mu.end, mu.edges)
+        self.add_output(mu, y, np.full(len(y), -1.0))
 
     def is_partial(self, y: TagSequences) -> bool:
         """Whether some label is not known."""
@@ -298,6 +306,85 @@ class Chain(Structure):
         allowed[known] = False
         allowed[known, y.labels[known]] = True
         return replace(theta, nodes=np.where(allowed, theta.nodes, -np.inf).astype(theta.nodes.dtype))
+
+    # ------------------------------------------------------------------ costs and margins
+
+    def zeros(self, theta: ChainScores) -> ChainMarginals:
+        """μ = 0. The node and edge arrays are used again by the next call."""
+        C, count, dtype = self.n_labels, len(theta.nodes), theta.nodes.dtype
+        nodes = self._buffer("mu", (count, C), dtype)
+        nodes[:] = 0.0
+        mu = ChainMarginals(nodes, np.zeros((C, C)), np.zeros(C), np.zeros(C), np.zeros(len(theta)))
+        if theta.edges is not None:
+            mu.edges = self._buffer("mu_edges", (count, C, C), dtype)
+            mu.edges[:] = 0.0
+        return mu
+
+    def add_output(self, mu: ChainMarginals, y: TagSequences, weights: np.ndarray) -> None:
+        """``μ += weights · 1_y``."""
+        parts = mu.nodes, mu.transitions, mu.start, mu.end, mu.edges
+        _core.chain_add(y.labels, y.offsets, np.asarray(weights, dtype=float), *parts)
+
+    def augment(
+        self, theta: ChainScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> ChainScores:
+        """Node scores plus scale · Δ(y, ·)."""
+        table = (cost or Hamming()).table(y.labels, self.n_labels)
+        if np.ndim(scale):
+            table = table * np.repeat(scale, np.diff(theta.offsets))[:, None]
+        elif scale != 1.0:
+            table = table * scale
+        return replace(theta, nodes=theta.nodes + table.astype(theta.nodes.dtype, copy=False))
+
+    def cost_between(self, y: TagSequences, z: TagSequences, cost: Cost | None = None) -> np.ndarray:
+        """Δ(y, z) of each sequence."""
+        if cost is not None and not cost.decomposes:
+            return (~self.equal(y, z)).astype(float)
+        return _sums((cost or Hamming()).between(y.labels, z.labels, self.n_labels), y.offsets)
+
+    def equal(self, y: TagSequences, z: TagSequences) -> np.ndarray:
+        """Whether all labels of a sequence agree."""
+        return _sums(y.labels != z.labels, y.offsets) == 0
+
+    def select(self, chosen: np.ndarray, y: TagSequences, z: TagSequences) -> TagSequences:
+        """y where chosen, else z."""
+        labels = np.where(np.repeat(chosen, np.diff(y.offsets)), y.labels, z.labels)
+        return TagSequences(labels, y.offsets, partial=False)
+
+    def most_violating(
+        self, theta: ChainScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> tuple[TagSequences, np.ndarray, np.ndarray]:
+        """z = argmax scale · Δ(y, z) + score(z); returns z, that maximum and Δ(y, z)."""
+        if cost is not None and not cost.decomposes:
+            return super().most_violating(theta, y, cost, scale)
+        labels, value = self.argmax(self.augment(theta, y, cost, scale))
+        z = TagSequences(labels, y.offsets, partial=False)
+        return z, value, self.cost_between(y, z, cost)
+
+    def runner_up(self, theta: ChainScores, y: TagSequences) -> tuple[TagSequences, np.ndarray]:
+        """The best labelling other than y and its score."""
+        labels, scores = self.k_best(theta, 2)
+        first, second = (TagSequences(row, y.offsets, partial=False) for row in labels)
+        same = self.equal(y, first)
+        score = np.where(same, scores[:, 1], scores[:, 0])
+        z = self.select(same, second, first)
+        return self.select(np.isneginf(score), y, z), score
+
+    def difference(self, X: Sequences, y: TagSequences, z: TagSequences) -> csr_array:
+        """Φ(x, y) − Φ(x, z) of each sequence."""
+        self._check_features(X)
+        edges = X.edges.core if self._edges is not None and X.edges is not None else None
+        indptr, columns, values = _core.chain_difference(
+            X.rows.core,
+            self._nodes,
+            edges,
+            self._edges if edges is not None else None,
+            np.ascontiguousarray(X.offsets),
+            y.labels,
+            z.labels,
+            self._shared_mask(),
+        )
+        return csr_array((values, columns, indptr), shape=(len(X), self.n_weights))
 
     # ------------------------------------------------------------------ online learning, compiled
 
@@ -319,16 +406,7 @@ class Chain(Structure):
     ) -> tuple[float, int]:
         """One compiled pass of an online rule (see ``cpp/online.hpp``); returns (summed loss, wrong labels)."""
         self._check_features(X)
-        edges = X.edges.core if self._edges is not None and X.edges is not None else None
-        n_rows = X.rows.shape[0]
-        first, last = int(X.offsets[0]), int(X.offsets[-1])
-        labels, allowed = y.labels, y.allowed
-        if (first, last) != (0, n_rows):  # a view: the core wants labels for all rows of the matrix behind it
-            labels = np.full(n_rows, -1, np.int32)
-            labels[first:last] = y.labels
-            if allowed is not None:
-                allowed = np.ones((n_rows, self.n_labels), np.uint8)
-                allowed[first:last] = y.allowed
+        edges, labels, allowed = self._online_data(X, y)
         return _core.online(
             X.rows.core,
             self._nodes,
@@ -350,7 +428,53 @@ class Chain(Structure):
             state,
         )
 
+    def ascent(
+        self, loss: Any, X: Sequences, y: TagSequences, order: np.ndarray, w: np.ndarray, planes: Any, max_idle: int
+    ) -> float | None:
+        """A compiled pass of block-coordinate ascent; None where the loss or its cost needs the general path."""
+        cost = self._cost_matrix(loss)
+        if cost is None:
+            return None
+        return _core.chain_ascent(*self._margin_arguments(X, y), cost, order, w, planes, max_idle)
+
+    def subgradient(
+        self, loss: Any, X: Sequences, y: TagSequences, order: np.ndarray, total: np.ndarray, mass: float, state: Any
+    ) -> tuple[float, float] | None:
+        """A compiled pass of Pegasos steps; None where the loss or its cost needs the general path."""
+        cost = self._cost_matrix(loss)
+        if cost is None:
+            return None
+        return _core.chain_subgradient(*self._margin_arguments(X, y), cost, order, total, mass, state)
+
     # ------------------------------------------------------------------ parts
+
+    def _cost_matrix(self, loss: Any) -> np.ndarray | None:
+        """Costs of label pairs, for the hinge and its square."""
+        if loss.name not in ("hinge", "squared-hinge"):
+            return None
+        matrix = (loss.cost or Hamming()).matrix_of(self.n_labels)
+        return None if matrix is None else np.ascontiguousarray(matrix, dtype=float)
+
+    def _margin_arguments(self, X: Sequences, y: TagSequences) -> tuple[Any, ...]:
+        self._check_features(X)
+        edges, labels, _ = self._online_data(X, y)
+        edge_pattern = self._edges if edges is not None else None
+        offsets = np.ascontiguousarray(X.offsets)
+        return X.rows.core, self._nodes, edges, edge_pattern, offsets, labels, self._shared_mask()
+
+    def _online_data(self, X: Sequences, y: TagSequences) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Edge rows, and labels for all rows of the matrix behind X (which may be a view of it)."""
+        edges = X.edges.core if self._edges is not None and X.edges is not None else None
+        n_rows = X.rows.shape[0]
+        first, last = int(X.offsets[0]), int(X.offsets[-1])
+        labels, allowed = y.labels, y.allowed
+        if (first, last) != (0, n_rows):
+            labels = np.full(n_rows, -1, np.int32)
+            labels[first:last] = y.labels
+            if allowed is not None:
+                allowed = np.ones((n_rows, self.n_labels), np.uint8)
+                allowed[first:last] = y.allowed
+        return edges, labels, allowed
 
     def _shared_mask(self) -> np.ndarray | None:
         if self.masks is None and self.trained_transitions is None:
@@ -407,6 +531,12 @@ class Chain(Structure):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+
+def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Sums over sequences; 0 for those without positions."""
+    totals = np.concatenate([[0.0], np.cumsum(values, dtype=float)])
+    return totals[offsets[1:] - offsets[0]] - totals[offsets[:-1] - offsets[0]]
 
 
 def _pattern(n_features: int, width: int, pattern: Pattern) -> Any:

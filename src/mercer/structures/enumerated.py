@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mercer.structures.base import Structure
+from mercer.structures.costs import Cost
 from mercer.structures.labels import LabelMarginals, Labels
 
 
@@ -24,6 +26,8 @@ class Enumerated(Structure):
         All possible outputs (of an input). A batch of outputs y holds their numbers.
     features : callable (x, output) → array of shape (n_weights,)
     n_weights : int
+    cost : callable (output, output) → float, optional
+        Δ(y, z) of answering z where y is true; default 1 for any other output.
 
     Examples
     --------
@@ -41,8 +45,9 @@ class Enumerated(Structure):
         outputs: Sequence[Any] | Callable[[Any], Sequence[Any]],
         features: Callable[[Any, Any], np.ndarray],
         n_weights: int,
+        cost: Callable[[Any, Any], float] | None = None,
     ) -> None:
-        self.outputs, self.features, self.n_weights = outputs, features, n_weights
+        self.outputs, self.features, self.n_weights, self.cost = outputs, features, n_weights, cost
         self._verbs = Labels(1, 0)  # the verbs over a finite set are those of multiclass labels
 
     def outputs_of(self, x: Any) -> Sequence[Any]:
@@ -60,11 +65,8 @@ class Enumerated(Structure):
 
     def scores(self, w: np.ndarray, X: Sequence[Any]) -> np.ndarray:
         """Scores of shape (n, most outputs); −inf where an input has fewer."""
-        rows = [self.joint(x) @ w for x in X]
-        theta = np.full((len(rows), max(map(len, rows), default=0)), -np.inf)
-        for i, row in enumerate(rows):
-            theta[i, : len(row)] = row
-        return theta
+        self._inputs = list(X)
+        return _stacked([self.joint(x) @ w for x in X])
 
     def backward(self, X: Sequence[Any], mu: LabelMarginals, out: np.ndarray) -> None:
         """Adds Σ_y μ(y) Φ(x, y)."""
@@ -107,3 +109,63 @@ class Enumerated(Structure):
     def subtract_truth(self, mu: LabelMarginals, y: np.ndarray) -> None:
         """``μ -= 1_y``."""
         self._verbs.subtract_truth(mu, y)
+
+    # ------------------------------------------------------------------ costs and margins
+
+    def zeros(self, theta: np.ndarray) -> LabelMarginals:
+        """μ = 0."""
+        return self._verbs.zeros(theta)
+
+    def add_output(self, mu: LabelMarginals, y: np.ndarray, weights: np.ndarray) -> None:
+        """``μ += weights · 1_y``."""
+        self._verbs.add_output(mu, y, weights)
+
+    def costs(self, y: np.ndarray, cost: Cost | None = None) -> np.ndarray:
+        """Δ(y, ·) of the batch last scored; 0 where an input has fewer outputs."""
+        rows = []
+        for x, true in zip(self._inputs, y, strict=True):
+            outputs = self.outputs_of(x)
+            if cost is not None:
+                rows.append(cost.table(np.array([true]), len(outputs))[0])
+            elif self.cost is not None:
+                rows.append(np.array([self.cost(outputs[true], z) for z in outputs], dtype=float))
+            else:
+                rows.append((np.arange(len(outputs)) != true).astype(float))
+        return _stacked(rows, 0.0)
+
+    def augment(
+        self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> np.ndarray:
+        """θ + scale · Δ(y, ·), for the batch last scored."""
+        return theta + np.asarray(scale)[..., None] * self.costs(y, cost)
+
+    def cost_between(self, y: np.ndarray, z: np.ndarray, cost: Cost | None = None) -> np.ndarray:
+        """Δ(y, z), for the batch last scored."""
+        return self._verbs.score(self.costs(y, cost), z)
+
+    def most_violating(
+        self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of outputs written out, every cost is a table."""
+        z, value = self.argmax(self.augment(theta, y, cost, scale))
+        return z, value, self.cost_between(y, z, cost)
+
+    def equal(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """y == z."""
+        return self._verbs.equal(y, z)
+
+    def select(self, chosen: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """y where chosen, else z."""
+        return self._verbs.select(chosen, y, z)
+
+    def difference(self, X: Sequence[Any], y: np.ndarray, z: np.ndarray) -> csr_array:
+        """Φ(x, y) − Φ(x, z)."""
+        joint = [self.joint(x) for x in X]
+        return csr_array(np.array([rows[a] - rows[b] for rows, a, b in zip(joint, y, z, strict=True)]))
+
+
+def _stacked(rows: list[np.ndarray], fill: float = -np.inf) -> np.ndarray:
+    out = np.full((len(rows), max(map(len, rows), default=0)), fill)
+    for i, row in enumerate(rows):
+        out[i, : len(row)] = row
+    return out

@@ -11,10 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mercer import _core
 from mercer.data.sequences import Sequences
 from mercer.structures.base import Structure, check_random_seed
+from mercer.structures.costs import Cost, Hamming
 
 
 class LabelMarginals:
@@ -26,6 +28,10 @@ class LabelMarginals:
     def subtract(self, other: LabelMarginals) -> None:
         """``self -= other``."""
         self.probabilities -= other.probabilities
+
+    def scale(self, factor: float) -> None:
+        """``self *= factor``."""
+        self.probabilities *= factor
 
 
 class Labels(Structure):
@@ -132,3 +138,52 @@ class Labels(Structure):
         out[known] = -np.inf
         out[known, y[known]] = theta[known, y[known]]
         return out
+
+    # ------------------------------------------------------------------ costs and margins
+
+    def zeros(self, theta: np.ndarray) -> LabelMarginals:
+        """μ = 0."""
+        return LabelMarginals(np.zeros_like(theta), np.zeros(len(theta)))
+
+    def add_output(self, mu: LabelMarginals, y: np.ndarray, weights: np.ndarray) -> None:
+        """``μ += weights · 1_y``."""
+        mu.probabilities[np.arange(len(y)), y] += weights
+
+    def augment(
+        self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> np.ndarray:
+        """θ + scale · Δ(y, ·)."""
+        table = (cost or Hamming()).table(np.asarray(y), theta.shape[1])
+        return theta + (np.asarray(scale)[..., None] * table).astype(theta.dtype)
+
+    def cost_between(self, y: np.ndarray, z: np.ndarray, cost: Cost | None = None) -> np.ndarray:
+        """Δ(y, z)."""
+        return (cost or Hamming()).between(np.asarray(y), np.asarray(z), self.n_labels)
+
+    def most_violating(
+        self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """With one label every cost decomposes."""
+        z, value = self.argmax(self.augment(theta, y, cost, scale))
+        return z, value, self.cost_between(y, z, cost)
+
+    def equal(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """y == z."""
+        return np.asarray(y) == np.asarray(z)
+
+    def select(self, chosen: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """y where chosen, else z."""
+        return np.where(chosen, y, z).astype(np.int32)
+
+    def difference(self, X: Sequences, y: np.ndarray, z: np.ndarray) -> csr_array:
+        """x ⊗ (e_y − e_z)."""
+        rows = csr_array(X.rows.matrix(int(X.offsets[0]), int(X.offsets[-1])))
+        sizes = np.where(self.equal(y, z), 0, np.diff(rows.indptr))
+        keep = np.repeat(sizes > 0, np.diff(rows.indptr))
+        base, values = rows.indices[keep].astype(np.int64) * self.n_labels, rows.data[keep].astype(float)
+        first, last = np.minimum(y, z), np.maximum(y, z)
+        sign = np.repeat(np.where(np.asarray(y) < z, 1.0, -1.0), sizes)
+        columns = np.stack([base + np.repeat(first, sizes), base + np.repeat(last, sizes)], 1).ravel()
+        data = np.stack([sign * values, -sign * values], 1).ravel()
+        indptr = np.concatenate([[0], np.cumsum(2 * sizes)])
+        return csr_array((data, columns, indptr), shape=(len(sizes), self.n_weights))

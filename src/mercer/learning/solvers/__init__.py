@@ -2,11 +2,26 @@
 
 from mercer.learning.solvers.averaged import AveragedPerceptron, PassiveAggressive
 from mercer.learning.solvers.base import ConvergenceWarning, Result, Solver
+from mercer.learning.solvers.bundle import BMRM
+from mercer.learning.solvers.cutting_plane import CuttingPlane
+from mercer.learning.solvers.frank_wolfe import BCFW
 from mercer.learning.solvers.lbfgs import LBFGS, OWLQN
 from mercer.learning.solvers.sgd import SGD
+from mercer.learning.solvers.subgradient import Subgradient
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (LBFGS, OWLQN, SGD, AveragedPerceptron, PassiveAggressive)
+    solver.name: solver
+    for solver in (
+        LBFGS,
+        OWLQN,
+        SGD,
+        AveragedPerceptron,
+        PassiveAggressive,
+        BMRM,
+        CuttingPlane,
+        BCFW,
+        Subgradient,
+    )
 }
 
 
@@ -20,14 +35,18 @@ def resolve_solver(solver: str | Solver) -> Solver:
 
 
 __all__ = [
+    "BCFW",
+    "BMRM",
     "LBFGS",
     "OWLQN",
     "SGD",
     "SOLVERS",
     "AveragedPerceptron",
     "ConvergenceWarning",
+    "CuttingPlane",
     "PassiveAggressive",
     "Result",
     "Solver",
+    "Subgradient",
     "resolve_solver",
 ]

@@ -1,0 +1,77 @@
+"""What the margin solvers share: checks, the certified gap, and the end of a run.
+
+    primal  P(w) = ½ ‖w‖² + C Σ_i loss_i(w)        dual  D ≤ min P        relative gap  (P − D) / |P|
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.learning.losses import PlaneLoss, RelativeMargin
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.solvers.base import Result
+
+
+def check_ridge(penalty: Penalty, name: str) -> None:
+    """The dual of these methods is that of ½‖w‖²."""
+    if penalty.l1 or penalty.l2 <= 0:
+        raise ValueError(f"solver {name!r} needs penalty='l2'")
+
+
+def check_planes(risk: Any, name: str, *, bounds: bool = False) -> None:
+    """The loss must be a maximum of planes."""
+    loss = getattr(risk, "loss", None)
+    if not isinstance(loss, PlaneLoss):
+        found = "a smooth risk" if loss is None else repr(loss.name)
+        raise ValueError(f"solver {name!r} works on hinge-like losses, not on {found}; use 'bmrm'")
+    if isinstance(loss, RelativeMargin) and not bounds:
+        raise ValueError(f"solver {name!r} takes no bound on margins; use 'cutting-plane' or 'bcfw'")
+
+
+class Best:
+    """The best primal and dual values so far, and what is recorded of them."""
+
+    def __init__(self, n_weights: int) -> None:
+        self.w = np.zeros(n_weights)
+        self.primal, self.dual = np.inf, -np.inf
+
+    def offer(self, primal: float, w: np.ndarray) -> None:
+        """Takes a point if it is better."""
+        if not np.isfinite(primal):
+            raise ValueError("scores left the range of floating point: scale the features, or lower C")
+        if primal < self.primal:
+            self.primal, self.w = primal, w.copy()
+
+    @property
+    def gap(self) -> float:
+        """(P − D) / |P|; 0 where both are 0."""
+        if not np.isfinite(self.primal) or not np.isfinite(self.dual):
+            return np.inf
+        return max(0.0, self.primal - self.dual) / max(abs(self.primal), 1e-300)
+
+    def figures(self, scale: float, **more: float) -> dict[str, float]:
+        """What goes into the history; ``scale`` takes P and D back to the caller's objective."""
+        primal, dual = scale * self.primal, scale * self.dual
+        return {"objective": primal, "primal": primal, "dual": dual, "gap": self.gap, **more}
+
+    def result(self, monitor: Monitor, done: bool, tol: float, max_iter: int, *, stopped: bool = False) -> Result:
+        """The end of a run."""
+        w = monitor.best_w if monitor.best_w is not None else self.w
+        if stopped:
+            return Result(w, True, "stopped early: no better score on the held-out data")
+        if done:
+            return Result(w, True, f"converged: relative gap {self.gap:.2g}")
+        return Result(
+            w,
+            False,
+            f"stopped after max_iter={max_iter} iterations at a relative gap of {self.gap:.2g} (tol={tol:g}): "
+            "raise max_iter or tol, or lower C",
+        )
+
+    def interrupted(self, monitor: Monitor) -> Result:
+        """The end of a run by Ctrl-C."""
+        w = monitor.best_w if monitor.best_w is not None else self.w
+        return Result(w, False, f"interrupted: these are the best weights so far (relative gap {self.gap:.2g})", True)

@@ -1,0 +1,197 @@
+"""Cutting planes for structured margins (spec 000 S38, spec 003 D2-D6, G3).
+
+1-slack: one slack for all examples, one plane Σ_i plane_i a round, so the number of planes does not grow with the data.
+Planes that examples had before are kept; their best combination is tried first, and the search over outputs (the
+oracle) runs only when it no longer cuts enough (cache).
+
+n-slack: one slack an example; every violated plane joins its example's working set, and the dual over all working sets
+is solved by exact steps on one example at a time. Bounds of a relative margin are planes of a second kind there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer._validation import check_choice
+from mercer.learning.losses import RelativeMargin
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import Risk
+from mercer.learning.solvers.base import Result, Solver
+from mercer.learning.solvers.bundle import Bundle
+from mercer.learning.solvers.certified import Best, check_planes, check_ridge
+
+
+class WorkingSets:
+    """Planes met so far, example by example, in the compiled core; the weights that their multipliers give."""
+
+    def __init__(self, risk: Risk, weight: float) -> None:
+        self.risk, self.weight = risk, weight
+        self.power = getattr(risk.loss, "power", 1)
+        self.bound = getattr(risk.loss, "B", np.inf)
+        self.planes = _core.Planes(risk.n_examples, risk.n_weights, np.full(risk.n_examples, weight), self.power)
+        self.w = np.zeros(risk.n_weights)
+        self.everyone = np.arange(risk.n_examples)
+
+    @property
+    def dual(self) -> float:
+        """The dual value of the multipliers."""
+        return self.planes.linear - self.planes.quadratic - 0.5 * float(self.w @ self.w)
+
+    def search(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, Any, np.ndarray]:
+        """The highest planes at w; they join the working sets."""
+        values, slopes, offsets = self.risk.oracle(w, examples)
+        blocks = self.everyone if examples is None else self.everyone[examples]
+        self.add(blocks, slopes, offsets, w)
+        return values, slopes, offsets
+
+    def add(self, blocks: np.ndarray, slopes: Any, offsets: np.ndarray, w: np.ndarray, bound: bool = False) -> int:
+        """Adds one plane an example; returns how many were new."""
+        return self.planes.add(
+            np.ascontiguousarray(blocks, dtype=np.int64),
+            slopes.indptr.astype(np.int64),
+            slopes.indices.astype(np.int64),
+            slopes.data.astype(float),
+            np.asarray(offsets, dtype=float),
+            bound,
+            w,
+        )
+
+    def add_bounds(self, w: np.ndarray, tol: float, examples: slice | None = None) -> tuple[float, int]:
+        """Planes for true outputs that lead by more than B; returns the largest lead and how many there were."""
+        leads, slopes = self.risk.lowest(w, examples)
+        blocks = self.everyone if examples is None else self.everyone[examples]
+        over = np.flatnonzero(leads > self.bound * (1.0 + tol))
+        if len(over):
+            self.add(blocks[over], -slopes[over], np.full(len(over), -self.bound), w, True)
+        return float(leads.max(initial=0.0)), len(over)
+
+    def loss(self, values: np.ndarray) -> float:
+        """C Σ loss of plane values."""
+        return self.weight * float((values**self.power).sum())
+
+    def primal(self, values: np.ndarray, w: np.ndarray) -> float:
+        """½‖w‖² + C Σ loss."""
+        return 0.5 * float(w @ w) + self.loss(values)
+
+    def solve(self, order: np.ndarray, max_idle: int = 0) -> None:
+        """Exact steps on the dual of each named example."""
+        self.planes.solve(np.ascontiguousarray(order, dtype=np.int64), self.w, max_idle)
+
+    def feasible(self, best: Best, values: np.ndarray, lead: float) -> None:
+        """Offers w to ``best``; where a lead is beyond the bound, w scaled down to meet it (leads scale with w)."""
+        if lead <= self.bound:
+            best.offer(self.primal(values, self.w), self.w)
+            return
+        w = self.w * (self.bound / lead)
+        best.offer(0.5 * float(w @ w) + self.weight * self.risk.value(w), w)
+
+
+class CuttingPlane(Solver):
+    """Cutting planes, for losses that are maxima of planes.
+
+    Parameters
+    ----------
+    slack : {"one", "n"}, default="one"
+        A relative margin is always solved with one slack an example.
+    cache : bool, default=True
+        With one slack: try the planes of earlier rounds before searching again.
+    """
+
+    name = "cutting-plane"
+    default_max_iter = 2000
+    default_tol = 1e-3
+
+    def __init__(self, slack: str = "one", cache: bool = True) -> None:
+        self.slack, self.cache = check_choice("slack", slack, ("one", "n")), cache
+
+    def check(self, risk: Risk, penalty: Penalty) -> None:
+        """Losses that are maxima of planes, ½‖w‖²."""
+        check_ridge(penalty, self.name)
+        check_planes(risk, self.name, bounds=True)
+
+    def minimize(
+        self,
+        risk: Risk,
+        penalty: Penalty,
+        C: float,
+        w0: np.ndarray | None,
+        *,
+        max_iter: int,
+        tol: float,
+        monitor: Monitor,
+        random_state: Any = None,
+        resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Result:
+        """See :class:`Solver`."""
+        best = Best(risk.n_weights)
+        squared = getattr(risk.loss, "power", 1) == 2
+        rounds = self._n_slack if self.slack == "n" or squared or isinstance(risk.loss, RelativeMargin) else self._one
+        try:
+            return rounds(risk, C / penalty.l2, penalty.l2, best, max_iter, tol, monitor)
+        except KeyboardInterrupt:
+            return best.interrupted(monitor)
+
+    def _one(
+        self, risk: Risk, weight: float, scale: float, best: Best, max_iter: int, tol: float, monitor: Monitor
+    ) -> Result:
+        sets, bundle = WorkingSets(risk, weight), Bundle(risk.n_weights)
+        values, w = np.empty(risk.n_examples), np.zeros(risk.n_weights)
+        passes, cached, done = 0, 0, False
+        for _ in range(max_iter):
+            slope = np.zeros(risk.n_weights)
+            fresh = True
+            if self.cache and passes:
+                value, offset = sets.planes.highest(w, values, slope)
+                # Worth a round of its own if it closes a good part of what is open.
+                needed = 0.1 * max(best.primal - best.dual, tol * abs(best.primal))
+                fresh = value - bundle.model(w) <= needed
+            if fresh:
+                values_, slopes, offsets = sets.search(w) if self.cache else risk.oracle(w)
+                passes += 1
+                best.offer(sets.primal(values_, w), w)
+                slope, offset = weight * (slopes.T @ np.ones(len(offsets))), weight * float(offsets.sum())
+                done = best.gap <= tol
+            else:
+                cached += 1
+            if not done:
+                bundle.add(-slope, offset)
+                w, bound = bundle.solve()
+                best.dual = max(best.dual, bound)
+                done = best.gap <= tol
+            figures = best.figures(scale, passes=passes, cached=cached, planes=bundle.size - 1)
+            if monitor.record(lambda: best.w, **figures):
+                return best.result(monitor, True, tol, max_iter, stopped=True)
+            if done:
+                break
+        return best.result(monitor, done, tol, max_iter)
+
+    def _n_slack(
+        self, risk: Risk, weight: float, scale: float, best: Best, max_iter: int, tol: float, monitor: Monitor
+    ) -> Result:
+        sets = WorkingSets(risk, weight)
+        done = False
+        for passes in range(1, max_iter + 1):
+            values, _, _ = sets.search(sets.w)
+            lead = 0.0
+            if np.isfinite(sets.bound):
+                lead, _ = sets.add_bounds(sets.w, 0.1 * tol)
+            sets.feasible(best, values, lead)
+            done = best.gap <= tol
+            if not done:
+                open_ = max(best.primal - best.dual, 0.0) if np.isfinite(best.dual) else np.inf
+                for _ in range(100):
+                    sets.solve(sets.everyone)
+                    if sets.planes.residual(sets.w) <= 0.1 * min(open_, best.primal - sets.dual):
+                        break
+                best.dual = max(best.dual, sets.dual)
+                done = best.gap <= tol
+            if monitor.record(lambda: best.w, **best.figures(scale, passes=passes, planes=sets.planes.count)):
+                return best.result(monitor, True, tol, max_iter, stopped=True)
+            if done:
+                break
+        return best.result(monitor, done, tol, max_iter)

@@ -1,0 +1,148 @@
+"""Block-coordinate Frank-Wolfe on the dual of structured margins.
+
+Each step looks at one example: the output that violates its margin most becomes a plane of that example, and the dual
+is maximised exactly over all planes the example has (an exact step instead of a line search towards the newest plane).
+Planes are stored sparse and dropped when they long had no weight. Beyond that
+
+- passes over the planes already known come between passes that search (cached planes);
+- examples with a larger gap are visited more often (gap sampling);
+- every few passes the gap is measured at fixed weights, over all examples and on all threads; the planes found there
+  take part as a step like any other;
+- the weighted average of the weights is tried as well when the gap is measured (averaging).
+
+The gap P − D is certified: D is the dual value of the multipliers at hand, P the objective at the reported weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import InfeasibleError, Risk
+from mercer.learning.solvers.base import Result, Solver
+from mercer.learning.solvers.certified import Best, check_planes, check_ridge
+from mercer.learning.solvers.cutting_plane import WorkingSets
+from mercer.structures.base import check_random_seed
+
+_MAX_IDLE = 10
+
+
+class BCFW(Solver):
+    """Block-coordinate Frank-Wolfe, for losses that are maxima of planes.
+
+    Parameters
+    ----------
+    sampling : {"gap", "uniform"}, default="gap"
+    cached : int, default=3
+        Passes over the planes already known after each pass that searches.
+    average : bool, default=True
+    check_every : int, default=4
+        Every so many passes the gap is measured.
+    """
+
+    name = "bcfw"
+    default_max_iter = 1000
+    default_tol = 1e-3
+
+    def __init__(self, sampling: str = "gap", cached: int = 3, average: bool = True, check_every: int = 4) -> None:
+        self.sampling, self.cached, self.average, self.check_every = sampling, cached, average, check_every
+
+    def check(self, risk: Risk, penalty: Penalty) -> None:
+        """Losses that are maxima of planes, ½‖w‖²."""
+        check_ridge(penalty, self.name)
+        check_planes(risk, self.name, bounds=True)
+
+    def minimize(
+        self,
+        risk: Risk,
+        penalty: Penalty,
+        C: float,
+        w0: np.ndarray | None,
+        *,
+        max_iter: int,
+        tol: float,
+        monitor: Monitor,
+        random_state: Any = None,
+        resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Result:
+        """See :class:`Solver`."""
+        sets, best = WorkingSets(risk, C / penalty.l2), Best(risk.n_weights)
+        random = np.random.default_rng(check_random_seed(random_state))
+        average, weights, done = np.zeros(risk.n_weights), 0.0, False
+        try:
+            for passes in range(1, max_iter + 1):
+                # At w = 0 all planes are searched for at once: the same first gap, on all threads.
+                if passes % self.check_every == 0 or passes == max_iter:
+                    self._measure(sets, best, average, tol)
+                    done = best.gap <= tol
+                else:
+                    self._visit(sets, self._order(sets, random, passes), tol)
+                if not done:
+                    for _ in range(self.cached):
+                        sets.solve(random.permutation(sets.everyone), _MAX_IDLE)
+                best.dual = max(best.dual, sets.dual)
+                done = done or best.gap <= tol
+                weights += passes
+                average += (passes / weights) * (sets.w - average)
+                if monitor.record(
+                    lambda: best.w if np.isfinite(best.primal) else sets.w,
+                    **best.figures(penalty.l2, passes=passes, planes=sets.planes.count),
+                ):
+                    return best.result(monitor, True, tol, max_iter, stopped=True)
+                if done:
+                    break
+        except KeyboardInterrupt:
+            if not np.isfinite(best.primal):
+                best.w = sets.w
+            return best.interrupted(monitor)
+        return best.result(monitor, done, tol, max_iter)
+
+    def _order(self, sets: WorkingSets, random: np.random.Generator, passes: int) -> np.ndarray:
+        """n visits: each example once, or in proportion to its gap."""
+        n = len(sets.everyone)
+        if self.sampling == "uniform" or passes == 1 or passes % 2 == 0:
+            return random.permutation(n)
+        gaps = sets.planes.gaps()
+        total = gaps.sum()
+        if total <= 0:
+            return random.permutation(n)
+        share = 0.1 / n + 0.9 * gaps / total
+        counts = np.floor(np.cumsum(share) * n + random.random()).astype(int)  # systematic sampling
+        order = np.repeat(sets.everyone, np.diff(np.concatenate([[0], counts])))
+        return random.permutation(order)
+
+    def _visit(self, sets: WorkingSets, order: np.ndarray, tol: float) -> None:
+        ascent = getattr(sets.risk.structure, "ascent", None)
+        if ascent is not None and not np.isfinite(sets.bound):
+            total = ascent(sets.risk.loss, sets.risk.X, sets.risk.y, order, sets.w, sets.planes, _MAX_IDLE)
+            if total is not None:
+                if not np.isfinite(total):
+                    raise InfeasibleError(_first_infeasible(sets))
+                return
+        for i in order.tolist():
+            one = slice(i, i + 1)
+            sets.search(sets.w, one)
+            if np.isfinite(sets.bound):
+                sets.add_bounds(sets.w, 0.1 * tol, one)
+            sets.solve(np.array([i]), _MAX_IDLE)
+
+    def _measure(self, sets: WorkingSets, best: Best, average: np.ndarray, tol: float) -> None:
+        if self.average and not np.isfinite(sets.bound):
+            best.offer(0.5 * float(average @ average) + sets.weight * sets.risk.value(average), average)
+        values, _, _ = sets.search(sets.w)
+        lead = sets.add_bounds(sets.w, 0.1 * tol)[0] if np.isfinite(sets.bound) else 0.0
+        sets.feasible(best, values, lead)
+        best.dual = max(best.dual, sets.dual)
+
+
+def _first_infeasible(sets: WorkingSets) -> int:
+    """The first example without a finite loss, for the message."""
+    try:
+        sets.risk.oracle(sets.w)
+    except InfeasibleError as error:
+        return error.example
+    return 0

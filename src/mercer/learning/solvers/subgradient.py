@@ -1,0 +1,93 @@
+"""Stochastic subgradient with Pegasos' steps.
+
+    w ← (1 − 1/t) w + (C n / t) slope_i,   so that   w_t = (C / epochs) Σ slopes met so far
+
+After whole epochs every example has given equally many planes, so their shares are feasible multipliers: the dual
+value (C / epochs) Σ offsets − ½‖w‖² comes with the weights, and certifying the gap costs no more than the objective.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import InfeasibleError, Risk
+from mercer.learning.solvers.base import Result, Solver
+from mercer.learning.solvers.certified import Best, check_planes, check_ridge
+from mercer.structures.base import check_random_seed
+
+
+class Subgradient(Solver):
+    """Stochastic subgradient descent, one example a step, for losses that are maxima of planes."""
+
+    name = "subgradient"
+    default_max_iter = 200
+    default_tol = 1e-3
+
+    def check(self, risk: Risk, penalty: Penalty) -> None:
+        """Losses that are maxima of planes, not squared and without bound, ½‖w‖²."""
+        check_ridge(penalty, self.name)
+        check_planes(risk, self.name)
+        if getattr(risk.loss, "power", 1) != 1:
+            raise ValueError("solver 'subgradient' takes no squared loss; use 'bcfw'")
+
+    def minimize(
+        self,
+        risk: Risk,
+        penalty: Penalty,
+        C: float,
+        w0: np.ndarray | None,
+        *,
+        max_iter: int,
+        tol: float,
+        monitor: Monitor,
+        random_state: Any = None,
+        resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Result:
+        """See :class:`Solver`."""
+        weight, n, best = C / penalty.l2, risk.n_examples, Best(risk.n_weights)
+        random = np.random.default_rng(check_random_seed(random_state))
+        total, steps, offsets = np.zeros(risk.n_weights), _core.OnlineState(), 0.0  # w = steps.scale · total
+        done = False
+        try:
+            for epoch in range(1, max_iter + 1):
+                offsets += self._epoch(risk, weight * n, random.permutation(n), total, steps)
+                w = total * steps.scale
+                best.offer(0.5 * float(w @ w) + weight * risk.value(w), w)
+                best.dual = max(best.dual, offsets * steps.scale - 0.5 * float(w @ w))
+                done = best.gap <= tol
+                if monitor.record(lambda: best.w, **best.figures(penalty.l2, passes=2 * epoch)):
+                    return best.result(monitor, True, tol, max_iter, stopped=True)
+                if done:
+                    break
+        except KeyboardInterrupt:
+            return best.interrupted(monitor)
+        return best.result(monitor, done, tol, max_iter)
+
+    @staticmethod
+    def _epoch(risk: Risk, mass: float, order: np.ndarray, total: np.ndarray, steps: Any) -> float:
+        """One step an example; returns mass · Σ offsets."""
+        compiled = getattr(risk.structure, "subgradient", None)
+        if compiled is not None:
+            found = compiled(risk.loss, risk.X, risk.y, order, total, mass, steps)
+            if found is not None:
+                if not np.isfinite(found[0]):
+                    risk.oracle(total * steps.scale)  # names the example
+                    raise InfeasibleError(int(order[0]))
+                # Sequences without positions take a step of their own here, so that every example has one.
+                steps.step += float((np.diff(risk.X.offsets) == 0).sum())
+                steps.scale = 1.0 / max(1.0, steps.step)
+                return float(found[1])
+        offsets = 0.0
+        for i in order.tolist():
+            _, slope, offset = risk.oracle(total * steps.scale if steps.step else total, slice(i, i + 1))
+            total[slope.indices] += mass * slope.data
+            offsets += mass * float(offset[0])
+            steps.step += 1.0
+            steps.scale = 1.0 / steps.step
+        return offsets

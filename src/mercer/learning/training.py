@@ -1,0 +1,56 @@
+"""Running a solver for an estimator: defaults, progress, history."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mercer._validation import check_count
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
+
+
+def train(
+    risk: Any,
+    *,
+    solver: str | Solver,
+    C: float,
+    penalty: Penalty | None = None,
+    w0: np.ndarray | None = None,
+    max_iter: int | None = None,
+    tol: float | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+    warn: bool = True,
+) -> tuple[Result, dict[str, list[float]]]:
+    """Minimises ``penalty(w) + C · risk(w)``; returns the result and the history.
+
+    A run that ended too early gives a :class:`ConvergenceWarning`. An error on the way keeps the history: it is in the
+    attribute ``history`` of the exception.
+    """
+    method, penalty = resolve_solver(solver), penalty or Penalty()
+    method.check(risk, penalty)
+    max_iter = method.default_max_iter if max_iter is None else check_count("max_iter", max_iter, 0)
+    tol = method.default_tol if tol is None else check_tol(tol)
+    monitor = Monitor(verbose=verbose, max_iter=max_iter)
+    try:
+        with monitor:
+            result = method.minimize(
+                risk, penalty, float(C), w0, max_iter=max_iter, tol=tol, monitor=monitor, random_state=random_state
+            )
+    except Exception as error:
+        error.history = monitor.history  # type: ignore[attr-defined]
+        raise
+    if warn and not result.converged:
+        warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+    return result, monitor.history
+
+
+def check_tol(tol: Any) -> float:
+    """A finite number of at least 0."""
+    if isinstance(tol, bool) or not isinstance(tol, (int, float)) or not 0 <= tol < np.inf:
+        raise ValueError(f"tol must be a number of at least 0, got {tol!r}")
+    return float(tol)

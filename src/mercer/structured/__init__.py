@@ -1,0 +1,7 @@
+"""Your own structures: write features, cost and argmax, and every loss and solver works."""
+
+from mercer.structured.predictor import StructuredPredictor
+from mercer.structured.structure import Structure
+from mercer.structures.joint import OracleError
+
+__all__ = ["OracleError", "Structure", "StructuredPredictor"]

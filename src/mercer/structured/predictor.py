@@ -1,0 +1,213 @@
+"""Training and prediction for structures written in Python.
+
+    predict  ŷ(x) = argmax_y ⟨w, Φ(x, y)⟩
+    train    min ½‖w‖² + C Σ_i loss_i(w)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from mercer._validation import check_positive
+from mercer.learning.losses import Loss, resolve_loss
+from mercer.learning.risk import Risk
+from mercer.learning.solvers import Solver
+from mercer.learning.training import train
+from mercer.structured.structure import Structure
+from mercer.structures.joint import Examples, Joint, OracleError
+
+
+class StructuredPredictor(BaseEstimator):
+    """Learns the weights of a structure of your own.
+
+    Parameters
+    ----------
+    structure : Structure
+        An object with ``features``, ``cost``, ``argmax``, …; see :class:`Structure`.
+    loss : str or Loss, default="hinge"
+        ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"relative-margin"``, ``"log"``, ``"softmax-margin"``,
+        ``"hybrid"``.
+    solver : str or Solver, default="bcfw"
+        ``"bcfw"``, ``"cutting-plane"`` and ``"subgradient"`` for hinge-like losses, ``"bmrm"`` for all, ``"lbfgs"`` for
+        smooth ones.
+    C : float, default=1.0
+        Weight of the summed loss: ½‖w‖² + C · Σ loss.
+    max_iter, tol : int and float or None
+        None: the solver's own. Margin solvers stop at a relative duality gap of ``tol``.
+    n_jobs : int or None
+        Kept for the interface: the methods of a Python structure run one after the other.
+    random_state : int, RandomState, Generator or None
+        Order in which solvers visit the examples.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    coef_ : array, the weights
+    history_ : dict of lists: primal, dual, gap, passes, seconds, one value an iteration
+    converged_ : bool
+    interrupted_ : bool, whether Ctrl-C ended it
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from itertools import permutations
+    >>> class Ranking(Structure):
+    ...     "y is an order of the rows of x; the weights score a row, earlier places count more."
+    ...     def features(self, x, y):
+    ...         return np.linspace(1, -1, len(y)) @ x[list(y)]
+    ...     def argmax(self, w, x, cost_to=None):
+    ...         def value(y):
+    ...             return w @ self.features(x, y) + (0 if cost_to is None else self.cost(cost_to, y))
+    ...         return max(permutations(range(len(x))), key=value)
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.normal(size=(4, 2)) for _ in range(30)]
+    >>> Y = [tuple(np.argsort(-x[:, 0]).tolist()) for x in X]
+    >>> model = StructuredPredictor(Ranking(), C=10.0, random_state=0).fit(X, Y)
+    >>> model.score(X, Y) > 0.9
+    True
+    """
+
+    coef_: np.ndarray
+    history_: dict[str, list[float]]
+
+    def __init__(
+        self,
+        structure: Structure,
+        loss: str | Loss = "hinge",
+        solver: str | Solver = "bcfw",
+        C: float = 1.0,
+        *,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.structure = structure
+        self.loss = loss
+        self.solver = solver
+        self.C = C
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Sequence[Any], Y: Sequence[Any]) -> StructuredPredictor:
+        """Trains on inputs and their outputs.
+
+        An error in the structure's methods is an :class:`OracleError` that names the example; ``history_`` then holds
+        what was recorded until it came.
+        """
+        C, loss = check_positive("C", self.C), resolve_loss(self.loss)
+        X, Y = list(X), list(Y)
+        if len(X) != len(Y):
+            raise ValueError(f"{len(X)} inputs and {len(Y)} outputs")
+        if not X:
+            raise ValueError("nothing to learn from: X is empty")
+        joint = self._joint(X[0], Y[0])
+        for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+            joint.features(x, y, i)
+            if (cost := joint.cost(y, y, i)) != 0.0:
+                raise OracleError(f"example {i}: cost(y, y) is {cost:g}: the true output must cost nothing")
+        risk = Risk(joint, loss, Examples(X), Examples(Y))
+        try:
+            result, history = train(
+                risk,
+                solver=self.solver,
+                C=C,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=self.random_state,
+                verbose=self.verbose,
+            )
+        except Exception as error:
+            if hasattr(error, "history"):
+                self.history_ = error.history
+            raise
+        self.coef_, self.history_ = result.w, history
+        self.converged_, self.interrupted_ = result.converged, result.interrupted
+        self.n_iter_ = len(history.get("seconds", ()))
+        return self
+
+    def predict(self, X: Sequence[Any]) -> list[Any]:
+        """The best output of each input."""
+        w = self._weights()
+        return [self.structure.argmax(w, x) for x in X]
+
+    def predict_scores(self, X: Sequence[Any], Y: Sequence[Any]) -> np.ndarray:
+        """⟨w, Φ(x, y)⟩ of given pairs."""
+        joint = Joint(self.structure, len(self._weights()))
+        return joint.score(joint.scores(self._weights(), Examples(list(X))), list(Y))
+
+    def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
+        """Share of inputs whose whole output is right."""
+        if not len(X):
+            raise ValueError("nothing to score: X is empty")
+        right = [self.structure.equal(y, z) for y, z in zip(Y, self.predict(X), strict=True)]
+        return float(np.mean(right))
+
+    def mean_cost(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
+        """The mean cost of the predictions."""
+        costs = [self.structure.cost(y, z) for y, z in zip(Y, self.predict(X), strict=True)]
+        return float(np.mean(costs))
+
+    def _joint(self, x: Any, y: Any) -> Joint:
+        for method in ("features", "argmax", "cost"):
+            if not callable(getattr(self.structure, method, None)):
+                raise TypeError(f"structure must have a method {method!r}: see mercer.structured.Structure")
+        row = self.structure.features(x, y)
+        size = row.shape[-1] if issparse(row) else np.asarray(row).size
+        if not size:
+            raise OracleError("example 0: features gave an empty vector")
+        return Joint(self.structure, int(size))
+
+    def _weights(self) -> np.ndarray:
+        if not hasattr(self, "coef_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self.coef_
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The trained weights; the structure itself is code and stays with its author."""
+        self._weights()
+        meta = {
+            "structure": type(self.structure).__name__,
+            "C": float(self.C),
+            "history": self.history_,
+            "converged": self.converged_,
+        }
+        return meta, {"w": self.coef_}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> StructuredPredictor:
+        """The inverse of :meth:`to_state`; set ``structure`` before use."""
+        model = cls(_NotLoaded(str(meta["structure"])), C=float(meta["C"]))  # type: ignore[arg-type]
+        model.coef_ = np.array(arrays["w"], dtype=float)
+        if model.coef_.ndim != 1 or not np.isfinite(model.coef_).all():
+            raise ValueError("the weights must be a vector of finite numbers")
+        model.history_ = {name: list(values) for name, values in meta["history"].items()}
+        model.converged_, model.interrupted_ = bool(meta["converged"]), False
+        model.n_iter_ = len(model.history_.get("seconds", ()))
+        return model
+
+
+class _NotLoaded:
+    """Stands for a structure that a file names but cannot hold."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        raise AttributeError(
+            f"the model was saved with a structure {self.name!r}, which is code and not in the file: "
+            "set model.structure to an object of that class"
+        )

@@ -1,0 +1,232 @@
+"""Costs Δ(y, z) ≥ 0 of answering z where y is true, for the margin losses.
+
+    Hamming      Σ_t weight[y_t] · 1[y_t ≠ z_t]
+    CostMatrix   Σ_t D[y_t, z_t]
+    Taxonomy     Σ_t shortest path between y_t and z_t on a weighted graph of labels (spec 002 G6)
+    ZeroOne      1[y ≠ z], of the whole output
+
+All but ZeroOne are sums over positions, so a structure adds them to its part scores. A cost of your own that is such
+a sum is a subclass of :class:`Cost` with one method, or a function of two labels.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+class Cost(ABC):
+    """A cost that is a sum over positions: Δ(y, z) = Σ_t table[t, z_t].
+
+    Subclasses give the table of the true labels. Labels are numbers in the order of ``classes``, which
+    :meth:`bind` tells the cost before training.
+    """
+
+    decomposes = True
+
+    def bind(self, classes: Sequence[Hashable]) -> Cost:
+        """The cost for these labels; raises ValueError where it does not fit them."""
+        return self
+
+    @abstractmethod
+    def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
+        """Costs of shape (len(truth), n_labels): of each label where ``truth`` holds the true ones."""
+
+    def matrix_of(self, n_labels: int) -> np.ndarray | None:
+        """The cost of label pairs, where that is all there is to it: compiled loops then do the rest."""
+        return None
+
+    def between(self, truth: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
+        """The cost at each position."""
+        return np.take_along_axis(self.table(truth, n_labels), labels[:, None].astype(np.int64), 1)[:, 0]
+
+
+class Hamming(Cost):
+    """The number of wrong labels, or a sum of their weights.
+
+    Parameters
+    ----------
+    weights : mapping label → float, or array over labels, optional
+        The cost of missing a label. Labels that a mapping leaves out cost 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Hamming({"B": 3.0}).bind(["B", "O"]).table(np.array([0, 1]), 2)
+    array([[0., 3.],
+           [1., 0.]])
+    """
+
+    def __init__(self, weights: Mapping[Any, float] | Sequence[float] | np.ndarray | None = None) -> None:
+        self.weights = weights
+
+    def bind(self, classes: Sequence[Hashable]) -> Cost:
+        """Weights in the order of the labels."""
+        if self.weights is None:
+            return self
+        if isinstance(self.weights, Mapping):
+            unknown = set(self.weights) - set(classes)
+            if unknown:
+                raise ValueError(f"cost weights name the label {min(unknown, key=str)!r}, which does not occur")
+            weights = np.array([self.weights.get(c, 1.0) for c in classes], dtype=float)
+        else:
+            weights = np.asarray(self.weights, dtype=float)
+        if weights.shape != (len(classes),):
+            raise ValueError(f"cost weights must be one number a label ({len(classes)}), got shape {weights.shape}")
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            raise ValueError("cost weights must be finite and not negative")
+        return Hamming(weights)
+
+    def matrix_of(self, n_labels: int) -> np.ndarray:
+        """weight[y] off the diagonal."""
+        return self.table(np.arange(n_labels), n_labels)
+
+    def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
+        """weight[y] everywhere but at y."""
+        weights = None if self.weights is None else np.asarray(self.weights)
+        table = np.ones((len(truth), n_labels)) if weights is None else np.repeat(weights[truth][:, None], n_labels, 1)
+        table[np.arange(len(truth)), truth] = 0.0
+        return table
+
+
+class CostMatrix(Cost):
+    """Any cost of a pair (true label, answered label).
+
+    Parameters
+    ----------
+    matrix : array of shape (n_labels, n_labels)
+        ``matrix[y, z]``: rows are true labels, in the sorted order of ``classes_``. Not negative, 0 on the diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> CostMatrix([[0, 1], [5, 0]]).table(np.array([1]), 2)
+    array([[5., 0.]])
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        D = np.asarray(matrix, dtype=float)
+        if D.ndim != 2 or D.shape[0] != D.shape[1]:
+            raise ValueError(f"a cost matrix must be square, got shape {D.shape}")
+        if not np.isfinite(D).all():
+            raise ValueError("a cost matrix must be finite")
+        if (D < 0).any():
+            y, z = np.argwhere(D < 0)[0]
+            raise ValueError(f"a cost must not be negative: the cost of {z} where {y} is true is {D[y, z]:g}")
+        if np.diagonal(D).any():
+            y = int(np.flatnonzero(np.diagonal(D))[0])
+            raise ValueError(f"the right answer must cost nothing: the diagonal entry of label {y} is {D[y, y]:g}")
+        self.matrix = D
+
+    def bind(self, classes: Sequence[Hashable]) -> Cost:
+        """Checks the size."""
+        if len(classes) != len(self.matrix):
+            raise ValueError(f"the cost matrix is for {len(self.matrix)} labels, the data has {len(classes)}")
+        return self
+
+    def matrix_of(self, n_labels: int) -> np.ndarray:
+        """The matrix itself."""
+        return self.matrix
+
+    def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
+        """Rows of the matrix."""
+        if n_labels != len(self.matrix):
+            raise ValueError(f"the cost matrix is for {len(self.matrix)} labels, not {n_labels}")
+        return self.matrix[truth]
+
+
+class Taxonomy(Cost):
+    """Shortest path between labels on a weighted, undirected graph: confusing neighbours costs little.
+
+    Parameters
+    ----------
+    edges : iterable of (node, node) or (node, node, length)
+        Nodes are labels or inner nodes of a tree; lengths are positive, 1 where left out.
+
+    Examples
+    --------
+    >>> cost = Taxonomy([("animal", "cat"), ("animal", "dog"), ("thing", "car"), ("animal", "thing", 2.0)])
+    >>> cost.bind(["car", "cat", "dog"]).matrix
+    array([[0., 4., 4.],
+           [4., 0., 2.],
+           [4., 2., 0.]])
+    """
+
+    def __init__(self, edges: Any) -> None:
+        self.edges = [(e[0], e[1], float(e[2]) if len(e) == 3 else 1.0) for e in edges]
+        for a, b, length in self.edges:
+            if not np.isfinite(length) or length <= 0:
+                raise ValueError(f"the edge {a!r} - {b!r} must have a positive length, got {length!r}")
+
+    def bind(self, classes: Sequence[Hashable]) -> CostMatrix:
+        """The matrix of distances between the labels."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import dijkstra
+
+        lengths: dict[tuple[Any, Any], float] = {}
+        nodes: dict[Any, int] = {}
+        for a, b, length in self.edges:
+            pair = (nodes.setdefault(a, len(nodes)), nodes.setdefault(b, len(nodes)))
+            pair = (min(pair), max(pair))
+            lengths[pair] = min(length, lengths.get(pair, np.inf))
+        missing = [c for c in classes if c not in nodes]
+        if missing:
+            raise ValueError(f"the taxonomy has no node for the label {missing[0]!r}")
+        rows, columns = np.array(list(lengths)).T
+        graph = coo_array((list(lengths.values()), (rows, columns)), shape=(len(nodes), len(nodes))).tocsr()
+        places = [nodes[c] for c in classes]
+        distances = dijkstra(graph, directed=False, indices=places)[:, places]
+        if np.isinf(distances).any():
+            a, b = np.argwhere(np.isinf(distances))[0]
+            raise ValueError(f"the taxonomy does not connect {classes[a]!r} and {classes[b]!r}")
+        return CostMatrix(distances)
+
+    def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
+        """Needs :meth:`bind` first: distances are between names."""
+        raise ValueError("a taxonomy must be bound to the labels first")
+
+
+class ZeroOne(Cost):
+    """1 where anything is wrong: no sum over positions, so structures find the best answer but the true one."""
+
+    decomposes = False
+
+    def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
+        """The cost of one label alone."""
+        return Hamming().table(truth, n_labels)
+
+
+class _OfLabels(Cost):
+    """A function of two labels."""
+
+    def __init__(self, function: Callable[[Any, Any], float]) -> None:
+        self.function = function
+
+    def bind(self, classes: Sequence[Hashable]) -> Cost:
+        return CostMatrix([[self.function(y, z) for z in classes] for y in classes])
+
+    def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
+        raise ValueError("a cost function must be bound to the labels first")
+
+
+COSTS: dict[str, type[Cost]] = {"hamming": Hamming, "zero-one": ZeroOne}
+
+
+def resolve_cost(cost: Any) -> Cost:
+    """A cost from its name, weights by label, a matrix, a function of two labels, or the object itself."""
+    if isinstance(cost, Cost):
+        return cost
+    if isinstance(cost, str):
+        if cost in COSTS:
+            return COSTS[cost]()
+        raise ValueError(f"unknown cost {cost!r}; known are {', '.join(map(repr, sorted(COSTS)))}")
+    if isinstance(cost, Mapping):
+        return Hamming(cost)
+    if callable(cost):
+        return _OfLabels(cost)
+    if isinstance(cost, (list, tuple, np.ndarray)):
+        return CostMatrix(cost) if np.ndim(cost) == 2 else Hamming(cost)
+    raise TypeError(f"cost must be a name, weights, a matrix, a function or a Cost, got {type(cost).__name__}")

@@ -1,0 +1,265 @@
+"""Outputs of any kind, described by plain Python methods: the bridge from :class:`mercer.structured.Structure`.
+
+Part scores of a batch are the weights and the inputs themselves; every verb asks the user's methods, one example at a
+time, and checks their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse, vstack
+
+from mercer.structures.base import Structure
+from mercer.structures.costs import Cost
+
+
+class OracleError(ValueError):
+    """A method of a user's structure raised or gave an impossible answer; the message says which and how."""
+
+
+class Examples(Sequence[Any]):
+    """A list that remembers, when sliced, the numbers its items had."""
+
+    def __init__(self, items: Sequence[Any], first: int = 0) -> None:
+        self.items, self.first = items, first
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            start, stop, _ = key.indices(len(self.items))
+            return Examples(self.items[start:stop], self.first + start)
+        return self.items[key]
+
+
+@dataclass
+class JointScores:
+    """Inputs, weights, and the outputs whose cost is to be added (times ``scale``)."""
+
+    w: np.ndarray
+    X: Examples
+    cost_to: Sequence[Any] | None = None
+    scale: float | np.ndarray = 1.0
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def scale_of(self, i: int) -> float:
+        """The factor of the cost for one example."""
+        return float(self.scale[i] if np.ndim(self.scale) else self.scale)  # type: ignore[index]
+
+
+@dataclass
+class FeatureSum:
+    """Σ μ(y) Φ(x, y) over a batch: all that a gradient needs."""
+
+    total: np.ndarray
+    log_partition: np.ndarray
+    X: Examples
+
+    def subtract(self, other: FeatureSum) -> None:
+        """``self -= other``."""
+        self.total -= other.total
+
+    def scale(self, factor: float) -> None:
+        """``self *= factor``."""
+        self.total *= factor
+
+
+class Joint(Structure):
+    """A user's structure behind the contract of all others.
+
+    Parameters
+    ----------
+    structure : object with ``features``, ``cost``, ``argmax`` and, where a loss needs them, ``argmin``, ``k_best``,
+        ``log_partition``; see :class:`mercer.structured.Structure`
+    n_weights : int
+        Length of its feature vectors.
+    """
+
+    def __init__(self, structure: Any, n_weights: int) -> None:
+        self.structure, self.n_weights = structure, n_weights
+        self._truth: dict[int, tuple[Any, csr_array]] = {}
+
+    # ------------------------------------------------------------------ the user's methods, checked
+
+    def _call(self, method: str, i: int, *args: Any, **options: Any) -> Any:
+        function = getattr(self.structure, method, None)
+        if function is None:
+            raise TypeError(f"{type(self.structure).__name__} has no {method}: this loss or solver needs it")
+        try:
+            return function(*args, **options)
+        except (KeyboardInterrupt, OracleError, NotImplementedError):
+            raise
+        except Exception as error:
+            raise OracleError(f"example {i}: {method} raised {type(error).__name__}: {error}") from error
+
+    def features(self, x: Any, y: Any, i: int) -> csr_array:
+        """Φ(x, y) as a sparse row, checked."""
+        row = self._call("features", i, x, y)
+        row = csr_array(row if issparse(row) else np.asarray(row, dtype=float).reshape(1, -1))
+        if row.shape != (1, self.n_weights):
+            raise OracleError(
+                f"example {i}: features gave {row.shape[-1]} numbers, the first example had {self.n_weights}: "
+                "all feature vectors must have one length"
+            )
+        if not np.isfinite(row.data).all():
+            raise OracleError(f"example {i}: features gave NaN or infinity")
+        return row
+
+    def cost(self, y: Any, z: Any, i: int) -> float:
+        """Δ(y, z), checked."""
+        value = float(self._call("cost", i, y, z))
+        if not np.isfinite(value) or value < 0:
+            raise OracleError(f"example {i}: cost gave {value!r}: it must be a finite number of at least 0")
+        return value
+
+    def _row(self, x: Any, y: Any, i: int, keep: bool = False) -> csr_array:
+        """Φ(x, y); that of a true output is kept, as it is asked for again and again."""
+        held = self._truth.get(i)
+        if held is not None and held[0] is y:
+            return held[1]
+        row = self.features(x, y, i)
+        if keep:
+            self._truth[i] = (y, row)
+        return row
+
+    def _rows(self, X: Examples, y: Sequence[Any], keep: bool = False) -> list[csr_array]:
+        return [self._row(x, one, X.first + i, keep) for i, (x, one) in enumerate(zip(X, y, strict=True))]
+
+    # ------------------------------------------------------------------ between weights and part scores
+
+    def scores(self, w: np.ndarray, X: Examples) -> JointScores:
+        """The weights and the inputs: scores are computed when they are asked for."""
+        return JointScores(w, X)
+
+    def backward(self, X: Examples, mu: FeatureSum, out: np.ndarray) -> None:
+        """Adds the summed features."""
+        out += mu.total
+
+    def batches(self, X: Examples, positions: int) -> Iterator[slice]:
+        """Few examples at a time: an interrupt is then seen soon."""
+        return super().batches(X, 256)
+
+    # ------------------------------------------------------------------ verbs
+
+    def argmax(self, theta: JointScores) -> tuple[list[Any], np.ndarray]:
+        """The user's argmax, with costs if θ has them."""
+        outputs, values = [], np.empty(len(theta))
+        for i, x in enumerate(theta.X):
+            number = theta.X.first + i
+            if theta.cost_to is None:
+                z = self._call("argmax", number, theta.w, x)
+                values[i] = (self.features(x, z, number) @ theta.w)[0]
+            else:
+                y, scale = theta.cost_to[i], theta.scale_of(i)
+                # max scale Δ + ⟨w, Φ⟩ has the same argmax as max Δ + ⟨w / scale, Φ⟩.
+                z = self._call("argmax", number, theta.w if scale == 1.0 else theta.w / scale, x, cost_to=y)
+                values[i] = (self.features(x, z, number) @ theta.w)[0] + scale * self.cost(y, z, number)
+                truth = float((self._row(x, y, number, keep=True) @ theta.w)[0])
+                if values[i] < truth - 1e-6 * max(1.0, abs(truth), abs(values[i])):
+                    raise OracleError(
+                        f"example {number}: argmax gave an output of score + cost {values[i]:.6g}, the true one has "
+                        f"{truth:.6g}: argmax must find the highest score plus cost when cost_to is given "
+                        "(the true output costs nothing)"
+                    )
+            outputs.append(z)
+        return outputs, values
+
+    def argmin(self, theta: JointScores) -> tuple[list[Any], np.ndarray]:
+        """The user's argmin."""
+        outputs = [self._call("argmin", theta.X.first + i, theta.w, x) for i, x in enumerate(theta.X)]
+        return outputs, self.score(theta, outputs)
+
+    def k_best(self, theta: JointScores, k: int) -> tuple[list[list[Any]], np.ndarray]:
+        """The user's k_best: k lists of outputs (None where there are fewer) and scores (n, k)."""
+        outputs: list[list[Any]] = [[] for _ in range(k)]
+        scores = np.full((len(theta), k), -np.inf)
+        for i, x in enumerate(theta.X):
+            found = list(self._call("k_best", theta.X.first + i, theta.w, x, k))[:k]
+            for rank in range(k):
+                outputs[rank].append(found[rank][0] if rank < len(found) else None)
+            scores[i, : len(found)] = [score for _, score in found]
+        return outputs, scores
+
+    def log_partition(self, theta: JointScores) -> np.ndarray:
+        """The user's log Z."""
+        return self.marginals(theta).log_partition
+
+    def marginals(self, theta: JointScores) -> FeatureSum:
+        """Expected features and log Z, from the user's log_partition."""
+        total, values = np.zeros(self.n_weights), np.empty(len(theta))
+        for i, x in enumerate(theta.X):
+            number = theta.X.first + i
+            options = {} if theta.cost_to is None else {"cost_to": theta.cost_to[i]}
+            values[i], expected = self._call("log_partition", number, theta.w, x, **options)
+            expected = expected.toarray().ravel() if issparse(expected) else np.asarray(expected, dtype=float)
+            if expected.shape != (self.n_weights,) or not np.isfinite(expected).all():
+                raise OracleError(
+                    f"example {number}: log_partition must give (log Z, expected features of length {self.n_weights})"
+                )
+            total += expected
+        return FeatureSum(total, values, theta.X)
+
+    def sample(self, theta: JointScores, size: int, random_state: Any = None) -> Any:
+        """Not for user structures."""
+        raise TypeError("structures of your own have no sample")
+
+    def entropy(self, theta: JointScores) -> np.ndarray:
+        """Not for user structures."""
+        raise TypeError("structures of your own have no entropy")
+
+    def score(self, theta: JointScores, y: Sequence[Any]) -> np.ndarray:
+        """⟨w, Φ(x, y)⟩."""
+        rows = self._rows(theta.X, y)
+        return np.array([float((row @ theta.w)[0]) for row in rows])
+
+    # ------------------------------------------------------------------ truth, costs and margins
+
+    def subtract_truth(self, mu: FeatureSum, y: Sequence[Any]) -> None:
+        """``μ -= 1_y``."""
+        self.add_output(mu, y, np.full(len(y), -1.0))
+
+    def zeros(self, theta: JointScores) -> FeatureSum:
+        """μ = 0."""
+        return FeatureSum(np.zeros(self.n_weights), np.zeros(len(theta)), theta.X)
+
+    def add_output(self, mu: FeatureSum, y: Sequence[Any], weights: np.ndarray) -> None:
+        """``μ += weights · 1_y``."""
+        for i, (x, one, weight) in enumerate(zip(mu.X, y, weights, strict=True)):
+            if weight:
+                row = self._row(x, one, mu.X.first + i)
+                mu.total[row.indices] += weight * row.data
+
+    def augment(
+        self, theta: JointScores, y: Sequence[Any], cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> JointScores:
+        """Scores plus the structure's own cost."""
+        if cost is not None and cost.decomposes:
+            raise ValueError("a structure of your own brings its own cost: write its method 'cost'")
+        return replace(theta, cost_to=y, scale=scale)
+
+    def cost_between(self, y: Sequence[Any], z: Sequence[Any], cost: Cost | None = None) -> np.ndarray:
+        """Δ(y, z)."""
+        return np.array([self.cost(a, b, i) for i, (a, b) in enumerate(zip(y, z, strict=True))])
+
+    def equal(self, y: Sequence[Any], z: Sequence[Any]) -> np.ndarray:
+        """The user's equal."""
+        return np.array([b is not None and bool(self.structure.equal(a, b)) for a, b in zip(y, z, strict=True)])
+
+    def select(self, chosen: np.ndarray, y: Sequence[Any], z: Sequence[Any]) -> list[Any]:
+        """y where chosen, else z."""
+        return [a if pick else b for pick, a, b in zip(chosen, y, z, strict=True)]
+
+    def difference(self, X: Examples, y: Sequence[Any], z: Sequence[Any]) -> csr_array:
+        """Φ(x, y) − Φ(x, z)."""
+        rows = [a - b for a, b in zip(self._rows(X, y, keep=True), self._rows(X, z), strict=True)]
+        stacked = csr_array(vstack(rows, format="csr"))
+        stacked.eliminate_zeros()
+        stacked.sort_indices()
+        return stacked
