@@ -94,6 +94,10 @@ struct MarginState {
   int64_t averaged = 0;                   // number of those epochs
   std::vector<double> memory, costs, norms;  // costs: Δ with rows padded by -inf; norms: ‖x_i‖²
   std::vector<Block> alpha;
+  std::vector<int64_t> old_starts;        // α of an earlier epoch, stacked: what the extrapolation starts from
+  Block old;
+  int64_t since = 0;                      // epochs since then
+  double reach = 4;                       // how far to extrapolate
   std::vector<int64_t> active;            // the examples to visit in the next epoch
   uint64_t seed = 0;
   int64_t block = 0;                      // examples of a shard between two merges

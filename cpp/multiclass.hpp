@@ -18,6 +18,9 @@
 // Threads. An epoch's examples, in random order, are dealt to a number of shards that depends on the data alone. Each shard goes
 // through a block of its examples on its own copy of W; then the changes of all are added, times the step in [0, 1] that is best for
 // D (a quadratic along that line; 1 / shards already is an ascent, D being concave). So the result is the same for any number of threads.
+//
+// Extrapolation. Where U ‖x‖² is large, α needs many epochs to get where it goes, along nearly the same way. So every few epochs it
+// is moved further along its change since, projected back to its domain, and again the best step towards that point is taken.
 #pragma once
 
 #include <cmath>
@@ -90,7 +93,7 @@ template <class T> class MarginShard {
  public:
   MarginShard(const MarginProblem<T>& problem, MarginState& state, double* w, bool merges)
       : p_(problem), s_(state), w_(w), width_(padded(problem.C)), merges_(merges),
-        scores_(width_), gains_(width_), before_(width_, 0.0), after_(width_, 0.0) {
+        scores_(width_), gains_(width_, -std::numeric_limits<double>::infinity()), before_(width_, 0.0), after_(width_, 0.0) {
     if (merges_ && p_.rows.indptr) marks_.assign(p_.rows.n_columns, 0);
   }
 
@@ -137,6 +140,39 @@ template <class T> class MarginShard {
     std::fill(before_.begin(), before_.end(), 0.0);
     if (merges_) mark(i);
     return before;
+  }
+
+  // α_i goes on by `reach` times its change since the last extrapolation.
+  void extrapolate(int64_t i, double reach) {
+    const std::pair<int32_t, double>*old = s_.old.data() + s_.old_starts[i], *end = s_.old.data() + s_.old_starts[i + 1];
+    const auto& block = s_.alpha[i];
+    if (std::equal(block.begin(), block.end(), old, end)) return;
+    const int y = p_.labels[i];
+    const double U = p_.upper[i];
+    double old_mass = 0;
+    mass_ = 0;
+    std::fill(gains_.begin(), gains_.begin() + p_.C, 0.0);
+    for (const auto& [c, a] : block) {
+      before_[c] = a;
+      gains_[c] = (1 + reach) * a;
+      mass_ += a;
+    }
+    for (; old < end; ++old) {
+      gains_[old->first] -= reach * old->second;
+      old_mass += old->second;
+    }
+    double mass = U;
+    if (p_.squared) {
+      mass = clip(0.0, 1.0);
+    } else {
+      before_[y] = U - mass_;
+      gains_[y] = U - mass_ - reach * (mass_ - old_mass);
+      mass = onto_simplex(U, 1.0);
+    }
+    replace(i, y, mass);
+    label_update(row_of(p_.rows, i), w_, s_.stride, width_, before_.data());
+    std::fill(before_.begin(), before_.end(), 0.0);
+    mark(i);
   }
 
   // D's slope and curvature along this shard's changes of α, apart from -½‖W‖².
@@ -197,11 +233,11 @@ template <class T> class MarginShard {
   }
   // Hinge: α = the projection of before + g / q onto the simplex of mass U.
   double solve_simplex(double U, double q) {
-    double top = -std::numeric_limits<double>::infinity();
-    for (int c = 0; c < p_.C; ++c) {
-      gains_[c] += q * before_[c];
-      top = std::max(top, gains_[c]);
-    }
+    for (int c = 0; c < p_.C; ++c) gains_[c] += q * before_[c];
+    return onto_simplex(U, q);
+  }
+  double onto_simplex(double U, double q) {
+    const double top = *std::max_element(gains_.begin(), gains_.begin() + p_.C);
     clip(threshold(top - q * U, q * U, 0.0), q);
     for (int c = 0; c < p_.C; ++c)  // a vertex is one to the last bit
       if (after_[c] > 0 && after_[c] >= (1 - 1e-12) * U) after_[c] = U;
@@ -269,7 +305,7 @@ template <class T> class MarginShard {
 
 // W += step Σ_s (W_s - W) with the step that is best for D; all copies are equal again afterwards.
 template <class T>
-void merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<MarginShard<T>>& shards, int threads) {
+double merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<MarginShard<T>>& shards, int threads) {
   constexpr int64_t kParts = 16;
   const bool all = !p.rows.indptr;
   std::vector<int32_t> rows;
@@ -281,6 +317,7 @@ void merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<MarginS
         if (!seen) rows.push_back(f);
       }
   const int64_t count = all ? p.rows.n_columns : int64_t(rows.size()), C = p.C;
+  if (count * s.stride < 65536) threads = 1;  // less work than waking a thread up
   auto change = [&](int64_t at) {
     double total = 0;
     for (int a = 1; a <= s.shards; ++a) total += s.w[a][at] - s.w[0][at];
@@ -316,14 +353,39 @@ void merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<MarginS
     if (step < 1) shard.shorten(step);
     shard.forget();
   }
+  return step;
+}
+
+template <class T> void extrapolate(const MarginProblem<T>& p, MarginState& s, int threads) {
+  constexpr int kEpochs = 5;
+  const int64_t n = p.rows.n_rows;
+  if (++s.since < kEpochs && !s.old_starts.empty()) return;
+  if (!s.old_starts.empty()) {
+    if (s.shards == 1) std::copy(s.w[0], s.w[0] + p.rows.n_columns * s.stride, s.w[1]);
+    std::vector<MarginShard<T>> shards;
+    for (int a = 0; a < s.shards; ++a) shards.emplace_back(p, s, s.w[a + 1], true);
+    in_parallel(s.shards, threads, [&](int64_t a) {
+      for (int64_t i = n * a / s.shards; i < n * (a + 1) / s.shards; ++i) shards[a].extrapolate(i, s.reach);
+    });
+    const double step = merge_shards(p, s, shards, threads);
+    if (step >= 1) s.reach = std::min(2 * s.reach, 1024.0);
+    else if (step < 0.5) s.reach = std::max(0.5 * s.reach, 1.0);
+  }
+  s.since = 0;
+  s.old.clear();
+  s.old_starts.assign(1, 0);
+  for (const auto& block : s.alpha) {
+    s.old.insert(s.old.end(), block.begin(), block.end());
+    s.old_starts.push_back(int64_t(s.old.size()));
+  }
 }
 
 // Room for the weights and the norms of the examples; α = the truth, W = 0.
-template <class T> void margin_prepare(const MarginProblem<T>& p, const double* costs, MarginState& s) {
+template <class T> void multiclass_prepare(const MarginProblem<T>& p, const double* costs, MarginState& s) {
   const int64_t n = p.rows.n_rows, width = padded(p.C), C = p.C;
   // Rows of weights on whole cache lines, unless a row is shorter than half of one.
   s.stride = C <= 2 ? C : C <= 4 ? 4 : (C + 7) / 8 * 8;
-  const int64_t size = (p.rows.n_columns * s.stride + width + 7) / 8 * 8, copies = s.shards > 1 ? s.shards + 1 : 1;
+  const int64_t size = (p.rows.n_columns * s.stride + width + 7) / 8 * 8, copies = s.shards + 1;
   s.memory.assign(size * (copies + 1) + 8, 0.0);
   double* first = s.memory.data();
   while (reinterpret_cast<uintptr_t>(first) % 64) ++first;
@@ -351,8 +413,9 @@ template <class T> void average_weights(const MarginProblem<T>& p, MarginState& 
 }
 
 // One visit of every active example in random order; the sum of their gaps just before. Examples at rest leave the active ones.
-template <class T> double margin_epoch(const MarginProblem<T>& p, MarginState& s, int threads) {
+template <class T> double multiclass_epoch(const MarginProblem<T>& p, MarginState& s, int threads) {
   const int64_t m = int64_t(s.active.size());
+  extrapolate(p, s, threads);  // before the visits, which repair what it breaks
   for (int64_t i = m - 1; i > 0; --i) std::swap(s.active[i], s.active[next_random(s.seed) % uint64_t(i + 1)]);
   std::vector<MarginShard<T>> shards;
   for (int a = 0; a < s.shards; ++a) shards.emplace_back(p, s, s.w[s.shards > 1 ? a + 1 : 0], s.shards > 1);
@@ -385,7 +448,7 @@ template <class T> double margin_epoch(const MarginProblem<T>& p, MarginState& s
 }
 
 // P and D at the current weights, over all examples; those with a share in the gap or several labels with α > 0 become active.
-template <class T> void margin_check(const MarginProblem<T>& p, MarginState& s, double tol, int threads) {
+template <class T> void multiclass_check(const MarginProblem<T>& p, MarginState& s, double tol, int threads) {
   const int64_t n = p.rows.n_rows, C = p.C, parts = std::max<int64_t>(1, std::min<int64_t>(256, n / 64));
   std::vector<double> gaps(n, 0.0), losses(parts, 0.0), primal_squares(parts, 0.0), dual_squares(parts, 0.0);
   std::vector<uint8_t> rests(n, 1);

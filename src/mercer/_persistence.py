@@ -51,6 +51,7 @@ FORMAT_VERSION = 1
 MODELS: dict[str, str] = {
     "Tagger": "mercer.tagging:Tagger",
     "HMM": "mercer.tagging:HMM",
+    "LinearClassifier": "mercer.classification:LinearClassifier",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
