@@ -101,23 +101,25 @@ template <class T> class MarginShard {
   double gap(int64_t i) {
     const Row<T> x = row_of(p_.rows, i);
     label_scores(x, w_, s_.stride, width_, scores_.data());
-    const double *cost = s_.costs.data() + p_.labels[i] * width_;
+    const double* cost = s_.costs.data() + p_.labels[i] * width_;
     Vec<double> top = splat(-std::numeric_limits<double>::infinity());
     for (int64_t c = 0; c < width_; c += kLanes<double>) {
       const Vec<double> g = load(cost + c) + load(scores_.data() + c);
       store(gains_.data() + c, g);
       top = vmax<double>(top, g);
     }
-    const double U = p_.upper[i], own = gains_[p_.labels[i]];
-    violation_ = largest<double>(top) - own;
-    double held = 0;
+    // Sums of terms that are not negative, so that a gap close to 0 is as exact as the scores.
+    const double U = p_.upper[i], best = largest<double>(top);
+    violation_ = best - gains_[p_.labels[i]];
+    double total = 0;
     mass_ = 0;
     for (const auto& [c, a] : s_.alpha[i]) {
-      held += a * (gains_[c] - own);
+      total += a * (best - gains_[c]);
       mass_ += a;
     }
-    if (p_.squared) return U * violation_ * violation_ + mass_ * mass_ / (4 * U) - held;
-    return U * violation_ - held;
+    if (!p_.squared) return total + std::max(0.0, U - mass_) * violation_;
+    const double rest = 2 * U * violation_ - mass_;
+    return total + rest * rest / (4 * U);
   }
   // At a vertex of the simplex there is nothing to do but to stay, if the gap is 0.
   bool at_rest(int64_t i, double gap) const {
@@ -129,7 +131,7 @@ template <class T> class MarginShard {
   // Maximises D over α_i; the gap before.
   double visit(int64_t i) {
     const double before = gap(i), U = p_.upper[i];
-    if (!(before > 1e-15 * U * (1 + std::abs(violation_)))) return 0.0;
+    if (!(before > 0)) return 0.0;
     const int y = p_.labels[i];
     for (const auto& [c, a] : s_.alpha[i]) before_[c] = a;
     if (!p_.squared) before_[y] = U - mass_;
@@ -260,7 +262,7 @@ template <class T> class MarginShard {
 
   // after becomes α_i, before becomes the change of W's row: W += x ⊗ (s e_y - α), both taken as now less before.
   void replace(int64_t i, int y, double mass) {
-    const double *cost = s_.costs.data() + y * width_;
+    const double* cost = s_.costs.data() + y * width_;
     auto& block = s_.alpha[i];
     if (merges_) {
       changed_.emplace_back(i, block.size());

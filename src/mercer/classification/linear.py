@@ -28,10 +28,12 @@ from mercer.data.sequences import Sequences
 from mercer.learning.losses import LOSSES, Hinge, Hybrid, Log, Loss, PlaneLoss, RelativeMargin, SoftmaxMargin, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
-from mercer.learning.solvers import Solver
+from mercer.learning.solvers import Dual, Solver
 from mercer.learning.training import train
 from mercer.structures.costs import Cost, CostMatrix, resolve_cost
 from mercer.structures.labels import Labels
+
+_SMALL = 1024  # with so few dual variables the hinge is solved to rounding unless a tolerance is given
 
 
 def _has_probabilities(model: LinearClassifier) -> bool:
@@ -67,7 +69,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         Factors of C for the examples of a class.
     max_iter, tol : int and float or None
         None: the solver's own; for ``"dual"`` 10,000 epochs (of the examples that still have work to do) and a relative
-        gap of 1e-4.
+        gap of 1e-4 (with ``solver="auto"``, problems of a thousand dual variables are solved to rounding).
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -179,7 +181,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         try:
             result, history = train(
                 risk,
-                solver=_solver(loss, penalty) if self.solver == "auto" else self.solver,
+                solver=_solver(loss, penalty, risk, self.tol) if self.solver == "auto" else self.solver,
                 C=C,
                 penalty=penalty,
                 max_iter=self.max_iter,
@@ -352,13 +354,17 @@ class WeightedRisk(Risk):
         return values * scale, csr_array(diags_array(scale) @ slopes), offsets * scale
 
 
-def _solver(loss: Loss, penalty: Penalty) -> str:
+def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> str | Solver:
     """What ``solver="auto"`` stands for."""
     if isinstance(loss, (Log, SoftmaxMargin)):
         return "owlqn" if penalty.l1 else "lbfgs"
     if isinstance(loss, Hybrid):
         return "bmrm"
-    return "dual" if isinstance(loss, Hinge) and not isinstance(loss, RelativeMargin) else "bcfw"
+    if not isinstance(loss, Hinge) or isinstance(loss, RelativeMargin):
+        return "bcfw"
+    structure = risk.structure
+    assert isinstance(structure, Labels)
+    return Dual(polish=tol is None and risk.n_examples * structure.n_labels <= _SMALL)
 
 
 def _with_constant(X: Any) -> Any:
