@@ -32,6 +32,8 @@
 
 namespace mercer::MERCER_ARCH {
 
+constexpr int64_t kSmallWork = 1 << 17;  // weights: fewer, and walking them takes less time than waking a thread up
+
 // SplitMix64: the next of a sequence of 64-bit numbers.
 inline uint64_t next_random(uint64_t& state) {
   uint64_t z = (state += 0x9e3779b97f4a7c15u);
@@ -179,7 +181,6 @@ template <class T> class MarginShard {
 
   // D's slope and curvature along this shard's changes of α, apart from -½‖W‖².
   double slope = 0, curvature = 0;
-  std::vector<int32_t> touched;
 
   bool marked(int32_t f) const { return marks_[f]; }
   // α of the examples since the last merge at the given step between before (0) and now (1).
@@ -197,8 +198,7 @@ template <class T> class MarginShard {
     }
   }
   void forget() {
-    for (int32_t f : touched) marks_[f] = 0;
-    touched.clear();
+    std::fill(marks_.begin(), marks_.end(), 0);
     changed_.clear();
     old_.clear();
     slope = curvature = 0;
@@ -285,12 +285,7 @@ template <class T> class MarginShard {
   void mark(int64_t i) {
     if (!p_.rows.indptr) return;
     const Row<T> x = row_of(p_.rows, i);
-    for (int64_t k = 0; k < x.size; ++k) {
-      const int32_t f = x.indices[k];
-      if (marks_[f]) continue;
-      marks_[f] = 1;
-      touched.push_back(f);
-    }
+    for (int64_t k = 0; k < x.size; ++k) marks_[x.indices[k]] = 1;
   }
 
   const MarginProblem<T>& p_;
@@ -309,47 +304,41 @@ template <class T> class MarginShard {
 template <class T>
 double merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<MarginShard<T>>& shards, int threads) {
   constexpr int64_t kParts = 16;
-  const bool all = !p.rows.indptr;
-  std::vector<int32_t> rows;
-  if (!all)
-    for (int a = 0; a < s.shards; ++a)
-      for (int32_t f : shards[a].touched) {
-        bool seen = false;
-        for (int b = 0; b < a; ++b) seen |= shards[b].marked(f);
-        if (!seen) rows.push_back(f);
+  const int64_t n_columns = p.rows.n_columns, width = s.stride;
+  if (n_columns * width < kSmallWork) threads = 1;
+  // Calls work(where the weights of a feature begin, Σ_s (W_s - W) there) for the changed features of a part, in their order.
+  auto walk = [&](int64_t part, auto work) {
+    Buffer<double> change(width);
+    for (int64_t f = n_columns * part / kParts; f < n_columns * (part + 1) / kParts; ++f) {
+      bool changed = !p.rows.indptr;
+      for (int a = 0; a < s.shards && !changed; ++a) changed = shards[a].marked(int32_t(f));
+      if (!changed) continue;
+      const double* w = s.w[0] + f * width;
+      std::fill(change.begin(), change.end(), 0.0);
+      for (int a = 1; a <= s.shards; ++a) {
+        const double* own = s.w[a] + f * width;
+        for (int64_t c = 0; c < width; ++c) change[c] += own[c] - w[c];
       }
-  const int64_t count = all ? p.rows.n_columns : int64_t(rows.size()), C = p.C;
-  if (count * s.stride < 65536) threads = 1;  // less work than waking a thread up
-  auto change = [&](int64_t at) {
-    double total = 0;
-    for (int a = 1; a <= s.shards; ++a) total += s.w[a][at] - s.w[0][at];
-    return total;
+      work(f * width, change.data());
+    }
   };
   double along[kParts] = {}, squares[kParts] = {};  // ⟨W, change⟩ and ‖change‖²
   in_parallel(kParts, threads, [&](int64_t part) {
-    double dot = 0, square = 0;
-    for (int64_t k = count * part / kParts; k < count * (part + 1) / kParts; ++k) {
-      const int64_t begin = (all ? k : rows[k]) * s.stride;
-      for (int64_t at = begin; at < begin + C; ++at) {
-        const double d = change(at);
-        dot += d * s.w[0][at];
-        square += d * d;
-      }
-    }
-    along[part] = dot, squares[part] = square;
+    walk(part, [&](int64_t at, const double* change) {
+      along[part] += dot(s.w[0] + at, change, width);
+      squares[part] += dot(change, change, width);
+    });
   });
   double slope = 0, curvature = 0;
   for (auto& shard : shards) slope += shard.slope, curvature += shard.curvature;
   for (int64_t part = 0; part < kParts; ++part) slope -= along[part], curvature += squares[part];
   const double step = curvature > 0 ? std::min(1.0, std::max(0.0, slope / curvature)) : 1.0;
   in_parallel(kParts, threads, [&](int64_t part) {
-    for (int64_t k = count * part / kParts; k < count * (part + 1) / kParts; ++k) {
-      const int64_t begin = (all ? k : rows[k]) * s.stride;
-      for (int64_t at = begin; at < begin + C; ++at) {
-        const double now = s.w[0][at] + step * change(at);
-        for (int a = 0; a <= s.shards; ++a) s.w[a][at] = now;
-      }
-    }
+    walk(part, [&](int64_t at, const double* change) {
+      double* w = s.w[0] + at;
+      for (int64_t c = 0; c < width; ++c) w[c] += step * change[c];
+      for (int a = 1; a <= s.shards; ++a) std::copy(w, w + width, s.w[a] + at);
+    });
   });
   for (auto& shard : shards) {
     if (step < 1) shard.shorten(step);
@@ -409,6 +398,7 @@ template <class T> void multiclass_prepare(const MarginProblem<T>& p, const doub
 template <class T> void average_weights(const MarginProblem<T>& p, MarginState& s, int threads) {
   const double share = 2.0 / double(++s.averaged + 1);
   const int64_t size = p.rows.n_columns * s.stride, parts = 16;
+  if (size < kSmallWork) threads = 1;
   in_parallel(parts, threads, [&](int64_t part) {
     for (int64_t k = size * part / parts; k < size * (part + 1) / parts; ++k) s.average[k] += share * (s.w[0][k] - s.average[k]);
   });

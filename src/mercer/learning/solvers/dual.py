@@ -28,7 +28,8 @@ from mercer.structures.labels import Labels
 _SPARSE = 0.3  # a dense matrix with a smaller share of non-zeros is walked as a sparse one
 _SHARD_EXAMPLES = 4096  # fewer than this, and a second shard costs more than it brings
 _SHARD_BYTES = 2**30  # room for the copies of the weights
-_BLOCK = 4096  # examples a shard visits between two merges
+_BLOCK = 1024  # least number of examples that a shard visits between two merges
+_MERGE_SHARE = 8  # and so many that they touch this many times the number of features
 _LONG = 3  # visits of all examples, or as many, between two checks
 _MANY = 100  # epochs between two checks
 
@@ -154,8 +155,13 @@ def _ascent(risk: Risk, C: float, seed: int) -> Any:
         risk.loss.power == 2,
         seed,
         _shards(risk.n_examples, 8 * risk.n_weights),
-        _BLOCK,
+        _block(rows),
     )
+
+
+def _block(rows: Rows) -> int:
+    values = rows.dense.size if rows.dense is not None else int(rows.indptr[-1])  # type: ignore[index]
+    return max(_BLOCK, _MERGE_SHARE * rows.shape[1] * rows.shape[0] // max(1, values))
 
 
 def _shards(n: int, weight_bytes: int) -> int:
