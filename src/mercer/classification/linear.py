@@ -16,7 +16,7 @@ import copy
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, hstack, issparse
+from scipy.sparse import csr_array, hstack, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -25,7 +25,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mercer._validation import check_positive, thread_count
 from mercer.data.sequences import Sequences
-from mercer.learning.losses import LOSSES, Hinge, Hybrid, Log, Loss, PlaneLoss, RelativeMargin, SoftmaxMargin, resolve_loss
+from mercer.learning.losses import (
+    LOSSES,
+    Hinge,
+    Hybrid,
+    Log,
+    Loss,
+    PlaneLoss,
+    RelativeMargin,
+    SoftmaxMargin,
+    resolve_loss,
+)
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Dual, Solver
@@ -52,8 +62,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ``"log"``; see :mod:`mercer.learning`. Hinge with 0/1 cost is the multiclass machine of Crammer and Singer.
     solver : str or Solver, default="auto"
         ``"auto"``: ``"dual"`` (compiled dual ascent with a certified gap) for the hinge and its square, ``"lbfgs"`` for
-        log and softmax-margin (``"owlqn"`` with an ℓ1 penalty), ``"bcfw"`` for slack and relative margin, ``"bmrm"`` for
-        hybrid.
+        log and softmax-margin (``"owlqn"`` with an ℓ1 penalty), ``"bcfw"`` for slack and relative margin, and
+        ``"bmrm"`` for hybrid.
     C : float, default=1.0
         Weight of the summed loss: ``penalty(W) + C · Σ loss``. With two classes and the hinge, ``C`` corresponds to
         ``2 C`` of a binary support vector machine.
@@ -208,8 +218,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if sample_weight is None and self.class_weight is None:
             return None
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True)
-        if not weights.any():
-            raise ValueError("sample_weight is 0 everywhere: there is nothing to learn from")
         if self.class_weight is not None:
             factors = compute_class_weight(
                 self.class_weight, classes=classes, y=classes[labels], sample_weight=weights
@@ -264,7 +272,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             factors = [self.class_weight.get(c, 1.0) for c in self.classes_.tolist()]
             arrays["class_weight"] = np.array(factors, dtype=float)
             params["class_weight"] = None
-        meta: dict[str, Any] = {"params": params, "history": self.history_, "converged": self.converged_}
+        # A solver that has no bound yet records infinity, which JSON has no number for.
+        history = {name: [v if np.isfinite(v) else None for v in values] for name, values in self.history_.items()}
+        meta: dict[str, Any] = {"params": params, "history": history, "converged": self.converged_}
         if self.classes_.dtype.kind in "biuf":
             arrays["classes"] = self.classes_
         elif all(isinstance(c, str) for c in self.classes_.tolist()):
@@ -302,7 +312,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             if len(names) != coef.shape[1]:
                 raise ValueError(f"{len(names)} feature names for {coef.shape[1]} features")
             model.feature_names_in_ = names
-        model.history_ = {str(name): [float(v) for v in values] for name, values in meta["history"].items()}
+        model.history_ = {
+            str(name): [float("nan") if v is None else float(v) for v in values]
+            for name, values in meta["history"].items()
+        }
         model.converged_, model.interrupted_ = bool(meta["converged"]), False
         model.n_iter_ = max(1, len(model.history_.get("seconds", ())))
         return model
@@ -351,7 +364,8 @@ class WeightedRisk(Risk):
         assert isinstance(self.loss, PlaneLoss)
         values, slopes, offsets = super().oracle(w, examples)
         scale = self.weights[slice(None) if examples is None else examples] ** (1.0 / self.loss.power)
-        return values * scale, csr_array(diags_array(scale) @ slopes), offsets * scale
+        scaled = slopes.data * np.repeat(scale, np.diff(slopes.indptr))
+        return values * scale, csr_array((scaled, slopes.indices, slopes.indptr), shape=slopes.shape), offsets * scale
 
 
 def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> str | Solver:

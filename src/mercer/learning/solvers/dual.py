@@ -61,7 +61,7 @@ class Dual(Solver):
         if not isinstance(risk.structure, Labels):
             raise ValueError("solver 'dual' is for single labels; use 'bcfw'")
         if risk.structure.is_partial(risk.y):
-            raise ValueError(f"the loss {loss.name!r} needs fully known outputs; use the log loss where labels are missing")
+            raise ValueError(f"the loss {loss.name!r} needs known labels; use the log loss where some are missing")
 
     def minimize(
         self,
