@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, LinearSVC
-from tests.reference.multiclass import margin_objective, margin_optimum
 
 import mercer
 from mercer import _core
@@ -16,6 +15,7 @@ from mercer.classification import LinearClassifier
 from mercer.data.sequences import Rows
 from mercer.learning import ConvergenceWarning, Hybrid, RelativeMargin
 from mercer.structures import CostMatrix, Taxonomy
+from reference.multiclass import margin_objective, margin_optimum
 
 ZERO_ONE = 1.0 - np.eye(3)
 
