@@ -306,38 +306,41 @@ double merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<Margi
   constexpr int64_t kParts = 16;
   const int64_t n_columns = p.rows.n_columns, width = s.stride;
   if (n_columns * width < kSmallWork) threads = 1;
-  // Calls work(where the weights of a feature begin, Σ_s (W_s - W) there) for the changed features of a part, in their order.
+  // Calls work(where, Σ_s (W_s - W) there) for the weights of the changed features of a part, a vector at a time. Rows shorter
+  // than a vector are taken with what follows them: all features are walked then, or the vector reaches into unchanged ones.
+  constexpr int L = kLanes<double>;
+  const bool all = !p.rows.indptr || width % L != 0;
+  const int64_t rows = all ? (n_columns * width + L - 1) / L : n_columns, row = all ? L : width;
   auto walk = [&](int64_t part, auto work) {
-    Buffer<double> change(width);
-    for (int64_t f = n_columns * part / kParts; f < n_columns * (part + 1) / kParts; ++f) {
-      bool changed = !p.rows.indptr;
+    for (int64_t f = rows * part / kParts; f < rows * (part + 1) / kParts; ++f) {
+      bool changed = all;
       for (int a = 0; a < s.shards && !changed; ++a) changed = shards[a].marked(int32_t(f));
       if (!changed) continue;
-      const double* w = s.w[0] + f * width;
-      std::fill(change.begin(), change.end(), 0.0);
-      for (int a = 1; a <= s.shards; ++a) {
-        const double* own = s.w[a] + f * width;
-        for (int64_t c = 0; c < width; ++c) change[c] += own[c] - w[c];
+      for (int64_t at = f * row; at < (f + 1) * row; at += L) {
+        const Vec<double> w = load(s.w[0] + at);
+        Vec<double> change{};
+        for (int a = 1; a <= s.shards; ++a) change += load(s.w[a] + at) - w;
+        work(at, w, change);
       }
-      work(f * width, change.data());
     }
   };
-  double along[kParts] = {}, squares[kParts] = {};  // ⟨W, change⟩ and ‖change‖²
+  double along[kParts], squares[kParts];  // ⟨W, change⟩ and ‖change‖²
   in_parallel(kParts, threads, [&](int64_t part) {
-    walk(part, [&](int64_t at, const double* change) {
-      along[part] += dot(s.w[0] + at, change, width);
-      squares[part] += dot(change, change, width);
+    Vec<double> first{}, second{};
+    walk(part, [&](int64_t, Vec<double> w, Vec<double> change) {
+      first += w * change;
+      second += change * change;
     });
+    along[part] = sum<double>(first), squares[part] = sum<double>(second);
   });
   double slope = 0, curvature = 0;
   for (auto& shard : shards) slope += shard.slope, curvature += shard.curvature;
   for (int64_t part = 0; part < kParts; ++part) slope -= along[part], curvature += squares[part];
   const double step = curvature > 0 ? std::min(1.0, std::max(0.0, slope / curvature)) : 1.0;
   in_parallel(kParts, threads, [&](int64_t part) {
-    walk(part, [&](int64_t at, const double* change) {
-      double* w = s.w[0] + at;
-      for (int64_t c = 0; c < width; ++c) w[c] += step * change[c];
-      for (int a = 1; a <= s.shards; ++a) std::copy(w, w + width, s.w[a] + at);
+    walk(part, [&](int64_t at, Vec<double> w, Vec<double> change) {
+      w += step * change;
+      for (int a = 0; a <= s.shards; ++a) store(s.w[a] + at, w);
     });
   });
   for (auto& shard : shards) {
@@ -348,7 +351,7 @@ double merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<Margi
 }
 
 template <class T> void extrapolate(const MarginProblem<T>& p, MarginState& s, int threads) {
-  constexpr int kEpochs = 5;
+  constexpr int kEpochs = 8;
   const int64_t n = p.rows.n_rows;
   if (++s.since < kEpochs && !s.old_starts.empty()) return;
   if (!s.old_starts.empty()) {
@@ -394,13 +397,16 @@ template <class T> void multiclass_prepare(const MarginProblem<T>& p, const doub
   }
 }
 
-// W after an epoch goes into the average.
+// W after an epoch goes into the average, which is steadier than its last value.
 template <class T> void average_weights(const MarginProblem<T>& p, MarginState& s, int threads) {
+  constexpr int L = kLanes<double>;
   const double share = 2.0 / double(++s.averaged + 1);
-  const int64_t size = p.rows.n_columns * s.stride, parts = 16;
-  if (size < kSmallWork) threads = 1;
-  in_parallel(parts, threads, [&](int64_t part) {
-    for (int64_t k = size * part / parts; k < size * (part + 1) / parts; ++k) s.average[k] += share * (s.w[0][k] - s.average[k]);
+  const int64_t size = (p.rows.n_columns * s.stride + L - 1) / L, parts = 16;
+  in_parallel(parts, size * L < kSmallWork ? 1 : threads, [&](int64_t part) {
+    for (int64_t k = size * part / parts * L; k < size * (part + 1) / parts * L; k += L) {
+      const Vec<double> average = load(s.average + k);
+      store(s.average + k, average + share * (load(s.w[0] + k) - average));
+    }
   });
 }
 

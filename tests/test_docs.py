@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
     "mercer",
+    "mercer.classification",
     "mercer.cli",
     "mercer.data",
     "mercer.datasets",

@@ -4,7 +4,9 @@
 
 One block of dual variables an example is solved exactly at each visit; examples without work to do are left out until a
 pass over all of them, which also gives the primal and dual values: the reported gap is certified. The examples of an
-epoch are dealt to a few shards, whose number depends on the size of the data and not on the number of threads.
+epoch are dealt to a few shards, each with its own copy of W between merges. Their number depends on the data and not on
+the number of threads: one for few examples, and for wide sparse data, where merging costs more than a second thread
+brings (threads then share the passes over all examples only).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from mercer.structures.labels import Labels
 
 _SPARSE = 0.3  # a dense matrix with a smaller share of non-zeros is walked as a sparse one
 _SHARD_EXAMPLES = 4096  # fewer than this, and a second shard costs more than it brings
+_SHARD_VALUES = 32  # non-zeros for each feature: fewer, and merging takes longer than visiting
 _SHARD_BYTES = 2**30  # room for the copies of the weights
 _BLOCK = 1024  # least number of examples that a shard visits between two merges
 _MERGE_SHARE = 8  # and so many that they touch this many times the number of features
@@ -80,18 +83,21 @@ class Dual(Solver):
         """See :class:`Solver`. ``w0`` is not used: the method starts from dual variables, all at the true labels."""
         n, threads, best = risk.n_examples, risk.structure.threads, Best(risk.n_weights)
         ascent = _ascent(risk, C / penalty.l2, check_random_seed(random_state))
-        w, epochs, done = np.zeros(risk.n_weights), 0, False
+        epochs = 0
+
+        def weights() -> np.ndarray:
+            ascent.weights(best.w)
+            return best.w
+
         try:
             while True:
                 primal, dual = ascent.check(tol, threads)
-                ascent.weights(w)
-                best.dual = max(best.dual, dual)
-                best.offer(primal, w)
+                if not np.isfinite(primal):
+                    raise ValueError("scores left the range of floating point: scale the features, or lower C")
+                best.primal, best.dual = primal, max(best.dual, dual)
                 done = best.gap <= tol
-                stop = monitor.record(
-                    lambda: best.w, **best.figures(penalty.l2, passes=epochs, active=float(ascent.active))
-                )
-                if stop:
+                figures = best.figures(penalty.l2, passes=epochs, active=float(ascent.active))
+                if monitor.record(weights, **figures):
                     return best.result(monitor, True, tol, max_iter, stopped=True)
                 if done or epochs >= max_iter or not ascent.active:
                     break
@@ -99,7 +105,9 @@ class Dual(Solver):
             if done and self.polish:
                 _polish(ascent, best, max_iter - epochs, threads)
         except KeyboardInterrupt:
+            weights()
             return best.interrupted(monitor)
+        weights()
         return best.result(monitor, done, tol, max_iter)
 
 
@@ -127,8 +135,7 @@ def _polish(ascent: Any, best: Best, epochs: int, threads: int) -> None:
         if ascent.epoch(threads) <= 100 * enough:
             break
     primal, dual = ascent.check(0.0, threads)
-    best.primal, best.dual = min(best.primal, primal), max(best.dual, dual)
-    ascent.weights(best.w)
+    best.primal, best.dual = primal, max(best.dual, dual)
 
 
 def _ascent(risk: Risk, C: float, seed: int) -> Any:
@@ -154,21 +161,21 @@ def _ascent(risk: Risk, C: float, seed: int) -> Any:
         np.array(cost, dtype=float),
         risk.loss.power == 2,
         seed,
-        _shards(risk.n_examples, 8 * risk.n_weights),
-        _block(rows),
+        _shards(rows, 8 * risk.n_weights),
+        max(_BLOCK, _MERGE_SHARE * rows.shape[1] * rows.shape[0] // max(1, _values(rows))),
     )
 
 
-def _block(rows: Rows) -> int:
-    values = rows.dense.size if rows.dense is not None else int(rows.indptr[-1])  # type: ignore[index]
-    return max(_BLOCK, _MERGE_SHARE * rows.shape[1] * rows.shape[0] // max(1, values))
+def _values(rows: Rows) -> int:
+    """Number of stored values."""
+    return rows.dense.size if rows.dense is not None else int(rows.indptr[-1])  # type: ignore[index]
 
 
-def _shards(n: int, weight_bytes: int) -> int:
+def _shards(rows: Rows, weight_bytes: int) -> int:
     """A matter of the data alone, so that the result is the same for any number of threads."""
     shards = 1
-    while shards < 8 and n >= (_SHARD_EXAMPLES if shards == 1 else shards * 2**16):
+    while shards < 8 and rows.shape[0] >= (_SHARD_EXAMPLES if shards == 1 else shards * 2**16):
         shards *= 2
     while shards > 1 and (shards + 2) * weight_bytes > _SHARD_BYTES:
         shards //= 2
-    return shards
+    return shards if _values(rows) >= _SHARD_VALUES * rows.shape[1] else 1
