@@ -575,5 +575,6 @@ NB_MODULE(_core, m) {
   bind_blocks(m);
   bind_multiclass(m);
   bind_parsing(m);
+  bind_ranking(m);
   bind_relative(m);
 }

@@ -202,6 +202,7 @@ void bind_alignment(nb::module_& m);
 void bind_blocks(nb::module_& m);
 void bind_multiclass(nb::module_& m);
 void bind_parsing(nb::module_& m);
+void bind_ranking(nb::module_& m);
 void bind_relative(nb::module_& m);
 
 }  // namespace mercer

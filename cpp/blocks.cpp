@@ -8,7 +8,7 @@
 // The planes of a block are few; with their Gram matrix at hand the dual over one block is solved exactly, and w changes once.
 #include <algorithm>
 #include <cmath>
-#include <memory>
+#include <cstring>
 #include <vector>
 
 #include "bindings.hpp"
@@ -20,19 +20,16 @@ struct Plane {
   std::vector<int32_t> index;
   std::vector<double> value;
   double offset = 0, a = 0;
+  uint64_t hash = 0;  // of index and value, in any order
   bool bound = false;
   int idle = 0;  // visits since a was last above 0
 };
 
-double dot(const Plane& p, const Plane& q) {
-  double total = 0;
-  size_t i = 0, j = 0;
-  while (i < p.index.size() && j < q.index.size()) {
-    if (p.index[i] == q.index[j]) total += p.value[i++] * q.value[j++];
-    else if (p.index[i] < q.index[j]) ++i;
-    else ++j;
-  }
-  return total;
+uint64_t mixed(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
 }
 
 struct Block {
@@ -85,22 +82,31 @@ class Planes {
     plane.value.resize(size);
     plane.offset = offset;
     plane.bound = bound;
+    double height = offset, square = 0;
     for (int64_t k = 0; k < size; ++k) {
       const std::pair<int64_t, double> e = entry(k);
       plane.index[k] = int32_t(e.first);
       plane.value[k] = e.second;
+      uint64_t bits;
+      std::memcpy(&bits, &e.second, sizeof bits);
+      plane.hash += mixed(bits ^ mixed(uint64_t(e.first)));
+      height -= w[e.first] * e.second;
+      square += e.second * e.second;
     }
-    if (!bound) block.gap = gap_of(i, plane, w);
+    if (!bound) block.gap = gap_of(i, height, w);
     for (const Plane& p : block.planes)
-      if (p.bound == bound && p.offset == offset && p.index == plane.index && p.value == plane.value) return false;
+      if (p.hash == plane.hash && p.bound == bound && p.offset == offset && p.index.size() == plane.index.size()) return false;
     if (size == 0 && !bound && offset <= 0) return false;  // the true output itself
     const size_t m = block.planes.size();
+    if (scatter_.empty()) scatter_.assign(n_weights_, 0.0);
+    for (int64_t k = 0; k < size; ++k) scatter_[plane.index[k]] = plane.value[k];
     std::vector<double> gram((m + 1) * (m + 1));
     for (size_t a = 0; a < m; ++a) {
       for (size_t b = 0; b < m; ++b) gram[a * (m + 1) + b] = block.gram[a * m + b];
-      gram[a * (m + 1) + m] = gram[m * (m + 1) + a] = dot(block.planes[a], plane);
+      gram[a * (m + 1) + m] = gram[m * (m + 1) + a] = along(block.planes[a], scatter_.data());
     }
-    gram[m * (m + 1) + m] = dot(plane, plane);
+    gram[m * (m + 1) + m] = square;
+    for (int64_t k = 0; k < size; ++k) scatter_[plane.index[k]] = 0.0;
     block.gram = std::move(gram);
     block.planes.push_back(std::move(plane));
     ++count_;
@@ -186,11 +192,11 @@ class Planes {
     for (size_t k = 0; k < p.index.size(); ++k) total += w[p.index[k]] * p.value[k];
     return total;
   }
-  double gap_of(int64_t i, const Plane& newest, const double* w) const {
+  double gap_of(int64_t i, double height, const double* w) const {
     double held = 0;
     for (const Plane& p : blocks_[i].planes)
       if (!p.bound && p.a > 0) held += p.a * (p.offset - along(p, w));
-    const double height = std::max(0.0, newest.offset - along(newest, w));
+    height = std::max(0.0, height);
     if (power_ == 1) return std::max(0.0, mass_[i] * height - held);
     const double a = used(blocks_[i]);  // of mass h² and its conjugate
     return std::max(0.0, mass_[i] * height * height - held + a * a / (4.0 * mass_[i]));
@@ -308,7 +314,7 @@ class Planes {
   double linear_ = 0;
   std::vector<double> mass_;
   std::vector<Block> blocks_;
-  std::vector<double> slope_, before_;
+  std::vector<double> slope_, before_, scatter_;
   std::vector<size_t> kept_;
 };
 

@@ -104,7 +104,7 @@ struct MarginState {
   double primal = 0, dual = 0;            // as of the last check
 };
 
-// Takes the planes that a margin learner finds: slope as (weight, value) pairs in ascending order, offset Δ, violation Δ - <w, slope>.
+// Takes the planes that a margin learner finds: slope as (weight, value) pairs, offset Δ, violation Δ - <w, slope>.
 struct PlaneSink {
   virtual ~PlaneSink() = default;
   virtual void take(int64_t example, const std::pair<int64_t, double>* slope, int64_t size, double offset, double violation) = 0;

@@ -322,11 +322,28 @@ template <class T> class MarginLearner : public OnlineLearner<T> {
     double delta = 0;
     for (int64_t t = 0; t < this->steps_; ++t) delta += cost[this->y_[t] * C + this->guess_[t]];
     this->differ();
-    this->merge();
+    gather();
     const double violation = std::max(0.0, best - truth);
     sink.take(i, this->delta_.data(), int64_t(this->delta_.size()), delta, violation);
     return violation;
   }
+
+ private:
+  // Adds up equal weights of delta_ in place, in the order in which they came.
+  void gather() {
+    if (sums_.empty()) sums_.assign(this->at_edges_ + this->d_.edges.n_weights, 0.0);
+    for (const auto& [k, v] : this->delta_) sums_[k] += v;
+    size_t kept = 0;
+    for (const auto& entry : this->delta_) {
+      const int64_t k = entry.first;
+      if (sums_[k] == 0.0) continue;
+      this->delta_[kept++] = {k, sums_[k]};
+      sums_[k] = 0.0;
+    }
+    this->delta_.resize(kept);
+  }
+
+  std::vector<double> sums_;
 };
 
 template <class T>

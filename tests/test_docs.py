@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
     "mercer",
+    "mercer.alignment",
     "mercer.classification",
     "mercer.cli",
     "mercer.data",
@@ -22,7 +23,11 @@ PACKAGES = [
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.metrics",
+    "mercer.ranking",
+    "mercer.ranking.preference_graph",
+    "mercer.parsing",
     "mercer.report",
+    "mercer.structured",
     "mercer.structures",
     "mercer.tagging",
 ]

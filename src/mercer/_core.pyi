@@ -37,6 +37,60 @@ class Vocabulary:
     def state(self) -> tuple[np.ndarray, np.ndarray]: ...
     def add_names(self, bytes: np.ndarray, offsets: np.ndarray) -> None: ...
 
+class ChartGrammar:
+    def __init__(
+        self,
+        n_terminals: int,
+        n_labels: int,
+        n_weights: int,
+        start: int,
+        labels: np.ndarray,
+        binary: np.ndarray,
+        unary: np.ndarray,
+        lexical: np.ndarray,
+    ) -> None: ...
+    def best(
+        self,
+        w: np.ndarray,
+        words: np.ndarray,
+        offsets: np.ndarray,
+        spans: np.ndarray | None,
+        count_lexical: bool,
+        threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    def k_best(
+        self,
+        w: np.ndarray,
+        words: np.ndarray,
+        offsets: np.ndarray,
+        k: int,
+        spans: np.ndarray | None,
+        count_lexical: bool,
+        threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    def log_partition(
+        self,
+        w: np.ndarray,
+        words: np.ndarray,
+        offsets: np.ndarray,
+        spans: np.ndarray | None,
+        count_lexical: bool,
+        counts: np.ndarray | None,
+        brackets: np.ndarray | None,
+        threads: int = 1,
+    ) -> np.ndarray: ...
+    def f1_best(
+        self,
+        w: np.ndarray,
+        words: np.ndarray,
+        offsets: np.ndarray,
+        truth: np.ndarray,
+        n_true: np.ndarray,
+        spans: np.ndarray | None,
+        count_lexical: bool,
+        threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
 def instruction_set() -> str: ...
 def instruction_sets() -> list[str]: ...
 def use_instruction_set(name: str) -> None: ...
@@ -60,6 +114,34 @@ def observed_pattern(
 ) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]: ...
 def dot(x: np.ndarray, y: np.ndarray) -> float: ...
 def axpy(alpha: float, x: np.ndarray, out: np.ndarray) -> None: ...
+def pair_losses(
+    scores: np.ndarray,
+    grades: np.ndarray,
+    offsets: np.ndarray,
+    squared: bool,
+    gradient: np.ndarray,
+    values: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def average_precision_losses(
+    scores: np.ndarray,
+    grades: np.ndarray,
+    offsets: np.ndarray,
+    gradient: np.ndarray,
+    values: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def f1_losses(
+    scores: np.ndarray,
+    grades: np.ndarray,
+    offsets: np.ndarray,
+    gradient: np.ndarray,
+    values: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def swapped_pairs(
+    scores: np.ndarray, grades: np.ndarray, offsets: np.ndarray, counts: np.ndarray, pairs: np.ndarray
+) -> None: ...
 
 class Planes:
     def __init__(self, n_blocks: int, n_weights: int, mass: np.ndarray, power: int = 1) -> None: ...
@@ -103,3 +185,27 @@ class MulticlassDual:
     def check(self, tol: float, threads: int) -> tuple[float, float]: ...
     def weights(self, out: np.ndarray) -> None: ...
     def dual_variables(self, out: np.ndarray) -> None: ...
+
+class AlignmentBatch:
+    def __init__(
+        self,
+        s: np.ndarray,
+        s_offsets: np.ndarray,
+        t: np.ndarray,
+        t_offsets: np.ndarray,
+        substitution: np.ndarray,
+        gap_open: float,
+        gap_extend: float,
+        local: bool,
+        anchor: np.ndarray | None = None,
+        bonus: np.ndarray | None = None,
+    ) -> None: ...
+
+def align_k_best(
+    batch: AlignmentBatch, k: int, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+def align_scores(batch: AlignmentBatch, threads: int = 1) -> np.ndarray: ...
+def align_log_partition(batch: AlignmentBatch, threads: int = 1) -> np.ndarray: ...
+def align_expect(
+    batch: AlignmentBatch, counts: np.ndarray, matches: np.ndarray | None = None, threads: int = 1
+) -> np.ndarray: ...

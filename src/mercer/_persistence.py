@@ -52,7 +52,11 @@ MODELS: dict[str, str] = {
     "Tagger": "mercer.tagging:Tagger",
     "HMM": "mercer.tagging:HMM",
     "LinearClassifier": "mercer.classification:LinearClassifier",
+    "LabelRanker": "mercer.ranking:LabelRanker",
+    "Ranker": "mercer.ranking:Ranker",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
+    "Parser": "mercer.parsing:Parser",
+    "Aligner": "mercer.alignment:Aligner",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

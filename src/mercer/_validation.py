@@ -7,6 +7,8 @@ import os
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 
 def check_positive(name: str, value: Any) -> float:
     """A finite number above zero."""
@@ -39,3 +41,22 @@ def thread_count(n_jobs: int | None) -> int:
         return int(n_jobs)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, available + 1 + int(n_jobs))
+
+
+def group_order(groups: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows sorted by group, and where each group begins: group k is ``order[offsets[k]:offsets[k + 1]]``.
+
+    None puts all ``n`` rows into one group. Within a group rows keep their order.
+    """
+    if groups is None:
+        return np.arange(n), np.array([0, n], np.int64)
+    names = np.asarray(groups)
+    if names.ndim != 1 or len(names) != n:
+        raise ValueError(f"groups must hold one value for each of the {n} rows, got an array of shape {names.shape}")
+    if names.dtype.kind == "f" and not np.isfinite(names).all():
+        raise ValueError("groups must not hold NaN or infinite values")
+    try:
+        _, number, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise ValueError("groups must be values of one kind that can be sorted, such as integers or strings") from error
+    return np.argsort(number, kind="stable"), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -15,10 +15,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from mercer import _core
+from mercer._validation import group_order
+
 __all__ = [
     "SpanReport",
     "SpanScore",
+    "bracket_f1",
     "is_span_labelling",
+    "pairwise_error",
     "sequence_accuracy",
     "span_f1",
     "span_report",
@@ -336,3 +343,89 @@ def _split(label: str) -> tuple[str, str]:
             f"{label!r} is no span label: expected O, or B, I, E, L, S or U with a type as in 'B-NP'"
         )
     return label[0], label[2:]
+
+
+def pairwise_error(y_true: Any, y_score: Any, groups: Any = None) -> float:
+    """The share of pairs of different grades that the scores put in the wrong order; a tie counts half.
+
+    For two grades it is 1 − the area under the ROC curve. Takes O(n log n).
+
+    Parameters
+    ----------
+    y_true : array of n numbers
+        Grades of relevance, higher is better.
+    y_score : array of n numbers
+    groups : array of n values, optional
+        Queries or users: only pairs within a group count. None: all examples are one group.
+
+    Returns
+    -------
+    error : float
+
+    Examples
+    --------
+    >>> from mercer.metrics import pairwise_error
+    >>> pairwise_error([2, 1, 0], [0.3, 0.9, 0.1])
+    0.3333333333333333
+    """
+    y, scores = _numbers("y_true", y_true), _numbers("y_score", y_score)
+    if len(y) != len(scores):
+        raise ValueError(f"y_true holds {len(y)} grades and y_score {len(scores)} scores")
+    order, offsets = group_order(groups, len(y))
+    swapped, pairs = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
+    _core.swapped_pairs(scores[order], y[order], offsets, swapped, pairs)
+    if not pairs.sum():
+        raise ValueError("y_true has no two different grades in a group, so there is no pair to compare")
+    return float(swapped.sum() / 2 / pairs.sum())
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    """A finite vector of float64."""
+    try:
+        numbers = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of numbers") from error
+    if numbers.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must not hold NaN or infinite values")
+    return numbers
+
+
+def bracket_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, preterminals: bool = True) -> SpanScore:
+    """Labelled brackets of trees: precision, recall and F1 over all sentences together.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of trees
+        Objects with a method ``spans(preterminals=…)`` that gives (label, start, end), such as
+        :class:`mercer.parsing.Tree`. None in ``y_pred`` is a sentence without a parse: no brackets.
+    preterminals : bool, default=True
+        Whether a node right above a single word is a bracket. With words as leaves these are parts of speech, which
+        PARSEVAL leaves out.
+
+    Returns
+    -------
+    score : SpanScore
+        ``precision``, ``recall``, ``f1`` and the counts. A bracket that occurs twice in a tree counts twice.
+
+    Examples
+    --------
+    >>> from mercer.metrics import bracket_f1
+    >>> from mercer.parsing import Tree
+    >>> true = Tree.parse("(S (NP dogs) (VP chase (NP cats)))")
+    >>> found = Tree.parse("(S (NP dogs) (VP chase) (NP cats))")
+    >>> score = bracket_f1([true], [found])
+    >>> score.precision, score.recall, score.f1
+    (0.75, 0.75, 0.75)
+    """
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y_true has {len(y_true)} trees and y_pred {len(y_pred)}; they must be as many")
+    correct = predicted = true = 0
+    for one, other in zip(y_true, y_pred, strict=True):
+        wanted = Counter(one.spans(preterminals=preterminals))
+        found = Counter(() if other is None else other.spans(preterminals=preterminals))
+        correct += (wanted & found).total()
+        predicted += found.total()
+        true += wanted.total()
+    return SpanScore.from_counts(support=true, predicted=predicted, correct=correct)

@@ -28,17 +28,15 @@ from mercer.data.sequences import Sequences
 from mercer.learning.losses import (
     LOSSES,
     Hinge,
-    Hybrid,
     Log,
     Loss,
     PlaneLoss,
     RelativeMargin,
-    SoftmaxMargin,
     resolve_loss,
 )
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
-from mercer.learning.solvers import Dual, Solver
+from mercer.learning.solvers import Dual, Solver, best_solver
 from mercer.learning.training import train
 from mercer.structures.costs import Cost, CostMatrix, resolve_cost
 from mercer.structures.labels import Labels
@@ -62,8 +60,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ``"log"``; see :mod:`mercer.learning`. Hinge with 0/1 cost is the multiclass machine of Crammer and Singer.
     solver : str or Solver, default="auto"
         ``"auto"``: ``"dual"`` (compiled dual ascent with a certified gap) for the hinge and its square, ``"lbfgs"`` for
-        log and softmax-margin (``"owlqn"`` with an ℓ1 penalty), ``"bcfw"`` for slack and relative margin, and
-        ``"bmrm"`` for hybrid.
+        log and softmax-margin (``"owlqn"`` with an ℓ1 penalty), ``"bcfw"`` for slack, ``"cutting-plane"``
+        for relative margin and ``"bmrm"`` for hybrid.
     C : float, default=1.0
         Weight of the summed loss: ``penalty(W) + C · Σ loss``. With two classes and the hinge, ``C`` corresponds to
         ``2 C`` of a binary support vector machine.
@@ -368,14 +366,10 @@ class WeightedRisk(Risk):
         return values * scale, csr_array((scaled, slopes.indices, slopes.indptr), shape=slopes.shape), offsets * scale
 
 
-def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> str | Solver:
+def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> Solver:
     """What ``solver="auto"`` stands for."""
-    if isinstance(loss, (Log, SoftmaxMargin)):
-        return "owlqn" if penalty.l1 else "lbfgs"
-    if isinstance(loss, Hybrid):
-        return "bmrm"
     if not isinstance(loss, Hinge) or isinstance(loss, RelativeMargin):
-        return "bcfw"
+        return best_solver(loss, penalty)
     structure = risk.structure
     assert isinstance(structure, Labels)
     return Dual(polish=tol is None and risk.n_examples * structure.n_labels <= _SMALL)

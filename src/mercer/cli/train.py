@@ -30,6 +30,23 @@ class SolverName(StrEnum):
     sgd = "sgd"
     averaged_perceptron = "averaged-perceptron"
     passive_aggressive = "passive-aggressive"
+    bmrm = "bmrm"
+    cutting_plane = "cutting-plane"
+    bcfw = "bcfw"
+    subgradient = "subgradient"
+    marginal_dual = "marginal-dual"
+
+
+class LossName(StrEnum):
+    """Names of losses."""
+
+    log = "log"
+    hinge = "hinge"
+    squared_hinge = "squared-hinge"
+    slack = "slack"
+    softmax_margin = "softmax-margin"
+    hybrid = "hybrid"
+    relative_margin = "relative-margin"
 
 
 class PenaltyName(StrEnum):
@@ -120,6 +137,13 @@ def tagger(
             rich_help_panel=_LEARNING,
         ),
     ] = 1.0,
+    loss: Annotated[
+        LossName,
+        typer.Option(
+            help="What is learned: log is a conditional random field, hinge a structured SVM.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = LossName.log,
     penalty: Annotated[
         PenaltyName, typer.Option(help="What keeps the weights small.", rich_help_panel=_LEARNING)
     ] = PenaltyName.l2,
@@ -132,7 +156,9 @@ def tagger(
     solver: Annotated[
         SolverName | None,
         typer.Option(
-            help="Default: lbfgs, or owlqn with an ℓ1 penalty.", rich_help_panel=_LEARNING, show_default=False
+            help="Default: chosen by the loss (lbfgs, owlqn with an ℓ1 penalty, bcfw for hinge).",
+            rich_help_panel=_LEARNING,
+            show_default=False,
         ),
     ] = None,
     max_iter: Annotated[
@@ -196,9 +222,9 @@ def tagger(
         held_out = None if dev is None else read_labelled(dev, n_columns)
     from mercer.tagging import Tagger
 
-    sparse = penalty in (PenaltyName.l1, PenaltyName.elasticnet)
     estimator = Tagger(
-        solver=solver.value if solver is not None else "owlqn" if sparse else "lbfgs",
+        loss=loss.value,
+        solver=solver.value if solver is not None else "auto",
         C=c,
         penalty=None if penalty is PenaltyName.none else penalty.value,
         l1_ratio=l1_ratio,

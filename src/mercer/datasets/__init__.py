@@ -1,15 +1,21 @@
 """Data to learn from: generators that need nothing, and loaders that read a folder of public corpora."""
 
+from mercer.datasets.alignments import AlignmentTask, make_alignments
 from mercer.datasets.chains import ChainTask, make_chain_task
 from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
+from mercer.datasets.trees import Treebank, make_treebank
 
 __all__ = [
+    "AlignmentTask",
     "ChainTask",
     "DigitCodes",
+    "Treebank",
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
+    "make_alignments",
     "make_chain_task",
     "make_digit_codes",
+    "make_treebank",
 ]

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mercer._validation import check_choice, check_positive
 from mercer.structures.base import Structure
-from mercer.structures.costs import Cost, resolve_cost
+from mercer.structures.costs import Cost, cost_from_json, resolve_cost
 
 
 class Loss(ABC):
@@ -40,6 +41,14 @@ class Loss(ABC):
     def bind(self, cost: Cost | None) -> Loss:
         """The loss with this cost, unless it was made with one or knows none."""
         return self
+
+    def for_labels(self, classes: Sequence[Any]) -> Loss:
+        """The loss with its cost for these labels; raises ValueError where it does not fit them."""
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and parameters as plain data."""
+        return {"name": self.name}
 
 
 class Log(Loss):
@@ -82,6 +91,20 @@ class CostLoss(Loss):
         """A copy with this cost, unless it was made with one."""
         if self.cost is not None or cost is None:
             return self
+        return self._with(cost)
+
+    def for_labels(self, classes: Sequence[Any]) -> Loss:
+        """A copy whose cost is for these labels."""
+        return self if self.cost is None else self._with(self.cost.bind(list(classes)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Name, parameters and cost as plain data."""
+        found: dict[str, Any] = {"name": self.name}
+        for name, value in vars(self).items():
+            found[name] = value.to_json() if isinstance(value, Cost) else value
+        return found
+
+    def _with(self, cost: Cost) -> Loss:
         bound = copy.copy(self)
         bound.cost = cost
         return bound
@@ -298,22 +321,27 @@ class RelativeMargin(Hinge):
 
     Parameters
     ----------
-    B : float, default=10.0
-        Largest lead of the true output over any other one. Less than the largest cost forces slack.
+    B : float or None, default=10.0
+        Largest lead of the true output over any other one. Less than the largest cost forces slack. None or np.inf: no
+        bound.
     cost : see :class:`CostLoss`
     """
 
     name = "relative-margin"
 
-    def __init__(self, B: float = 10.0, cost: Any = None) -> None:
+    def __init__(self, B: float | None = 10.0, cost: Any = None) -> None:
         super().__init__(cost)
-        if isinstance(B, (int, float)) and np.inf == B:
-            self.B = float(B)
+        if B is None or (isinstance(B, (int, float)) and np.isposinf(B)):
+            self.B = np.inf
         else:
             try:
                 self.B = check_positive("B", B)
             except ValueError:
                 raise ValueError(f"B must be positive (np.inf: no bound), got {B!r}") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """B is None where there is no bound: JSON has no infinity."""
+        return {**super().to_json(), "B": self.B if np.isfinite(self.B) else None}
 
     def lowest(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray]:
         """The output that the true one beats by most, and by how much."""
@@ -355,6 +383,16 @@ def _copied(mu: Any) -> Any:
 LOSSES: dict[str, type[Loss]] = {
     loss.name: loss for loss in (Log, Hinge, SquaredHinge, Slack, SoftmaxMargin, Hybrid, RelativeMargin)
 }
+
+
+def loss_from_json(data: str | dict[str, Any]) -> str | Loss:
+    """The inverse of :meth:`Loss.to_json`; a bare name stays one."""
+    if isinstance(data, str):
+        return data
+    parameters = {k: v for k, v in data.items() if k != "name"}
+    if isinstance(parameters.get("cost"), dict):
+        parameters["cost"] = cost_from_json(parameters["cost"])
+    return LOSSES[data["name"]](**parameters)
 
 
 def resolve_loss(loss: str | Loss, cost: Cost | None = None) -> Loss:

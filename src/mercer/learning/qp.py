@@ -35,7 +35,7 @@ def simplex_qp(G: np.ndarray, b: np.ndarray, total: float = 1.0, start: np.ndarr
         a *= total / a.sum()
     else:
         a[int(np.argmax(b - 0.5 * total * np.diagonal(G)))] = total
-    ridge = 1e-13 * max(float(np.trace(G)) / m, 1e-300)
+    ridge = max(1e-13 * float(np.trace(G)) / m, 1e-200)
     gradient = b - G @ a
     free = a > 0
     for _ in range(50 * m + 50):

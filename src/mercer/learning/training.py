@@ -49,6 +49,16 @@ def train(
     return result, monitor.history
 
 
+def history_to_json(history: dict[str, list[float]]) -> dict[str, list[float | None]]:
+    """A history as plain data: None where a figure was not known yet."""
+    return {name: [x if np.isfinite(x) else None for x in values] for name, values in history.items()}
+
+
+def history_from_json(data: dict[str, list[float | None]]) -> dict[str, list[float]]:
+    """The inverse of :func:`history_to_json`, with NaN for None."""
+    return {name: [np.nan if x is None else float(x) for x in values] for name, values in data.items()}
+
+
 def check_tol(tol: Any) -> float:
     """A finite number of at least 0."""
     if isinstance(tol, bool) or not isinstance(tol, (int, float)) or not 0 <= tol < np.inf:

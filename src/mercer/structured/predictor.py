@@ -18,7 +18,7 @@ from mercer._validation import check_positive
 from mercer.learning.losses import Loss, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structured.structure import Structure
 from mercer.structures.joint import Examples, Joint, OracleError
 
@@ -180,7 +180,7 @@ class StructuredPredictor(BaseEstimator):
         meta = {
             "structure": type(self.structure).__name__,
             "C": float(self.C),
-            "history": self.history_,
+            "history": history_to_json(self.history_),
             "converged": self.converged_,
         }
         return meta, {"w": self.coef_}
@@ -192,7 +192,7 @@ class StructuredPredictor(BaseEstimator):
         model.coef_ = np.array(arrays["w"], dtype=float)
         if model.coef_.ndim != 1 or not np.isfinite(model.coef_).all():
             raise ValueError("the weights must be a vector of finite numbers")
-        model.history_ = {name: list(values) for name, values in meta["history"].items()}
+        model.history_ = history_from_json(meta["history"])
         model.converged_, model.interrupted_ = bool(meta["converged"]), False
         model.n_iter_ = len(model.history_.get("seconds", ()))
         return model

@@ -35,6 +35,10 @@ class Cost(ABC):
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
         """Costs of shape (len(truth), n_labels): of each label where ``truth`` holds the true ones."""
 
+    def to_json(self) -> dict[str, Any]:
+        """The cost as plain data, for model files."""
+        raise TypeError(f"a {type(self).__name__} cost cannot be saved: set cost='hamming' before saving")
+
     def matrix_of(self, n_labels: int) -> np.ndarray | None:
         """The cost of label pairs, where that is all there is to it: compiled loops then do the rest."""
         return None
@@ -79,6 +83,13 @@ class Hamming(Cost):
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError("cost weights must be finite and not negative")
         return Hamming(weights)
+
+    def to_json(self) -> dict[str, Any]:
+        """Weights, in the order of the labels once bound."""
+        weights = self.weights
+        if weights is not None and not isinstance(weights, Mapping):
+            weights = np.asarray(weights, dtype=float).tolist()
+        return {"kind": "hamming", "weights": weights}
 
     def matrix_of(self, n_labels: int) -> np.ndarray:
         """weight[y] off the diagonal."""
@@ -126,6 +137,10 @@ class CostMatrix(Cost):
         if len(classes) != len(self.matrix):
             raise ValueError(f"the cost matrix is for {len(self.matrix)} labels, the data has {len(classes)}")
         return self
+
+    def to_json(self) -> dict[str, Any]:
+        """The matrix."""
+        return {"kind": "matrix", "matrix": self.matrix.tolist()}
 
     def matrix_of(self, n_labels: int) -> np.ndarray:
         """The matrix itself."""
@@ -194,6 +209,10 @@ class ZeroOne(Cost):
 
     decomposes = False
 
+    def to_json(self) -> dict[str, Any]:
+        """Nothing but its name."""
+        return {"kind": "zero-one"}
+
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
         """The cost of one label alone."""
         return Hamming().table(truth, n_labels)
@@ -213,6 +232,20 @@ class _OfLabels(Cost):
 
 
 COSTS: dict[str, type[Cost]] = {"hamming": Hamming, "zero-one": ZeroOne}
+
+
+def cost_from_json(data: Any) -> Any:
+    """The inverse of :meth:`Cost.to_json`; a bare name stays one."""
+    if isinstance(data, str):
+        return data
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind == "hamming":
+        return Hamming(data["weights"])
+    if kind == "matrix":
+        return CostMatrix(data["matrix"])
+    if kind == "zero-one":
+        return ZeroOne()
+    raise ValueError("not a cost that this version knows")
 
 
 def resolve_cost(cost: Any) -> Cost:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, issparse
 
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost
@@ -19,6 +19,24 @@ from mercer.structures.costs import Cost
 
 class OracleError(ValueError):
     """A method of a user's structure raised or gave an impossible answer; the message says which and how."""
+
+
+class SparseRow(NamedTuple):
+    """A feature vector by its nonzeros, in ascending order."""
+
+    indices: np.ndarray
+    values: np.ndarray
+
+    def dot(self, w: np.ndarray) -> float:
+        """⟨w, row⟩."""
+        return float(self.values @ w[self.indices])
+
+    def minus(self, other: SparseRow) -> SparseRow:
+        """The difference, without zeros."""
+        indices, places = np.unique(np.concatenate([self.indices, other.indices]), return_inverse=True)
+        values = np.bincount(places, np.concatenate([self.values, -other.values]), len(indices))
+        kept = values != 0
+        return SparseRow(indices[kept], values[kept])
 
 
 class Examples(Sequence[Any]):
@@ -84,7 +102,7 @@ class Joint(Structure):
 
     def __init__(self, structure: Any, n_weights: int) -> None:
         self.structure, self.n_weights = structure, n_weights
-        self._truth: dict[int, tuple[Any, csr_array]] = {}
+        self._truth: dict[int, tuple[Any, SparseRow]] = {}
 
     # ------------------------------------------------------------------ the user's methods, checked
 
@@ -99,18 +117,25 @@ class Joint(Structure):
         except Exception as error:
             raise OracleError(f"example {i}: {method} raised {type(error).__name__}: {error}") from error
 
-    def features(self, x: Any, y: Any, i: int) -> csr_array:
-        """Φ(x, y) as a sparse row, checked."""
-        row = self._call("features", i, x, y)
-        row = csr_array(row if issparse(row) else np.asarray(row, dtype=float).reshape(1, -1))
-        if row.shape != (1, self.n_weights):
+    def features(self, x: Any, y: Any, i: int) -> SparseRow:
+        """Φ(x, y), checked."""
+        found = self._call("features", i, x, y)
+        if issparse(found):
+            matrix = found.tocsr()
+            matrix.sum_duplicates()
+            size, indices, values = matrix.shape[-1], matrix.indices, matrix.data.astype(float)
+        else:
+            vector = np.asarray(found, dtype=float).ravel()
+            size, indices = vector.size, np.flatnonzero(vector)
+            values = vector[indices]
+        if size != self.n_weights:
             raise OracleError(
-                f"example {i}: features gave {row.shape[-1]} numbers, the first example had {self.n_weights}: "
+                f"example {i}: features gave {size} numbers, the first example had {self.n_weights}: "
                 "all feature vectors must have one length"
             )
-        if not np.isfinite(row.data).all():
+        if not np.isfinite(values).all():
             raise OracleError(f"example {i}: features gave NaN or infinity")
-        return row
+        return SparseRow(indices, values)
 
     def cost(self, y: Any, z: Any, i: int) -> float:
         """Δ(y, z), checked."""
@@ -119,7 +144,7 @@ class Joint(Structure):
             raise OracleError(f"example {i}: cost gave {value!r}: it must be a finite number of at least 0")
         return value
 
-    def _row(self, x: Any, y: Any, i: int, keep: bool = False) -> csr_array:
+    def _row(self, x: Any, y: Any, i: int, keep: bool = False) -> SparseRow:
         """Φ(x, y); that of a true output is kept, as it is asked for again and again."""
         held = self._truth.get(i)
         if held is not None and held[0] is y:
@@ -129,7 +154,7 @@ class Joint(Structure):
             self._truth[i] = (y, row)
         return row
 
-    def _rows(self, X: Examples, y: Sequence[Any], keep: bool = False) -> list[csr_array]:
+    def _rows(self, X: Examples, y: Sequence[Any], keep: bool = False) -> list[SparseRow]:
         return [self._row(x, one, X.first + i, keep) for i, (x, one) in enumerate(zip(X, y, strict=True))]
 
     # ------------------------------------------------------------------ between weights and part scores
@@ -155,13 +180,13 @@ class Joint(Structure):
             number = theta.X.first + i
             if theta.cost_to is None:
                 z = self._call("argmax", number, theta.w, x)
-                values[i] = (self.features(x, z, number) @ theta.w)[0]
+                values[i] = self.features(x, z, number).dot(theta.w)
             else:
                 y, scale = theta.cost_to[i], theta.scale_of(i)
                 # max scale Δ + ⟨w, Φ⟩ has the same argmax as max Δ + ⟨w / scale, Φ⟩.
                 z = self._call("argmax", number, theta.w if scale == 1.0 else theta.w / scale, x, cost_to=y)
-                values[i] = (self.features(x, z, number) @ theta.w)[0] + scale * self.cost(y, z, number)
-                truth = float((self._row(x, y, number, keep=True) @ theta.w)[0])
+                values[i] = self.features(x, z, number).dot(theta.w) + scale * self.cost(y, z, number)
+                truth = self._row(x, y, number, keep=True).dot(theta.w)
                 if values[i] < truth - 1e-6 * max(1.0, abs(truth), abs(values[i])):
                     raise OracleError(
                         f"example {number}: argmax gave an output of score + cost {values[i]:.6g}, the true one has "
@@ -216,8 +241,7 @@ class Joint(Structure):
 
     def score(self, theta: JointScores, y: Sequence[Any]) -> np.ndarray:
         """⟨w, Φ(x, y)⟩."""
-        rows = self._rows(theta.X, y)
-        return np.array([float((row @ theta.w)[0]) for row in rows])
+        return np.array([row.dot(theta.w) for row in self._rows(theta.X, y)])
 
     # ------------------------------------------------------------------ truth, costs and margins
 
@@ -234,7 +258,7 @@ class Joint(Structure):
         for i, (x, one, weight) in enumerate(zip(mu.X, y, weights, strict=True)):
             if weight:
                 row = self._row(x, one, mu.X.first + i)
-                mu.total[row.indices] += weight * row.data
+                mu.total[row.indices] += weight * row.values
 
     def augment(
         self, theta: JointScores, y: Sequence[Any], cost: Cost | None = None, scale: float | np.ndarray = 1.0
@@ -258,8 +282,8 @@ class Joint(Structure):
 
     def difference(self, X: Examples, y: Sequence[Any], z: Sequence[Any]) -> csr_array:
         """Φ(x, y) − Φ(x, z)."""
-        rows = [a - b for a, b in zip(self._rows(X, y, keep=True), self._rows(X, z), strict=True)]
-        stacked = csr_array(vstack(rows, format="csr"))
-        stacked.eliminate_zeros()
-        stacked.sort_indices()
-        return stacked
+        rows = [a.minus(b) for a, b in zip(self._rows(X, y, keep=True), self._rows(X, z), strict=True)]
+        indptr = np.concatenate([[0], np.cumsum([len(row.indices) for row in rows])])
+        indices = np.concatenate([row.indices for row in rows])
+        values = np.concatenate([row.values for row in rows])
+        return csr_array((values, indices, indptr), shape=(len(rows), self.n_weights))

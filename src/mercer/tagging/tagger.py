@@ -27,20 +27,22 @@ from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint
-from mercer.learning.losses import Loss, resolve_loss
+from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
+from mercer.learning.training import check_tol, history_from_json, history_to_json
 from mercer.structures import patterns
 from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
 from mercer.structures.constraints import Constraints
+from mercer.structures.costs import cost_from_json, resolve_cost
 
 _PREDICT_POSITIONS = 8192
 # Settings that a resumed training may change (the solver and the loss go into the fingerprint by their names).
 _NOT_IN_FINGERPRINT = frozenset(
-    ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss")
+    ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss", "cost")
 )
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -66,12 +68,20 @@ class Tagger(BaseEstimator):
 
     Parameters
     ----------
-    loss : str or Loss, default="log"
-        ``"log"``: a conditional random field.
-    solver : {"lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive"} or Solver, default="lbfgs"
-        The last two follow their own rule and use neither loss nor penalty (passive-aggressive bounds its steps by C).
+    loss : {"log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "relative-margin"} or Loss, \
+default="log"
+        ``"log"`` is a conditional random field, ``"hinge"`` a structured support vector machine. Give an object for a
+        configured one: ``Hybrid(alpha=0.3)``, ``RelativeMargin(B=5.0)``; see :mod:`mercer.learning`.
+    solver : {"auto", "lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive", "bmrm", "cutting-plane", \
+"bcfw", "subgradient", "marginal-dual"} or Solver, default="auto"
+        ``"auto"``: lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for hinge, squared-hinge and slack,
+        cutting-plane for relative-margin, bmrm for hybrid. The perceptron and passive-aggressive follow their own rule
+        and use neither loss nor penalty (passive-aggressive bounds its steps by C).
     C : float, default=1.0
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller means simpler.
+    cost : {"hamming", "zero-one"}, mapping, array, callable or Cost, default="hamming"
+        Δ(y, z) of the margin losses: number of wrong labels, 1 for any error, weights by label, a matrix
+        (true × answered), a function of two labels, or an object such as :class:`mercer.structures.Taxonomy`.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
     l1_ratio : float, default=0.5
@@ -93,9 +103,10 @@ class Tagger(BaseEstimator):
     constraints : Constraints or None
         Labellings that are impossible, in training and prediction.
     max_iter, tol : int and float or None
-        None: the solver's own: 500 iterations and 1e-4 for lbfgs and owlqn, 50 epochs for sgd, 20 for the others.
-        lbfgs and owlqn stop when the gradient's norm is at most ``tol`` of that at w = 0 and five iterations have
-        lowered the objective by at most ``tol`` of itself.
+        None: the solver's own: 500 iterations and 1e-4 for lbfgs and owlqn, 50 epochs for sgd, 20 for the perceptron
+        and passive-aggressive. bmrm, cutting-plane, bcfw and subgradient stop when the certified relative gap between
+        objective and dual bound is at most ``tol`` (1e-3). lbfgs and owlqn stop when the gradient's norm is at most
+        ``tol`` of that at w = 0 and five iterations have lowered the objective by at most ``tol`` of itself.
     patience : int, default=10
         With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
@@ -116,7 +127,8 @@ class Tagger(BaseEstimator):
     coef_ : array, the weight vector; see :attr:`structure_` for its layout
     transitions_ : array of shape (n_labels, n_labels), transition weights, −inf where forbidden
     start_, end_ : arrays of shape (n_labels,)
-    history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration
+    history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration; margin solvers add
+        primal, dual and gap
     converged_ : bool, whether training came to its own end (converged, stopped early or did all epochs of its rule)
     interrupted_ : bool, whether Ctrl-C ended it
     n_iter_ : int
@@ -141,9 +153,10 @@ class Tagger(BaseEstimator):
     def __init__(
         self,
         loss: str | Loss = "log",
-        solver: str | Solver = "lbfgs",
+        solver: str | Solver = "auto",
         C: float = 1.0,
         *,
+        cost: Any = "hamming",
         penalty: str | None = "l2",
         l1_ratio: float = 0.5,
         features: str = "vocabulary",
@@ -163,6 +176,7 @@ class Tagger(BaseEstimator):
         self.loss = loss
         self.solver = solver
         self.C = C
+        self.cost = cost
         self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.features = features
@@ -213,11 +227,14 @@ class Tagger(BaseEstimator):
         previous = self._previous() if self.warm_start and hasattr(self, "coef_") else None
         self._read_training(X, y, previous)
         X_, y_ = self._training
+        loss = loss.for_labels(self._labels.classes)
         w0 = None if previous is None else self._carry_over(self.coef_, previous)
         risk = Risk(self.structure_, loss, X_, y_)
         solver.check(risk, penalty)
         max_iter = solver.default_max_iter if self.max_iter is None else check_count("max_iter", self.max_iter, 0)
-        tol = solver.default_tol if self.tol is None else self._check_tol()
+        tol = solver.default_tol if self.tol is None else check_tol(self.tol)
+        if checkpoint is not None and not solver.resumable:
+            raise ValueError(f"solver {solver.name!r} writes no checkpoints; leave checkpoint out")
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
         monitor = Monitor(
@@ -276,6 +293,7 @@ class Tagger(BaseEstimator):
                 name: self._carry_over(value, previous) if isinstance(value, np.ndarray) and value.size else value
                 for name, value in self._online_state.items()
             }
+        loss = loss.for_labels(self._labels.classes)
         risk = Risk(self.structure_, loss, X_, y_)
         solver.check(risk, penalty)
         monitor = Monitor(verbose=0, max_iter=1)
@@ -318,12 +336,9 @@ class Tagger(BaseEstimator):
         if self.template is not None and self.template.edge_patterns and self.transitions != "features":
             raise ValueError("the template has bigram features (B…%x[…]): they need transitions='features'")
         self._threads = thread_count(self.n_jobs)
-        return resolve_solver(self.solver), Penalty.named(self.penalty, self.l1_ratio), resolve_loss(self.loss)
-
-    def _check_tol(self) -> float:
-        if not isinstance(self.tol, (int, float)) or not 0 <= self.tol < np.inf:
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}")
-        return float(self.tol)
+        loss = resolve_loss(self.loss, resolve_cost(self.cost))
+        penalty = Penalty.named(self.penalty, self.l1_ratio)
+        return resolve_solver(self.solver, loss, penalty), penalty, loss
 
     def _read_training(
         self, X: Any, y: Any, previous: dict[str, Any] | None, classes: Sequence[Any] | None = None
@@ -452,7 +467,8 @@ class Tagger(BaseEstimator):
             if k not in _NOT_IN_FINGERPRINT
         }
         settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
-        digest.update(repr((solver.name, resolve_loss(self.loss).name, sorted(settings.items(), key=str))).encode())
+        loss = resolve_loss(self.loss, resolve_cost(self.cost)).for_labels(self._labels.classes)
+        digest.update(repr((solver.name, loss.to_json(), sorted(settings.items(), key=str))).encode())
         digest.update(repr(self._labels.classes).encode())
         for rows in (X.rows, X.edges):
             if rows is not None:
@@ -631,8 +647,10 @@ class Tagger(BaseEstimator):
         """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
         self._check_is_fitted()
         params = self.get_params(deep=False)
-        for name in ("loss", "solver"):
-            params[name] = params[name] if isinstance(params[name], str) else params[name].name
+        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
+        classes = self._labels.classes
+        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.for_labels(classes).to_json()
+        params["cost"] = self.cost if isinstance(self.cost, str) else resolve_cost(self.cost).bind(classes).to_json()
         params["template"] = None if self.template is None else self.template.text
         params["constraints"] = None if self.constraints is None else self.constraints.to_json()
         if not isinstance(self.random_state, (int, type(None))):
@@ -648,7 +666,7 @@ class Tagger(BaseEstimator):
             "index_bits": None if self.index_ is None else self.index_.n_bits,
             "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
             "edges_are_features": self._edges_are_features,
-            "history": {k: [x if np.isfinite(x) else None for x in v] for k, v in self.history_.items()},
+            "history": history_to_json(self.history_),
             "converged": bool(self.converged_),
         }
         arrays = {"w": self.coef_}
@@ -668,6 +686,7 @@ class Tagger(BaseEstimator):
         params = dict(meta["params"])
         params["template"] = None if params["template"] is None else Template.parse(params["template"])
         params["constraints"] = None if params["constraints"] is None else Constraints.from_json(params["constraints"])
+        params["loss"], params["cost"] = loss_from_json(params["loss"]), cost_from_json(params.get("cost", "hamming"))
         model = cls(**params)
         model._labels = LabelIndex(meta["classes"])
         model.classes_ = model._labels.array
@@ -706,7 +725,7 @@ class Tagger(BaseEstimator):
             raise ValueError("a weight is not finite")
         if model.index_ is not None and len(model.index_) != model.n_features_in_:
             raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
-        model.history_ = {k: [np.nan if x is None else x for x in v] for k, v in meta["history"].items()}
+        model.history_ = history_from_json(meta["history"])
         model.converged_ = bool(meta["converged"])
         model.n_iter_ = len(model.history_.get("seconds", ()))
         model._online_state = {}

@@ -1,5 +1,7 @@
 """Solvers: ``minimize(risk, penalty, C, w0, …) → Result``. One file a method, found by name."""
 
+from mercer.learning.losses import Loss, PlaneLoss, RelativeMargin
+from mercer.learning.penalties import Penalty
 from mercer.learning.solvers.averaged import AveragedPerceptron, PassiveAggressive
 from mercer.learning.solvers.base import ConvergenceWarning, Result, Solver
 from mercer.learning.solvers.bundle import BMRM
@@ -7,6 +9,7 @@ from mercer.learning.solvers.cutting_plane import CuttingPlane
 from mercer.learning.solvers.dual import Dual
 from mercer.learning.solvers.frank_wolfe import BCFW
 from mercer.learning.solvers.lbfgs import LBFGS, OWLQN
+from mercer.learning.solvers.marginal_dual import MarginalDual
 from mercer.learning.solvers.sgd import SGD
 from mercer.learning.solvers.subgradient import Subgradient
 
@@ -23,17 +26,29 @@ SOLVERS: dict[str, type[Solver]] = {
         BCFW,
         Dual,
         Subgradient,
+        MarginalDual,
     )
 }
 
 
-def resolve_solver(solver: str | Solver) -> Solver:
-    """A solver by its name, or the object itself."""
+def best_solver(loss: Loss, penalty: Penalty | None = None) -> Solver:
+    """The solver to begin with: quasi-Newton for smooth losses, dual ascent for margins, bundles for the rest."""
+    if loss.smooth:
+        return OWLQN() if penalty is not None and penalty.l1 else LBFGS()
+    if isinstance(loss, RelativeMargin):
+        return CuttingPlane()
+    return BCFW() if isinstance(loss, PlaneLoss) else BMRM()
+
+
+def resolve_solver(solver: str | Solver, loss: Loss | None = None, penalty: Penalty | None = None) -> Solver:
+    """A solver by its name, or the object itself; ``"auto"`` chooses by the loss."""
     if isinstance(solver, Solver):
         return solver
+    if solver == "auto" and loss is not None:
+        return best_solver(loss, penalty)
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
-    raise ValueError(f"unknown solver {solver!r}; known are {', '.join(map(repr, sorted(SOLVERS)))}")
+    raise ValueError(f"unknown solver {solver!r}; known are 'auto', {', '.join(map(repr, sorted(SOLVERS)))}")
 
 
 __all__ = [
@@ -47,6 +62,7 @@ __all__ = [
     "ConvergenceWarning",
     "CuttingPlane",
     "Dual",
+    "MarginalDual",
     "PassiveAggressive",
     "Result",
     "Solver",

@@ -48,6 +48,7 @@ class Solver(ABC):
     default_max_iter: int
     default_tol: float
     online: bool = False  # one example a step, so that it can go on with more data
+    resumable: bool = True  # writes checkpoints and goes on from them
 
     @abstractmethod
     def minimize(

@@ -81,6 +81,7 @@ class BMRM(Solver):
     name = "bmrm"
     default_max_iter = 1000
     default_tol = 1e-3
+    resumable = False
 
     def __init__(self, line_search: bool = True) -> None:
         self.line_search = line_search

@@ -24,6 +24,9 @@ from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.bundle import Bundle
 from mercer.learning.solvers.certified import Best, check_planes, check_ridge
 
+_SWEEPS = 20  # over the working sets, at most, before searching again
+_MAX_IDLE = 100  # visits after which a plane without weight is dropped
+
 
 class WorkingSets:
     """Planes met so far, example by example, in the compiled core; the weights that their multipliers give."""
@@ -104,6 +107,7 @@ class CuttingPlane(Solver):
     name = "cutting-plane"
     default_max_iter = 2000
     default_tol = 1e-3
+    resumable = False
 
     def __init__(self, slack: str = "one", cache: bool = True) -> None:
         self.slack, self.cache = check_choice("slack", slack, ("one", "n")), cache
@@ -184,8 +188,8 @@ class CuttingPlane(Solver):
             done = best.gap <= tol
             if not done:
                 open_ = max(best.primal - best.dual, 0.0) if np.isfinite(best.dual) else np.inf
-                for _ in range(100):
-                    sets.solve(sets.everyone)
+                for _ in range(_SWEEPS):
+                    sets.solve(sets.everyone, _MAX_IDLE)
                     if sets.planes.residual(sets.w) <= 0.1 * min(open_, best.primal - sets.dual):
                         break
                 best.dual = max(best.dual, sets.dual)

@@ -46,6 +46,7 @@ class BCFW(Solver):
     name = "bcfw"
     default_max_iter = 1000
     default_tol = 1e-3
+    resumable = False
 
     def __init__(self, sampling: str = "gap", cached: int = 3, average: bool = True, check_every: int = 4) -> None:
         self.sampling, self.cached, self.average, self.check_every = sampling, cached, average, check_every

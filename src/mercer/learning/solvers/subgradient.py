@@ -27,6 +27,7 @@ class Subgradient(Solver):
     name = "subgradient"
     default_max_iter = 200
     default_tol = 1e-3
+    resumable = False
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """Losses that are maxima of planes, not squared and without bound, ½‖w‖²."""

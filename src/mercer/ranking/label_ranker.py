@@ -1,0 +1,252 @@
+"""Ranking of labels for an example, learnt from preference graphs (spec 002 H8; multilabel: H6).
+
+    minimise  ½‖W‖² + C Σ_i |A(y_i)|⁻¹ Σ_{G in A(y_i)} ξ_iG,   ⟨w_u − w_v, x_i⟩ ≥ 1 − ξ_iG for (u, v) in G, ξ ≥ 0
+
+The decomposition A cuts the graph y_i into parts that share a slack: each edge alone, or the star of edges from one
+label. With the graph of :func:`mercer.ranking.preference_graph.from_label` and stars this is the multiclass support
+vector machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer.learning.solvers import Solver
+from mercer.ranking import preference_graph
+from mercer.ranking.base import LinearModel, check_shape
+from mercer.ranking.preference_graph import Edge, Graph
+from mercer.ranking.risks import LabelRankingRisk
+
+Decomposition = Callable[[Graph], Sequence[Graph]]
+
+
+class LabelRanker(LinearModel):
+    """Learns to put the labels of an example in order.
+
+    Parameters
+    ----------
+    decomposition : {"edges", "star"} or callable, default="edges"
+        The parts of a preference graph, each of which pays for its worst edge; an example's parts have the same weight.
+        ``"edges"``: each edge; ``"star"``: for each label the edges from it; or a function from a list of edges to a
+        list of lists of edges that together hold every edge.
+    loss : {"hinge", "squared-hinge"}, default="hinge"
+        ξ or ξ² of a part.
+    solver : {"auto", "bmrm", "lbfgs"} or Solver, default="auto"
+        ``"bmrm"`` stops at a certified gap; ``"lbfgs"``, for the squared hinge of single edges, is faster and has
+        none. ``"auto"``: ``"lbfgs"`` where it can be, else ``"bmrm"``.
+    C : float, default=1.0
+        Weight of the summed loss against ½‖W‖².
+    fit_intercept : bool, default=True
+        A further weight for each label, of a constant feature 1; it is penalised with the others.
+    max_iter, tol : int and float or None
+        None: the solver's own.
+    n_jobs : int or None
+        Threads for products with a sparse X; -1 for all cores. The result does not depend on it.
+    random_state : int, RandomState, Generator or None
+        Seed of solvers that draw at random.
+    verbose : int, default=0
+        1 shows progress on standard error, 2 prints a line for each iteration.
+
+    Attributes
+    ----------
+    classes_ : array of labels, sorted
+    coef_ : array of shape (n_labels, n_features)
+    intercept_ : array of shape (n_labels,)
+    history_ : dict of lists, one value an iteration
+    converged_ : bool
+    n_iter_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.ranking import LabelRanker
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.2]])
+    >>> likes = [[("tea", "water"), ("water", "milk")], [("milk", "water"), ("milk", "tea")], [("tea", "milk")]]
+    >>> ranker = LabelRanker(C=10.0).fit(X, likes)
+    >>> ranker.predict([[1.0, 0.1]]).tolist()
+    [['tea', 'water', 'milk']]
+    """
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        decomposition: str | Decomposition = "edges",
+        loss: str = "hinge",
+        solver: str | Solver = "auto",
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.decomposition = decomposition
+        self.loss = loss
+        self.solver = solver
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    _smooth_if = "loss='squared-hinge' and decomposition='edges'"
+
+    @property
+    def _smooth(self) -> bool:
+        """Parts of several edges have kinks where two edges are equally bad."""
+        return self.loss == "squared-hinge" and self.decomposition == "edges"
+
+    def fit(self, X: Any, y: Sequence[Sequence[Edge]]) -> LabelRanker:
+        """Learns from preferences.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, n_features)
+        y : list of n preference graphs
+            Each a list of edges (u, v): for this example label u is preferred to label v. Labels are strings or
+            numbers. An empty list says nothing. :mod:`mercer.ranking.preference_graph` makes them from labels, label
+            sets and rankings.
+
+        Returns
+        -------
+        self
+        """
+        threads = self._check_parameters()
+        decompose = _resolve(self.decomposition)
+        X = self._read(X, fitting=True)
+        graphs = preference_graph.check(y)
+        if len(graphs) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows and y {len(graphs)} preference graphs")
+        classes, place = _index(graphs)
+        parts = [_parts(decompose, graph, i) for i, graph in enumerate(graphs)]
+        numbered = [[[(place[u], place[v]) for u, v in part] for part in graph] for graph in parts]
+        intercept = bool(self.fit_intercept)
+        risk = LabelRankingRisk(
+            X, numbered, len(classes), squared=self.loss == "squared-hinge", intercept=intercept, threads=threads
+        )
+        W = self._train(risk).reshape(risk.shape)
+        self.n_features_in_, self.classes_ = X.shape[1], classes
+        self.coef_ = W[:, : X.shape[1]].copy()
+        self.intercept_ = W[:, -1].copy() if intercept else np.zeros(len(classes))
+        return self
+
+    # ------------------------------------------------------------------ prediction
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The scores ⟨w_u, x⟩ + intercept of all labels, an array (n, n_labels)."""
+        X = self._read(X)
+        return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The labels from the best to the worst, an array (n, n_labels); equal scores in the order of the labels."""
+        order = np.argsort(-self.decision_function(X), axis=1, kind="stable")
+        return self.classes_[order]
+
+    def score(self, X: Any, y: Sequence[Sequence[Edge]]) -> float:
+        """The share of preferences that the predicted rankings respect, ties half: a mean over all edges."""
+        scores = self.decision_function(X)
+        graphs = preference_graph.check(y)
+        if len(graphs) != len(scores):
+            raise ValueError(f"X has {len(scores)} rows and y {len(graphs)} preference graphs")
+        place = {label: k for k, label in enumerate(self.classes_.tolist())}
+        right = total = 0.0
+        for i, graph in enumerate(graphs):
+            for u, v in graph:
+                if u not in place or v not in place:
+                    raise ValueError(
+                        f"y[{i}] holds the label {v if u in place else u!r}, which the model does not know"
+                    )
+                lead = scores[i, place[u]] - scores[i, place[v]]
+                right += 1.0 if lead > 0 else 0.5 if lead == 0 else 0.0
+                total += 1
+        if not total:
+            raise ValueError("y has no preferences to compare with")
+        return right / total
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        meta = self._state()
+        if not isinstance(self.decomposition, str):
+            raise TypeError(
+                "a function cannot be saved: call set_params(decomposition='edges') first (predictions do not use it)"
+            )
+        meta["classes"] = self.classes_.tolist()
+        return meta, {"coef": self.coef_, "intercept": self.intercept_}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LabelRanker:
+        """The inverse of :meth:`to_state`."""
+        model = cls._from_state(meta)
+        model.classes_ = np.array(meta["classes"])
+        n = len(model.classes_)
+        if n < 2 or model.classes_.ndim != 1 or len(set(meta["classes"])) != n:
+            raise ValueError("classes: expected at least two different labels")
+        model.coef_ = check_shape("coef", arrays["coef"], (n, model.n_features_in_))
+        model.intercept_ = check_shape("intercept", arrays["intercept"], (n,))
+        return model
+
+
+def _resolve(decomposition: Any) -> Decomposition:
+    if decomposition == "edges":
+        return lambda graph: [[edge] for edge in graph]
+    if decomposition == "star":
+        return _stars
+    if callable(decomposition):
+        return decomposition
+    raise ValueError(f"decomposition must be 'edges', 'star' or a function, got {decomposition!r}")
+
+
+def _stars(graph: Graph) -> list[Graph]:
+    """For each label the edges from it."""
+    stars: dict[Any, Graph] = {}
+    for edge in graph:
+        stars.setdefault(edge[0], []).append(edge)
+    return list(stars.values())
+
+
+def _parts(decompose: Decomposition, graph: Graph, example: int) -> list[Graph]:
+    """The decomposition of a graph, checked: parts of its edges that together hold all of them."""
+    if not graph:
+        return []
+    parts = [[(u, v) for u, v in part] for part in decompose(list(graph))]
+    edges = set(graph)
+    if not all(parts):
+        raise ValueError(f"the decomposition of y[{example}] has an empty part")
+    found = {edge for part in parts for edge in part}
+    if found - edges:
+        raise ValueError(
+            f"the decomposition of y[{example}] holds {min(found - edges)!r}, which is no edge of the graph"
+        )
+    if edges - found:
+        raise ValueError(f"the decomposition of y[{example}] leaves out the edge {min(edges - found)!r}")
+    return parts
+
+
+def _index(graphs: list[Graph]) -> tuple[np.ndarray, dict[Any, int]]:
+    """All labels, sorted, and their numbers."""
+    labels = {label for graph in graphs for edge in graph for label in edge}
+    if not labels:
+        raise ValueError("y has no preferences to learn from: all graphs are empty")
+    for label in labels:
+        if not isinstance(label, (str, int, float)) or label != label:
+            raise ValueError(f"labels must be strings or numbers, NaN excluded; found {label!r}")
+    try:
+        classes = sorted(labels)
+    except TypeError as error:
+        raise ValueError("labels must all be strings or all be numbers") from error
+    return np.array(classes), {label: k for k, label in enumerate(classes)}

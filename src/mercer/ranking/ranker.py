@@ -1,0 +1,308 @@
+"""Ranking of examples by linear scores s = ⟨w, x⟩.
+
+    minimise  ½‖w‖² + C Σ over groups of loss(scores of the group, grades of the group)
+
+The losses are those of :mod:`mercer.ranking.risks`: all pairs of different grades (RankSVM, ordinal regression,
+conjoint analysis; spec 002 H9), or a bound on ROC area, average precision or F1 of the whole group (spec 002 H5, spec
+003 E3).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.utils.validation import column_or_1d
+
+from mercer._validation import check_choice, group_order
+from mercer.learning.solvers import Solver
+from mercer.metrics import pairwise_error
+from mercer.ranking.base import LinearModel, check_shape
+from mercer.ranking.risks import MEASURES, RankingRisk
+
+# Thresholds between grades take O(n) for each grade; with more grades than this y is a number, not an ordinal scale.
+_MOST_GRADES = 256
+
+
+class Ranker(LinearModel):
+    """Learns to put examples in order.
+
+    Parameters
+    ----------
+    measure : {"pairs", "roc-area", "average-precision", "f1"}, default="pairs"
+        What is trained. ``"pairs"``: every pair of examples of one group with different grades should be in the right
+        order with a margin, the RankSVM; grades may be any numbers. The others need two classes and bound
+        1 − measure of each group as a whole: a group is one training example.
+    loss : {"hinge", "squared-hinge"}, default="hinge"
+        Of a pair. The other measures have the hinge only (margin rescaling).
+    solver : {"auto", "bmrm", "lbfgs"} or Solver, default="auto"
+        ``"bmrm"`` stops at a certified gap; ``"lbfgs"``, for the squared hinge, is faster and has none. ``"auto"``:
+        ``"lbfgs"`` for the squared hinge, else ``"bmrm"``.
+    C : float, default=1.0
+        Weight of the loss in ``½‖w‖² + C · loss``. The loss is a **sum over pairs** for ``"pairs"``, and a sum over
+        groups of means otherwise, so good values are small for the first (1 / number of pairs and upwards) and large
+        for the others (1 to the number of examples).
+    fit_intercept : bool, default=True
+        For ``"f1"``: learn the score above which an example is labelled positive. It is the weight of a constant
+        feature 1, so it is penalised with the others. A ranking does not depend on it: other measures have none.
+    max_iter, tol : int and float or None
+        None: the solver's own.
+    n_jobs : int or None
+        Threads, over groups; -1 for all cores. The result does not depend on it.
+    random_state : int, RandomState, Generator or None
+        Seed of solvers that draw at random.
+    verbose : int, default=0
+        1 shows progress on standard error, 2 prints a line for each iteration.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : float
+        0 for all measures but ``"f1"``.
+    classes_ : array
+        The different grades, sorted.
+    thresholds_ : array of shape (n_grades − 1,) or None
+        For ``"pairs"``: the scores at which :meth:`predict_grades` goes to the next grade; None for more than 256
+        grades.
+    history_ : dict of lists, one value an iteration
+    converged_ : bool
+    n_iter_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.ranking import Ranker
+    >>> X = np.array([[1.0, 0.2], [0.6, 0.9], [0.1, 0.5], [0.9, 0.4], [0.2, 0.1]])
+    >>> grades = [2, 1, 0, 1, 0]
+    >>> queries = ["a", "a", "a", "b", "b"]
+    >>> ranker = Ranker(C=10.0).fit(X, grades, groups=queries)
+    >>> ranker.score(X, grades, groups=queries)
+    1.0
+    >>> ranker.predict_grades(X).tolist()
+    [2, 1, 0, 1, 0]
+    """
+
+    coef_: np.ndarray
+    intercept_: float
+    classes_: np.ndarray
+    thresholds_: np.ndarray | None
+
+    def __init__(
+        self,
+        measure: str = "pairs",
+        loss: str = "hinge",
+        solver: str | Solver = "auto",
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.measure = measure
+        self.loss = loss
+        self.solver = solver
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Ranker:
+        """Learns from graded examples.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, n_features)
+        y : array of n numbers
+            Grades of relevance, higher is better; two classes (0 and 1, −1 and 1, or False and True) for all measures
+            but ``"pairs"``.
+        groups : array of n values, optional
+            The query or the user each example belongs to: only examples of one group are compared. None: all are one
+            group.
+
+        Returns
+        -------
+        self
+        """
+        threads = self._check_parameters()
+        check_choice("measure", self.measure, MEASURES)
+        if self.measure != "pairs" and self.loss != "hinge":
+            raise ValueError(
+                f"loss {self.loss!r} is for measure='pairs'; measure={self.measure!r} has loss='hinge' only"
+            )
+        X = self._read(X, fitting=True)
+        grades = _read_grades(y, X.shape[0])
+        classes = np.unique(grades)
+        if self.measure != "pairs":
+            _check_binary(classes, self.measure)
+        intercept = self.measure == "f1" and bool(self.fit_intercept)
+        risk = RankingRisk(
+            X,
+            grades if self.measure == "pairs" else grades == classes[-1],
+            groups,
+            measure=self.measure,
+            squared=self.loss == "squared-hinge",
+            intercept=intercept,
+            threads=threads,
+        )
+        if len(classes) < 2:
+            raise ValueError(f"y has only one grade (one class), {classes[0]}: there is nothing to rank")
+        if self.measure != "f1" and not risk.n_pairs.any():
+            raise ValueError("y has only one grade in each of the groups: there is no pair to learn from")
+        w = self._train(risk)
+        self.n_features_in_ = X.shape[1]
+        self.classes_ = classes
+        self.coef_, self.intercept_ = (w[:-1].copy(), float(w[-1])) if intercept else (w, 0.0)
+        self.thresholds_ = None
+        if self.measure == "pairs" and len(classes) <= _MOST_GRADES:
+            ranks = np.searchsorted(classes, grades)
+            self.thresholds_ = fit_thresholds(np.asarray(X @ self.coef_), ranks, len(classes))
+        return self
+
+    # ------------------------------------------------------------------ prediction
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The scores ⟨w, x⟩ + intercept, higher is better."""
+        X = self._read(X)
+        return np.asarray(X @ self.coef_) + self.intercept_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The scores; for measure "f1" the labels."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int)] if self.measure == "f1" else scores
+
+    def predict_grades(self, X: Any) -> np.ndarray:
+        """The grades, for ``measure="pairs"``: ordinal regression.
+
+        The thresholds between grades are fitted to the training examples' scores: each next grade begins where the
+        number of examples on the wrong side of the threshold is least. Together they have the least possible sum
+        of distances between true and predicted grade, counted in grades, for the given scores.
+        """
+        scores = self.decision_function(X)
+        if self.measure != "pairs":
+            raise ValueError(f"predict_grades is for measure='pairs', this model has measure={self.measure!r}")
+        if self.thresholds_ is None:
+            raise ValueError(
+                f"y had {len(self.classes_)} different grades; predict_grades is for at most {_MOST_GRADES}"
+            )
+        return self.classes_[np.searchsorted(self.thresholds_, scores, side="right")]
+
+    def score(self, X: Any, y: Any, groups: Any = None) -> float:
+        """The measure itself.
+
+        For "pairs" the share of pairs in the right order (ties count half), see
+        :func:`mercer.metrics.pairwise_error`; otherwise the mean over groups of ROC area, average precision or F1.
+        Groups in which it is not defined are left out: those of one class for the ROC area, without a positive for
+        the average precision. F1 without positives is 1 if none is predicted.
+        """
+        scores = self.decision_function(X)
+        grades = _read_grades(y, len(scores))
+        if self.measure == "pairs":
+            return 1.0 - pairwise_error(grades, scores, groups)
+        unknown = np.setdiff1d(grades, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y holds {unknown[0]!r}; the model knows {self.classes_[0]!r} and {self.classes_[1]!r}")
+        positive = grades == self.classes_[1]
+        order, offsets = group_order(groups, len(scores))
+        parts = [(positive[i], scores[i]) for i in np.split(order, offsets[1:-1])]
+        if self.measure == "f1":
+            values = [f1_score(truth, s > 0, zero_division=1.0) for truth, s in parts]
+        elif self.measure == "roc-area":
+            values = [roc_auc_score(truth, s) for truth, s in parts if truth.any() and not truth.all()]
+        else:
+            values = [average_precision_score(truth, s) for truth, s in parts if truth.any()]
+        if not values:
+            raise ValueError(f"y has no group in which {self.measure} is defined: both classes are needed")
+        return float(np.mean(values))
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        meta = {**self._state(), "intercept": self.intercept_}
+        arrays = {"coef": self.coef_, "classes": self.classes_}
+        if self.thresholds_ is not None:
+            arrays["thresholds"] = self.thresholds_
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
+        """The inverse of :meth:`to_state`."""
+        model = cls._from_state(meta)
+        check_choice("measure", model.measure, MEASURES)
+        model.coef_ = check_shape("coef", arrays["coef"], (model.n_features_in_,))
+        model.classes_ = check_shape("classes", arrays["classes"], (max(2, len(arrays["classes"])),))
+        model.intercept_ = float(check_shape("intercept", np.asarray(meta["intercept"], float), ()))
+        model.thresholds_ = arrays.get("thresholds")
+        if model.thresholds_ is not None and (
+            model.thresholds_.shape != (len(model.classes_) - 1,) or not (np.diff(model.thresholds_) >= 0).all()
+        ):
+            raise ValueError(f"thresholds: expected {len(model.classes_) - 1} ascending numbers")
+        return model
+
+
+def fit_thresholds(scores: np.ndarray, ranks: np.ndarray, n_grades: int) -> np.ndarray:
+    """Cuts of the sorted scores with the least Σ |rank − predicted rank|.
+
+    |r − q| = Σ_k [r ≥ k] ≠ [q ≥ k], so each cut k can be chosen alone: the first place at which the fewest examples
+    are on the wrong side. As k grows, these places can only move up.
+    """
+    order = np.argsort(scores, kind="stable")
+    s, r = scores[order], ranks[order]
+    allowed = np.concatenate([[True], s[1:] != s[:-1], [True]])  # equal scores get one grade
+    thresholds = np.empty(n_grades - 1)
+    for k in range(1, n_grades):
+        high = np.concatenate([[0], np.cumsum(r >= k)])
+        wrong = high + (len(s) - np.arange(len(s) + 1)) - (high[-1] - high)
+        place = int(np.argmin(np.where(allowed, wrong, len(s) + 1)))
+        thresholds[k - 1] = _between(s, place)
+    return thresholds
+
+
+def _between(s: np.ndarray, place: int) -> float:
+    """A number that is at most s[place] and above s[place − 1]."""
+    if place == 0:
+        return -np.inf
+    if place == len(s):
+        return np.inf
+    middle = s[place - 1] + (s[place] - s[place - 1]) / 2
+    return float(middle if middle > s[place - 1] else s[place])
+
+
+def _read_grades(y: Any, n: int) -> np.ndarray:
+    """y as a vector of finite numbers, one for each row of X."""
+    if y is None:
+        raise ValueError("Ranker requires y to be passed, but the target y is None")
+    grades = column_or_1d(y, warn=True)
+    if grades.dtype.kind == "O":
+        try:
+            grades = grades.astype(float)
+        except (TypeError, ValueError) as error:
+            raise ValueError("y must hold numbers, the grades of relevance") from error
+    if grades.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold numbers, the grades of relevance, got values of type {grades.dtype}")
+    if len(grades) != n:
+        raise ValueError(f"X has {n} rows and y {len(grades)} grades")
+    if grades.dtype.kind == "f" and not np.isfinite(grades).all():
+        raise ValueError("y must not hold NaN or infinite values")
+    return grades
+
+
+def _check_binary(classes: np.ndarray, measure: str) -> None:
+    """Two classes, as 0 and 1, −1 and 1, or False and True."""
+    found = classes.astype(float).tolist()
+    if not (set(found) <= {0.0, 1.0} or set(found) <= {-1.0, 1.0}):
+        wrong = next((value for value in found if value not in (0.0, 1.0)), found[0])
+        raise ValueError(
+            f"measure {measure!r} needs two classes (0 and 1, −1 and 1, or False and True), but y holds {wrong:g}; "
+            "graded relevance is for measure='pairs'"
+        )
