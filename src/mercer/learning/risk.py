@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from mercer.learning.losses import Loss, PlaneLoss
+from mercer.learning.losses import Log, Loss, PlaneLoss
 from mercer.structures.base import Structure
 
 # Part scores of one batch stay in the processor's second-level cache.
 BATCH_POSITIONS = 4096
+# A structure with the log loss in one call makes its own batches; Python looks for Ctrl-C between calls of this size.
+CALL_POSITIONS = 64 * BATCH_POSITIONS
 
 
 class Risk:
@@ -34,7 +36,9 @@ class Risk:
         if len(X) != len(y):
             raise ValueError(f"{len(X)} inputs and {len(y)} outputs")
         self.structure, self.loss, self.X, self.y = structure, loss, X, y
-        self._batches = list(structure.batches(X, BATCH_POSITIONS))
+        has_log_loss = getattr(structure, "has_log_loss", lambda X, y: False)
+        self._at_once = type(loss) is Log and has_log_loss(X, y)
+        self._batches = list(structure.batches(X, CALL_POSITIONS if self._at_once else BATCH_POSITIONS))
 
     @property
     def n_examples(self) -> int:
@@ -60,18 +64,22 @@ class Risk:
         total = 0.0
         for batch in self._batches:
             X, y = self.X[batch], self.y[batch]
-            theta = self.structure.scores(w, X)
-            values, slope = self.loss.value_and_gradient(self.structure, theta, y)
+            if self._at_once:
+                values = self.structure.log_loss(w, X, y, gradient)  # type: ignore[attr-defined]
+            else:
+                theta = self.structure.scores(w, X)
+                values, slope = self.loss.value_and_gradient(self.structure, theta, y)
             if not np.isfinite(values).all():
                 raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(values))[0]))
             total += float(values.sum())
-            self.structure.backward(X, slope, gradient)
+            if not self._at_once:
+                self.structure.backward(X, slope, gradient)
         return total, gradient
 
     def value(self, w: np.ndarray) -> float:
         """The summed loss."""
         total = 0.0
-        for batch in self._batches:
+        for batch in self.structure.batches(self.X, BATCH_POSITIONS):
             theta = self.structure.scores(w, self.X[batch])
             values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
             total += float(values.sum())

@@ -207,6 +207,32 @@ class Chain(Structure):
             flat = mu.edges.reshape(count, C * C)
             _core.backward(X.edges.core, row, count, self._edges, flat, out[self.slices["edges"]], self.threads)
 
+    def has_log_loss(self, X: Sequences, y: TagSequences) -> bool:
+        """Whether :meth:`log_loss` is for these data: all labels known, no observation-dependent transitions."""
+        return not y.partial and (self._edges is None or X.edges is None)
+
+    def log_loss(self, w: np.ndarray, X: Sequences, y: TagSequences, out: np.ndarray) -> np.ndarray:
+        """log Z − score(y) of each sequence, the gradient in the weights added to ``out``, in one compiled call."""
+        self._check_features(X)
+        values, shared = np.empty(len(X)), np.zeros(self.n_labels**2 + 2 * self.n_labels)
+        nodes = self.slices["nodes"]
+        _core.chain_log_loss(
+            X.rows.core,
+            self._nodes,
+            w[nodes],
+            *self.shared_scores(w, X.dtype),
+            X.offsets,
+            y.labels,
+            values,
+            out[nodes],
+            shared,
+            self.threads,
+        )
+        if self.trained_transitions is not None:
+            shared[: self.n_labels**2][~self.trained_transitions.ravel()] = 0.0
+        out[self.slices["transitions"].start : self.slices["end"].stop] += shared
+        return values
+
     def batches(self, X: Sequences, positions: int) -> Iterator[slice]:
         """Slices of whole sequences of about ``positions`` positions (fewer where edges make them large)."""
         if self._edges is not None:

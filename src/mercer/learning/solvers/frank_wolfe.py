@@ -8,7 +8,7 @@ Planes are stored sparse and dropped when they long had no weight. Beyond that
 - examples with a larger gap are visited more often (gap sampling);
 - every few passes the gap is measured at fixed weights, over all examples and on all threads; the planes found there
   take part as a step like any other;
-- the weighted average of the weights is tried as well when the gap is measured (averaging).
+- the weighted average of the weights can be tried as well when the gap is measured (averaging).
 
 The gap P − D is certified: D is the dual value of the multipliers at hand, P the objective at the reported weights.
 """
@@ -38,7 +38,9 @@ class BCFW(Solver):
     sampling : {"gap", "uniform"}, default="gap"
     cached : int, default=3
         Passes over the planes already known after each pass that searches.
-    average : bool, default=True
+    average : bool, default=False
+        Try the weighted average of the weights as well when the gap is measured: one more pass, which pays where passes
+        over known planes are few.
     check_every : int, default=4
         Every so many passes the gap is measured.
     """
@@ -48,7 +50,7 @@ class BCFW(Solver):
     default_tol = 1e-3
     resumable = False
 
-    def __init__(self, sampling: str = "gap", cached: int = 3, average: bool = True, check_every: int = 4) -> None:
+    def __init__(self, sampling: str = "gap", cached: int = 3, average: bool = False, check_every: int = 4) -> None:
         self.sampling, self.cached, self.average, self.check_every = sampling, cached, average, check_every
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
@@ -76,7 +78,6 @@ class BCFW(Solver):
         average, weights, done = np.zeros(risk.n_weights), 0.0, False
         try:
             for passes in range(1, max_iter + 1):
-                # At w = 0 all planes are searched for at once: the same first gap, on all threads.
                 if passes % self.check_every == 0 or passes == max_iter:
                     self._measure(sets, best, average, tol)
                     done = best.gap <= tol
@@ -87,8 +88,9 @@ class BCFW(Solver):
                         sets.solve(random.permutation(sets.everyone), _MAX_IDLE)
                 best.dual = max(best.dual, sets.dual)
                 done = done or best.gap <= tol
-                weights += passes
-                average += (passes / weights) * (sets.w - average)
+                if self.average:
+                    weights += passes
+                    average += (passes / weights) * (sets.w - average)
                 if monitor.record(
                     lambda: best.w if np.isfinite(best.primal) else sets.w,
                     **best.figures(penalty.l2, passes=passes, planes=sets.planes.count),
