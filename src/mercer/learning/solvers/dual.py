@@ -5,8 +5,8 @@
 One block of dual variables an example is solved exactly at each visit; examples without work to do are left out until a
 pass over all of them, which also gives the primal and dual values: the reported gap is certified. The examples of an
 epoch are dealt to a few shards, each with its own copy of W between merges. Their number depends on the data and not on
-the number of threads: one for few examples, and for wide sparse data, where merging costs more than a second thread
-brings (threads then share the passes over all examples only).
+the number of threads: one for few examples, and for wide sparse data, where a merge costs about half as much as the
+visits before it (threads then share the passes over all examples only).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mercer.structures.labels import Labels
 
 _SPARSE = 0.3  # a dense matrix with a smaller share of non-zeros is walked as a sparse one
 _SHARD_EXAMPLES = 4096  # fewer than this, and a second shard costs more than it brings
-_SHARD_VALUES = 32  # non-zeros for each feature: fewer, and merging takes longer than visiting
+_SHARD_VALUES = 32  # non-zeros for each feature: with fewer, merges take too large a share of the time
 _SHARD_BYTES = 2**30  # room for the copies of the weights
 _BLOCK = 1024  # least number of examples that a shard visits between two merges
 _MERGE_SHARE = 8  # and so many that they touch this many times the number of features
