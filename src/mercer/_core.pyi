@@ -176,6 +176,24 @@ class Planes:
 def chain_ascent(*args: Any) -> float: ...
 def chain_subgradient(*args: Any) -> tuple[float, float]: ...
 
+class MulticlassDual:
+    def __init__(
+        self,
+        rows: Rows,
+        labels: np.ndarray,
+        upper: np.ndarray,
+        costs: np.ndarray,
+        squared: bool,
+        seed: int,
+        shards: int,
+        block: int,
+    ) -> None: ...
+    active: int
+    def epoch(self, threads: int) -> float: ...
+    def check(self, tol: float, threads: int) -> tuple[float, float]: ...
+    def weights(self, out: np.ndarray) -> None: ...
+    def dual_variables(self, out: np.ndarray) -> None: ...
+
 class AlignmentBatch:
     def __init__(
         self,

@@ -53,6 +53,7 @@ MODELS: dict[str, str] = {
     "HMM": "mercer.tagging:HMM",
     "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",
     "SupervisedClusterer": "mercer.clustering:SupervisedClusterer",
+    "LinearClassifier": "mercer.classification:LinearClassifier",
     "LabelRanker": "mercer.ranking:LabelRanker",
     "Ranker": "mercer.ranking:Ranker",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",

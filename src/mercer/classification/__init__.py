@@ -1,5 +1,6 @@
-"""Classification: one label for each input."""
+"""Classifiers: one label for each example."""
 
+from mercer.classification.linear import LinearClassifier
 from mercer.classification.relative import RelativeMarginSVC
 
-__all__ = ["RelativeMarginSVC"]
+__all__ = ["LinearClassifier", "RelativeMarginSVC"]
