@@ -270,8 +270,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             factors = [self.class_weight.get(c, 1.0) for c in self.classes_.tolist()]
             arrays["class_weight"] = np.array(factors, dtype=float)
             params["class_weight"] = None
-        # A solver that has no bound yet records infinity, which JSON has no number for.
-        meta: dict[str, Any] = {"params": params, "history": history_to_json(self.history_), "converged": self.converged_}
+        history = history_to_json(self.history_)
+        meta: dict[str, Any] = {"params": params, "history": history, "converged": self.converged_}
         if self.classes_.dtype.kind in "biuf":
             arrays["classes"] = self.classes_
         elif all(isinstance(c, str) for c in self.classes_.tolist()):
