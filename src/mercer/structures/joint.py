@@ -17,6 +17,9 @@ from mercer.structures.base import Structure
 from mercer.structures.costs import Cost
 
 
+_DENSE = 16_384  # shorter rows are subtracted as vectors
+
+
 class OracleError(ValueError):
     """A method of a user's structure raised or gave an impossible answer; the message says which and how."""
 
@@ -31,8 +34,14 @@ class SparseRow(NamedTuple):
         """⟨w, row⟩."""
         return float(self.values @ w[self.indices])
 
-    def minus(self, other: SparseRow) -> SparseRow:
-        """The difference, without zeros."""
+    def minus(self, other: SparseRow, size: int) -> SparseRow:
+        """The difference of two rows of this length, without zeros."""
+        if size <= _DENSE:
+            dense = np.zeros(size)
+            dense[self.indices] = self.values
+            dense[other.indices] -= other.values
+            indices = np.flatnonzero(dense)
+            return SparseRow(indices, dense[indices])
         indices, places = np.unique(np.concatenate([self.indices, other.indices]), return_inverse=True)
         values = np.bincount(places, np.concatenate([self.values, -other.values]), len(indices))
         kept = values != 0
@@ -300,7 +309,7 @@ class Joint(Structure):
 
     def difference(self, X: Examples, y: Sequence[Any], z: Sequence[Any]) -> csr_array:
         """Φ(x, y) − Φ(x, z)."""
-        rows = [a.minus(b) for a, b in zip(self._rows(X, y, keep=True), self._rows(X, z), strict=True)]
+        rows = [a.minus(b, self.n_weights) for a, b in zip(self._rows(X, y, keep=True), self._rows(X, z), strict=True)]
         indptr = np.concatenate([[0], np.cumsum([len(row.indices) for row in rows])])
         indices = np.concatenate([row.indices for row in rows])
         values = np.concatenate([row.values for row in rows])

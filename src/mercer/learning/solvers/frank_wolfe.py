@@ -37,8 +37,9 @@ class BCFW(Solver):
     Parameters
     ----------
     sampling : {"gap", "uniform"}, default="gap"
-    cached : int, default=3
-        Passes over the planes already known after each pass that searches.
+    cached : int, optional
+        Passes over the planes already known after each pass that searches. Default: 3 where the search is compiled, 10
+        where it is not.
     average : bool, default=False
         Try the weighted average of the weights as well when the gap is measured: one more pass, which pays where passes
         over known planes are few.
@@ -51,10 +52,10 @@ class BCFW(Solver):
     default_tol = 1e-3
     resumable = False
 
-    def __init__(self, sampling: str = "gap", cached: int = 3, average: bool = False, check_every: int = 4) -> None:
+    def __init__(self, sampling: str = "gap", cached: int | None = None, average: bool = False, check_every: int = 4) -> None:
         self.sampling = check_choice("sampling", sampling, ("gap", "uniform"))
-        self.cached, self.check_every = check_count("cached", cached, 0), check_count("check_every", check_every)
-        self.average = average
+        self.cached = None if cached is None else check_count("cached", cached, 0)
+        self.check_every, self.average = check_count("check_every", check_every), average
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """Losses that are maxima of planes, ½‖w‖²."""
@@ -78,6 +79,9 @@ class BCFW(Solver):
         """See :class:`Solver`."""
         sets, best = WorkingSets(risk, C / penalty.l2), Best(risk.n_weights)
         random = np.random.default_rng(check_random_seed(random_state))
+        cached = self.cached
+        if cached is None:
+            cached = 3 if hasattr(risk.structure, "ascent") else 10
         average, weights, done = np.zeros(risk.n_weights), 0.0, False
         try:
             if not np.isfinite(sets.bound):
@@ -89,7 +93,7 @@ class BCFW(Solver):
                 else:
                     self._visit(sets, self._order(sets, random, passes), tol)
                 if not done:
-                    for _ in range(self.cached):
+                    for _ in range(cached):
                         sets.solve(random.permutation(sets.everyone), _MAX_IDLE)
                 best.dual = max(best.dual, sets.dual)
                 done = done or best.gap <= tol
