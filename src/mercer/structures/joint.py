@@ -16,7 +16,6 @@ from scipy.sparse import csr_array, issparse
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost
 
-
 _DENSE = 16_384  # shorter rows are subtracted as vectors
 
 

@@ -158,7 +158,7 @@ class CuttingPlane(Solver):
             if self.cache and passes:
                 value, offset = sets.planes.highest(w, values, slope)
                 # Worth a round of its own if it closes a good part of what is open.
-                needed = 0.1 * max(best.primal - best.dual, tol * abs(best.primal))
+                needed = 0.5 * max(best.primal - best.dual, tol * abs(best.primal))
                 fresh = value - bundle.model(w) <= needed
             if fresh:
                 values_, slopes, offsets = sets.search(w) if self.cache else risk.oracle(w)
@@ -196,7 +196,7 @@ class CuttingPlane(Solver):
                 open_ = max(best.primal - best.dual, 0.0) if np.isfinite(best.dual) else np.inf
                 for _ in range(_SWEEPS):
                     sets.solve(sets.everyone, _MAX_IDLE)
-                    if sets.planes.residual(sets.w) <= 0.1 * min(open_, best.primal - sets.dual):
+                    if sets.planes.residual(sets.w) <= 0.3 * min(open_, best.primal - sets.dual):
                         break
                 best.dual = max(best.dual, sets.dual)
                 done = best.gap <= tol

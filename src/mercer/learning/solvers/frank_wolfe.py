@@ -52,7 +52,9 @@ class BCFW(Solver):
     default_tol = 1e-3
     resumable = False
 
-    def __init__(self, sampling: str = "gap", cached: int | None = None, average: bool = False, check_every: int = 4) -> None:
+    def __init__(
+        self, sampling: str = "gap", cached: int | None = None, average: bool = False, check_every: int = 4
+    ) -> None:
         self.sampling = check_choice("sampling", sampling, ("gap", "uniform"))
         self.cached = None if cached is None else check_count("cached", cached, 0)
         self.check_every, self.average = check_count("check_every", check_every), average
