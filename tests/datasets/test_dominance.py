@@ -26,7 +26,7 @@ def test_nondominant_inputs_spread_with_sigma() -> None:
 
 
 def test_labels_without_dominance_sit_at_one_point_and_the_others_on_a_line() -> None:
-    X, y = make_mixed_dominance(0.4, 5000, fixed=-1.0)
+    X, y = make_mixed_dominance(0.4, 5000, fixed=np.full(100, -1.0))
     still = (X == -1.0).all(axis=1)
     assert still.sum() == 2000
     np.testing.assert_allclose(np.bincount(y[still]) / still.sum(), [0.4, 0.15, 0.15, 0.15, 0.15], atol=0.03)
@@ -40,7 +40,7 @@ def test_labels_without_dominance_sit_at_one_point_and_the_others_on_a_line() ->
 @pytest.mark.parametrize(("rho", "n_still"), [(0.0, 0), (1.0, 50)])
 def test_all_or_none_may_lack_a_dominant_label(rho: float, n_still: int) -> None:
     X, y = make_mixed_dominance(rho, 50, n_features=3)
-    assert (X == 0).all(axis=1).sum() == n_still
+    assert (X == [1.0, -1.0, 1.0]).all(axis=1).sum() == n_still
     assert set(y) <= set(range(5))
 
 
@@ -83,7 +83,8 @@ def test_impossible_nondominant_tasks_are_refused(arguments: dict, message: str)
         ({"rho": 0.5, "m": 0}, "m must be an integer of at least 1, got 0"),
         ({"rho": 0.5, "m": 10, "n_features": 0}, "n_features must be an integer of at least 1"),
         ({"rho": 0.5, "m": 10, "sigma": 0.0}, "sigma must be a positive finite number"),
-        ({"rho": 0.5, "m": 10, "fixed": np.inf}, "fixed must be a finite number"),
+        ({"rho": 0.5, "m": 10, "n_features": 2, "fixed": [0.0, np.inf]}, "fixed must be 2 finite numbers"),
+        ({"rho": 0.5, "m": 10, "fixed": [0.0, 1.0]}, r"fixed must be 100 finite numbers, one a feature, got shape \(2,\)"),
     ],
 )
 def test_impossible_mixtures_are_refused(arguments: dict, message: str) -> None:

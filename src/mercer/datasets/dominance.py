@@ -8,7 +8,7 @@ labels by their probabilities.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mercer._validation import check_count, check_positive
 
@@ -77,18 +77,18 @@ def make_mixed_dominance(
     m: int,
     n_features: int = 100,
     sigma: float = 0.6,
-    fixed: float = 0.0,
+    fixed: ArrayLike | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Five labels; a share of the examples lies at one point where none of them dominates (spec 000 S60).
 
-    An example of the share ``rho`` has all features equal to ``fixed`` and the label 0, …, 4 with probability 0.4,
-    0.15, 0.15, 0.15, 0.15. Any other one has a label drawn uniformly, j, and features from a normal distribution with
-    mean 1 + j: it is all but impossible to confuse. No answer can be wrong less often than ``0.6 · rho`` in the mean.
+    An example of the share ``rho`` has the features ``fixed`` and the label 0, …, 4 with probability 0.4, 0.15, 0.15,
+    0.15, 0.15. Any other one has a label drawn uniformly, j, and features from a normal distribution with mean 1 + j:
+    it is all but impossible to confuse. No answer can be wrong less often than ``0.6 · rho`` in the mean.
 
     The means of the classes lie on one line, so a linear model needs a constant feature to tell five of them apart; it
-    is not among the features. Its source does not say where the fixed point lies: the default is as far from the first
-    class as the classes are from one another.
+    is not among the features. The source does not say where the fixed point lies. The default is beside that line: on
+    it, the scores of a linear model at the point would be tied to those of the classes.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def make_mixed_dominance(
     n_features : int, default=100
     sigma : float, default=0.6
         Standard deviation of each feature of the other examples.
-    fixed : float, default=0.0
-        Value of each feature of the examples without a dominant label.
+    fixed : array of shape (n_features,), optional
+        Features of the examples without a dominant label; by default 1, −1, 1, −1, …
     random_state : int, Generator or None, default=0
 
     Returns
@@ -112,7 +112,7 @@ def make_mixed_dominance(
     --------
     >>> from mercer.datasets import make_mixed_dominance
     >>> X, y = make_mixed_dominance(rho=0.3, m=1000)
-    >>> X.shape, int((X == 0).all(axis=1).sum())
+    >>> X.shape, int((X[:, :2] == [1.0, -1.0]).all(axis=1).sum())
     ((1000, 100), 300)
     """
     check_count("m", m)
@@ -120,11 +120,12 @@ def make_mixed_dominance(
     check_positive("sigma", sigma)
     if not np.isfinite(rho) or not 0 <= rho <= 1:
         raise ValueError(f"rho must lie between 0 and 1, got {rho!r}")
-    if not np.isfinite(fixed):
-        raise ValueError(f"fixed must be a finite number, got {fixed!r}")
+    point = np.where(np.arange(n_features) % 2, -1.0, 1.0) if fixed is None else np.asarray(fixed, dtype=float)
+    if point.shape != (n_features,) or not np.isfinite(point).all():
+        raise ValueError(f"fixed must be {n_features} finite numbers, one a feature, got shape {point.shape}")
     rng = np.random.default_rng(random_state)
     dominant = rng.permutation(m) >= round(rho * m)
     y = np.where(dominant, rng.integers(len(_SHARES), size=m), rng.choice(len(_SHARES), size=m, p=_SHARES))
-    X = np.full((m, n_features), float(fixed))
+    X = np.tile(point, (m, 1))
     X[dominant] = rng.normal(1.0 + y[dominant, None], sigma, size=(int(dominant.sum()), n_features))
     return X, y
