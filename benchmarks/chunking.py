@@ -48,6 +48,7 @@ SELECT_TOL = 1e-3
 SELECT_GAP = 1e-2
 HYBRID_STEPS = (30, 100)  # of L-BFGS from the CRF's weights, to choose and at the end
 GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+CRF_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 HINGE_GRID = (0.01, 0.03, 0.1, 0.3, 1.0)
 ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
@@ -353,10 +354,10 @@ class Protocol:
     def choose(self, setting: Setting, C: float) -> Setting:
         """C from a grid; for the hybrid loss alpha at the C of the CRF, then C beside it."""
         if setting.loss != "hybrid":
-            return self.best([replace(setting, C=C) for C in (GRID if setting.loss == "log" else HINGE_GRID)])
+            return self.best([replace(setting, C=C) for C in (CRF_GRID if setting.loss == "log" else HINGE_GRID)])
         setting = self.best([replace(setting, C=C, alpha=alpha) for alpha in ALPHAS])
-        place = GRID.index(C)
-        return self.best([replace(setting, C=near) for near in GRID[max(0, place - 1) : place + 2]])
+        place = CRF_GRID.index(C)
+        return self.best([replace(setting, C=near) for near in CRF_GRID[max(0, place - 1) : place + 2]])
 
     def rows(self) -> Iterator[tuple[str, tuple[float, ...], list[float], str]]:
         """For each method: its name, the four figures, the shares of unsure sentences, and what was chosen."""

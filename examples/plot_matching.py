@@ -21,6 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from mercer.learning.solvers import BCFW
 from mercer.structured import Structure, StructuredPredictor
 
 
@@ -70,7 +71,8 @@ X_test, Y_test = zip(*[draw() for _ in range(200)], strict=True)
 # Block-coordinate Frank-Wolfe keeps a dual value beside the objective, and stops when the two are within 0.01 %: the
 # result is certified, whatever the structure.
 
-model = StructuredPredictor(Matching(), loss="hinge", solver="bcfw", C=1.0, tol=1e-4, random_state=0).fit(X, Y)
+solver = BCFW(check_every=1)  # by default the gap is measured every fourth pass
+model = StructuredPredictor(Matching(), loss="hinge", solver=solver, C=0.1, tol=1e-4, random_state=0).fit(X, Y)
 by_distance, by_map = StructuredPredictor(Matching()), StructuredPredictor(Matching())
 by_distance.coef_ = np.eye(2).ravel()  # W = I: match what is near
 by_map.coef_ = VIEW.ravel()  # what nobody told the learner
@@ -80,7 +82,7 @@ for name, matcher in (("nearest as they lie", by_distance), ("learnt", model), (
     print(f"{name:20s} {right:6.1%} of the pairs right, {matcher.score(X_test, Y_test):6.1%} of the pictures")
 print("learnt W, length 1  ", np.round(model.coef_ / np.linalg.norm(model.coef_), 3))
 print("the map of the views", np.round(VIEW.ravel() / np.linalg.norm(VIEW), 3))
-print(f"relative gap {model.history_['gap'][-1]:.1e} after {model.n_iter_} rounds")
+print(f"relative gap {model.history_['gap'][-1]:.1e} after {model.n_iter_} passes")
 
 # %%
 # One new picture, and the two bounds
@@ -104,11 +106,11 @@ for ax, matcher, title in ((before, by_distance, "Nearest as they lie"), (after,
     ax.axis("off")
 
 history = model.history_
-rounds = np.arange(1, len(history["primal"]) + 1)
-curves.plot(rounds, history["primal"], color=GOOD, marker="o", markersize=4, label="objective (primal)")
-curves.plot(rounds, history["dual"], color=DUAL, marker="o", markersize=4, label="lower bound (dual)")
-curves.fill_between(rounds, history["dual"], history["primal"], color="#eeeeee")
-curves.set_xlabel("round")
+passes = np.arange(1, len(history["primal"]) + 1)
+curves.plot(passes, history["primal"], color=GOOD, marker="o", markersize=4, label="objective (primal)")
+curves.plot(passes, history["dual"], color=DUAL, marker="o", markersize=4, label="lower bound (dual)")
+curves.fill_between(passes, history["dual"], history["primal"], color="#eeeeee")
+curves.set_xlabel("pass over the pictures")
 curves.set_title("The minimum lies between", fontsize=11)
 curves.grid(color="#e6e6e6")
 curves.spines[["top", "right"]].set_visible(False)
