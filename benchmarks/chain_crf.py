@@ -156,7 +156,7 @@ def training(report: Report, task: str, data: tuple, repeats: int) -> str:
         return mercer_fit(sequences, y, C=0.5, max_iter=30, tol=0.0, n_jobs=jobs)[0]
 
     one, two = interleaved(repeats, lambda: whole(1), lambda: whole(2))
-    report.add(task, "   ours, 30 iterations: 1 thread / 2 threads", one, two, "s", 1.0, "SGD passes: one thread")
+    report.add(task, "   ours, 30 iterations: 1 thread / 2 threads", one, two, "s", 1.7)
     tags = kept["l2"]._labels.encode(y, sequences.lengths)
     risk = Risk(kept["l2"].structure_, Log(), sequences, tags)
 
@@ -195,16 +195,22 @@ def training(report: Report, task: str, data: tuple, repeats: int) -> str:
             seconds, _, kept["online path"] = crfsuite_fit(X, y, algorithm, **params)
             return seconds
 
-        def ours_online(solver: str = solver, options: dict = options) -> float:
+        def ours_online(seed: int = 0, solver: str = solver, options: dict = options) -> float:
             seconds, kept["online"] = mercer_fit(
-                sequences, y, solver=solver, max_iter=10, tol=0.0, random_state=0, **options
+                sequences, y, solver=solver, max_iter=10, tol=0.0, random_state=seed, **options
             )
             return seconds
 
         peer, ours = interleaved(repeats, peer_online, ours_online)
         report.add(task, name, peer, ours, "s", 3.0)
+        # One order of the examples is worth 0.2 points more or less than another; CRFsuite has only the one.
+        scores = []
+        for seed in range(5):
+            ours_online(seed)
+            scores.append(quality(kept["online"].predict(test)))
+        note = f"mean of 5 orders, {min(scores):.4f} to {max(scores):.4f}"
         report.add(
-            task, "   quality", peer_quality(kept["online path"]), quality(kept["online"].predict(test)), "score/s", 1.0
+            task, "   quality", peer_quality(kept["online path"]), float(np.mean(scores)), "score/s", 1.0, note
         )
     return model
 

@@ -297,6 +297,41 @@ void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std
   require(sound, kNotFinite);
 }
 
+// The log loss of fully known sequences; adds its gradient to out_nodes, out_transitions, out_start and out_end.
+template <class T>
+void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<double> w, In2<T> transitions, In1<T> start,
+                    In1<T> end, In1<int64_t> offsets, In1<int32_t> labels, Out1<double> loss, Out1<double> out_nodes,
+                    Out1<double> out_shared, int threads) {
+  const Pattern p = pattern.view();
+  const Rows<T> x = rows.view<T>();
+  const int64_t C = p.width, n = int64_t(offsets.shape(0)) - 1;
+  require(C <= 32767, "a chain needs between 1 and 32767 labels");
+  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+  require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one score a label");
+  require(n >= 0 && offsets.data()[0] >= 0, "offsets must hold at least one value, none of them negative");
+  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
+  require(offsets.data()[n] <= rows.n_rows(), "offsets go beyond the rows");
+  require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
+  require(int64_t(w.shape(0)) == p.n_weights && int64_t(out_nodes.shape(0)) == p.n_weights,
+          "the number of weights does not fit the pattern");
+  require(int64_t(labels.shape(0)) == offsets.data()[n] - offsets.data()[0], "labels has the wrong shape");
+  for (size_t t = 0; t < labels.shape(0); ++t)
+    require(labels.data()[t] >= 0 && labels.data()[t] < C, "a label is out of range");
+  require(int64_t(loss.shape(0)) == n, "loss needs one place a sequence");
+  require(int64_t(out_shared.shape(0)) == C * C + 2 * C, "out_shared must hold labels x labels + 2 labels values");
+  const Chains<T> chains{nullptr, transitions.data(), start.data(), end.data(), nullptr, offsets.data(), n, int(C)};
+  const int n_threads = thread_count(threads);
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(T) == 8)
+      sound = kernels().log_loss_f64(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(), out_shared.data(), n_threads);
+    else
+      sound = kernels().log_loss_f32(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(), out_shared.data(), n_threads);
+  }
+  require(sound, kNotFinite);
+}
+
 // μ + weights[i] 1_y, in place, for the parts of a batch of chains; also the counts of the shared parts.
 template <class T>
 void chain_add(In1<int32_t> labels, In1<int64_t> offsets, In1<double> weights, Out2<T> nodes, Out2<double> transitions,
@@ -530,6 +565,9 @@ NB_MODULE(_core, m) {
   m.def("chain_viterbi", &chain_viterbi<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
   m.def("chain_k_best", &chain_k_best<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
   m.def("chain_sample", &chain_sample<T>, MERCER_CHAIN_ARGUMENTS, "seed"_a, "labels"_a.noconvert(), "threads"_a = 1);       \
+  m.def("chain_log_loss", &chain_log_loss<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),          \
+        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(), "loss"_a.noconvert(),     \
+        "out_nodes"_a.noconvert(), "out_shared"_a.noconvert(), "threads"_a = 1);                                              \
   m.def("chain_score", &chain_score<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert());            \
   m.def("chain_add", &chain_add<T>, "labels"_a.noconvert(), "offsets"_a.noconvert(), "weights"_a.noconvert(),              \
         "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none());

@@ -132,13 +132,15 @@ class WeightPattern {
     n_weights_ = n_features * width;
   }
   WeightPattern(In1<int64_t> starts, In1<int32_t> columns, int64_t width)
-      : starts_(starts), columns_(columns), width_(width) {
+      : columns_(columns), width_(width) {
     require(width >= 1 && starts.shape(0) >= 1, "a pattern needs width >= 1 and at least one start");
     n_features_ = int64_t(starts.shape(0)) - 1;
     n_weights_ = int64_t(columns.shape(0));
     const int64_t* s = starts.data();
+    require(n_weights_ <= int64_t(UINT32_MAX), "the pattern has too many weights");
     require(s[0] == 0 && s[n_features_] == n_weights_, "starts must run from 0 to the number of columns");
     for (int64_t f = 0; f < n_features_; ++f) require(s[f] <= s[f + 1], "starts must not decrease");
+    starts_.assign(s, s + n_features_ + 1);
     for (int64_t f = 0; f < n_features_; ++f) {
       for (int64_t k = s[f]; k < s[f + 1]; ++k) {
         const int32_t c = columns.data()[k];
@@ -148,12 +150,12 @@ class WeightPattern {
     }
   }
   Pattern view() const {
-    return {starts_.is_valid() ? starts_.data() : nullptr, starts_.is_valid() ? columns_.data() : nullptr, n_features_,
+    return {columns_.is_valid() ? starts_.data() : nullptr, columns_.is_valid() ? columns_.data() : nullptr, n_features_,
             width_, n_weights_};
   }
 
  private:
-  In1<int64_t> starts_;
+  std::vector<uint32_t> starts_;
   In1<int32_t> columns_;
   int64_t n_features_ = 0, width_ = 0, n_weights_ = 0;
 };

@@ -5,7 +5,7 @@
 //     power 1:  Σ_{p in i} a_p <= mass_i, q_i = 0        power 2 (squared loss):  q_i = (Σ_{p in i} a_p)² / (4 mass_i)
 // A bound (of a relative margin: <w, slope> <= B) is a plane with slope -slope, offset -B and a_p >= 0 without any upper limit.
 //
-// The planes of a block are few; with their Gram matrix at hand the dual over one block is solved exactly, and w changes once.
+// The planes of a block are few; with their Gram matrix at hand the dual over one block is solved in place, and w changes once.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -214,6 +214,7 @@ class Planes {
     double left = mass - used(block);
     double scale = 0;
     for (int p = 0; p < m; ++p) scale = std::max(scale, std::fabs(slope_[p]));
+    double tiny = 1e-13 * std::max(1.0, scale);
     for (int round = 0; round < 20 * m + 20; ++round) {
       int up = -1, down = -1, lone = -1;  // -1: the true output
       double high = 0, low = left > 1e-14 * mass ? 0.0 : INFINITY, alone = 0;
@@ -237,7 +238,8 @@ class Planes {
         }
       }
       const double pair = high - low;
-      const double tiny = 1e-13 * std::max(1.0, scale);
+      // The last digits of one block are not worth the time while other blocks still move it: a hundredth of its first violation.
+      if (round == 0) tiny = std::max(tiny, 0.01 * std::max(pair, alone));
       if (alone <= tiny && !(pair > tiny)) break;
       if (alone > pair || !(pair > tiny)) {
         const double curve = block.gram[lone * m + lone];

@@ -383,9 +383,10 @@ template <class T> class ChainWorkspace {
         for (int b = 0; b < S; b += L) store(u + b, load(u + b) * inverse);
     }
     out.log_partition[i] = logs.value() + shifts;
+    const int64_t stride = out.stride ? out.stride : C;
     if (out.nodes)
       for (int64_t t = 0; t < steps; ++t)
-        std::copy(e_.data() + t * S, e_.data() + t * S + C, out.nodes + (begin + t) * C);
+        std::copy(e_.data() + t * S, e_.data() + t * S + stride, out.nodes + (begin + t) * stride);
     if (out.edges || c_.edges) {
       own_edges(begin, steps, i, out, sum_trans);
     } else if (sum_trans || out.entropy) {
@@ -500,7 +501,8 @@ template <class T> class ChainWorkspace {
     const double log_z = log_sum(terms.data(), C);
     out.log_partition[i] = log_z;
     if (out.entropy) out.entropy[i] = 0.0;
-    if (out.nodes) std::fill(out.nodes + begin * C, out.nodes + (begin + steps) * C, T(0));
+    const int64_t stride = out.stride ? out.stride : C;
+    if (out.nodes) std::fill(out.nodes + begin * stride, out.nodes + (begin + steps) * stride, T(0));
     if (out.edges) std::fill(out.edges + begin * C * C, out.edges + (begin + steps) * C * C, T(0));
     if (!(log_z > kNegInf<double>)) return;
     for (int b = 0; b < C; ++b) beta[(steps - 1) * C + b] = double(c_.end[b]);
@@ -519,7 +521,7 @@ template <class T> class ChainWorkspace {
       for (int b = 0; b < C; ++b) {
         const double mu = std::exp(terms[b] - local);
         const double node = double(c_.nodes[(begin + t) * C + b]);
-        if (out.nodes) out.nodes[(begin + t) * C + b] = T(mu);
+        if (out.nodes) out.nodes[(begin + t) * stride + b] = T(mu);
         add(mu, node);
         if (t == 0) { add(mu, c_.start[b]); if (sum_start) sum_start[b] += mu; }
         if (t == steps - 1) { add(mu, c_.end[b]); if (sum_end) sum_end[b] += mu; }
@@ -597,28 +599,6 @@ template <class T> bool marginals(const Chains<T>& chains, const ChainMarginals<
   return sound;
 }
 
-template <class T> bool viterbi(const Chains<T>& chains, int32_t* labels, double* score, int threads) {
-  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
-    for (int64_t i = begin; i < end; ++i) score[i] = space.viterbi(i, labels + (chains.offsets[i] - chains.offsets[0]));
-  });
-}
-
-template <class T> bool k_best(const Chains<T>& chains, int k, int32_t* labels, double* score, int threads) {
-  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
-  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
-    for (int64_t i = begin; i < end; ++i)
-      space.k_best(i, k, labels + (chains.offsets[i] - chains.offsets[0]), total, score + i * k);
-  });
-}
-
-template <class T> bool sample(const Chains<T>& chains, int draws, uint64_t seed, int32_t* labels, int threads) {
-  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
-  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
-    for (int64_t i = begin; i < end && !space.bad(); ++i)
-      space.sample(i, draws, seed, labels + (chains.offsets[i] - chains.offsets[0]), total);
-  });
-}
-
 template <class T> bool score(const Chains<T>& chains, const int32_t* labels, double* out) {
   const int C = chains.C;
   for (int64_t i = 0; i < chains.n; ++i) {
@@ -640,6 +620,166 @@ template <class T> bool score(const Chains<T>& chains, const int32_t* labels, do
     if (!(total < std::numeric_limits<double>::infinity())) return false;
   }
   return true;
+}
+
+// The log loss of known labellings and its gradient in the weights, in one walk over the data:
+//   loss_i = log Z_i - score(y_i),   gradient += Σ_t x_t (μ_t - 1_{y_t}),   sums += the same for [transitions | start | end]
+// chains.nodes is not used: node scores are made from x and w, for a group of sequences at a time, and used while they are at hand.
+// The sequences are cut into two shards with gradients of their own, whatever the number of threads, so that the sums do not depend
+// on it. Two threads then need not wait for each other; more of them share the groups of a batch, and the features on the way back.
+template <class T> class LogLoss {
+ public:
+  LogLoss(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const int32_t* labels, const double* w, double* loss)
+      : x_(x), p_(p), c_(all), labels_(labels), w_(w), loss_(loss), C(all.C), S(padded(all.C)), size_(C * C + 2 * C) {}
+
+  bool run(double* gradient, double* sums, int threads) {
+    const int64_t half = c_.offsets[0] + (c_.offsets[c_.n] - c_.offsets[0]) / 2;
+    const int64_t middle = std::lower_bound(c_.offsets, c_.offsets + c_.n, half) - c_.offsets;
+    const bool small = c_.offsets[c_.n] - c_.offsets[0] <= 2 * kGroupPositions;
+    Buffer<double> second(small ? 0 : size_t(p_.n_weights), 0.0);
+    std::vector<Shard> shards;
+    shards.push_back({0, small ? c_.n : middle, gradient, std::vector<double>(size_t(size_), 0.0)});
+    if (!small) shards.push_back({middle, c_.n, second.data(), std::vector<double>(size_t(size_), 0.0)});
+    if (threads <= 2) {
+      in_parallel(int64_t(shards.size()), threads, [&](int64_t k) { alone(shards[size_t(k)]); });
+    } else {
+      for (Shard& shard : shards) together(shard, threads);
+    }
+    for (size_t k = 0; k < second.size(); ++k) gradient[k] += second[k];
+    for (const Shard& shard : shards)
+      for (int64_t k = 0; k < size_; ++k) sums[k] += shard.sums[size_t(k)];
+    return !bad_;
+  }
+
+ private:
+  struct Shard {
+    int64_t begin, end;  // sequences
+    double* gradient;
+    std::vector<double> sums;
+  };
+  struct Memory {
+    Buffer<T> nodes, mu;
+    std::vector<double> sums;
+  };
+
+  // Groups of sequences of about kGroupPositions.
+  int64_t group_end(int64_t begin, int64_t end) const {
+    int64_t i = begin + 1;
+    while (i < end && c_.offsets[i] - c_.offsets[begin] < kGroupPositions) ++i;
+    return i;
+  }
+
+  void alone(Shard& shard) {
+    Memory m;
+    ChainWorkspaceOf space(*this);
+    for (int64_t begin = shard.begin, end; begin < shard.end && !bad_; begin = end) {
+      end = group_end(begin, shard.end);
+      const int64_t row = c_.offsets[begin], count = c_.offsets[end] - row;
+      m.sums.assign(size_t(size_), 0.0);
+      forward(space, begin, end, ChainScratch<T>::grown(m.nodes, count * C), ChainScratch<T>::grown(m.mu, count * S), m.sums.data());
+      for (int64_t k = 0; k < size_; ++k) shard.sums[size_t(k)] += m.sums[size_t(k)];
+      backward_rows(x_, row, count, p_, m.mu.data(), S, shard.gradient, {0, p_.n_features}, 1);
+    }
+    ChainScratch<T>::mine().trim();
+  }
+
+  // A batch holds a few groups for each thread.
+  void together(Shard& shard, int threads) {
+    Memory m;
+    const int64_t first = c_.offsets[shard.begin], positions = c_.offsets[shard.end] - first;
+    const std::vector<int64_t> ranges = feature_ranges(x_, first, positions, p_, threads);
+    std::vector<int64_t> starts;
+    for (int64_t begin = shard.begin; begin < shard.end && !bad_; begin = starts.back()) {
+      starts.assign(1, begin);
+      while (starts.back() < shard.end && int64_t(starts.size()) <= 4 * threads)
+        starts.push_back(group_end(starts.back(), shard.end));
+      const int64_t row = c_.offsets[begin], count = c_.offsets[starts.back()] - row, n_groups = int64_t(starts.size()) - 1;
+      ChainScratch<T>::grown(m.nodes, count * C);
+      ChainScratch<T>::grown(m.mu, count * S);
+      m.sums.assign(size_t(n_groups * size_), 0.0);
+      in_parallel(n_groups, threads, [&](int64_t g) {
+        ChainWorkspaceOf space(*this);
+        const int64_t at = c_.offsets[starts[size_t(g)]] - row;
+        forward(space, starts[size_t(g)], starts[size_t(g) + 1], m.nodes.data() + at * C, m.mu.data() + at * S, m.sums.data() + g * size_);
+        ChainScratch<T>::mine().trim();
+      });
+      for (int64_t k = 0; k < n_groups * size_; ++k) shard.sums[size_t(k % size_)] += m.sums[size_t(k)];
+      backward_rows(x_, row, count, p_, m.mu.data(), S, shard.gradient, ranges, threads);
+    }
+  }
+
+  // A workspace whose chains change from group to group.
+  struct ChainWorkspaceOf {
+    Chains<T> chains;
+    ChainWorkspace<T> space;
+    explicit ChainWorkspaceOf(const LogLoss& owner) : chains(owner.c_), space(chains) {}
+  };
+
+  // The losses of sequences begin .. end, and their μ - 1_y.
+  void forward(ChainWorkspaceOf& of, int64_t begin, int64_t end, T* nodes, T* mu, double* sums) {
+    const int64_t row = c_.offsets[begin];
+    of.chains.nodes = nodes;
+    of.chains.offsets = c_.offsets + begin;
+    of.chains.n = end - begin;
+    scores(x_, row, c_.offsets[end] - row, p_, w_, nodes, 1);
+    double *transitions = sums, *start = sums + C * C, *stop = start + C;
+    const ChainMarginals<T> out{mu, nullptr, nullptr, nullptr, nullptr, loss_ + begin, nullptr, nullptr, S};
+    for (int64_t i = 0; i < end - begin && !of.space.bad(); ++i) of.space.marginals(i, out, transitions, start, stop);
+    const int32_t* y = labels_ + (row - c_.offsets[0]);
+    std::vector<double> truth(size_t(end - begin));
+    if (of.space.bad() || !score(of.chains, y, truth.data())) {
+      bad_ = true;
+      return;
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      loss_[i] -= truth[size_t(i - begin)];
+      const int64_t first = c_.offsets[i] - row, last = c_.offsets[i + 1] - row;
+      if (first == last) continue;
+      start[y[first]] -= 1.0;
+      stop[y[last - 1]] -= 1.0;
+      for (int64_t t = first; t < last; ++t) {
+        mu[t * S + y[t]] -= T(1);
+        if (t > first) transitions[y[t - 1] * C + y[t]] -= 1.0;
+      }
+    }
+  }
+
+  const Rows<T>& x_;
+  const Pattern& p_;
+  const Chains<T>& c_;
+  const int32_t* labels_;
+  const double* w_;
+  double* loss_;
+  const int64_t C, S, size_;
+  std::atomic<bool> bad_{false};
+};
+
+template <class T>
+bool log_loss(const Rows<T>& x, const Pattern& p, const Chains<T>& chains, const int32_t* labels, const double* w, double* loss,
+              double* gradient, double* sums, int threads) {
+  return LogLoss<T>(x, p, chains, labels, w, loss).run(gradient, sums, threads);
+}
+
+template <class T> bool viterbi(const Chains<T>& chains, int32_t* labels, double* score, int threads) {
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end; ++i) score[i] = space.viterbi(i, labels + (chains.offsets[i] - chains.offsets[0]));
+  });
+}
+
+template <class T> bool k_best(const Chains<T>& chains, int k, int32_t* labels, double* score, int threads) {
+  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end; ++i)
+      space.k_best(i, k, labels + (chains.offsets[i] - chains.offsets[0]), total, score + i * k);
+  });
+}
+
+template <class T> bool sample(const Chains<T>& chains, int draws, uint64_t seed, int32_t* labels, int threads) {
+  const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
+  return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end && !space.bad(); ++i)
+      space.sample(i, draws, seed, labels + (chains.offsets[i] - chains.offsets[0]), total);
+  });
 }
 
 }  // namespace mercer::MERCER_ARCH

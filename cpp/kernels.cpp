@@ -2,6 +2,7 @@
 #include "chain.hpp"
 #include "kernels.hpp"
 #include "linear.hpp"
+#include "multiclass.hpp"
 #include "online.hpp"
 
 #define MERCER_STRING_(x) #x
@@ -14,10 +15,12 @@ const Kernels& kernels() {
       MERCER_STRING(MERCER_ARCH),
       dot<float, float>, dot<float, double>, dot<double, double>,
       axpy<float, float>, axpy<float, double>, axpy<double, double>,
-      scores<double>, backward<double>, marginals<double>, viterbi<double>,
+      scores<double>, backward<double>, marginals<double>, log_loss<double>, viterbi<double>,
       k_best<double>, sample<double>, score<double>, online<double>, margin<double>,
-      scores<float>, backward<float>, marginals<float>, viterbi<float>,
+      multiclass_prepare<double>, multiclass_epoch<double>, multiclass_check<double>,
+      scores<float>, backward<float>, marginals<float>, log_loss<float>, viterbi<float>,
       k_best<float>, sample<float>, score<float>, online<float>, margin<float>,
+      multiclass_prepare<float>, multiclass_epoch<float>, multiclass_check<float>,
   };
   return table;
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace mercer {
 
@@ -26,7 +27,7 @@ template <class T> struct Rows {
 // Which (feature, column) pairs have a weight. starts == nullptr: all, weight f * width + column. Otherwise feature f owns
 // the weights starts[f] .. starts[f+1], for the columns named in columns; a row with all columns is used as a dense one.
 struct Pattern {
-  const int64_t* starts;
+  const uint32_t* starts;  // short, as they are read at random
   const int32_t* columns;
   int64_t n_features, width, n_weights;
 };
@@ -45,6 +46,7 @@ template <class T> struct ChainMarginals {
   double* log_partition;
   double* entropy;     // may be nullptr
   int64_t* fallbacks;  // how many sequences needed the log domain
+  int64_t stride = 0;  // from one position of nodes to the next, C or C rounded up to whole vectors (then padded with 0); 0 = C
 };
 
 // Losses and rules of the online learners.
@@ -74,6 +76,35 @@ template <class T> struct OnlineData {
 };
 // Offsets of the parts of the weight vector: [nodes | transitions C x C | start C | end C | edges].
 
+// Multiclass margins (multiclass.hpp): min ½‖W‖² + Σ_i U_i max_c [Δ(y_i, c) + ⟨w_c - w_{y_i}, x_i⟩], or the square of the maximum.
+template <class T> struct MarginProblem {
+  Rows<T> rows;
+  const int32_t* labels;
+  const double* upper;  // U_i = C times the weight of the example
+  int C;
+  bool squared;
+};
+// What dual ascent carries from call to call. α_i is kept as the (label, value) pairs of wrong labels with a value above 0.
+struct MarginState {
+  static constexpr int kMaxShards = 8;
+  using Block = std::vector<std::pair<int32_t, double>>;
+  int64_t stride = 0;                     // from the weights of a feature to those of the next
+  int shards = 1;
+  double* w[1 + kMaxShards] = {};         // the weights, and the copy of each shard if there are several
+  double* average = nullptr;              // of the weights after each epoch since the last check, the k-th counting k times
+  int64_t averaged = 0;                   // number of those epochs
+  std::vector<double> memory, costs, norms;  // costs: Δ with rows padded by -inf; norms: ‖x_i‖²
+  std::vector<Block> alpha;
+  std::vector<int64_t> old_starts;        // α of an earlier epoch, stacked: what the extrapolation starts from
+  Block old;
+  int64_t since = 0;                      // epochs since then
+  double reach = 4;                       // how far to extrapolate
+  std::vector<int64_t> active;            // the examples to visit in the next epoch
+  uint64_t seed = 0;
+  int64_t block = 0;                      // examples of a shard between two merges
+  double primal = 0, dual = 0;            // as of the last check
+};
+
 // Takes the planes that a margin learner finds: slope as (weight, value) pairs, offset Δ, violation Δ - <w, slope>.
 struct PlaneSink {
   virtual ~PlaneSink() = default;
@@ -89,6 +120,8 @@ struct Kernels {
   void (*backward_##suffix)(const Rows<T>&, int64_t row, int64_t count, const Pattern&, const T* mu, double* out,  \
                             int threads);                                                                          \
   bool (*marginals_##suffix)(const Chains<T>&, const ChainMarginals<T>&, int threads);                             \
+  bool (*log_loss_##suffix)(const Rows<T>&, const Pattern&, const Chains<T>&, const int32_t* labels,               \
+                            const double* w, double* loss, double* gradient, double* sums, int threads);           \
   bool (*viterbi_##suffix)(const Chains<T>&, int32_t* labels, double* score, int threads);                         \
   bool (*k_best_##suffix)(const Chains<T>&, int k, int32_t* labels, double* score, int threads);                   \
   bool (*sample_##suffix)(const Chains<T>&, int draws, uint64_t seed, int32_t* labels, int threads);               \
@@ -96,7 +129,10 @@ struct Kernels {
   double (*online_##suffix)(const OnlineData<T>&, const OnlineOptions&, const int64_t* order, int64_t count,       \
                             double* w, double* extra, OnlineState& state, int64_t* mistakes);                      \
   double (*margin_##suffix)(const OnlineData<T>&, const double* cost, const int64_t* order, int64_t count,         \
-                            double* w, OnlineState& state, PlaneSink& sink);
+                            double* w, OnlineState& state, PlaneSink& sink);                                      \
+  void (*multiclass_prepare_##suffix)(const MarginProblem<T>&, const double* costs, MarginState&);                 \
+  double (*multiclass_epoch_##suffix)(const MarginProblem<T>&, MarginState&, int threads);                         \
+  void (*multiclass_check_##suffix)(const MarginProblem<T>&, MarginState&, double tol, int threads);
   // Mixed-precision vector arithmetic: products are added up in double, in a fixed order.
   double (*dot_ff)(const float*, const float*, int64_t);
   double (*dot_fd)(const float*, const double*, int64_t);

@@ -59,7 +59,7 @@ struct Span {
 };
 inline Span weights_of(const Pattern& p, int64_t f) {
   if (!p.starts) return {f * p.width, true};
-  return {p.starts[f], p.starts[f + 1] - p.starts[f] == p.width};
+  return {int64_t(p.starts[f]), int64_t(p.starts[f + 1] - p.starts[f]) == p.width};
 }
 
 // The weights that a row's features own, dense rows of weights and sparse ones apart. Which of the two a feature has cannot be
@@ -83,7 +83,7 @@ struct Split {
     }
     for (int64_t k = from; k < to; ++k) {
       const int64_t f = x.feature(k);
-      const Item item = {p.starts[f], p.starts[f + 1], x.value(k)};
+      const Item item = {int64_t(p.starts[f]), int64_t(p.starts[f + 1]), x.value(k)};
       const bool full = item.end - item.begin == p.width;
       dense[n_dense] = item;
       sparse[n_sparse] = item;
@@ -130,6 +130,28 @@ inline void add_dense_scores(int64_t count, Begin begin_of, Value value_of, cons
   }
 }
 
+// out += sparse rows of weights. Neighbouring features often have a weight for the same column, and each sum would wait for the last:
+// every other row goes to a second set of sums.
+inline void add_sparse_scores(const Split& items, const Pattern& p, const double* w, double* out) {
+  constexpr int kSums = 64, L = kLanes<double>;
+  auto add = [&](const Split::Item& item, double* sums) {
+    for (int64_t i = item.begin; i < item.end; ++i) sums[p.columns[i]] += item.value * w[i];
+  };
+  if (items.n_sparse < 4 || p.width > kSums) {
+    for (int k = 0; k < items.n_sparse; ++k) add(items.sparse[k], out);
+    return;
+  }
+  alignas(64) double second[kSums];
+  for (int64_t c = 0; c < p.width; c += L) store(second + c, Vec<double>{});
+  int k = 0;
+  for (; k + 2 <= items.n_sparse; k += 2) {
+    add(items.sparse[k], out);
+    add(items.sparse[k + 1], second);
+  }
+  if (k < items.n_sparse) add(items.sparse[k], out);
+  for (int64_t c = 0; c < p.width; c += L) store(out + c, load(out + c) + load(second + c));
+}
+
 // scratch holds width rounded up to whole vectors.
 template <class T>
 inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double* scratch) {
@@ -146,10 +168,7 @@ inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double
     const Split items(x, from, std::min<int64_t>(from + Split::kSize, x.size), p);
     add_dense_scores(items.n_dense, [&](int64_t k) { return items.dense[k].begin; },
                      [&](int64_t k) { return items.dense[k].value; }, p, w, scratch);
-    for (int k = 0; k < items.n_sparse; ++k) {
-      const Split::Item& item = items.sparse[k];
-      for (int64_t i = item.begin; i < item.end; ++i) scratch[p.columns[i]] += item.value * w[i];
-    }
+    add_sparse_scores(items, p, w, scratch);
   }
 }
 
@@ -170,7 +189,7 @@ template <class T> inline void fetch_weights(const Rows<T>& x, int64_t t, const 
   if (!x.indptr) return;
   const Row<T> row = row_of(x, t);
   for (int64_t k = 0; k < row.size; ++k) {
-    const int64_t f = row.indices[k], begin = p.starts ? p.starts[f] : f * p.width;
+    const int64_t f = row.indices[k], begin = p.starts ? int64_t(p.starts[f]) : f * p.width;
     fetch(w + begin);
     if (p.starts) {
       fetch(p.columns + begin);
@@ -247,48 +266,62 @@ inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t la
   }
 }
 
-// The same for a range of rows; fill(t, μ) writes the weights of row + t to a padded vector.
-template <class T, class Fill>
+// The same for a range of rows; mu_of(t) is the μ of row + t, padded with zeros to whole vectors.
+template <class T, class MuOf>
 inline void add_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, int64_t first, int64_t last,
-                     int64_t limit, double* mu, double* g, Fill fill) {
+                     int64_t limit, double* g, MuOf mu_of) {
   const bool all = first == 0 && last == p.n_features;  // a thread with a share of the features would fetch those of others
   if (all && count > 1) fetch_starts(x, row + 1, p);
   for (int64_t t = 0; t < count; ++t) {
     if (all && t + 2 < count) fetch_starts(x, row + t + 2, p);
     if (all && t + 1 < count) fetch_weights(x, row + t + 1, p, g);
-    fill(t, mu);
-    add_row(row_of(x, row + t), p, first, last, limit, mu, g);
+    add_row(row_of(x, row + t), p, first, last, limit, mu_of(t), g);
   }
+}
+
+// Bounds of feature ranges of about equal work, one range a thread, by a histogram of the features of a sample of the rows.
+template <class T>
+std::vector<int64_t> feature_ranges(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, int threads) {
+  std::vector<int64_t> bounds(threads + 1, 0);
+  bounds[threads] = p.n_features;
+  if (!x.indptr) {
+    for (int i = 1; i < threads; ++i) bounds[i] = p.n_features * i / threads;
+    return bounds;
+  }
+  std::vector<int32_t> sample;
+  const int64_t begin = x.indptr[row], total = x.indptr[row + count] - begin, stride = std::max<int64_t>(1, total / 256);
+  uint64_t jitter = 1;  // steps vary, so that rows of one length are not always sampled at the same place
+  for (int64_t i = 0; threads > 1 && i < total; i += 1 + int64_t((jitter >> 33) % uint64_t(2 * stride))) {
+    sample.push_back(x.indices[begin + i]);
+    jitter = jitter * 6364136223846793005u + 1442695040888963407u;
+  }
+  std::sort(sample.begin(), sample.end());
+  for (int i = 1; i < threads; ++i)
+    bounds[i] = sample.empty() ? 0 : sample[sample.size() * size_t(i) / size_t(threads)];
+  return bounds;
+}
+
+// stride: from one row of μ to the next. Where it is the padded width, and what lies beyond the width is zero, μ is read in place.
+template <class T>
+void backward_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, int64_t stride, double* out,
+                   const std::vector<int64_t>& bounds, int threads) {
+  in_parallel(int64_t(bounds.size()) - 1, threads, [&](int64_t part) {
+    const int64_t first = bounds[part], last = bounds[part + 1], limit = p.starts ? int64_t(p.starts[last]) : last * p.width;
+    if constexpr (sizeof(T) == sizeof(double)) {
+      if (stride == padded(p.width))
+        return add_rows(x, row, count, p, first, last, limit, out, [&](int64_t t) { return mu + t * stride; });
+    }
+    Buffer<double> wide(padded(p.width), 0.0);
+    add_rows(x, row, count, p, first, last, limit, out, [&](int64_t t) {
+      for (int64_t c = 0; c < p.width; ++c) wide[c] = double(mu[t * stride + c]);
+      return wide.data();
+    });
+  });
 }
 
 template <class T>
 void backward(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, double* out, int threads) {
-  auto run = [&](int64_t first, int64_t last) {
-    const int64_t limit = p.starts ? p.starts[last] : last * p.width;
-    Buffer<double> padded_mu(padded(p.width), 0.0);
-    add_rows(x, row, count, p, first, last, limit, padded_mu.data(), out, [&](int64_t t, double* target) {
-      for (int64_t c = 0; c < p.width; ++c) target[c] = double(mu[t * p.width + c]);
-    });
-  };
-  if (threads <= 1) return run(0, p.n_features);
-  // Feature ranges of about equal work, by a histogram of the features of a sample of the rows.
-  std::vector<int64_t> bounds(threads + 1, 0);
-  bounds[threads] = p.n_features;
-  if (x.indptr) {
-    std::vector<int32_t> sample;
-    const int64_t begin = x.indptr[row], total = x.indptr[row + count] - begin, stride = std::max<int64_t>(1, total / 256);
-    uint64_t jitter = 1;  // steps vary, so that rows of one length are not always sampled at the same place
-    for (int64_t i = 0; i < total; i += 1 + int64_t((jitter >> 33) % uint64_t(2 * stride))) {
-      sample.push_back(x.indices[begin + i]);
-      jitter = jitter * 6364136223846793005u + 1442695040888963407u;
-    }
-    std::sort(sample.begin(), sample.end());
-    for (int i = 1; i < threads; ++i)
-      bounds[i] = sample.empty() ? 0 : sample[sample.size() * size_t(i) / size_t(threads)];
-  } else {
-    for (int i = 1; i < threads; ++i) bounds[i] = p.n_features * i / threads;
-  }
-  in_parallel(threads, threads, [&](int64_t part) { run(bounds[part], bounds[part + 1]); });
+  backward_rows(x, row, count, p, mu, p.width, out, feature_ranges(x, row, count, p, threads), threads);
 }
 
 // Σ x_i y_i in double, over sixteen running sums that the compiler keeps in vectors.

@@ -135,8 +135,9 @@ template <class T> class OnlineLearner {
 
   void spread(const Rows<T>& rows, const Pattern& p, double* w, const std::vector<double>& mu, double factor, int width) {
     std::fill(scratch_.begin(), scratch_.end(), 0.0);
-    add_rows(rows, begin_, steps_, p, 0, p.n_features, p.n_weights, scratch_.data(), w, [&](int64_t t, double* target) {
-      for (int b = 0; b < width; ++b) target[b] = factor * mu[t * width + b];
+    add_rows(rows, begin_, steps_, p, 0, p.n_features, p.n_weights, w, [&](int64_t t) {
+      for (int b = 0; b < width; ++b) scratch_[b] = factor * mu[t * width + b];
+      return scratch_.data();
     });
   }
 
@@ -152,8 +153,8 @@ template <class T> class OnlineLearner {
     for (int64_t t = 0; t < steps_; ++t) {
       const Row<T> x = row_of(rows, begin_ + t);
       for (int64_t j = 0; j < x.size; ++j) {
-        const int64_t f = x.feature(j), first = p.starts ? p.starts[f] : f * p.width;
-        const int64_t last = p.starts ? p.starts[f + 1] : first + p.width;
+        const int64_t f = x.feature(j), first = p.starts ? int64_t(p.starts[f]) : f * p.width;
+        const int64_t last = p.starts ? int64_t(p.starts[f + 1]) : first + p.width;
         for (int64_t k = first; k < last; ++k) pay(base + k);
       }
     }

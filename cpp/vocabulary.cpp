@@ -10,7 +10,7 @@
 
 namespace mercer {
 
-int64_t Vocabulary::column(std::string_view name, bool grow) { return locate(name, hash_bytes(name), grow); }
+int64_t Vocabulary::column(std::string_view name, bool grow) { return locate(name, hash_of(name), grow); }
 
 int64_t Vocabulary::locate(std::string_view name, uint64_t hash, bool grow) {
   if (n_bits_) return int64_t(hash >> (64 - n_bits_));
@@ -37,7 +37,7 @@ void Vocabulary::rehash(size_t capacity) {
   slots_.assign(capacity, Slot{});
   for (size_t i = 0; i < ends_.size(); ++i) {
     const std::string_view text = name(int64_t(i));
-    const uint64_t hash = hash_bytes(text);
+    const uint64_t hash = hash_of(text);
     size_t at = home(hash);
     while (slots_[at].column) at = (at + 1) & (capacity - 1);
     slots_[at] = Slot(uint32_t(hash >> 32), uint32_t(i + 1), size_t(text.data() - bytes_.data()), text.size());
@@ -62,26 +62,54 @@ std::vector<int32_t> Vocabulary::sort() {
   return place;
 }
 
-void RowsBuilder::add(int64_t column, double value) {
-  if (column < 0 || value == 0.0) return;
-  ascending_ = ascending_ && (row_.empty() || row_.back().first < column);
-  row_.emplace_back(int32_t(column), value);
+// Writes the row in the order known; false, with nothing written, where that does not sort it or a column stands twice.
+bool RowsBuilder::take_in_order(size_t size) {
+  if (order_.size() != row_.size()) return false;
+  indices.resize(size + row_.size());
+  int32_t* out = indices.data() + size;
+  int32_t last = -1;
+  bool ascending = true, ones = all_ones;
+  for (const uint32_t k : order_) {
+    const Entry& e = row_[k];
+    const bool kept = e.column >= 0;
+    ascending &= !kept || e.column > last;
+    ones &= !kept || e.value == 1.0;
+    last = kept ? e.column : last;
+    *out = e.column;
+    out += kept;
+  }
+  const bool good = ascending && ones == all_ones;
+  indices.resize(good ? size_t(out - indices.data()) : size);
+  if (!good) return false;
+  if (!all_ones)
+    for (const uint32_t k : order_)
+      if (row_[k].column >= 0) values.push_back(row_[k].value);
+  return true;
 }
 
 void RowsBuilder::close_row() {
-  if (!ascending_)
-    std::sort(row_.begin(), row_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  ascending_ = true;
-  for (size_t k = 0; k < row_.size();) {
-    const int32_t column = row_[k].first;
-    double value = 0;
-    for (; k < row_.size() && row_[k].first == column; ++k) value += row_[k].second;
-    if (value != 1.0 && all_ones) {
-      all_ones = false;
-      values.assign(indices.size(), 1.0);
+  if (!take_in_order(indices.size())) {
+    std::vector<uint32_t>& order = sorted_;
+    order.resize(row_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return row_[a].column != row_[b].column ? row_[a].column < row_[b].column : a < b;
+    });
+    for (size_t k = 0; k < order.size();) {
+      const int32_t column = row_[order[k]].column;
+      double value = 0;
+      for (; k < order.size() && row_[order[k]].column == column; ++k) value += row_[order[k]].value;
+      if (column < 0) continue;
+      if (value != 1.0 && all_ones) {
+        all_ones = false;
+        values.assign(indices.size(), 1.0);
+      }
+      indices.push_back(column);
+      if (!all_ones) values.push_back(value);
     }
-    indices.push_back(column);
-    if (!all_ones) values.push_back(value);
+    // A row with names left out says nothing about where they belong.
+    const bool complete = order.empty() || row_[order[0]].column >= 0;
+    if (complete || order.size() != order_.size()) order_.swap(order);
   }
   row_.clear();
   indptr.push_back(int64_t(indices.size()));
@@ -103,9 +131,14 @@ void NameBatch::add(std::string_view key, char separator, std::string_view name)
 
 void NameBatch::finish(size_t begin, double value) {
   const size_t size = text_.size() - begin;
-  const uint64_t hash = hash_bytes(std::string_view(text_).substr(begin, size));
+  const uint64_t hash = v_.hash_of(std::string_view(text_).substr(begin, size));
   if (!v_.n_bits()) __builtin_prefetch(&v_.slots_[v_.home(hash)]);
-  items_.push_back({begin, size, hash, value});
+  items_.emplace_back();
+  Item& item = items_.back();
+  item.begin = begin;
+  item.size = size;
+  item.hash = hash;
+  item.value = value;
 }
 
 void NameBatch::close_sequence() {
@@ -150,6 +183,10 @@ bool placed(const Place& at) {
 }
 
 bool text_of(PyObject* object, const Place& at, std::string_view& out) {
+  if (PyUnicode_IS_COMPACT_ASCII(object)) {  // the usual case, without a call: its bytes are UTF-8 as they are
+    out = std::string_view(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(object)), size_t(PyUnicode_GET_LENGTH(object)));
+    return true;
+  }
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(object, &size);
   if (!data) return placed(at);

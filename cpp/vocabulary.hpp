@@ -3,12 +3,43 @@
 
 #include <Python.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <cstdint>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "hash.hpp"
+
 namespace mercer {
+
+// Memory for large tables that are read at random: in huge pages where the system gives them on request, so that an access does not
+// have to look up its page first.
+template <class T> struct HugePages {
+  using value_type = T;
+  static constexpr size_t kPage = size_t(1) << 21;
+  HugePages() = default;
+  template <class U> HugePages(const HugePages<U>&) {}
+  T* allocate(size_t n) {
+    const size_t bytes = n * sizeof(T);
+    if (bytes < kPage) return static_cast<T*>(::operator new(bytes));
+    void* p = ::operator new(bytes, std::align_val_t(kPage));
+#if defined(__linux__)
+    madvise(p, bytes, MADV_HUGEPAGE);  // advice: nothing is lost where it is not taken
+#endif
+    return static_cast<T*>(p);
+  }
+  void deallocate(T* p, size_t n) {
+    if (n * sizeof(T) < kPage) ::operator delete(p);
+    else ::operator delete(p, std::align_val_t(kPage));
+  }
+  template <class U> bool operator==(const HugePages<U>&) const { return true; }
+  template <class U> bool operator!=(const HugePages<U>&) const { return false; }
+};
 
 class Vocabulary {
  public:
@@ -39,12 +70,14 @@ class Vocabulary {
     Slot(uint32_t t, uint32_t c, uint64_t b, uint64_t s) : tag(t), column(c), begin(b), size(s) {}
   };
   int64_t locate(std::string_view name, uint64_t hash, bool grow);
+  // What is kept in model files (columns of hashed names) rests on a hash that never changes; the table does not.
+  uint64_t hash_of(std::string_view name) const { return n_bits_ ? hash_bytes(name) : fast_hash(name); }
   size_t home(uint64_t hash) const { return size_t(hash) & (slots_.size() - 1); }
   void rehash(size_t capacity);
   int n_bits_;
   std::string bytes_;
   std::vector<uint64_t> ends_;
-  std::vector<Slot> slots_;
+  std::vector<Slot, HugePages<Slot>> slots_;
 };
 
 // Stacked rows as they are read. A row is sorted by column when it is closed; equal columns are added.
@@ -54,13 +87,23 @@ struct RowsBuilder {
   std::vector<double> values;  // kept only once a value other than 1 was met
   bool all_ones = true;
 
-  void add(int64_t column, double value);
+  void add(int64_t column, double value) {
+    row_.emplace_back();  // filled in place: a copy of what was just written in parts would wait for all of them
+    row_.back().column = value == 0.0 ? -1 : int32_t(column);
+    row_.back().value = value;
+  }
   void close_row();
   void close_sequence() { offsets.push_back(int64_t(indptr.size()) - 1); }
 
  private:
-  std::vector<std::pair<int32_t, double>> row_;
-  bool ascending_ = true;
+  struct Entry {
+    int32_t column;  // -1: to be left out
+    double value;
+  };
+  bool take_in_order(size_t size);
+  std::vector<Entry> row_;
+  // Names made by one template stand in one order in every row: the order that sorted the last row is tried first.
+  std::vector<uint32_t> order_, sorted_;
 };
 
 // The names of a sequence's features, looked up together: by the time a name is compared, the places in memory that its look-up

@@ -16,7 +16,9 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = [
     "mercer",
     "mercer.alignment",
+    "mercer.classification",
     "mercer.cli",
+    "mercer.clustering",
     "mercer.data",
     "mercer.datasets",
     "mercer.learning",
@@ -26,6 +28,7 @@ PACKAGES = [
     "mercer.ranking.preference_graph",
     "mercer.parsing",
     "mercer.report",
+    "mercer.structured",
     "mercer.structures",
     "mercer.tagging",
 ]

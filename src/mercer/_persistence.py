@@ -51,6 +51,9 @@ FORMAT_VERSION = 1
 MODELS: dict[str, str] = {
     "Tagger": "mercer.tagging:Tagger",
     "HMM": "mercer.tagging:HMM",
+    "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",
+    "SupervisedClusterer": "mercer.clustering:SupervisedClusterer",
+    "LinearClassifier": "mercer.classification:LinearClassifier",
     "LabelRanker": "mercer.ranking:LabelRanker",
     "Ranker": "mercer.ranking:Ranker",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",

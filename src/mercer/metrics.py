@@ -21,16 +21,23 @@ from mercer import _core
 from mercer._validation import group_order
 
 __all__ = [
+    "ClusterScore",
     "SpanReport",
     "SpanScore",
+    "b_cubed_score",
+    "boundary_f1",
     "bracket_f1",
+    "hamming_loss",
     "is_span_labelling",
+    "muc_score",
     "pairwise_error",
+    "pairwise_score",
     "sequence_accuracy",
     "span_f1",
     "span_report",
     "spans",
     "token_accuracy",
+    "zero_one_loss",
 ]
 
 Labels: TypeAlias = Sequence[Any]
@@ -343,6 +350,262 @@ def _split(label: str) -> tuple[str, str]:
             f"{label!r} is no span label: expected O, or B, I, E, L, S or U with a type as in 'B-NP'"
         )
     return label[0], label[2:]
+
+
+# ------------------------------------------------------------------------------------------------ structured losses
+
+
+def hamming_loss(y_true: Sequence[Labels], y_pred: Sequence[Labels], *, normalize: bool = True) -> float:
+    """The share of wrong labels over sequences of any lengths, or the mean number of them in a sequence.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences
+    normalize : bool, default=True
+        True: wrong labels divided by all labels, 1 − :func:`token_accuracy`. False: the Hamming cost Δ of the margin
+        losses, averaged over sequences.
+
+    Returns
+    -------
+    loss : float
+
+    Examples
+    --------
+    >>> from mercer.metrics import hamming_loss
+    >>> hamming_loss([["a", "b"], ["a", "a", "c"]], [["a", "c"], ["b", "a", "c"]])
+    0.4
+    >>> hamming_loss([["a", "b"], ["a", "a", "c"]], [["a", "c"], ["b", "a", "c"]], normalize=False)
+    1.0
+    """
+    pairs = _pairs(y_true, y_pred)
+    wrong = sum(a != b for pair in pairs for a, b in zip(*pair, strict=True))
+    total = sum(len(true) for true, _ in pairs) if normalize else len(pairs)
+    if not total:
+        raise ValueError(f"y_true holds no {'labels' if normalize else 'sequences'}, so there is no loss to compute")
+    return wrong / total
+
+
+def zero_one_loss(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+    """The share of outputs that are not right as a whole.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of outputs
+        Label sequences, arrays, trees, alignments: anything that can be compared with ``==``. Sequences of different
+        lengths are different.
+
+    Returns
+    -------
+    loss : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.metrics import zero_one_loss
+    >>> zero_one_loss([["a", "b"], np.array([1, 2])], [["a", "b"], np.array([1, 3])])
+    0.5
+    """
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y_true has {len(y_true)} outputs, but y_pred has {len(y_pred)}")
+    if not len(y_true):
+        raise ValueError("y_true holds no outputs, so there is no loss to compute")
+    return sum(not _same(a, b) for a, b in zip(y_true, y_pred, strict=True)) / len(y_true)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, str) or isinstance(b, str):
+        return bool(a == b)
+    if hasattr(a, "__len__") and hasattr(b, "__len__") and hasattr(a, "__iter__") and not isinstance(a, dict | set):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+    return bool(a == b)
+
+
+def boundary_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], *, tolerance: int = 0) -> float:
+    """F1 of the places where the label changes, each allowed to be some positions off.
+
+    A boundary is a position t ≥ 1 with another label than position t − 1. A predicted boundary and a true one of the
+    same sequence fit if they are at most ``tolerance`` positions apart; as many as possible are paired, each with at
+    most one other, and
+
+        F1 = 2 · paired / (predicted + true),
+
+    over all sequences together; 1 where there are no boundaries at all.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences
+    tolerance : int, default=0
+
+    Returns
+    -------
+    f1 : float
+
+    Examples
+    --------
+    >>> from mercer.metrics import boundary_f1
+    >>> boundary_f1(["aaabbbcc"], ["aabbbbcc"])
+    Traceback (most recent call last):
+    ...
+    ValueError: y_true must be a list of label sequences, found 'aaabbbcc' where one should be
+    >>> true, predicted = [list("aaabbbcc")], [list("aabbbbcc")]
+    >>> boundary_f1(true, predicted), boundary_f1(true, predicted, tolerance=1)
+    (0.5, 1.0)
+    """
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int) or tolerance < 0:
+        raise ValueError(f"tolerance must be an integer of at least 0, found {tolerance!r}")
+    paired = total = 0
+    for true, predicted in _pairs(y_true, y_pred):
+        a, b = _boundaries(true), _boundaries(predicted)
+        total += len(a) + len(b)
+        paired += _paired(a, b, tolerance)
+    return 2 * paired / total if total else 1.0
+
+
+def _boundaries(labels: Labels) -> list[int]:
+    return [t for t in range(1, len(labels)) if labels[t] != labels[t - 1]]
+
+
+def _paired(a: list[int], b: list[int], tolerance: int) -> int:
+    """The largest number of pairs; on a line, pairing the earliest two that fit is best."""
+    count = i = j = 0
+    while i < len(a) and j < len(b):
+        if abs(a[i] - b[j]) <= tolerance:
+            count, i, j = count + 1, i + 1, j + 1
+        elif a[i] < b[j]:
+            i += 1
+        else:
+            j += 1
+    return count
+
+
+# ------------------------------------------------------------------------------------------------------- clusterings
+
+
+@dataclass(frozen=True)
+class ClusterScore:
+    """Precision, recall and F1 of a clustering.
+
+    Attributes
+    ----------
+    precision, recall, f1 : float
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+    @classmethod
+    def from_shares(cls, precision: float, recall: float) -> ClusterScore:
+        """The score with F1 the harmonic mean of the two.
+
+        Examples
+        --------
+        >>> from mercer.metrics import ClusterScore
+        >>> ClusterScore.from_shares(1.0, 0.5).f1
+        0.6666666666666666
+        """
+        total = precision + recall
+        return cls(precision, recall, 2 * precision * recall / total if total else 0.0)
+
+
+def pairwise_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
+    """Are two items together where they should be? Counted over the pairs of each set.
+
+    precision = pairs together in both / pairs together in the prediction, recall = the same / pairs together in truth;
+    a share of no pairs at all is 1, since nothing was wrong.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences
+        One sequence a set of items: the cluster of each. The names of the clusters do not matter.
+
+    Returns
+    -------
+    score : ClusterScore
+
+    Examples
+    --------
+    >>> from mercer.metrics import pairwise_score
+    >>> pairwise_score([[0, 0, 0, 1]], [["x", "x", "y", "y"]])
+    ClusterScore(precision=0.5, recall=0.3333333333333333, f1=0.4)
+    """
+    both = predicted = true = 0
+    for a, b in _pairs(y_true, y_pred):
+        both += _n_pairs(Counter(zip(a, b, strict=True)))
+        true += _n_pairs(Counter(a))
+        predicted += _n_pairs(Counter(b))
+    return ClusterScore.from_shares(both / predicted if predicted else 1.0, both / true if true else 1.0)
+
+
+def muc_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
+    """MUC: how many links hold the clusters of one clustering together within those of the other.
+
+    A cluster S needs |S| − 1 links; the other clustering, which cuts it into p(S) parts, has |S| − p(S) of them:
+
+        recall = Σ_S (|S| − p(S)) / Σ_S (|S| − 1)
+
+    over the true clusters S, and precision likewise over the predicted ones. Clusters of one item have no links, so the
+    score does not see them; a share of no links at all is 1.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences
+        One sequence a set of items (a document): the cluster of each.
+
+    Returns
+    -------
+    score : ClusterScore
+
+    Examples
+    --------
+    >>> from mercer.metrics import muc_score
+    >>> muc_score([[0, 0, 0, 0]], [[0, 0, 1, 1]])
+    ClusterScore(precision=1.0, recall=0.6666666666666666, f1=0.8)
+    """
+    kept = true = predicted = 0
+    for a, b in _pairs(y_true, y_pred):
+        kept += len(a) - len(set(zip(a, b, strict=True)))  # the parts are the same, whichever clustering cuts the other
+        true += len(a) - len(set(a))
+        predicted += len(a) - len(set(b))
+    return ClusterScore.from_shares(kept / predicted if predicted else 1.0, kept / true if true else 1.0)
+
+
+def b_cubed_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
+    """B³: for each item, how much of its cluster is right; averaged over the items of all sets.
+
+    With the true cluster S and the predicted cluster T of an item, its precision is |S ∩ T| / |T| and its recall
+    |S ∩ T| / |S|.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences
+        One sequence a set of items (a document): the cluster of each.
+
+    Returns
+    -------
+    score : ClusterScore
+
+    Examples
+    --------
+    >>> from mercer.metrics import b_cubed_score
+    >>> b_cubed_score([[0, 0, 0, 0]], [[0, 0, 1, 1]])
+    ClusterScore(precision=1.0, recall=0.5, f1=0.6666666666666666)
+    """
+    precision = recall = 0.0
+    n = 0
+    for a, b in _pairs(y_true, y_pred):
+        true, predicted = Counter(a), Counter(b)
+        for (s, t), count in Counter(zip(a, b, strict=True)).items():
+            precision += count * count / predicted[t]
+            recall += count * count / true[s]
+        n += len(a)
+    if not n:
+        raise ValueError("y_true holds no items, so there is no score to compute")
+    return ClusterScore.from_shares(precision / n, recall / n)
+
+
+def _n_pairs(sizes: Counter[Any]) -> int:
+    return sum(size * (size - 1) // 2 for size in sizes.values())
 
 
 def pairwise_error(y_true: Any, y_score: Any, groups: Any = None) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mercer.cli import main
-from mercer.cli.train import ConstraintsName, PenaltyName, SolverName, TransitionsName
+from mercer.cli.train import ConstraintsName, LossName, PenaltyName, SolverName, TransitionsName
 from mercer.data import read_conll
 
 _PHRASES = {
@@ -118,10 +118,11 @@ def test_version(mercer) -> None:
 
 
 def test_choices_are_those_of_the_estimator() -> None:
-    from mercer.learning import SOLVERS
+    from mercer.learning import LOSSES, SOLVERS
     from mercer.tagging import Tagger
 
     assert {name.value for name in SolverName} == set(SOLVERS)
+    assert {name.value for name in LossName} == set(LOSSES)
     X, y = [[{"a": 1}, {"b": 1}]], [["B", "I"]]
     for penalty in PenaltyName:
         Tagger(
@@ -290,9 +291,33 @@ def test_labels_that_are_no_spans_have_no_span_scores(mercer, files, tmp_path) -
     assert "precision" not in mercer("evaluate", model, file).out
 
 
+@pytest.mark.parametrize(
+    ("loss", "solver"),
+    [("log", "lbfgs"), ("hinge", "bcfw"), ("hinge", "cutting-plane"), ("hybrid", "bmrm"), ("relative-margin", None)],
+)
+def test_margin_losses_train_from_the_command_line(mercer, files, tmp_path, loss, solver) -> None:
+    model = str(tmp_path / "m.mercer")
+    choice = ["--solver", solver] if solver else []
+    ran = mercer("train", "tagger", files["train"], "--model", model, "--loss", loss, *choice, "--max-iter", "20")
+    assert ran.status == 0
+    told = mercer("inspect", model).out
+    assert f"{loss} loss" in told
+    assert (solver or "auto") in told
+    assert mercer("evaluate", model, files["test"]).status == 0
+
+
+def test_a_solver_that_does_not_fit_the_loss_is_an_error(mercer, files, tmp_path) -> None:
+    model = tmp_path / "m.mercer"
+    ran = mercer("train", "tagger", files["train"], "--model", str(model), "--loss", "log", "--solver", "bcfw")
+    assert ran.status != 0
+    assert "error:" in ran.err
+    assert "use 'bmrm'" in ran.err
+    assert not model.exists()
+
+
 def test_inspect(mercer, files, tmp_path) -> None:
     ran = mercer("inspect", files["model"], "--top", "3")
-    for word in ("Tagger", "weights", "lbfgs", "transitions", "B-NP", "U12:DT"):
+    for word in ("Tagger", "weights", "log loss", "auto", "transitions", "B-NP", "U12:DT"):
         assert word in ran.out
     one = mercer("inspect", files["model"], "--label", "O", "--top", "2").out
     assert "U02:." in one

@@ -202,6 +202,54 @@ def test_bad_arguments_of_the_products_are_refused(function, changes):
         getattr(_core, function)(*(given[name] for name in order))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows": None},
+        {"rows": _core.Rows(np.zeros((3, 4), np.float32))},
+        {"rows": _core.Rows(np.zeros((3, 5)))},
+        {"pattern": None},
+        {"w": np.zeros(7)},
+        {"w": np.zeros(8, np.float32)},
+        {"transitions": np.zeros((3, 3))},
+        {"start": np.zeros(3)},
+        {"end": np.zeros(1)},
+        {"offsets": ints()},
+        {"offsets": ints(0, 4)},
+        {"offsets": ints(-1, 2)},
+        {"offsets": ints(2, 1, 3)},
+        {"labels": np.zeros(2, I32)},
+        {"labels": np.array([0, 1, 2], I32)},
+        {"labels": np.array([0, -1, 1], I32)},
+        {"loss": np.zeros(3)},
+        {"out_nodes": np.zeros(9)},
+        {"out_nodes": read_only(np.zeros(8))},
+        {"out_shared": np.zeros(7)},
+        {"threads": 0},
+    ],
+    ids=str,
+)
+def test_bad_arguments_of_the_log_loss_are_refused(changes):
+    given = {
+        "rows": rows(),
+        "pattern": _core.Pattern(4, 2),
+        "w": np.zeros(8),
+        "transitions": np.zeros((2, 2)),
+        "start": np.zeros(2),
+        "end": np.zeros(2),
+        "offsets": ints(0, 1, 3),
+        "labels": np.array([0, 1, 1], I32),
+        "loss": np.zeros(2),
+        "out_nodes": np.zeros(8),
+        "out_shared": np.zeros(8),
+        "threads": 1,
+    }
+    _core.chain_log_loss(*given.values())
+    given.update(changes)
+    with pytest.raises(REFUSED):
+        _core.chain_log_loss(*given.values())
+
+
 def test_results_are_not_written_to_read_only_arrays():
     with pytest.raises(TypeError):
         _core.scores(rows(), 0, 3, _core.Pattern(4, 2), np.zeros(8), read_only(np.zeros((3, 2))))

@@ -75,15 +75,6 @@ def test_steps_on_one_block_end_at_its_maximum(power, mass, n_bounds):
         assert np.isclose(found, wanted, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="ascent on a block stops after 20 (planes + 1) rounds, before its maximum")
-@pytest.mark.parametrize(("power", "n_bounds"), [(1, 2), (2, 0)])
-def test_one_visit_takes_a_block_to_its_maximum(power, n_bounds):
-    for seed in range(30):
-        problem = random_block(seed, n_bounds)
-        found, _ = one_block(*problem[:2], 30.0, power, problem[2], 0.3, visits=1)
-        assert np.isclose(found, reference(*problem[:2], 30.0, power, problem[2], 0.3), rtol=1e-4, atol=1e-9)
-
-
 def random_block(seed, n_bounds):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
@@ -224,16 +215,16 @@ def test_a_compiled_visit_is_a_search_and_a_step(kind, cost):
         problem = chain(**CHAINS[kind])
         risk = problem.risk(Hinge(COSTS[cost][0]))
         sets = WorkingSets(risk, 0.7)
-        for order in ([0, 1, 2, 3, 4, 5], [4, 4, 0, 2, 5]):
-            if compiled:
-                total = problem.structure.ascent(risk.loss, risk.X, risk.y, ints(*order), sets.w, sets.planes, 10)
-                assert np.isfinite(total)
-            else:
-                for i in order:
-                    sets.search(sets.w, slice(i, i + 1))
-                    sets.solve(ints(i), 10)
+        order = [4, 1, 5, 3, 0, 2]
+        if compiled:
+            total = problem.structure.ascent(risk.loss, risk.X, risk.y, ints(*order), sets.w, sets.planes, 10)
+            assert np.isfinite(total)
+        else:
+            for i in order:
+                sets.search(sets.w, slice(i, i + 1))
+                sets.solve(ints(i), 10)
         found.append((sets.w, sets.dual, sets.planes.count))
-    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-5)
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-10)
     assert np.isclose(found[0][1], found[1][1])
     assert found[0][2] == found[1][2]
 
@@ -448,14 +439,14 @@ def test_planes_must_be_for_the_same_sequences_and_weights():
 )
 def test_bad_differences_are_refused(changes):
     def call(**more):
-        given = dict(zip(("rows", "pattern", "edge_rows", "edge_pattern", "offsets", "y"), compiled_arguments(**more)))
+        names = ("rows", "pattern", "edge_rows", "edge_pattern", "offsets", "y")
+        given = dict(zip(names, compiled_arguments(**more), strict=False))
         given["z"] = ints(1, 1, 0, dtype=I32)
         return _core.chain_difference(*given.values(), more.get("shared_mask"))
 
     assert len(call()) == 3
-    renamed = dict(changes)
     with pytest.raises(REFUSED):
-        call(**renamed)
+        call(**changes)
 
 
 def test_forbidden_truths_are_reported_and_not_crashed_on():

@@ -100,9 +100,42 @@ def test_many_batches_add_up(monkeypatch):
     wanted = problem.risk.value_and_gradient(w)
     for positions in (1, 3, 7):
         monkeypatch.setattr(module, "BATCH_POSITIONS", positions)
+        monkeypatch.setattr(module, "CALL_POSITIONS", positions)
         value, gradient = problem.risk.value_and_gradient(w, np.full(len(w), np.nan))
         assert np.isclose(value, wanted[0], rtol=1e-12)
         np.testing.assert_allclose(gradient, wanted[1], atol=1e-12)
+
+
+MANY = tuple(np.random.default_rng(0).integers(0, 6, size=900))  # enough positions for two shards
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("variant", ["dense", "sparse", "pattern", "constraints"])
+def test_the_log_loss_in_one_call_equals_the_verbs_one_by_one(variant, dtype):
+    problem = make_problem(lengths=MANY, F=6, dtype=dtype, **VARIANTS[variant])
+    chain, X, y = problem.chain, problem.X[3:], problem.y[3:]
+    w = np.random.default_rng(0).normal(size=chain.n_weights)
+    gradient, slope = np.zeros(len(w)), np.zeros(len(w))
+    assert chain.has_log_loss(X, y)
+    values = chain.log_loss(w, X, y, gradient)
+    wanted, mu = Log().value_and_gradient(chain, chain.scores(w, X), y)
+    chain.backward(X, mu, slope)
+    rtol = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(values, wanted, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(gradient, slope, rtol=rtol, atol=1000 * rtol)
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])  # large scores take the log domain
+@pytest.mark.parametrize("variant", ["dense", "pattern"])
+def test_the_gradient_is_the_same_to_the_last_bit_for_any_number_of_threads(variant, scale):
+    found = []
+    problem = make_problem(lengths=MANY, F=6, **VARIANTS[variant])
+    w = scale * np.random.default_rng(0).normal(size=problem.chain.n_weights)
+    for problem.chain.threads in (1, 2, 3, 8):
+        found.append(problem.risk.value_and_gradient(w))
+    for value, gradient in found[1:]:
+        assert value == found[0][0]
+        np.testing.assert_array_equal(gradient, found[0][1])
 
 
 # ------------------------------------------------------------------------------------ other structures
@@ -148,6 +181,13 @@ def test_a_forbidden_truth_names_its_example():
     problem.y.labels[:2] = problem.y.labels[4:] = [1, 0]
     with pytest.raises(InfeasibleError, match="example 1"):
         problem.risk.value_and_gradient(np.zeros(problem.chain.n_weights))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_weights_too_large_for_floating_point_are_refused(threads):
+    problem = make_problem(lengths=MANY, threads=threads)
+    with pytest.raises(ValueError, match="finite"):
+        problem.risk.value_and_gradient(np.full(problem.chain.n_weights, 1e308))
 
 
 def test_inputs_and_outputs_must_be_equally_many():

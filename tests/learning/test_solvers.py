@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer.learning import SOLVERS, Penalty, resolve_solver
+from mercer.learning import SOLVERS, Hinge, Log, Penalty, Risk, resolve_solver
 from mercer.learning.monitor import Monitor
+from mercer.learning.risk import InfeasibleError
 from mercer.learning.solvers import LBFGS
+from mercer.learning.solvers.lbfgs import _Objective
+from mercer.learning.solvers.online import Epochs
+from mercer.learning.solvers.sgd import _calibrate, _options, warm_up
 from mercer.structures import Constraints
 from reference.problems import make_problem
 
@@ -21,15 +25,23 @@ PROBLEMS = {
 }
 
 
-def solve(problem, solver, penalty, C, *, max_iter=5000, tol=1e-9, w0=None, seed=0):
+def solve(problem, solver, penalty, C, *, max_iter=5000, tol=1e-9, w0=None, seed=0, loss=None):
     monitor = Monitor(max_iter=max_iter)
     w0 = np.zeros(problem.chain.n_weights) if w0 is None else w0
     solver = resolve_solver(solver)
-    solver.check(problem.risk, penalty)
-    result = solver.minimize(
-        problem.risk, penalty, C, w0, max_iter=max_iter, tol=tol, monitor=monitor, random_state=seed
-    )
+    risk = problem.risk if loss is None else Risk(problem.chain, loss, problem.X, problem.y)
+    solver.check(risk, penalty)
+    result = solver.minimize(risk, penalty, C, w0, max_iter=max_iter, tol=tol, monitor=monitor, random_state=seed)
     return result, monitor.history
+
+
+def loss_for(solver):
+    """The log loss, or the hinge for solvers that work on planes."""
+    try:
+        resolve_solver(solver).check(make_problem().risk, PENALTIES["l2"])
+    except ValueError:
+        return Hinge()
+    return Log()
 
 
 def gap(problem, w, penalty, C) -> float:
@@ -214,18 +226,64 @@ def test_rules_leave_forbidden_and_untrained_transitions_alone():
         assert transitions.any()
 
 
+def test_sgd_gives_weights_with_a_lower_objective_than_those_of_its_last_step():
+    problem = make_problem(lengths=(3, 2) * 100, F=6)
+    problem.y.labels[:] = problem.X.rows.matrix(0, 500)[:, :3].argmax(axis=1)
+    run = Epochs(problem.risk, 0, None, 0, lean=True)
+    options = _options(problem.risk, PENALTIES["l2"], 10.0)
+    rate = _calibrate(problem.risk, PENALTIES["l2"], 10.0, None, run, options)
+    for _ in range(5):
+        run.run(run.shuffled(), rate=rate, **options)
+    objective = _Objective(problem.risk, PENALTIES["l2"], 10.0)
+    found = solve(problem, "sgd", PENALTIES["l2"], 10.0, max_iter=5, tol=0.0)[0].w
+    assert (found != run.weights()).any()
+    assert objective(found, np.empty_like(found)) < objective(run.weights(), np.empty_like(found))
+
+
 # ----------------------------------------------------------------------------------------- determinism
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", sorted(set(SOLVERS) - {"dual"}))  # single labels only: tests/classification
 def test_results_are_the_same_to_the_last_bit_for_any_number_of_threads(solver):
     lengths = tuple(np.random.default_rng(0).integers(1, 5, size=400))
     found = []
     for threads in (1, 2, 3):
         problem = make_problem(lengths=lengths, F=6, edge_features=2, sparse=True, threads=threads)
-        found.append(solve(problem, solver, PENALTIES["l2"], 1.0, max_iter=5)[0].w)
+        found.append(solve(problem, solver, PENALTIES["l2"], 1.0, max_iter=5, loss=loss_for(solver))[0].w)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_a_warm_up_is_the_same_to_the_last_bit_for_any_number_of_threads(penalty):
+    found = []
+    problem = make_problem(lengths=(3, 2) * 600, F=6, pattern=True)
+    for problem.chain.threads in (1, 2, 3):
+        found.append(warm_up(problem.risk, PENALTIES[penalty], 1.0, 2, None))
+    assert found[0].any()
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_a_warm_up_of_many_examples_comes_close_to_the_minimum():
+    problem = make_problem(lengths=(3, 2) * 600, F=6)
+    problem.y.labels[:] = problem.X.rows.matrix(0, 3000)[:, :3].argmax(axis=1)
+    objective = _Objective(problem.risk, PENALTIES["l2"], 1.0)
+    minimum = solve(problem, "lbfgs", PENALTIES["l2"], 1.0, max_iter=100, tol=1e-4)[0].w
+    g = np.empty_like(minimum)
+    at_zero, at_minimum = objective(np.zeros_like(g), g), objective(minimum, g)
+    reached = objective(warm_up(problem.risk, PENALTIES["l2"], 1.0, 3, None), g)
+    assert reached - at_minimum < 0.1 * (at_zero - at_minimum)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_infeasible_example_is_named_in_the_warm_up(threads):
+    problem = make_problem(lengths=(2,) * 1200, threads=threads)
+    problem.chain.masks = Constraints([(0, 1)]).masks(range(3))
+    problem.y.labels[:] = 1
+    problem.y.labels[2 * 700 : 2 * 701] = [0, 1]
+    with pytest.raises(InfeasibleError, match="example 700"):
+        warm_up(problem.risk, PENALTIES["l2"], 1.0, 1, None)
 
 
 @pytest.mark.parametrize("solver", ["sgd", "averaged-perceptron", "passive-aggressive"])
@@ -247,7 +305,6 @@ def test_lbfgs_refuses_an_l1_penalty():
 @pytest.mark.parametrize("solver", ["sgd", "averaged-perceptron", "passive-aggressive"])
 def test_online_solvers_need_a_structure_with_a_compiled_loop(solver):
     from mercer.data import Sequences
-    from mercer.learning import Log, Risk
     from mercer.structures import Labels
 
     risk = Risk(Labels(2, 2), Log(), Sequences(np.eye(2), [0, 1, 2]), np.array([0, 1]))

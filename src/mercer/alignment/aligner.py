@@ -28,7 +28,7 @@ from mercer.alignment.pairs import Alignment, check_pairs, read_rows
 from mercer.alignment.structure import AlignmentStructure, shared_pairs
 from mercer.learning.losses import resolve_loss
 from mercer.learning.risk import Risk
-from mercer.learning.training import train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.joint import Examples
 
 
@@ -295,14 +295,13 @@ class Aligner(BaseEstimator):
                 params[name] = params[name].name
         if not isinstance(self.random_state, (int, type(None))):
             params["random_state"] = None
-        history = {k: [x if np.isfinite(x) else None for x in v] for k, v in self.history_.items()}
         meta = {
             "params": params,
             "alphabet": self.alphabet_,
             "learned_alphabet": self.alphabet is None,
             "mode": self.structure_.mode,
             "symmetric": self.structure_.symmetric,
-            "history": history,
+            "history": history_to_json(self.history_),
             "converged": self.converged_,
             "n_iter": self.n_iter_,
         }
@@ -318,7 +317,7 @@ class Aligner(BaseEstimator):
         w = np.array(arrays["w"], dtype=float)
         if w.shape != (structure.n_weights,) or not np.isfinite(w).all():
             raise ValueError(f"expected {structure.n_weights} finite weights, found an array of shape {w.shape}")
-        history = {k: [np.nan if x is None else x for x in v] for k, v in meta["history"].items()}
+        history = history_from_json(meta["history"])
         model._set(encoder, structure, w, history, meta["converged"], meta["n_iter"])
         return model
 

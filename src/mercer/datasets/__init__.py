@@ -2,21 +2,31 @@
 
 from mercer.datasets.alignments import AlignmentTask, make_alignments
 from mercer.datasets.chains import ChainTask, make_chain_task
+from mercer.datasets.coreference import (
+    COREFERENCE_FEATURES,
+    Coreference,
+    coreference_features,
+    make_coreference,
+)
 from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.trees import Treebank, make_treebank
 
 __all__ = [
+    "COREFERENCE_FEATURES",
     "AlignmentTask",
     "ChainTask",
+    "Coreference",
     "DigitCodes",
     "Treebank",
+    "coreference_features",
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
     "make_alignments",
     "make_chain_task",
+    "make_coreference",
     "make_digit_codes",
     "make_mixed_dominance",
     "make_nondominant",

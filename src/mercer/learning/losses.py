@@ -129,7 +129,7 @@ class PlaneLoss(CostLoss):
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """The highest plane and its slope."""
-        _check_known(structure, y, self.name)
+        check_known(structure, y, self.name)
         z, value, _ = self.worst(structure, theta, y)
         return value, _pulled(structure, theta, y, z, np.ones(len(value)))
 
@@ -156,7 +156,7 @@ class SquaredHinge(Hinge):
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """h² and 2 h (1_ẑ − 1_y)."""
-        _check_known(structure, y, self.name)
+        check_known(structure, y, self.name)
         z, h, _ = self.worst(structure, theta, y)
         return h * h, _pulled(structure, theta, y, z, 2.0 * h)
 
@@ -164,10 +164,11 @@ class SquaredHinge(Hinge):
 class Slack(PlaneLoss):
     """Slack rescaling: max_z Δ(y, z) (1 + score(z) − score(y)) (spec 001 B3, eq. 3.7).
 
-    The maximum of this product is found by a search over λ of margin-rescaled answers argmax_z λ Δ(y, z) + score(z),
-    which visits the corners of the convex hull of all points (Δ, 1 + score(z) − score(y)). For single labels and
-    written-out outputs all points are looked at; for larger structures an output inside the hull can be missed, so
-    the value is then a lower bound (a convex function of w all the same: the solvers keep every plane they met).
+    For single labels and written-out outputs all products are looked at, for chains under costs in whole units
+    (Hamming, integer weights or matrices) the best score at each level of cost: both exact. Otherwise the maximum is
+    found by a search over λ of margin-rescaled answers argmax_z λ Δ(y, z) + score(z), which visits the corners of the
+    convex hull of all points (Δ, 1 + score(z) − score(y)); an output inside the hull can be missed. The value is then a
+    lower bound, and what a solver reports as its gap is an estimate.
 
     Parameters
     ----------
@@ -185,9 +186,17 @@ class Slack(PlaneLoss):
     def worst(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """The best product of cost and violation."""
         truth = structure.score(theta, y)
+        if np.isneginf(truth).any():  # the constraints forbid a true output
+            return y, np.where(np.isneginf(truth), np.inf, 0.0), np.zeros(len(truth))
         exact = self._table(structure, theta, y, truth)
-        if exact is not None:
-            return exact
+        if exact is None:
+            exact = structure.best_product(theta, y, self.cost)
+        return self._search(structure, theta, y, truth) if exact is None else exact
+
+    def _search(
+        self, structure: Structure, theta: Any, y: Any, truth: np.ndarray
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The best corner of the hull."""
         n = len(truth)
         best, value, cost = y, np.zeros(n), np.zeros(n)
 
@@ -225,7 +234,8 @@ class Slack(PlaneLoss):
         if not isinstance(theta, np.ndarray):
             return None
         costs = structure.augment(np.zeros_like(theta), y, self.cost)
-        products = np.where(np.isneginf(theta), -np.inf, costs * (1.0 + theta - truth[:, None]))
+        allowed = ~np.isneginf(theta)
+        products = np.where(allowed, costs * (1.0 + np.where(allowed, theta, 0.0) - truth[:, None]), -np.inf)
         z = products.argmax(axis=1).astype(np.int32)
         value = np.take_along_axis(products, z[:, None], 1)[:, 0]
         z = np.where(value > 0, z, y).astype(np.int32)
@@ -239,7 +249,7 @@ class Slack(PlaneLoss):
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """The product and Δ (1_ẑ − 1_y)."""
-        _check_known(structure, y, self.name)
+        check_known(structure, y, self.name)
         z, value, delta = self.worst(structure, theta, y)
         return value, _pulled(structure, theta, y, z, delta)
 
@@ -254,7 +264,7 @@ class SoftmaxMargin(CostLoss):
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """log Z(θ + Δ) − score and marginals(θ + Δ) − 1_y."""
-        _check_known(structure, y, self.name)
+        check_known(structure, y, self.name)
         if self.cost is not None and not self.cost.decomposes and not isinstance(theta, np.ndarray):
             raise ValueError("softmax-margin needs a cost that is a sum over positions: 0/1 is none, use 'hamming'")
         truth = structure.score(theta, y)
@@ -289,7 +299,7 @@ class Hybrid(CostLoss):
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """The blend of both values and both gradients."""
-        _check_known(structure, y, self.name)
+        check_known(structure, y, self.name)
         truth = structure.score(theta, y)
         if self.margin == "unit":
             z, score = structure.runner_up(theta, y)
@@ -357,7 +367,8 @@ def _where(
     return np.where(chosen, a[0], b[0]), np.where(chosen, a[1], b[1])
 
 
-def _check_known(structure: Structure, y: Any, name: str) -> None:
+def check_known(structure: Structure, y: Any, name: str) -> None:
+    """Raises ValueError where an output is only partly known."""
     if structure.is_partial(y):
         raise ValueError(f"the loss {name!r} needs fully known outputs; use the log loss where labels are missing")
 

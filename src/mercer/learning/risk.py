@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from mercer.learning.losses import Loss, PlaneLoss
+from mercer.learning.losses import Log, Loss, PlaneLoss, check_known
 from mercer.structures.base import Structure
 
 # Part scores of one batch stay in the processor's second-level cache.
 BATCH_POSITIONS = 4096
+# A structure with the log loss in one call makes its own batches; Python looks for Ctrl-C between calls of this size.
+CALL_POSITIONS = 64 * BATCH_POSITIONS
 
 
 class Risk:
@@ -34,7 +36,9 @@ class Risk:
         if len(X) != len(y):
             raise ValueError(f"{len(X)} inputs and {len(y)} outputs")
         self.structure, self.loss, self.X, self.y = structure, loss, X, y
-        self._batches = list(structure.batches(X, BATCH_POSITIONS))
+        has_log_loss = getattr(structure, "has_log_loss", lambda X, y: False)
+        self._at_once = type(loss) is Log and has_log_loss(X, y)
+        self._batches = list(structure.batches(X, CALL_POSITIONS if self._at_once else BATCH_POSITIONS))
 
     @property
     def n_examples(self) -> int:
@@ -60,21 +64,23 @@ class Risk:
         total = 0.0
         for batch in self._batches:
             X, y = self.X[batch], self.y[batch]
-            theta = self.structure.scores(w, X)
-            values, slope = self.loss.value_and_gradient(self.structure, theta, y)
-            if not np.isfinite(values).all():
-                raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(values))[0]))
-            total += float(values.sum())
-            self.structure.backward(X, slope, gradient)
+            if self._at_once:
+                values = self.structure.log_loss(w, X, y, gradient)  # type: ignore[attr-defined]
+            else:
+                theta = self.structure.scores(w, X)
+                values, slope = self.loss.value_and_gradient(self.structure, theta, y)
+            total += float(_feasible(values, batch).sum())
+            if not self._at_once:
+                self.structure.backward(X, slope, gradient)
         return total, gradient
 
     def value(self, w: np.ndarray) -> float:
         """The summed loss."""
         total = 0.0
-        for batch in self._batches:
+        for batch in self.structure.batches(self.X, BATCH_POSITIONS):
             theta = self.structure.scores(w, self.X[batch])
             values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
-            total += float(values.sum())
+            total += float(_feasible(values, batch).sum())
         return total
 
     def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
@@ -91,10 +97,10 @@ class Risk:
         values, slopes, offsets = [], [], []
         for batch in self._batches if examples is None else [examples]:
             X, y = self.X[batch], self.y[batch]
+            check_known(self.structure, y, self.loss.name)
             theta = self.structure.scores(w, X)
             z, value, delta = self.loss.worst(self.structure, theta, y)
-            if not np.isfinite(value).all():
-                raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(value))[0]))
+            _feasible(value, batch)
             slope, offset = self.loss.planes(self.structure, X, y, z, delta)
             values.append(value)
             slopes.append(slope)
@@ -112,6 +118,13 @@ class Risk:
             leads.append(lead)
             slopes.append(self.structure.difference(X, y, z))
         return np.concatenate(leads), csr_array(vstack(slopes, format="csr"))
+
+
+def _feasible(values: np.ndarray, batch: slice) -> np.ndarray:
+    """The losses of a batch, if all are finite."""
+    if not np.isfinite(values).all():
+        raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(values))[0]))
+    return values
 
 
 class InfeasibleError(ValueError):

@@ -31,7 +31,8 @@ def train(
     A run that ended too early gives a :class:`ConvergenceWarning`. An error on the way keeps the history: it is in the
     attribute ``history`` of the exception.
     """
-    method, penalty = resolve_solver(solver), penalty or Penalty()
+    penalty = penalty or Penalty()
+    method = resolve_solver(solver, getattr(risk, "loss", None), penalty)
     method.check(risk, penalty)
     max_iter = method.default_max_iter if max_iter is None else check_count("max_iter", max_iter, 0)
     tol = method.default_tol if tol is None else check_tol(tol)

@@ -23,7 +23,7 @@ from mercer.data.trees import Tree, Word
 from mercer.learning.losses import Log, Loss, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.metrics import bracket_f1
 from mercer.parsing.grammar import Grammar, ParseError, Rule, check_sentence, check_trees, stack_offsets
 from mercer.parsing.structure import COSTS, FEATURES, TreeBatches, TreeStructure
@@ -402,11 +402,7 @@ class Parser(BaseEstimator):
             "start": grammar.start,
             "cycles": grammar.cycles,
             "unknown": grammar.unknown,
-            # A gap that was not measured yet is infinite; a file holds finite numbers.
-            "history": {
-                name: [value if np.isfinite(value) else None for value in values]
-                for name, values in self.history_.items()
-            },
+            "history": history_to_json(self.history_),
             "converged": self.converged_,
             "n_iter": self.n_iter_,
         }
@@ -444,10 +440,7 @@ class Parser(BaseEstimator):
             raise ValueError("a forbidden rule is out of range")
         coef[forbidden] = -np.inf
         model._keep(structure, coef)
-        model.history_ = {
-            name: [np.inf if value is None else float(value) for value in values]
-            for name, values in meta["history"].items()
-        }
+        model.history_ = history_from_json(meta["history"])
         model.converged_ = bool(meta["converged"])
         model.n_iter_ = int(meta["n_iter"])
         return model

@@ -93,7 +93,6 @@ class RankingRisk:
     threads : int
     """
 
-    loss = None  # none of those that the solvers have shortcuts for
 
     def __init__(
         self,
@@ -168,7 +167,6 @@ class LabelRankingRisk:
     threads : int
     """
 
-    loss = None
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ def tagger_figures(tagger: Tagger) -> list[tuple[str, str]]:
     penalty = "none" if tagger.penalty is None else tagger.penalty
     if penalty == "elasticnet":
         penalty += f" (ℓ1 share {tagger.l1_ratio:g})"
-    method = tagger.solver if isinstance(tagger.solver, str) else tagger.solver.name
+    method = tagger.solver_
     loss = tagger.loss if isinstance(tagger.loss, str) else tagger.loss.name
     zero = int(np.count_nonzero(tagger.coef_ == 0))
     features = f"{tagger.n_features_in_:,}" + (" (hashed)" if tagger.features == "hashing" else "")

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer._validation import check_positive
-from mercer.learning.losses import Loss, resolve_loss
+from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.learning.training import history_from_json, history_to_json, train
@@ -35,7 +35,7 @@ class StructuredPredictor(BaseEstimator):
         ``"hybrid"``.
     solver : str or Solver, default="bcfw"
         ``"bcfw"``, ``"cutting-plane"`` and ``"subgradient"`` for hinge-like losses, ``"bmrm"`` for all, ``"lbfgs"`` for
-        smooth ones.
+        smooth ones, ``"auto"`` to choose by the loss.
     C : float, default=1.0
         Weight of the summed loss: ½‖w‖² + C · Σ loss.
     max_iter, tol : int and float or None
@@ -163,11 +163,12 @@ class StructuredPredictor(BaseEstimator):
         for method in ("features", "argmax", "cost"):
             if not callable(getattr(self.structure, method, None)):
                 raise TypeError(f"structure must have a method {method!r}: see mercer.structured.Structure")
-        row = self.structure.features(x, y)
-        size = row.shape[-1] if issparse(row) else np.asarray(row).size
-        if not size:
+        joint = Joint(self.structure, 0)
+        row = joint._call("features", 0, x, y)
+        joint.n_weights = int(row.shape[-1]) if issparse(row) else int(np.size(row))
+        if not joint.n_weights:
             raise OracleError("example 0: features gave an empty vector")
-        return Joint(self.structure, int(size))
+        return joint
 
     def _weights(self) -> np.ndarray:
         if not hasattr(self, "coef_"):
@@ -180,6 +181,8 @@ class StructuredPredictor(BaseEstimator):
         meta = {
             "structure": type(self.structure).__name__,
             "C": float(self.C),
+            "loss": self.loss if isinstance(self.loss, str) else self.loss.to_json(),
+            "solver": self.solver if isinstance(self.solver, str) else self.solver.name,
             "history": history_to_json(self.history_),
             "converged": self.converged_,
         }
@@ -188,7 +191,8 @@ class StructuredPredictor(BaseEstimator):
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> StructuredPredictor:
         """The inverse of :meth:`to_state`; set ``structure`` before use."""
-        model = cls(_NotLoaded(str(meta["structure"])), C=float(meta["C"]))  # type: ignore[arg-type]
+        structure: Any = _NotLoaded(str(meta["structure"]))
+        model = cls(structure, loss_from_json(meta["loss"]), str(meta["solver"]), float(meta["C"]))
         model.coef_ = np.array(arrays["w"], dtype=float)
         if model.coef_.ndim != 1 or not np.isfinite(model.coef_).all():
             raise ValueError("the weights must be a vector of finite numbers")

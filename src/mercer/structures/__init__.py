@@ -7,6 +7,7 @@ from mercer.structures.costs import Cost, CostMatrix, Hamming, Taxonomy, ZeroOne
 from mercer.structures.enumerated import Enumerated
 from mercer.structures.joint import Joint, OracleError
 from mercer.structures.labels import Labels
+from mercer.structures.relaxation import LPSolution, lp_inference
 
 __all__ = [
     "Chain",
@@ -18,10 +19,12 @@ __all__ = [
     "Enumerated",
     "Hamming",
     "Joint",
+    "LPSolution",
     "Labels",
     "OracleError",
     "Structure",
     "Taxonomy",
     "ZeroOne",
+    "lp_inference",
     "resolve_cost",
 ]

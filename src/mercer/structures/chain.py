@@ -207,6 +207,32 @@ class Chain(Structure):
             flat = mu.edges.reshape(count, C * C)
             _core.backward(X.edges.core, row, count, self._edges, flat, out[self.slices["edges"]], self.threads)
 
+    def has_log_loss(self, X: Sequences, y: TagSequences) -> bool:
+        """Whether :meth:`log_loss` is for these data: all labels known, no observation-dependent transitions."""
+        return not y.partial and (self._edges is None or X.edges is None)
+
+    def log_loss(self, w: np.ndarray, X: Sequences, y: TagSequences, out: np.ndarray) -> np.ndarray:
+        """log Z − score(y) of each sequence, the gradient in the weights added to ``out``, in one compiled call."""
+        self._check_features(X)
+        values, shared = np.empty(len(X)), np.zeros(self.n_labels**2 + 2 * self.n_labels)
+        nodes = self.slices["nodes"]
+        _core.chain_log_loss(
+            X.rows.core,
+            self._nodes,
+            w[nodes],
+            *self.shared_scores(w, X.dtype),
+            X.offsets,
+            y.labels,
+            values,
+            out[nodes],
+            shared,
+            self.threads,
+        )
+        if self.trained_transitions is not None:
+            shared[: self.n_labels**2][~self.trained_transitions.ravel()] = 0.0
+        out[self.slices["transitions"].start : self.slices["end"].stop] += shared
+        return values
+
     def batches(self, X: Sequences, positions: int) -> Iterator[slice]:
         """Slices of whole sequences of about ``positions`` positions (fewer where edges make them large)."""
         if self._edges is not None:
@@ -360,6 +386,33 @@ class Chain(Structure):
         labels, value = self.argmax(self.augment(theta, y, cost, scale))
         z = TagSequences(labels, y.offsets, partial=False)
         return z, value, self.cost_between(y, z, cost)
+
+    def best_product(
+        self, theta: ChainScores, y: TagSequences, cost: Cost | None = None
+    ) -> tuple[TagSequences, np.ndarray, np.ndarray] | None:
+        """Exact for costs in whole units: the best labelling at each level of cost (T · C² for each level)."""
+        cost = cost or Hamming()
+        if not cost.decomposes:
+            return None
+        table = cost.table(y.labels, self.n_labels)
+        unit = _unit(table)
+        if unit is None:
+            return None
+        levels = np.rint(table / unit).astype(np.int64)
+        truth = self.score(theta, y)
+        found, value, delta = y.labels.copy(), np.zeros(len(theta)), np.zeros(len(theta))
+        begin = int(theta.offsets[0])
+        for i, (a, b) in enumerate(pairwise((theta.offsets - begin).tolist())):
+            if a == b:
+                continue
+            edges = None if theta.edges is None else theta.edges[a:b].astype(float)
+            shared = theta.transitions.astype(float), theta.start.astype(float), theta.end.astype(float)
+            if levels[a:b].max(axis=1).sum() > _MAX_LEVELS:
+                return None
+            z, level, product = _level_search(theta.nodes[a:b].astype(float), edges, *shared, levels[a:b], truth[i])
+            if product > 0:
+                found[a:b], value[i], delta[i] = z, unit * product, unit * level
+        return TagSequences(found, y.offsets, partial=False), value, delta
 
     def runner_up(self, theta: ChainScores, y: TagSequences) -> tuple[TagSequences, np.ndarray]:
         """The best labelling other than y and its score."""
@@ -537,6 +590,57 @@ def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Sums over sequences; 0 for those without positions."""
     totals = np.concatenate([[0.0], np.cumsum(values, dtype=float)])
     return totals[offsets[1:] - offsets[0]] - totals[offsets[:-1] - offsets[0]]
+
+
+_MAX_LEVELS = 4096
+
+
+def _unit(table: np.ndarray) -> float | None:
+    """The largest number of which all costs are multiples; None where there is none of a reasonable size."""
+    values = np.unique(table)
+    whole = np.rint(values * 1e6)
+    if np.abs(whole - values * 1e6).max(initial=0.0) > 1e-3:
+        return None
+    divisor = int(np.gcd.reduce(whole.astype(np.int64))) if len(whole) else 0
+    return divisor / 1e6 if divisor else 1.0
+
+
+def _level_search(
+    nodes: np.ndarray,
+    edges: np.ndarray | None,
+    transitions: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    levels: np.ndarray,
+    truth: float,
+) -> tuple[np.ndarray, int, float]:
+    """The labelling with the largest level · (1 + score − truth): Viterbi with the level as part of the state."""
+    T, C = nodes.shape
+    D = int(levels.max(axis=1).sum())
+    best, back = np.full((D + 1, C), -np.inf), np.zeros((T, D + 1, C), np.int32)
+    best[levels[0], np.arange(C)] = start + nodes[0]
+    for t in range(1, T):
+        into = transitions if edges is None else transitions + edges[t]
+        scores = best[:, :, None] + into
+        arg = scores.argmax(axis=1)
+        reached = np.take_along_axis(scores, arg[:, None], 1)[:, 0] + nodes[t]
+        best = np.full((D + 1, C), -np.inf)
+        for c in range(C):
+            shift = int(levels[t, c])
+            best[shift:, c] = reached[: D + 1 - shift, c]
+            back[t, shift:, c] = arg[: D + 1 - shift, c]
+    last = best + end
+    products = np.arange(D + 1) * (1.0 + last.max(axis=1) - truth)
+    products[0] = 0.0
+    level = int(np.argmax(products))
+    z = np.empty(T, np.int32)
+    if level == 0:
+        return z, 0, 0.0
+    at, z[-1] = level, int(np.argmax(last[level]))
+    for t in range(T - 1, 0, -1):
+        z[t - 1] = back[t, at, z[t]]
+        at -= int(levels[t, z[t]])
+    return z, level, float(products[level])
 
 
 def _pattern(n_features: int, width: int, pattern: Pattern) -> Any:

@@ -103,6 +103,7 @@ class Joint(Structure):
     def __init__(self, structure: Any, n_weights: int) -> None:
         self.structure, self.n_weights = structure, n_weights
         self._truth: dict[int, tuple[Any, SparseRow]] = {}
+        self._found: dict[int, tuple[Any, SparseRow]] = {}
 
     # ------------------------------------------------------------------ the user's methods, checked
 
@@ -122,10 +123,12 @@ class Joint(Structure):
         found = self._call("features", i, x, y)
         if issparse(found):
             matrix = found.tocsr()
+            if matrix.ndim == 2 and matrix.shape[0] != 1:
+                raise OracleError(f"example {i}: features gave a matrix of {matrix.shape[0]} rows, expected one row")
             matrix.sum_duplicates()
             size, indices, values = matrix.shape[-1], matrix.indices, matrix.data.astype(float)
         else:
-            vector = np.asarray(found, dtype=float).ravel()
+            vector = self._numbers("features", found, i).ravel()
             size, indices = vector.size, np.flatnonzero(vector)
             values = vector[indices]
         if size != self.n_weights:
@@ -137,18 +140,25 @@ class Joint(Structure):
             raise OracleError(f"example {i}: features gave NaN or infinity")
         return SparseRow(indices, values)
 
+    @staticmethod
+    def _numbers(method: str, found: Any, i: int) -> np.ndarray:
+        try:
+            return np.asarray(found, dtype=float)
+        except (TypeError, ValueError):
+            raise OracleError(f"example {i}: {method} gave {type(found).__name__}, expected numbers") from None
+
     def cost(self, y: Any, z: Any, i: int) -> float:
         """Δ(y, z), checked."""
-        value = float(self._call("cost", i, y, z))
+        value = float(self._numbers("cost", self._call("cost", i, y, z), i))
         if not np.isfinite(value) or value < 0:
             raise OracleError(f"example {i}: cost gave {value!r}: it must be a finite number of at least 0")
         return value
 
     def _row(self, x: Any, y: Any, i: int, keep: bool = False) -> SparseRow:
-        """Φ(x, y); that of a true output is kept, as it is asked for again and again."""
-        held = self._truth.get(i)
-        if held is not None and held[0] is y:
-            return held[1]
+        """Φ(x, y); those of a true output and of the output found last are kept, as they are asked for again."""
+        for held in (self._truth.get(i), self._found.get(i)):
+            if held is not None and held[0] is y:
+                return held[1]
         row = self.features(x, y, i)
         if keep:
             self._truth[i] = (y, row)
@@ -185,7 +195,8 @@ class Joint(Structure):
                 y, scale = theta.cost_to[i], theta.scale_of(i)
                 # max scale Δ + ⟨w, Φ⟩ has the same argmax as max Δ + ⟨w / scale, Φ⟩.
                 z = self._call("argmax", number, theta.w if scale == 1.0 else theta.w / scale, x, cost_to=y)
-                values[i] = self.features(x, z, number).dot(theta.w) + scale * self.cost(y, z, number)
+                self._found[number] = (z, self.features(x, z, number))
+                values[i] = self._found[number][1].dot(theta.w) + scale * self.cost(y, z, number)
                 truth = self._row(x, y, number, keep=True).dot(theta.w)
                 if values[i] < truth - 1e-6 * max(1.0, abs(truth), abs(values[i])):
                     raise OracleError(
@@ -222,8 +233,12 @@ class Joint(Structure):
         for i, x in enumerate(theta.X):
             number = theta.X.first + i
             options = {} if theta.cost_to is None else {"cost_to": theta.cost_to[i]}
-            values[i], expected = self._call("log_partition", number, theta.w, x, **options)
-            expected = expected.toarray().ravel() if issparse(expected) else np.asarray(expected, dtype=float)
+            found = self._call("log_partition", number, theta.w, x, **options)
+            if not isinstance(found, tuple) or len(found) != 2:
+                raise OracleError(f"example {number}: log_partition must give (log Z, expected features)")
+            values[i] = float(self._numbers("log_partition", found[0], number))
+            expected = found[1].toarray().ravel() if issparse(found[1]) else found[1]
+            expected = self._numbers("log_partition", expected, number)
             if expected.shape != (self.n_weights,) or not np.isfinite(expected).all():
                 raise OracleError(
                     f"example {number}: log_partition must give (log Z, expected features of length {self.n_weights})"
@@ -270,11 +285,14 @@ class Joint(Structure):
 
     def cost_between(self, y: Sequence[Any], z: Sequence[Any], cost: Cost | None = None) -> np.ndarray:
         """Δ(y, z)."""
-        return np.array([self.cost(a, b, i) for i, (a, b) in enumerate(zip(y, z, strict=True))])
+        first = getattr(y, "first", 0)
+        return np.array([self.cost(a, b, first + i) for i, (a, b) in enumerate(zip(y, z, strict=True))])
 
     def equal(self, y: Sequence[Any], z: Sequence[Any]) -> np.ndarray:
         """The user's equal."""
-        return np.array([b is not None and bool(self.structure.equal(a, b)) for a, b in zip(y, z, strict=True)])
+        first = getattr(y, "first", 0)
+        pairs = enumerate(zip(y, z, strict=True), first)
+        return np.array([b is not None and bool(self._call("equal", i, a, b)) for i, (a, b) in pairs])
 
     def select(self, chosen: np.ndarray, y: Sequence[Any], z: Sequence[Any]) -> list[Any]:
         """y where chosen, else z."""

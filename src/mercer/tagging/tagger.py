@@ -129,6 +129,7 @@ default="log"
     start_, end_ : arrays of shape (n_labels,)
     history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration; margin solvers add
         primal, dual and gap
+    solver_ : str, the solver that ran
     converged_ : bool, whether training came to its own end (converged, stopped early or did all epochs of its rule)
     interrupted_ : bool, whether Ctrl-C ended it
     n_iter_ : int
@@ -260,6 +261,7 @@ default="log"
                 )
         finally:
             del self._training
+        self.solver_ = solver.name
         self._finish(result, monitor, penalty)
         if checkpoint is not None and not result.interrupted:
             checkpoint.close()
@@ -315,7 +317,7 @@ default="log"
         history = getattr(self, "history_", {}) if previous is not None else {}
         for name, values in monitor.history.items():
             history.setdefault(name, []).extend(values)
-        self._online_state = result.state
+        self._online_state, self.solver_ = result.state, solver.name
         self.coef_, self.history_ = result.w, history
         self.converged_, self.n_iter_ = False, len(history.get("seconds", ()))
         self.interrupted_ = result.interrupted
@@ -668,6 +670,7 @@ default="log"
             "edges_are_features": self._edges_are_features,
             "history": history_to_json(self.history_),
             "converged": bool(self.converged_),
+            "solver": self.solver_,
         }
         arrays = {"w": self.coef_}
         for name, pattern in (("pattern", s.pattern), ("edge_pattern", s.edge_pattern)):
@@ -726,7 +729,7 @@ default="log"
         if model.index_ is not None and len(model.index_) != model.n_features_in_:
             raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
         model.history_ = history_from_json(meta["history"])
-        model.converged_ = bool(meta["converged"])
+        model.converged_, model.solver_ = bool(meta["converged"]), str(meta.get("solver", model.solver))
         model.n_iter_ = len(model.history_.get("seconds", ()))
         model._online_state = {}
         model.interrupted_ = False

@@ -6,6 +6,7 @@ from mercer.learning.solvers.averaged import AveragedPerceptron, PassiveAggressi
 from mercer.learning.solvers.base import ConvergenceWarning, Result, Solver
 from mercer.learning.solvers.bundle import BMRM
 from mercer.learning.solvers.cutting_plane import CuttingPlane
+from mercer.learning.solvers.dual import Dual
 from mercer.learning.solvers.frank_wolfe import BCFW
 from mercer.learning.solvers.lbfgs import LBFGS, OWLQN
 from mercer.learning.solvers.marginal_dual import MarginalDual
@@ -23,6 +24,7 @@ SOLVERS: dict[str, type[Solver]] = {
         BMRM,
         CuttingPlane,
         BCFW,
+        Dual,
         Subgradient,
         MarginalDual,
     )
@@ -59,6 +61,7 @@ __all__ = [
     "AveragedPerceptron",
     "ConvergenceWarning",
     "CuttingPlane",
+    "Dual",
     "MarginalDual",
     "PassiveAggressive",
     "Result",

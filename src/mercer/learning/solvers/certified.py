@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.learning.losses import PlaneLoss, RelativeMargin
+from mercer.learning.losses import PlaneLoss, RelativeMargin, check_known
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers.base import Result
@@ -27,6 +27,9 @@ def check_planes(risk: Any, name: str, *, bounds: bool = False) -> None:
     if not isinstance(loss, PlaneLoss):
         found = "a smooth risk" if loss is None else repr(loss.name)
         raise ValueError(f"solver {name!r} works on hinge-like losses, not on {found}; use 'bmrm'")
+    if not risk.n_examples:
+        raise ValueError("nothing to learn from: there are no examples")
+    check_known(risk.structure, risk.y, loss.name)
     if isinstance(loss, RelativeMargin) and not bounds:
         raise ValueError(f"solver {name!r} takes no bound on margins; use 'cutting-plane' or 'bcfw'")
 
@@ -37,6 +40,11 @@ class Best:
     def __init__(self, n_weights: int) -> None:
         self.w = np.zeros(n_weights)
         self.primal, self.dual = np.inf, -np.inf
+
+    def start(self, risk: Any, weight: float, w0: np.ndarray | None) -> None:
+        """Weights to begin with are an answer to beat; a dual method cannot go on from them."""
+        if w0 is not None:
+            self.offer(0.5 * float(w0 @ w0) + weight * risk.value(w0), w0)
 
     def offer(self, primal: float, w: np.ndarray) -> None:
         """Takes a point if it is better."""

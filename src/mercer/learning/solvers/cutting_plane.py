@@ -5,7 +5,7 @@ Planes that examples had before are kept; their best combination is tried first,
 oracle) runs only when it no longer cuts enough (cache).
 
 n-slack: one slack an example; every violated plane joins its example's working set, and the dual over all working sets
-is solved by exact steps on one example at a time. Bounds of a relative margin are planes of a second kind there.
+is solved one example at a time. Bounds of a relative margin are planes of a second kind there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice
-from mercer.learning.losses import RelativeMargin
+from mercer.learning.losses import RelativeMargin, Slack
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
@@ -49,6 +49,10 @@ class WorkingSets:
         values, slopes, offsets = self.risk.oracle(w, examples)
         blocks = self.everyone if examples is None else self.everyone[examples]
         self.add(blocks, slopes, offsets, w)
+        if examples is None and isinstance(self.risk.loss, Slack):  # a search may miss what an earlier one found
+            known = np.empty(len(values))
+            self.planes.highest(w, known, np.zeros(len(w)))
+            values = np.maximum(values, known)
         return values, slopes, offsets
 
     def add(self, blocks: np.ndarray, slopes: Any, offsets: np.ndarray, w: np.ndarray, bound: bool = False) -> int:
@@ -81,7 +85,7 @@ class WorkingSets:
         return 0.5 * float(w @ w) + self.loss(values)
 
     def solve(self, order: np.ndarray, max_idle: int = 0) -> None:
-        """Exact steps on the dual of each named example."""
+        """Steps on the dual of each named example."""
         self.planes.solve(np.ascontiguousarray(order, dtype=np.int64), self.w, max_idle)
 
     def feasible(self, best: Best, values: np.ndarray, lead: float) -> None:
@@ -136,6 +140,8 @@ class CuttingPlane(Solver):
         squared = getattr(risk.loss, "power", 1) == 2
         rounds = self._n_slack if self.slack == "n" or squared or isinstance(risk.loss, RelativeMargin) else self._one
         try:
+            if not isinstance(risk.loss, RelativeMargin):
+                best.start(risk, C / penalty.l2, w0)
             return rounds(risk, C / penalty.l2, penalty.l2, best, max_iter, tol, monitor)
         except KeyboardInterrupt:
             return best.interrupted(monitor)

@@ -1,14 +1,14 @@
 """Block-coordinate Frank-Wolfe on the dual of structured margins.
 
 Each step looks at one example: the output that violates its margin most becomes a plane of that example, and the dual
-is maximised exactly over all planes the example has (an exact step instead of a line search towards the newest plane).
+is maximised over all planes the example has (instead of a line search towards the newest plane).
 Planes are stored sparse and dropped when they long had no weight. Beyond that
 
 - passes over the planes already known come between passes that search (cached planes);
 - examples with a larger gap are visited more often (gap sampling);
 - every few passes the gap is measured at fixed weights, over all examples and on all threads; the planes found there
   take part as a step like any other;
-- the weighted average of the weights is tried as well when the gap is measured (averaging).
+- the weighted average of the weights can be tried as well when the gap is measured (averaging).
 
 The gap P − D is certified: D is the dual value of the multipliers at hand, P the objective at the reported weights.
 """
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._validation import check_choice, check_count
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import InfeasibleError, Risk
@@ -38,7 +39,9 @@ class BCFW(Solver):
     sampling : {"gap", "uniform"}, default="gap"
     cached : int, default=3
         Passes over the planes already known after each pass that searches.
-    average : bool, default=True
+    average : bool, default=False
+        Try the weighted average of the weights as well when the gap is measured: one more pass, which pays where passes
+        over known planes are few.
     check_every : int, default=4
         Every so many passes the gap is measured.
     """
@@ -48,8 +51,10 @@ class BCFW(Solver):
     default_tol = 1e-3
     resumable = False
 
-    def __init__(self, sampling: str = "gap", cached: int = 3, average: bool = True, check_every: int = 4) -> None:
-        self.sampling, self.cached, self.average, self.check_every = sampling, cached, average, check_every
+    def __init__(self, sampling: str = "gap", cached: int = 3, average: bool = False, check_every: int = 4) -> None:
+        self.sampling = check_choice("sampling", sampling, ("gap", "uniform"))
+        self.cached, self.check_every = check_count("cached", cached, 0), check_count("check_every", check_every)
+        self.average = average
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """Losses that are maxima of planes, ½‖w‖²."""
@@ -75,8 +80,9 @@ class BCFW(Solver):
         random = np.random.default_rng(check_random_seed(random_state))
         average, weights, done = np.zeros(risk.n_weights), 0.0, False
         try:
+            if not np.isfinite(sets.bound):
+                best.start(risk, sets.weight, w0)
             for passes in range(1, max_iter + 1):
-                # At w = 0 all planes are searched for at once: the same first gap, on all threads.
                 if passes % self.check_every == 0 or passes == max_iter:
                     self._measure(sets, best, average, tol)
                     done = best.gap <= tol
@@ -87,8 +93,9 @@ class BCFW(Solver):
                         sets.solve(random.permutation(sets.everyone), _MAX_IDLE)
                 best.dual = max(best.dual, sets.dual)
                 done = done or best.gap <= tol
-                weights += passes
-                average += (passes / weights) * (sets.w - average)
+                if self.average:
+                    weights += passes
+                    average += (passes / weights) * (sets.w - average)
                 if monitor.record(
                     lambda: best.w if np.isfinite(best.primal) else sets.w,
                     **best.figures(penalty.l2, passes=passes, planes=sets.planes.count),

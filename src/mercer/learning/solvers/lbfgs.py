@@ -93,7 +93,8 @@ class LBFGS(Solver):
         self.memory, self.warm_up = memory, warm_up
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """A smooth penalty only."""
+        """A smooth loss and a smooth penalty."""
+        _check_smooth(risk, self.name)
         if penalty.l1:
             raise ValueError(f"solver {self.name!r} needs a smooth penalty: use 'owlqn' or 'sgd' with l1 penalties")
 
@@ -127,7 +128,7 @@ class LBFGS(Solver):
         try:
             g = np.empty_like(w)
             norm0 = objective.norm_at_zero(g)
-            if cold and self.warm_up and max_iter and resumed is None and isinstance(risk.loss, Log):
+            if cold and self.warm_up and max_iter and resumed is None and isinstance(getattr(risk, "loss", None), Log):
                 w = warm_up(risk, penalty, C, self.warm_up, random_state)
                 objective.passes += self.warm_up
             value = objective(w, g)
@@ -203,7 +204,14 @@ class OWLQN(LBFGS):
     name = "owlqn"
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Takes every penalty."""
+        """A smooth loss, any penalty."""
+        _check_smooth(risk, self.name)
+
+
+def _check_smooth(risk: Risk, name: str) -> None:
+    loss = getattr(risk, "loss", None)
+    if loss is not None and not loss.smooth:
+        raise ValueError(f"solver {name!r} needs a smooth loss; for {loss.name!r} use 'auto', 'bmrm' or 'bcfw'")
 
 
 class _Objective:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +15,17 @@ from mercer.structures.base import check_random_seed
 
 # Examples handled by one compiled call: Python looks for Ctrl-C in between.
 _BLOCK = 20_000
+_scores_lock = Lock()  # a structure's score buffers are used by one thread at a time
+
+Given = TypeVar("Given")
+
+
+def side_by_side(threads: int, calls: list[Callable[[], Given]]) -> list[Given]:
+    """The results of calls that do not share anything they change, on up to ``threads`` threads."""
+    if threads <= 1 or len(calls) <= 1:
+        return [call() for call in calls]
+    with ThreadPoolExecutor(min(threads, len(calls))) as pool:
+        return [future.result() for future in [pool.submit(call) for call in calls]]
 
 
 def check_online(risk: Risk, name: str) -> None:
@@ -55,8 +68,9 @@ class Epochs:
         for i in np.sort(block):
             one = slice(int(i), int(i) + 1)
             structure = self.risk.structure
-            theta = structure.scores(self.weights(), self.risk.X[one])
-            value, _ = self.risk.loss.value_and_gradient(structure, theta, self.risk.y[one])
+            with _scores_lock:
+                theta = structure.scores(self.weights(), self.risk.X[one])
+                value, _ = self.risk.loss.value_and_gradient(structure, theta, self.risk.y[one])
             if not np.isfinite(value).all():
                 return int(i)
         return int(block[0])

@@ -56,6 +56,7 @@ class Subgradient(Solver):
         total, steps, offsets = np.zeros(risk.n_weights), _core.OnlineState(), 0.0  # w = steps.scale · total
         done = False
         try:
+            best.start(risk, weight, w0)
             for epoch in range(1, max_iter + 1):
                 offsets += self._epoch(risk, weight * n, random.permutation(n), total, steps)
                 w = total * steps.scale

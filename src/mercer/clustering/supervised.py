@@ -1,0 +1,487 @@
+"""Learning to cluster: a pairwise affinity from sets of items whose clusters are known (spec 003 E4).
+
+    score(x, y) = Σ_{i<j in one cluster of y} A_ij,    A_ij = ⟨w, φ(x_i, x_j)⟩ + b
+
+so Φ(x, y) sums the features of the pairs that y keeps together. Prediction is correlation clustering with A. The cost
+Δ counts the pairs that are decided wrongly; it is a sum over pairs as well, and the loss-augmented search is
+correlation clustering with A_ij − 1 for pairs that belong together and A_ij + 1 for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from mercer._validation import check_choice, check_positive, thread_count
+from mercer.clustering import correlation
+from mercer.clustering.correlation import Clustering
+from mercer.learning.losses import Hinge, Loss, resolve_loss
+from mercer.learning.solvers import Solver
+from mercer.metrics import pairwise_score
+from mercer.structured.predictor import StructuredPredictor
+from mercer.structured.structure import Structure
+
+
+class Certificate(NamedTuple):
+    """Bounds on the objective of training; see :meth:`SupervisedClusterer.certify`.
+
+    Attributes
+    ----------
+    primal : float
+        The objective of the learnt weights is at most this.
+    dual : float
+        The objective of no weights is less than this.
+    gap : float
+        ``(primal - dual) / primal``.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+
+
+class Partitions(Structure):
+    """Partitions of a set, for learning: x holds the features of all pairs, y says which pairs are together.
+
+    Outputs are condensed vectors with a number for each pair (i, j), i < j. Partitions have 0 and 1; the relaxed search
+    (``decode="lp"``) may also answer with fractions, which makes the hinge loss an upper bound of the true one.
+
+    Parameters
+    ----------
+    decode : {"greedy", "lp", "exact"}
+    cost : {"pairs", "rand"}
+        Wrong pairs, or their share.
+    """
+
+    def __init__(self, decode: str, cost: str) -> None:
+        self.decode, self.pair_cost = decode, cost
+
+    def features(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Summed pair features, and the number of pairs together."""
+        return np.append(y @ x, y.sum())
+
+    def affinities(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """A, condensed."""
+        return x @ w[:-1] + w[-1]
+
+    def cost(self, y_true: np.ndarray, y: np.ndarray) -> float:
+        """Δ, linear in y."""
+        return self._unit(y) * float((y_true * (1 - y) + (1 - y_true) * y).sum())
+
+    def _unit(self, y: np.ndarray) -> float:
+        return 1.0 / max(1, len(y)) if self.pair_cost == "rand" else 1.0
+
+    def argmax(self, w: np.ndarray, x: np.ndarray, cost_to: np.ndarray | None = None) -> np.ndarray:
+        """Correlation clustering, with the costs added to the affinities of the pairs."""
+        a = self.affinities(w, x)
+        if cost_to is not None:
+            a = a + self._unit(a) * (1.0 - 2.0 * cost_to)
+        return self._search(a, cost_to)
+
+    def argmin(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The partition with the lowest score."""
+        return self._search(-self.affinities(w, x), None)
+
+    def _search(self, a: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+        n = correlation.n_items(len(a))
+        if self.decode == "lp":
+            return correlation.relaxed_partition(a, n)[0]
+        if self.decode == "exact":
+            return correlation.together(correlation.best_partition(a, n))
+        # A search from the true partition, too: its answer is then never worse than the truth.
+        labels = None if start is None else correlation.components(start > 0.5, n)
+        return correlation.together(correlation.greedy_partition(a, n, labels))
+
+
+class SupervisedClusterer(BaseEstimator):
+    """Learns from clustered sets how to cluster new ones.
+
+    Each example is a set of items with a partition, such as the noun phrases of a document grouped by what they refer
+    to. The model learns an affinity between two items from features of the pair; a new set is cut where that serves the
+    affinities best (correlation clustering), so the number of clusters need not be known.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="hinge"
+        ``"hinge"``, ``"squared-hinge"``, ``"slack"`` or ``"relative-margin"``.
+    solver : str or Solver, default="bcfw"
+        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``.
+    C : float, default=1.0
+        Weight of the summed loss: ``½‖w‖² + C · Σ loss``, one term a set.
+    pair_features : {"difference", "product"} or callable, default="difference"
+        Features of a pair of items that are rows of an array: ``|x_i − x_j|`` or ``x_i · x_j``, value by value. A
+        callable takes two items and gives a vector, the same for (a, b) and (b, a). Not used where X holds arrays of
+        shape (n, n, p), which are the features of the pairs themselves. A constant is always added.
+    decode : {"greedy", "exact", "lp"}, default="greedy"
+        How partitions are searched, in training and prediction; see :func:`correlation_clustering`. ``"greedy"`` is
+        fast for hundreds of items but may miss the worst partition in training, so the gap it reports is no
+        certificate; :meth:`certify` gives one. ``"lp"`` trains on relaxed partitions: its objective is never below the
+        true one, and its gap is certified; it is some ten times slower. ``"exact"`` is for small sets.
+    cost : {"pairs", "rand"}, default="pairs"
+        Δ: the number of pairs that are decided wrongly, or their share in the set, which gives all sets one weight.
+    max_iter, tol : int and float or None
+        None: the solver's own. Margin solvers stop at a relative gap of ``tol``.
+    n_jobs : int or None
+        Processes that cluster sets in :meth:`predict`; -1 for all cores.
+    random_state : int, RandomState, Generator or None
+        Order in which solvers visit the sets.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    coef_ : array of shape (p,)
+        Weights of the pair features.
+    intercept_ : float
+        Weight of the constant: the affinity of a pair without features.
+    n_features_in_ : int
+        p, the number of features of a pair.
+    history_ : dict of lists: primal, dual, gap, seconds, …, one value an iteration
+    certified_ : bool
+        Whether the gap is a certificate: not with ``decode="greedy"``.
+    converged_ : bool
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from mercer.clustering import SupervisedClusterer
+    >>> from mercer.datasets import coreference_features, make_coreference
+    >>> task = make_coreference(n_train=30, n_test=20, n_mentions=(6, 12), random_state=0)
+    >>> model = SupervisedClusterer(pair_features=coreference_features, C=0.1, tol=0.01, random_state=0)
+    >>> model = model.fit(task.X_train, task.y_train)
+    >>> model.score(task.X_test, task.y_test) > 0.6
+    True
+    """
+
+    coef_: np.ndarray
+    intercept_: float
+
+    def __init__(
+        self,
+        loss: str | Loss = "hinge",
+        solver: str | Solver = "bcfw",
+        C: float = 1.0,
+        *,
+        pair_features: str | Callable[[Any, Any], Any] = "difference",
+        decode: str = "greedy",
+        cost: str = "pairs",
+        max_iter: int | None = None,
+        tol: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.solver = solver
+        self.C = C
+        self.pair_features = pair_features
+        self.decode = decode
+        self.cost = cost
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X: Sequence[Any], Y: Sequence[Any]) -> SupervisedClusterer:
+        """Learn from sets and their clusters.
+
+        Parameters
+        ----------
+        X : list of sets
+            Each an array of shape (n_i, d) with a row an item, an array of shape (n_i, n_i, p) with the features of all
+            pairs, or, with a callable ``pair_features``, a list of items of any kind.
+        Y : list of label sequences
+            The cluster of each item; the names of clusters do not matter.
+
+        Returns
+        -------
+        self : SupervisedClusterer
+        """
+        self._check_parameters()
+        X, Y = list(X), list(Y)
+        if not X:
+            raise ValueError("nothing to learn from: X is empty")
+        pairs = self._all_pairs(X, None)
+        truth = self._truth(Y, [len(x) for x in X])
+        if not any(len(p) for p in pairs):
+            raise ValueError("nothing to learn from: every set in X has one item only")
+        learner = StructuredPredictor(
+            Partitions(self.decode, self.cost),
+            loss=self.loss,
+            solver=self.solver,
+            C=self.C,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+        try:
+            learner.fit(pairs, truth)
+        finally:
+            if hasattr(learner, "history_"):
+                self.history_ = learner.history_
+        self.coef_, self.intercept_ = learner.coef_[:-1].copy(), float(learner.coef_[-1])
+        self.n_features_in_ = len(self.coef_)
+        self.certified_ = self.decode != "greedy"
+        self.converged_, self.n_iter_ = learner.converged_, learner.n_iter_
+        return self
+
+    def _check_parameters(self) -> None:
+        check_positive("C", self.C)
+        resolve_loss(self.loss)
+        check_choice("decode", self.decode, correlation.DECODERS)
+        check_choice("cost", self.cost, ("pairs", "rand"))
+        if not callable(self.pair_features) and self.pair_features not in ("difference", "product"):
+            raise ValueError(
+                f"pair_features must be 'difference', 'product' or a function of two items, got {self.pair_features!r}"
+            )
+        thread_count(self.n_jobs)
+
+    @staticmethod
+    def _truth(Y: Sequence[Any], sizes: list[int]) -> list[np.ndarray]:
+        """Which pairs belong together, condensed."""
+        if len(Y) != len(sizes):
+            raise ValueError(f"X has {len(sizes)} sets, but Y has {len(Y)}")
+        truth = []
+        for number, (labels, size) in enumerate(zip(Y, sizes, strict=True)):
+            if isinstance(labels, str) or not hasattr(labels, "__len__"):
+                raise ValueError(f"set {number}: Y must hold a list of cluster labels, got {labels!r}")
+            if len(labels) != size:
+                raise ValueError(f"set {number} has {size} items in X, but {len(labels)} labels in Y")
+            missing = [k for k, label in enumerate(labels) if label is None or label != label]
+            if missing:
+                raise ValueError(f"set {number}: item {missing[0]} has no cluster ({labels[missing[0]]!r})")
+            truth.append(correlation.together(correlation.canonical(_plain(labels))))
+        return truth
+
+    # ------------------------------------------------------------------ pair features
+
+    def _all_pairs(self, X: Sequence[Any], width: int | None) -> list[np.ndarray]:
+        """The features of the pairs of each set, condensed; sets of one item have none."""
+        found = [self._pairs(x, number) for number, x in enumerate(X)]
+        for number, pairs in enumerate(found):
+            if pairs is None or (not pairs.size and len(pairs) == 0):
+                continue
+            if width is None:
+                width = pairs.shape[1]
+            if pairs.shape[1] != width:
+                raise ValueError(f"set {number}: pairs have {pairs.shape[1]} features, expected {width}")
+        return [np.zeros((0, width or 0)) if p is None or not len(p) else p for p in found]
+
+    def _pairs(self, x: Any, number: int) -> np.ndarray | None:
+        if isinstance(x, str) or not hasattr(x, "__len__"):
+            raise ValueError(f"set {number}: expected an array or a list of items, got {type(x).__name__}")
+        if len(x) == 0:
+            raise ValueError(f"set {number} is empty")
+        if getattr(x, "ndim", 0) == 3:
+            pairs = _given_pairs(np.asarray(x, dtype=float), number)
+        elif callable(self.pair_features):
+            if len(x) == 1:
+                return None
+            pairs = self._called_pairs(x, number)
+        else:
+            items = self._rows(x, number)
+            i, j = np.triu_indices(len(items), 1)
+            pairs = np.abs(items[i] - items[j]) if self.pair_features == "difference" else items[i] * items[j]
+        if not np.isfinite(pairs).all():
+            raise ValueError(f"set {number}: a pair feature is NaN or infinite")
+        return pairs
+
+    def _rows(self, x: Any, number: int) -> np.ndarray:
+        if not isinstance(self.pair_features, str):
+            raise ValueError(
+                "this model was saved with a function as pair_features, which is code and not in the file:"
+                " set model.pair_features to it"
+            )
+        try:
+            items = np.asarray(x, dtype=float)
+        except (TypeError, ValueError) as err:
+            raise ValueError(
+                f"set {number}: items must be rows of numbers (or pair_features a function of two items): {err}"
+            ) from err
+        if items.ndim != 2:
+            raise ValueError(
+                f"set {number}: expected an array of shape (items, features) or (items, items, pair features),"
+                f" got shape {items.shape}"
+            )
+        return items
+
+    def _called_pairs(self, x: Any, number: int) -> np.ndarray:
+        function: Any = self.pair_features
+        try:
+            pairs = np.array([np.asarray(function(a, b), dtype=float) for a, b in combinations(x, 2)])
+        except Exception as err:
+            raise ValueError(f"set {number}: pair_features raised {type(err).__name__}: {err}") from err
+        if pairs.ndim != 2:
+            raise ValueError(f"set {number}: pair_features must give vectors of one length")
+        # One pair of each set is asked the other way round.
+        if not np.allclose(np.asarray(function(x[1], x[0]), dtype=float), pairs[0], equal_nan=True):
+            raise ValueError(f"set {number}: pair_features must be the same for (a, b) and (b, a)")
+        return pairs
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict(self, X: Sequence[Any]) -> list[np.ndarray]:
+        """The clusters of each set.
+
+        Parameters
+        ----------
+        X : list of sets, as in :meth:`fit`
+
+        Returns
+        -------
+        labels : list of arrays of int
+            Clusters are numbered in the order of their first items.
+        """
+        return [found.labels for found in self._decoded(X, self.decode)]
+
+    def bound(self, x: Any) -> Clustering:
+        """The predicted clusters of one set, with a bound on the score of every other partition.
+
+        Parameters
+        ----------
+        x : one set
+
+        Returns
+        -------
+        clustering : Clustering
+            ``labels`` as :meth:`predict` gives them, their summed affinity ``value``, the ``bound`` of the linear
+            relaxation, and ``gap``, their difference: 0 proves that no partition scores higher.
+        """
+        (found,) = self._decoded([x], self.decode)
+        a, n = self._affinities([x])[0], len(found.labels)
+        bound = found.bound if np.isfinite(found.bound) else correlation.relaxed_partition(a, n)[1]
+        return Clustering(found.labels, found.value, max(bound, found.value))
+
+    def affinity(self, x: Any) -> np.ndarray:
+        """The learnt affinities between the items of one set: positive attracts.
+
+        Parameters
+        ----------
+        x : one set
+
+        Returns
+        -------
+        A : array of shape (n, n), symmetric, with zeros on the diagonal
+        """
+        return correlation.square(self._affinities([x])[0], len(x))
+
+    def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
+        """F1 over pairs of items that are together: ``mercer.metrics.pairwise_score(Y, predict(X)).f1``.
+
+        Parameters
+        ----------
+        X : list of sets
+        Y : list of label sequences
+
+        Returns
+        -------
+        f1 : float
+        """
+        if not len(X):
+            raise ValueError("nothing to score: X is empty")
+        return pairwise_score([_plain(y) for y in Y], [labels.tolist() for labels in self.predict(X)]).f1
+
+    def certify(self, X: Sequence[Any], Y: Sequence[Any]) -> Certificate:
+        """Bounds on the training objective that hold for any ``decode``.
+
+        The linear relaxation bounds every set's loss from above, and the dual value of training bounds the
+        optimum from below (its planes are those of real partitions, whether or not they were the worst ones). With
+        ``decode="lp"`` the dual value is that of the relaxed problem, which lies above the true one.
+
+        Parameters
+        ----------
+        X, Y : the data of :meth:`fit`
+
+        Returns
+        -------
+        certificate : Certificate
+        """
+        self._check_fitted()
+        if type(resolve_loss(self.loss)) is not Hinge or not self.history_.get("dual"):
+            raise ValueError("a certificate needs loss='hinge' and a solver with a dual value, such as 'bcfw'")
+        X, Y = list(X), list(Y)
+        pairs, truth = self._all_pairs(X, self.n_features_in_), self._truth(Y, [len(x) for x in X])
+        structure, w = Partitions("lp", self.cost), np.append(self.coef_, self.intercept_)
+        total = 0.0
+        for x, y in zip(pairs, truth, strict=True):
+            z = structure.argmax(w, x, cost_to=y)
+            total += structure.cost(y, z) + float(w @ (structure.features(x, z) - structure.features(x, y)))
+        primal, dual = 0.5 * float(w @ w) + float(self.C) * total, max(self.history_["dual"])
+        return Certificate(primal, dual, (primal - dual) / max(abs(primal), 1e-300))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise NotFittedError("this SupervisedClusterer is not fitted yet: call fit first")
+
+    def _affinities(self, X: Sequence[Any]) -> list[np.ndarray]:
+        self._check_fitted()
+        return [pairs @ self.coef_ + self.intercept_ for pairs in self._all_pairs(X, self.n_features_in_)]
+
+    def _decoded(self, X: Sequence[Any], decode: str) -> list[Clustering]:
+        X = list(X)
+        affinities = self._affinities(X)
+        jobs = min(thread_count(self.n_jobs), max(1, len(X)))
+        if jobs == 1:
+            return [correlation.decoded(a, len(x), decode) for a, x in zip(affinities, X, strict=True)]
+        from joblib import Parallel, delayed
+
+        tasks = (delayed(correlation.decoded)(a, len(x), decode) for a, x in zip(affinities, X, strict=True))
+        return list(Parallel(n_jobs=jobs)(tasks))
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs; a function of two items is code and stays with its author."""
+        self._check_fitted()
+        params = self.get_params(deep=False)
+        for name in ("loss", "solver"):
+            if not isinstance(params[name], str):
+                params[name] = params[name].name
+        params["pair_features"] = None if callable(self.pair_features) else self.pair_features
+        params["C"] = float(self.C)
+        if not isinstance(self.random_state, int | None):
+            params["random_state"] = None
+        # A model file holds finite numbers: before its first bound a gap is infinite, which is kept as None.
+        history = {key: [v if np.isfinite(v) else None for v in values] for key, values in self.history_.items()}
+        meta = {"params": params, "history": history, "converged": bool(self.converged_)}
+        return meta, {"w": np.append(self.coef_, self.intercept_)}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SupervisedClusterer:
+        """The inverse of :meth:`to_state`; set ``pair_features`` before use if it was a function."""
+        model = cls(**meta["params"])
+        check_choice("decode", model.decode, correlation.DECODERS)
+        w = np.array(arrays["w"], dtype=float)
+        if w.ndim != 1 or len(w) < 1 or not np.isfinite(w).all():
+            raise ValueError("the weights must be a vector of finite numbers")
+        model.coef_, model.intercept_ = w[:-1], float(w[-1])
+        model.n_features_in_ = len(model.coef_)
+        model.history_ = {
+            name: [np.inf if v is None else float(v) for v in values] for name, values in meta["history"].items()
+        }
+        model.certified_, model.converged_ = model.decode != "greedy", bool(meta["converged"])
+        model.n_iter_ = len(model.history_.get("seconds", ()))
+        return model
+
+
+def _given_pairs(x: np.ndarray, number: int) -> np.ndarray:
+    """The upper triangle of an (n, n, p) array, which must equal the lower one."""
+    if x.shape[0] != x.shape[1]:
+        raise ValueError(f"set {number}: pair features must have the shape (n, n, p), got {x.shape}")
+    i, j = np.triu_indices(len(x), 1)
+    if not np.allclose(x[i, j], x[j, i], rtol=1e-9, atol=1e-12, equal_nan=True):
+        raise ValueError(f"set {number}: pair features must be symmetric, x[i, j] = x[j, i]")
+    return x[i, j]
+
+
+def _plain(labels: Any) -> list[Any]:
+    return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+

@@ -1,0 +1,181 @@
+"""Compiled dual ascent for single labels: the multiclass margin machine with costs.
+
+    min_W  ½‖W‖² + C Σ_i weight_i ξ_i    (or ξ_i²),    ξ_i = max_c [Δ(y_i, c) + ⟨w_c, x_i⟩ − ⟨w_{y_i}, x_i⟩]
+
+One block of dual variables an example is solved exactly at each visit; examples without work to do are left out until a
+pass over all of them, which also gives the primal and dual values: the reported gap is certified. The examples of an
+epoch are dealt to a few shards, each with its own copy of W between merges. Their number depends on the data and not on
+the number of threads: one for few examples, and for wide sparse data, where a merge costs about half as much as the
+visits before it (threads then share the passes over all examples only).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.data.sequences import Rows
+from mercer.learning.losses import Hinge, RelativeMargin
+from mercer.learning.monitor import Monitor
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import Risk
+from mercer.learning.solvers.base import Result, Solver
+from mercer.learning.solvers.certified import Best, check_ridge
+from mercer.structures.base import check_random_seed
+from mercer.structures.costs import Hamming
+from mercer.structures.labels import Labels
+
+_SPARSE = 0.3  # a dense matrix with a smaller share of non-zeros is walked as a sparse one
+_SHARD_EXAMPLES = 4096  # fewer than this, and a second shard costs more than it brings
+_SHARD_VALUES = 32  # non-zeros for each feature: with fewer, merges take too large a share of the time
+_SHARD_BYTES = 2**30  # room for the copies of the weights
+_BLOCK = 1024  # least number of examples that a shard visits between two merges
+_MERGE_SHARE = 8  # and so many that they touch this many times the number of features
+_LONG = 3  # visits of all examples, or as many, between two checks
+_MANY = 100  # epochs between two checks
+
+
+class Dual(Solver):
+    """Dual ascent for the (squared) hinge over single labels, with any cost.
+
+    Parameters
+    ----------
+    polish : bool, default=False
+        Go on after the gap is small enough, until nothing changes beyond rounding. For small problems: equal data then
+        gives equal weights, however it is written down (in another order, or with weights for repeated examples).
+    """
+
+    name = "dual"
+    default_max_iter = 10000
+    default_tol = 1e-4
+
+    def __init__(self, polish: bool = False) -> None:
+        self.polish = polish
+
+    def check(self, risk: Risk, penalty: Penalty) -> None:
+        """Single labels, the hinge or its square, ½‖w‖²."""
+        check_ridge(penalty, self.name)
+        loss = getattr(risk, "loss", None)
+        if not isinstance(loss, Hinge) or isinstance(loss, RelativeMargin):
+            found = "no loss" if loss is None else repr(loss.name)
+            raise ValueError(f"solver 'dual' takes the losses 'hinge' and 'squared-hinge', not {found}")
+        if not isinstance(risk.structure, Labels):
+            raise ValueError("solver 'dual' is for single labels; use 'bcfw'")
+        if risk.structure.is_partial(risk.y):
+            raise ValueError(f"the loss {loss.name!r} needs known labels; use the log loss where some are missing")
+
+    def minimize(
+        self,
+        risk: Risk,
+        penalty: Penalty,
+        C: float,
+        w0: np.ndarray | None,
+        *,
+        max_iter: int,
+        tol: float,
+        monitor: Monitor,
+        random_state: Any = None,
+        resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Result:
+        """See :class:`Solver`. ``w0`` is not used: the method starts from dual variables, all at the true labels."""
+        n, threads, best = risk.n_examples, risk.structure.threads, Best(risk.n_weights)
+        ascent = _ascent(risk, C / penalty.l2, check_random_seed(random_state))
+        epochs = 0
+
+        def weights() -> np.ndarray:
+            ascent.weights(best.w)
+            return best.w
+
+        try:
+            while True:
+                primal, dual = ascent.check(tol, threads)
+                if not np.isfinite(primal):
+                    raise ValueError("scores left the range of floating point: scale the features, or lower C")
+                best.primal, best.dual = primal, max(best.dual, dual)
+                done = best.gap <= tol
+                figures = best.figures(penalty.l2, passes=epochs, active=float(ascent.active))
+                if monitor.record(weights, **figures):
+                    return best.result(monitor, True, tol, max_iter, stopped=True)
+                if done or epochs >= max_iter or not ascent.active:
+                    break
+                epochs += _round(ascent, best, n, tol, max_iter - epochs, threads)
+            if done and self.polish:
+                _polish(ascent, best, max_iter - epochs, threads)
+        except KeyboardInterrupt:
+            weights()
+            return best.interrupted(monitor)
+        weights()
+        return best.result(monitor, done, tol, max_iter)
+
+
+def _round(ascent: Any, best: Best, n: int, tol: float, epochs: int, threads: int) -> int:
+    """Epochs over the active examples until the gap met on the way has fallen enough to be worth a check."""
+    goal = max(0.3 * (best.primal - best.dual), tol * best.primal)
+    visits = 0
+    for k in range(1, min(epochs, _MANY) + 1):
+        visits += ascent.active
+        if ascent.epoch(threads) <= goal or (visits >= _LONG * n and k > 3) or not ascent.active:
+            return k
+    return min(epochs, _MANY)
+
+
+def _polish(ascent: Any, best: Best, epochs: int, threads: int) -> None:
+    """Epochs until the sum of gaps is 0 but for rounding; the weights are then those of the last epoch."""
+    enough, done = 1e-24 * best.primal, 0
+    while done < epochs:
+        for _ in range(_MANY):
+            done += 1
+            if ascent.epoch(threads) <= enough:
+                break
+        ascent.check(0.0, threads)
+        done += 1
+        if ascent.epoch(threads) <= 100 * enough:
+            break
+    primal, dual = ascent.check(0.0, threads)
+    best.primal, best.dual = primal, max(best.dual, dual)
+
+
+def _ascent(risk: Risk, C: float, seed: int) -> Any:
+    """The compiled solver for this risk."""
+    X, structure = risk.X, risk.structure
+    assert isinstance(structure, Labels)
+    assert isinstance(risk.loss, Hinge)
+    first, last = int(X.offsets[0]), int(X.offsets[-1])
+    rows = X.rows
+    if (first, last) != (0, rows.shape[0]):
+        rows = Rows.from_matrix(rows.matrix(first, last))
+    if rows.dense is not None and np.count_nonzero(rows.dense) < _SPARSE * rows.dense.size:
+        from scipy.sparse import csr_array
+
+        rows = Rows.from_matrix(csr_array(rows.dense))
+    cost = (risk.loss.cost or Hamming()).table(np.arange(structure.n_labels), structure.n_labels)
+    weights = getattr(risk, "weights", None)
+    upper = np.full(risk.n_examples, float(C)) if weights is None else C * np.asarray(weights, dtype=float)
+    return _core.MulticlassDual(
+        rows.core,
+        np.array(risk.y, dtype=np.int32),
+        upper,
+        np.array(cost, dtype=float),
+        risk.loss.power == 2,
+        seed,
+        _shards(rows, 8 * risk.n_weights),
+        max(_BLOCK, _MERGE_SHARE * rows.shape[1] * rows.shape[0] // max(1, _values(rows))),
+    )
+
+
+def _values(rows: Rows) -> int:
+    """Number of stored values."""
+    return rows.dense.size if rows.dense is not None else int(rows.indptr[-1])  # type: ignore[index]
+
+
+def _shards(rows: Rows, weight_bytes: int) -> int:
+    """A matter of the data alone, so that the result is the same for any number of threads."""
+    shards = 1
+    while shards < 8 and rows.shape[0] >= (_SHARD_EXAMPLES if shards == 1 else shards * 2**16):
+        shards *= 2
+    while shards > 1 and (shards + 2) * weight_bytes > _SHARD_BYTES:
+        shards //= 2
+    return shards if _values(rows) >= _SHARD_VALUES * rows.shape[1] else 1

@@ -1,0 +1,339 @@
+"""LinearClassifier: optima, certificates, costs, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC, LinearSVC
+
+import mercer
+from mercer import _core
+from mercer.classification import LinearClassifier
+from mercer.data.sequences import Rows
+from mercer.learning import ConvergenceWarning, Hybrid, RelativeMargin
+from mercer.structures import CostMatrix, Taxonomy
+from reference.multiclass import margin_objective, margin_optimum
+
+ZERO_ONE = 1.0 - np.eye(3)
+
+
+def problem(n=60, d=5, k=3, noise=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(k, d))
+    X = rng.normal(size=(n, d))
+    y = (X @ W.T + noise * rng.normal(size=(n, k))).argmax(axis=1)
+    y[:k] = np.arange(k)
+    return X, y
+
+
+def weights_of(model, X):
+    """W of shape (labels, features) with the intercept as its last column, also for two classes."""
+    W = np.column_stack([model.coef_, model.intercept_])
+    return np.vstack([-W / 2, W / 2]) if len(W) == 1 else W, np.column_stack([X, np.ones(len(X))])
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_optimum_equals_the_program_with_all_constraints(k, squared):
+    rng = np.random.default_rng(k)
+    X, y = problem(14, 3, k, seed=k)
+    X[3] = 0.0
+    cost = rng.uniform(0, 2, (k, k))
+    np.fill_diagonal(cost, 0.0)
+    weights = rng.uniform(0, 2, len(y))
+    weights[4] = 0.0
+    model = LinearClassifier("squared-hinge" if squared else "hinge", C=0.7, cost=cost, fit_intercept=False, tol=1e-9)
+    model.fit(X, y, sample_weight=weights)
+    optimum = margin_optimum(X, y, cost, 0.7 * weights, squared)
+    assert model.history_["primal"][-1] == pytest.approx(optimum, rel=1e-6)
+    assert model.history_["dual"][-1] <= optimum * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_optimum_equals_that_of_crammer_and_singer_in_scikit_learn(C):
+    X, y = problem(200, 6, 4, seed=1)
+    peer = LinearSVC(C=C, multi_class="crammer_singer", fit_intercept=False, tol=1e-8, max_iter=1000000).fit(X, y)
+    model = LinearClassifier(C=C, fit_intercept=False, tol=1e-8).fit(X, y)
+    values = [margin_objective(m.coef_, X, y, 1.0 - np.eye(4), np.full(len(y), C)) for m in (peer, model)]
+    assert values[1] == pytest.approx(values[0], rel=1e-5)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=2e-3)
+
+
+def test_two_classes_are_the_binary_machine_with_twice_the_C():
+    X, y = problem(150, 4, 2, seed=2)
+    model = LinearClassifier(C=0.5, fit_intercept=False, tol=1e-10).fit(X, y)
+    peer = LinearSVC(C=1.0, loss="hinge", fit_intercept=False, tol=1e-10, max_iter=10**7).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
+    np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-3)
+
+
+def test_two_classes_reach_the_objective_of_svc_where_its_offset_is_zero():
+    # With every example and its mirror image the best offset is 0, and SVC solves the problem without one.
+    X, y = problem(40, 3, 2, seed=3)
+    X, y = np.vstack([X, -X]), np.concatenate([y, 1 - y])
+    model = LinearClassifier(C=0.5, fit_intercept=False, tol=1e-10).fit(X, y)
+    peer = SVC(kernel="linear", C=1.0, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_gap_is_certified_and_within_tol(loss, dtype, sparse):
+    X, y = problem(400, 20, 6, seed=4)
+    X = np.where(np.abs(X) > 1.0, X, 0.0).astype(dtype)
+    model = LinearClassifier(loss, tol=1e-5, random_state=0).fit(csr_array(X) if sparse else X, y)
+    W, ones = weights_of(model, X.astype(float))
+    primal = margin_objective(W, ones, y, 1.0 - np.eye(6), np.ones(len(y)), loss != "hinge")
+    assert model.converged_
+    assert model.history_["primal"][-1] == pytest.approx(primal, rel=1e-9)
+    assert (primal - model.history_["dual"][-1]) / primal <= 1e-5
+    assert np.all(np.diff(model.history_["dual"]) >= -1e-9 * primal)
+
+
+def test_slack_bounds_the_cost_of_the_prediction_on_every_example():
+    # Spec 002, lemma 12, whatever the weights.
+    rng = np.random.default_rng(5)
+    X, y = problem(300, 4, 5, noise=3.0, seed=5)
+    cost = rng.uniform(0, 4, (5, 5))
+    np.fill_diagonal(cost, 0.0)
+    for C in (1e-3, 1.0):
+        model = LinearClassifier(C=C, cost=cost).fit(X, y)
+        scores = model.decision_function(X)
+        slack = (cost[y] + scores).max(axis=1) - scores[np.arange(len(y)), y]
+        assert np.all(slack >= cost[y, model.predict(X)] - 1e-12)
+
+
+def test_a_cost_of_999_moves_errors_from_cat_and_lion_to_tiger_and_lion():
+    # Spec 003 C5: tiger/lion costs 1, cat/lion 999. Lions lie between cats and tigers.
+    rng = np.random.default_rng(6)
+    y = np.repeat(["cat", "lion", "tiger"], 200)
+    X = np.repeat([[-1.0, 0.5], [0.0, -0.5], [1.0, 0.5]], 200, axis=0) + 0.7 * rng.normal(size=(600, 2))
+
+    def cost(true, answer):
+        return 0.0 if true == answer else 999.0 if {true, answer} == {"cat", "lion"} else 1.0
+
+    def confusions(model):
+        z = model.fit(X, y).predict(X)
+        return [sum({a, b} == pair for a, b in zip(y, z, strict=True)) for pair in ({"cat", "lion"}, {"tiger", "lion"})]
+
+    plain, shifted = confusions(LinearClassifier(C=1e-3)), confusions(LinearClassifier(C=1e-3, cost=cost))
+    assert shifted[0] < plain[0] / 2
+    assert shifted[1] > 1.5 * plain[1]
+
+
+FIGURE = Taxonomy(
+    [
+        ("Computers", "Hardware"), ("Computers", "Software"), ("Hardware", "Storage"), ("Hardware", "Cables"),
+        ("Storage", "HDD"), ("Storage", "CDROM"),
+        ("Software", "Freeware"), ("Software", "Shareware"), ("Software", "Opensource"),
+    ]
+)  # fmt: skip
+
+
+def test_taxonomy_of_figure_2_1_and_its_classifier():
+    leaves = ["CDROM", "Cables", "Freeware", "HDD", "Opensource", "Shareware"]
+    D = FIGURE.bind(leaves).matrix
+    at = {leaf: i for i, leaf in enumerate(leaves)}
+    assert D[at["CDROM"], at["HDD"]] == 2
+    assert D[at["CDROM"], at["Cables"]] == 3
+    assert D[at["CDROM"], at["Freeware"]] == 5
+    X, y = problem(200, 8, 6, seed=7)
+    names = np.array(leaves)[y]
+    model = LinearClassifier(cost=FIGURE, random_state=0).fit(X, names)
+    same = LinearClassifier(cost=D, random_state=0).fit(X, names)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+
+
+def test_a_star_with_edges_of_half_the_margin_is_the_flat_margin():
+    X, y = problem(100, 5, 4, seed=8)
+    rho = 3.0
+    star = Taxonomy([("root", c, rho / 2) for c in range(4)])
+    flat = LinearClassifier(cost=rho * (1.0 - np.eye(4)), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(LinearClassifier(cost=star, random_state=0).fit(X, y).coef_, flat.coef_)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_weights_do_not_depend_on_the_number_of_threads(loss, sparse):
+    X, y = problem(6000, 12, 4, seed=9)
+    X = csr_array(np.where(np.abs(X) > 1.2, X, 0.0)) if sparse else X
+    one, two, four = (LinearClassifier(loss, C=0.1, random_state=0, n_jobs=j).fit(X, y) for j in (1, 2, 4))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.coef_, four.coef_)
+    assert one.history_["gap"] == two.history_["gap"]
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("shards", [1, 2, 8])
+def test_dual_variables_are_feasible_and_give_weights_and_dual_value(shards, squared):
+    X, y = problem(300, 10, 5, seed=10)
+    X[:, 0] = 0.0
+    cost = np.random.default_rng(0).uniform(0, 2, (5, 5))
+    np.fill_diagonal(cost, 0.0)
+    upper = np.random.default_rng(1).uniform(0.1, 2, len(y))
+    ascent = _core.MulticlassDual(
+        Rows.from_matrix(csr_array(X)).core, y.astype(np.int32), upper, cost, squared, 7, shards, 10
+    )
+    values = []
+    for _ in range(12):
+        ascent.epoch(1)
+        values.append(ascent.check(0.0, 2))
+    alpha, W = np.empty((len(y), 5)), np.empty(50)
+    ascent.dual_variables(alpha)
+    mass = alpha.sum(axis=1)
+    assert (alpha >= 0).all()
+    assert (alpha[np.arange(len(y)), y] == 0).all()
+    assert squared or np.all(mass <= upper * (1 + 1e-12))
+    pull = -alpha
+    pull[np.arange(len(y)), y] += mass
+    ascent.weights(W)  # averaged over one epoch: that of α
+    np.testing.assert_allclose(W.reshape(10, 5), X.T @ pull, atol=1e-10)
+    dual = (alpha * cost[y]).sum() - 0.5 * W @ W - ((mass**2 / (4 * upper)).sum() if squared else 0.0)
+    primal = margin_objective(W.reshape(10, 5).T, X, y, cost, upper, squared)
+    assert values[-1] == pytest.approx((primal, dual), rel=1e-9)
+    assert np.all(np.diff([d for _, d in values]) >= 0)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "log", RelativeMargin(50.0), Hybrid(0.2)],
+    ids=str,
+)
+def test_every_loss_classifies_with_its_own_solver_and_with_weights(loss):
+    X, y = problem(80, 4, 3, noise=0.1, seed=11)
+    repeated = np.repeat(np.arange(len(y)), 1 + np.arange(len(y)) % 2)
+    weighted = LinearClassifier(loss, random_state=0).fit(X, y, sample_weight=1.0 + np.arange(len(y)) % 2)
+    plain = LinearClassifier(loss, random_state=0).fit(X[repeated], y[repeated])
+    assert plain.score(X, y) > 0.85
+    assert weighted.history_["objective"][-1] == pytest.approx(plain.history_["objective"][-1], rel=5e-3)
+
+
+@pytest.mark.parametrize("solver", ["bmrm", "cutting-plane", "bcfw"])
+def test_generic_solvers_come_to_the_same_optimum(solver):
+    X, y = problem(60, 4, 3, seed=12)
+    best = LinearClassifier(C=0.1, tol=1e-8).fit(X, y).history_["primal"][-1]
+    other = LinearClassifier(C=0.1, solver=solver, tol=1e-4, random_state=0).fit(X, y)
+    assert best * (1 - 1e-8) <= other.history_["primal"][-1] <= best * (1 + 2e-4)
+
+
+def test_class_weight_equals_sample_weight():
+    X, y = problem(90, 4, 3, seed=13)
+    by_class = LinearClassifier(class_weight={0: 1.0, 1: 2.0, 2: 5.0}).fit(X, y)
+    by_example = LinearClassifier().fit(X, y, sample_weight=np.array([1.0, 2.0, 5.0])[y])
+    np.testing.assert_allclose(by_class.coef_, by_example.coef_, atol=1e-7)
+    assert LinearClassifier(class_weight="balanced").fit(X, y).score(X, y) > 0.5
+
+
+def test_probabilities_come_with_the_log_loss_alone():
+    X, y = problem(50, 4, 3, seed=14)
+    p = LinearClassifier("log").fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    model = LinearClassifier().fit(X, y)
+    assert not hasattr(model, "predict_proba")
+
+
+@pytest.mark.parametrize("names", [False, True])
+@pytest.mark.parametrize("k", [2, 3])
+def test_saved_models_predict_the_same(tmp_path, names, k):
+    X, y = problem(60, 4, k, seed=15)
+    y = np.array(["ä", "b", "c"])[y] if names else y * 10
+    cost = CostMatrix(2.0 - 2.0 * np.eye(k))
+    model = LinearClassifier(RelativeMargin(20.0), cost=cost, class_weight={y[0]: 2.0}, random_state=0).fit(X, y)
+    mercer.save(model, tmp_path / "m.mercer")
+    read = mercer.load(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(read.predict(X), model.predict(X))
+    np.testing.assert_array_equal(read.decision_function(X), model.decision_function(X))
+    assert read.loss.B == 20.0
+    assert read.get_params()["C"] == model.C
+    np.testing.assert_allclose(clone(read).fit(X, y).coef_, model.coef_, atol=1e-12)
+
+
+def test_works_in_a_grid_search():
+    X, y = problem(90, 4, 3, seed=16)
+    search = GridSearchCV(LinearClassifier(), {"C": [0.01, 1.0], "loss": ["hinge", "log"]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.5
+
+
+def test_too_few_epochs_warn_and_keep_the_history():
+    X, y = problem(300, 10, 5, seed=17)
+    with pytest.warns(ConvergenceWarning, match="relative gap"):
+        model = LinearClassifier(C=100.0, max_iter=2).fit(X, y)
+    assert not model.converged_
+    assert model.history_["gap"][-1] > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cost": np.ones((2, 2)) - np.eye(2)}, "cost matrix is for 2 labels, the data has 3"),
+        ({"cost": np.ones((2, 3))}, "square"),
+        ({"cost": np.ones((3, 3))}, "diagonal"),
+        ({"cost": np.eye(3) - 1}, "negative"),
+        ({"cost": np.full((3, 3), np.nan)}, "finite"),
+        ({"cost": {"cow": 2.0}}, "'cow'"),
+        ({"cost": Taxonomy([(0, 1)])}, "no node for the label 2"),
+        ({"cost": "hammer"}, "unknown cost"),
+        ({"C": 0.0}, "C must be a positive"),
+        ({"C": float("nan")}, "C must be a positive"),
+        ({"loss": "hing"}, "unknown loss"),
+        ({"solver": "liblinear"}, "unknown solver"),
+        ({"solver": "dual", "loss": "log"}, "'hinge' and 'squared-hinge'"),
+        ({"penalty": "l1"}, "penalty='l2'"),
+        ({"tol": -1.0}, "tol must be"),
+        ({"max_iter": 1.5}, "max_iter must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+    ],
+)
+def test_wrong_settings_are_named(settings, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        LinearClassifier(**settings).fit(X, y)
+
+
+def test_wrong_data_is_named():
+    X, y = problem()
+    with pytest.raises(ValueError, match="NaN"):
+        LinearClassifier().fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(ValueError, match="one class"):
+        LinearClassifier().fit(X, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="0 sample"):
+        LinearClassifier().fit(X[:0], y[:0])
+    with pytest.raises(ValueError, match="inconsistent"):
+        LinearClassifier().fit(X, y[:-1])
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        LinearClassifier().fit(X, y, sample_weight=-np.ones(len(y)))
+    with pytest.raises(ValueError, match="non-zero"):
+        LinearClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": np.array([0, 1, 3], np.int32)}, "label is out of range"),
+        ({"labels": np.array([0, 1], np.int32)}, "one value for each row"),
+        ({"upper": np.array([1.0, -1.0, 1.0])}, "not negative"),
+        ({"upper": np.array([1.0, np.inf, 1.0])}, "finite"),
+        ({"costs": np.ones((3, 3))}, "diagonal"),
+        ({"costs": -ZERO_ONE}, "not negative"),
+        ({"costs": np.zeros((3, 2))}, "square"),
+        ({"shards": 9}, "shards"),
+        ({"block": 0}, "block"),
+    ],
+)
+def test_the_binding_checks_its_arrays(change, message):
+    arguments = {
+        "labels": np.array([0, 1, 2], np.int32), "upper": np.ones(3), "costs": ZERO_ONE, "squared": False, "seed": 0,
+        "shards": 1, "block": 10,
+    }  # fmt: skip
+    rows = Rows.from_matrix(np.eye(3)).core
+    with pytest.raises(ValueError, match=message):
+        _core.MulticlassDual(rows, **{**arguments, **change})
+    ascent = _core.MulticlassDual(rows, **arguments)
+    with pytest.raises(ValueError, match="threads"):
+        ascent.epoch(0)
+    with pytest.raises(ValueError, match="n_features"):
+        ascent.weights(np.empty(5))
