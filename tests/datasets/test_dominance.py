@@ -84,7 +84,10 @@ def test_impossible_nondominant_tasks_are_refused(arguments: dict, message: str)
         ({"rho": 0.5, "m": 10, "n_features": 0}, "n_features must be an integer of at least 1"),
         ({"rho": 0.5, "m": 10, "sigma": 0.0}, "sigma must be a positive finite number"),
         ({"rho": 0.5, "m": 10, "n_features": 2, "fixed": [0.0, np.inf]}, "fixed must be 2 finite numbers"),
-        ({"rho": 0.5, "m": 10, "fixed": [0.0, 1.0]}, r"fixed must be 100 finite numbers, one a feature, got shape \(2,\)"),
+        (
+            {"rho": 0.5, "m": 10, "fixed": [0.0, 1.0]},
+            r"fixed must be 100 finite numbers, one a feature, got shape \(2,\)",
+        ),
     ],
 )
 def test_impossible_mixtures_are_refused(arguments: dict, message: str) -> None:
