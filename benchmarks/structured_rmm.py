@@ -29,7 +29,7 @@ from mercer.learning import ConvergenceWarning, RelativeMargin
 from mercer.tagging import Tagger
 
 GRID = (0.03, 0.1, 0.3, 1.0)
-CRF_GRID = (0.3, 1.0, 3.0, 10.0)
+CRF_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 SHARES = (0.3, 0.5, 0.7, 0.9)
 GAP = 1e-2  # of fits that only serve a choice; the last ones go to 1e-3
 METHODS = ("CRF", "StructSVM", "StructRMM")

@@ -5,8 +5,7 @@ When no label dominates
 A support vector machine asks which label beats all others. Where no label has more than half of the probability, that
 question has no answer: the hinge loss is least when all scores are equal, and what is predicted there is a matter of
 chance. The log loss ranks labels by their probabilities whatever these are, and the hybrid loss, a blend of the two,
-does so from some share of the log loss on. Two simulations show where that matters, and where the hinge is the better
-choice all the same.
+does so from some share of the log loss on. Two simulations show how much that matters.
 """
 
 # %%
@@ -38,10 +37,10 @@ def rows_of(X):
 
 
 def fit(loss, rows, y, n_labels, C, tol=1e-3):
-    """Weights; quasi-Newton for the smooth loss, cutting planes for the hinge, a bundle method for the blend."""
-    solver = {"log": "lbfgs", "hinge": "cutting-plane", "hybrid": "bmrm"}[loss.name]
+    """Weights; quasi-Newton for the smooth loss, dual ascent for the hinge, a bundle method for the blend."""
+    solver = {"log": "lbfgs", "hinge": "dual", "hybrid": "bmrm"}[loss.name]
     risk = Risk(Labels(n_labels, rows.n_features), loss, rows, y.astype(np.int32))
-    return train(risk, solver=solver, C=C, tol=tol, max_iter=300, random_state=0, warn=False)[0].w
+    return train(risk, solver=solver, C=C, tol=tol, max_iter=1000, random_state=0, warn=False)[0].w
 
 
 def error(w, rows, y, n_labels, tie=1e-3, random_state=0):
@@ -117,7 +116,7 @@ def cell(rho, m, seed):
     rows, held, test = (rows_of(part - centre) for part in (X, X_held, X_test))
     found = {}
     for name, candidates in CANDIDATES.items():
-        weights = [fit(loss, rows, y, 5, C, tol=1e-2) for loss, C in candidates]
+        weights = [fit(loss, rows, y, 5, C, tol=1e-2 if loss.name == "hybrid" else 1e-3) for loss, C in candidates]
         best = min(weights, key=lambda w: error(w, held, y_held, 5))
         found[name] = error(best, test, y_test, 5)
     return found
@@ -125,7 +124,7 @@ def cell(rho, m, seed):
 
 grid = {name: np.zeros((len(SHARES), len(SIZES))) for name in CANDIDATES}
 for (i, rho), (j, m) in product(enumerate(SHARES), enumerate(SIZES)):
-    repeats = [cell(rho, m, seed) for seed in range(max(1, 120 // m))]
+    repeats = [cell(rho, m, seed) for seed in range(max(1, 240 // m))]
     for name in grid:
         grid[name][i, j] = 100 * np.mean([found[name] for found in repeats])
 lowest = np.min([values for values in grid.values()], axis=0)
@@ -143,9 +142,12 @@ for title, where in (
     print(f"{title:20s} {wins['log'][where].size:3d} cells{'':15s}{counts}")
 
 # %%
-# The error above the best possible one, in points; the lowest of a cell is framed. Where data are few, one clean
-# separation is all that can be learnt, and the hinge finds it with less; the more examples there are, and the more of
-# them lack a dominant label, the more its blind spot costs.
+# The error above the best possible one, in points; the lowest of a cell is framed. The blind spot of the hinge costs
+# more, the more examples lack a dominant label, and there more data does not help it much. The hybrid loss is the
+# lowest in most cells, by little: it has the ranking of the log loss and, where data are few, some of the clean
+# separation of the hinge. The source of these simulations found the hinge itself best for ρ = 0.1 and up to 60
+# examples; that is not so here, where it lies within a few points of the others at ρ = 0.1 and behind them elsewhere.
+# (The source does not say where the point without a dominant label lies, nor how often its cells were repeated.)
 
 fig, axes = plt.subplots(1, 3, figsize=(11.5, 5.2), sharey=True, layout="constrained")
 for ax, (name, values) in zip(axes, grid.items(), strict=True):
