@@ -424,7 +424,7 @@ def compare(found: dict[str, list[Any]]) -> None:
     }
     for claim, holds in claims.items():
         print(f"claim of spec 000, {claim}: {'holds' if holds else 'DOES NOT HOLD'}")
-    print("where C is so large that every training sentence leads by the margin, the hinge part of the hybrid loss is 0")
+    print("where C is so large that every training sentence leads by the margin, the hinge of the hybrid loss is 0")
     print("  at the minimum, and Hybrid(alpha, C) is the CRF with alpha · C: then the rows differ by their C alone")
 
 

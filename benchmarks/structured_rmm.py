@@ -123,7 +123,7 @@ def compare(name: str, task: Task, seeds: int, n_train: int) -> None:
         lead, p = errors[:, a] - errors[:, b], ttest_rel(errors[:, a], errors[:, b]).pvalue
         error = lead.std(ddof=1) / np.sqrt(seeds)
         wins = f"lower in {(lead < 0).sum()} of {seeds}"
-        print(f"{METHODS[a]} − {METHODS[b]}: {lead.mean():+.2f} ± {error:.2f} (standard error), {wins}, p = {p:.3f}")
+        print(f"{METHODS[a]} − {METHODS[b]}: {lead.mean():+.2f} ± {error:.2f} (standard error), {wins}, p = {p:.2g}")
     print(f"({time.perf_counter() - begin:.0f} s)", flush=True)
 
 

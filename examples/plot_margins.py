@@ -2,7 +2,7 @@
 Losses and their margins
 ========================
 
-The same tagger with five losses, on handwritten codes (see :ref:`sphx_glr_auto_examples_plot_digit_codes.py`). The log
+The same tagger with five losses, on handwritten codes (see :ref:`sphx_glr_gallery_plot_digit_codes.py`). The log
 loss is never content and pushes every code's lead on; the hinge stops at a margin; softmax-margin lies between, the
 hybrid loss blends, and the relative margin bounds the lead from above as well. And since the hinge is a maximum of
 planes, its solvers prove how far they are from the optimum.
