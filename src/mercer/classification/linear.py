@@ -37,7 +37,7 @@ from mercer.learning.losses import (
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Dual, Solver, best_solver
-from mercer.learning.training import train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.costs import Cost, CostMatrix, resolve_cost
 from mercer.structures.labels import Labels
 
@@ -270,8 +270,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             factors = [self.class_weight.get(c, 1.0) for c in self.classes_.tolist()]
             arrays["class_weight"] = np.array(factors, dtype=float)
             params["class_weight"] = None
-        # A solver that has no bound yet records infinity, which JSON has no number for.
-        history = {name: [v if np.isfinite(v) else None for v in values] for name, values in self.history_.items()}
+        history = history_to_json(self.history_)
         meta: dict[str, Any] = {"params": params, "history": history, "converged": self.converged_}
         if self.classes_.dtype.kind in "biuf":
             arrays["classes"] = self.classes_
@@ -310,10 +309,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             if len(names) != coef.shape[1]:
                 raise ValueError(f"{len(names)} feature names for {coef.shape[1]} features")
             model.feature_names_in_ = names
-        model.history_ = {
-            str(name): [float("nan") if v is None else float(v) for v in values]
-            for name, values in meta["history"].items()
-        }
+        model.history_ = history_from_json(meta["history"])
         model.converged_, model.interrupted_ = bool(meta["converged"]), False
         model.n_iter_ = max(1, len(model.history_.get("seconds", ())))
         return model

@@ -22,6 +22,7 @@ from mercer.clustering import correlation
 from mercer.clustering.correlation import Clustering
 from mercer.learning.losses import Hinge, Loss, resolve_loss
 from mercer.learning.solvers import Solver
+from mercer.learning.training import history_from_json, history_to_json
 from mercer.metrics import pairwise_score
 from mercer.structured.predictor import StructuredPredictor
 from mercer.structured.structure import Structure
@@ -450,8 +451,7 @@ class SupervisedClusterer(BaseEstimator):
         if not isinstance(self.random_state, int | None):
             params["random_state"] = None
         # A model file holds finite numbers: before its first bound a gap is infinite, which is kept as None.
-        history = {key: [v if np.isfinite(v) else None for v in values] for key, values in self.history_.items()}
-        meta = {"params": params, "history": history, "converged": bool(self.converged_)}
+        meta = {"params": params, "history": history_to_json(self.history_), "converged": bool(self.converged_)}
         return meta, {"w": np.append(self.coef_, self.intercept_)}
 
     @classmethod
@@ -464,9 +464,7 @@ class SupervisedClusterer(BaseEstimator):
             raise ValueError("the weights must be a vector of finite numbers")
         model.coef_, model.intercept_ = w[:-1], float(w[-1])
         model.n_features_in_ = len(model.coef_)
-        model.history_ = {
-            name: [np.inf if v is None else float(v) for v in values] for name, values in meta["history"].items()
-        }
+        model.history_ = history_from_json(meta["history"])
         model.certified_, model.converged_ = model.decode != "greedy", bool(meta["converged"])
         model.n_iter_ = len(model.history_.get("seconds", ()))
         return model
