@@ -143,9 +143,9 @@ for title, where in (
 
 # %%
 # The error above the best possible one, in points; the lowest of a cell is framed. The blind spot of the hinge costs
-# more, the more examples lack a dominant label, and there more data does not help it much. The hybrid loss is the
-# lowest in most cells, by little: it has the ranking of the log loss and, where data are few, some of the clean
-# separation of the hinge. The source of these simulations found the hinge itself best for ρ = 0.1 and up to 60
+# more, the more examples lack a dominant label, and there more data does not help it much. Between the log and the
+# hybrid loss there is little: which of them is lowest in more cells changes with the accuracy to which both are trained
+# and with the repetitions. The source of these simulations found the hinge itself best for ρ = 0.1 and up to 60
 # examples; that is not so here, where it lies within a few points of the others at ρ = 0.1 and behind them elsewhere.
 # (The source does not say where the point without a dominant label lies, nor how often its cells were repeated.)
 
