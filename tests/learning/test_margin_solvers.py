@@ -591,3 +591,11 @@ def test_an_interrupt_gives_the_best_so_far(solver, monkeypatch):
     assert "interrupted" in result.message
     assert len(history["primal"]) == 5
     assert problem.objective(result.w, 1.0) <= history["primal"][-1] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("check_every", [1, 2])
+def test_frank_wolfe_moves_without_passes_over_known_planes(check_every):
+    # Every pass of check_every = 1 measures; it must take its steps all the same.
+    result, history = solve(chain().risk(Hinge()), BCFW(cached=0, check_every=check_every), 0.5, tol=1e-3)
+    assert result.converged
+    assert history["gap"][-1] <= 1e-3

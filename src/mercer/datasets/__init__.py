@@ -10,6 +10,7 @@ from mercer.datasets.coreference import (
 )
 from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
+from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.trees import Treebank, make_treebank
 
 __all__ = [
@@ -27,5 +28,7 @@ __all__ = [
     "make_chain_task",
     "make_coreference",
     "make_digit_codes",
+    "make_mixed_dominance",
+    "make_nondominant",
     "make_treebank",
 ]

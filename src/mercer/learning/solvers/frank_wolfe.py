@@ -89,13 +89,15 @@ class BCFW(Solver):
             if not np.isfinite(sets.bound):
                 best.start(risk, sets.weight, w0)
             for passes in range(1, max_iter + 1):
-                if passes % self.check_every == 0 or passes == max_iter:
+                measures = passes % self.check_every == 0 or passes == max_iter
+                if measures:
                     self._measure(sets, best, average, tol)
                     done = best.gap <= tol
                 else:
                     self._visit(sets, self._order(sets, random, passes), tol)
                 if not done:
-                    for _ in range(cached):
+                    # Measuring searches at one point and takes no step: that needs a pass over what was found.
+                    for _ in range(max(cached, int(measures))):
                         sets.solve(random.permutation(sets.everyone), _MAX_IDLE)
                 best.dual = max(best.dual, sets.dual)
                 done = done or best.gap <= tol

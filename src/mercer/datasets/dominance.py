@@ -1,0 +1,131 @@
+"""Labels that no answer gets right most of the time: where log and hinge losses part ways (spec 000 S59, S60).
+
+A label *dominates* at x if its probability is above 1/2. Where none does, the hinge loss is least at equal scores, so
+the answer of a support vector machine there is a matter of chance; the log loss and the hybrid loss still rank the
+labels by their probabilities.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercer._validation import check_count, check_positive
+
+__all__ = ["make_mixed_dominance", "make_nondominant"]
+
+_SHARES = (0.4, 0.15, 0.15, 0.15, 0.15)  # of the five labels where none dominates
+
+
+def make_nondominant(
+    k: int,
+    p_top: float = 0.46,
+    n: int = 100,
+    mu: float = 1.2,
+    sigma: float = 0.0,
+    random_state: int | np.random.Generator | None = 0,
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Inputs that say nothing about their label, the most frequent of which has less than half (spec 000 S59).
+
+    Labels come in exact proportion: ``p_top · n`` examples of label 0, the others as equal as whole numbers allow. The
+    best that any answer can do is label 0 everywhere, an error of ``1 − p_top``.
+
+    Parameters
+    ----------
+    k : int
+        Number of labels, at least 2.
+    p_top : float, default=0.46
+        Share of label 0.
+    n : int, default=100
+        Number of examples, at least k.
+    mu, sigma : float, default=1.2 and 0.0
+        Mean and standard deviation of the single, normal feature; with 0 all inputs are the same.
+    random_state : int, Generator or None, default=0
+        Seed of the inputs and of the order of the labels.
+
+    Returns
+    -------
+    X : array of shape (n, 1)
+    y : int array of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.datasets import make_nondominant
+    >>> X, y = make_nondominant(k=10)
+    >>> np.bincount(y).tolist()
+    [46, 6, 6, 6, 6, 6, 6, 6, 6, 6]
+    """
+    check_count("k", k, 2)
+    check_count("n", n, k)
+    if not np.isfinite(mu):
+        raise ValueError(f"mu must be a finite number, got {mu!r}")
+    if not np.isfinite(sigma) or sigma < 0:
+        raise ValueError(f"sigma must be a finite number of at least 0, got {sigma!r}")
+    top = round(check_positive("p_top", p_top) * n)
+    if not 0 < top <= n - (k - 1):
+        raise ValueError(f"p_top must leave at least one of {n} examples to each of {k} labels, got {p_top!r}")
+    rng = np.random.default_rng(random_state)
+    # Not all of 54 / (k − 1) are whole numbers: the first of the other labels get one more.
+    others = np.arange(n - top) % (k - 1) + 1
+    y = rng.permutation(np.concatenate([np.zeros(top, np.intp), others]))
+    return rng.normal(mu, sigma, size=(n, 1)), y
+
+
+def make_mixed_dominance(
+    rho: float,
+    m: int,
+    n_features: int = 100,
+    sigma: float = 0.6,
+    fixed: ArrayLike | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Five labels; a share of the examples lies at one point where none of them dominates (spec 000 S60).
+
+    An example of the share ``rho`` has the features ``fixed`` and the label 0, …, 4 with probability 0.4, 0.15, 0.15,
+    0.15, 0.15. Any other one has a label drawn uniformly, j, and features from a normal distribution with mean 1 + j:
+    it is all but impossible to confuse. No answer can be wrong less often than ``0.6 · rho`` in the mean.
+
+    The means of the classes lie on one line, so a linear model needs a constant feature to tell five of them apart; it
+    is not among the features. The source does not say where the fixed point lies. The default is beside that line: on
+    it, the scores of a linear model at the point would be tied to those of the classes.
+
+    Parameters
+    ----------
+    rho : float
+        Share of examples without a dominant label, 0 to 1; rounded to a whole number of examples.
+    m : int
+        Number of examples.
+    n_features : int, default=100
+    sigma : float, default=0.6
+        Standard deviation of each feature of the other examples.
+    fixed : array of shape (n_features,), optional
+        Features of the examples without a dominant label; by default 1, −1, 1, −1, …
+    random_state : int, Generator or None, default=0
+
+    Returns
+    -------
+    X : array of shape (m, n_features)
+    y : int array of shape (m,)
+
+    Examples
+    --------
+    >>> from mercer.datasets import make_mixed_dominance
+    >>> X, y = make_mixed_dominance(rho=0.3, m=1000)
+    >>> X.shape, int((X[:, :2] == [1.0, -1.0]).all(axis=1).sum())
+    ((1000, 100), 300)
+    """
+    check_count("m", m)
+    check_count("n_features", n_features)
+    check_positive("sigma", sigma)
+    if not np.isfinite(rho) or not 0 <= rho <= 1:
+        raise ValueError(f"rho must lie between 0 and 1, got {rho!r}")
+    point = np.where(np.arange(n_features) % 2, -1.0, 1.0) if fixed is None else np.asarray(fixed, dtype=float)
+    if point.shape != (n_features,) or not np.isfinite(point).all():
+        raise ValueError(f"fixed must be {n_features} finite numbers, one a feature, got shape {point.shape}")
+    rng = np.random.default_rng(random_state)
+    dominant = rng.permutation(m) >= round(rho * m)
+    y = np.where(dominant, rng.integers(len(_SHARES), size=m), rng.choice(len(_SHARES), size=m, p=_SHARES))
+    X = np.tile(point, (m, 1))
+    X[dominant] = rng.normal(1.0 + y[dominant, None], sigma, size=(int(dominant.sum()), n_features))
+    return X, y
