@@ -7,6 +7,7 @@
 //
 // The planes of a block are few; with their Gram matrix at hand the dual over one block is solved in place, and w changes once.
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -136,6 +137,20 @@ class Planes {
       plane.idle = plane.a > 0 ? 0 : plane.idle + 1;
     }
     if (max_idle > 0) prune(block, max_idle);
+  }
+
+  // Drops the oldest planes without weight of blocks with more than `most`.
+  void trim(int64_t most) {
+    for (Block& block : blocks_) {
+      int64_t extra = int64_t(block.planes.size()) - most;
+      if (extra <= 0) continue;
+      for (Plane& p : block.planes)
+        if (extra > 0 && p.a == 0.0) {
+          p.idle = INT_MAX;
+          --extra;
+        }
+      prune(block, INT_MAX);
+    }
   }
 
   // The highest plane of each block at w: value (at least 0), and the sum of their slopes and offsets.
@@ -566,6 +581,10 @@ void bind_blocks(nb::module_& m) {
            "offsets"_a.noconvert(), "bound"_a, "w"_a.noconvert(), "Adds one plane to each named block; returns how many were new.")
       .def("solve", &solve_blocks, "blocks"_a.noconvert(), "w"_a.noconvert(), "max_idle"_a = 0,
            "Maximises the dual over each block in turn; w follows. Planes idle for max_idle visits are dropped (0: never).")
+      .def("trim", [](Planes& planes, int64_t most) {
+        require(most >= 0, "most must not be negative");
+        planes.trim(most);
+      }, "most"_a, "Drops the oldest planes without weight of blocks with more than this.")
       .def("highest", &highest_planes, "w"_a.noconvert(), "values"_a.noconvert(), "slope"_a.noconvert(),
            "The highest plane of each block at w: values; adds mass-weighted slopes; returns summed (value, offset).")
       .def("residual", [](const Planes& planes, In1<double> w) {

@@ -456,3 +456,17 @@ def test_forbidden_truths_are_reported_and_not_crashed_on():
     sets = WorkingSets(risk, 1.0)
     total = problem.structure.ascent(risk.loss, risk.X, risk.y, ints(0, 1), sets.w, sets.planes, 10)
     assert not np.isfinite(total)
+
+
+def test_trimming_drops_the_oldest_planes_without_weight():
+    planes, w = _core.Planes(1, 2, np.array([1.0]), 1), np.zeros(2)
+    for k in range(4):
+        add(planes, [0], [[1.0 + k, 0.0]], [1.0], w=w)
+    planes.solve(ints(0), w, 0)
+    linear = planes.linear
+    planes.trim(2)
+    assert planes.count == 2
+    planes.solve(ints(0), w, 0)
+    assert planes.linear >= linear - 1e-12  # those with weight are still there
+    with pytest.raises(REFUSED):
+        planes.trim(-1)

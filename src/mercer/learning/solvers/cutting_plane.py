@@ -24,6 +24,7 @@ from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.bundle import Bundle
 from mercer.learning.solvers.certified import Best, check_planes, check_ridge
 
+_KEPT = 5  # planes of an example in the cache of the 1-slack form
 _SWEEPS = 20  # over the working sets, at most, before searching again
 _MAX_IDLE = 100  # visits after which a plane without weight is dropped
 
@@ -162,6 +163,7 @@ class CuttingPlane(Solver):
                 fresh = value - bundle.model(w) <= needed
             if fresh:
                 values_, slopes, offsets = sets.search(w) if self.cache else risk.oracle(w)
+                sets.planes.trim(_KEPT)
                 passes += 1
                 best.offer(sets.primal(values_, w), w)
                 slope, offset = weight * (slopes.T @ np.ones(len(offsets))), weight * float(offsets.sum())
