@@ -261,10 +261,8 @@ def cuts(plot: str | None) -> None:
         results[family] = {}
         for method, solver in methods.items():
             for n in sizes:
-                risk, C = make(n)
-                begin = time.perf_counter()
-                _, history = train(risk, solver=solver(), C=C, tol=1e-3, max_iter=3000)
-                seconds = time.perf_counter() - begin
+                history = make(n, solver())
+                seconds = history["seconds"][-1]
                 row = (n, len(history["gap"]), history["passes"][-1], seconds)
                 results[family].setdefault(method, []).append(row)
                 print(f"{method:16s} {n:7d} {row[1]:7d} {row[2]:9.0f} {seconds:9.2f}", flush=True)
@@ -280,9 +278,10 @@ def _multiclass() -> tuple[list[int], Any]:
     y_all = rng.integers(0, 10, 32_000)
     X_all = centres[y_all] + 2.0 * rng.normal(size=(32_000, 50))
 
-    def make(n: int) -> tuple[Risk, float]:
+    def make(n: int, solver: Solver) -> dict[str, list[float]]:
         X = Sequences(X_all[:n], np.arange(n + 1))
-        return Risk(Labels(10, 50), Hinge(), X, y_all[:n].astype(np.int32)), 100.0 / n
+        risk = Risk(Labels(10, 50), Hinge(), X, y_all[:n].astype(np.int32))
+        return train(risk, solver=solver, C=100.0 / n, tol=1e-3, max_iter=3000)[1]
 
     return [2000, 4000, 8000, 16_000, 32_000], make
 
@@ -290,37 +289,21 @@ def _multiclass() -> tuple[list[int], Any]:
 def _chains() -> tuple[list[int], Any]:
     task = make_chain_task(n_train=4000, n_test=1, n_labels=10, n_features=500)
 
-    def make(n: int) -> tuple[Risk, float]:
-        # One pattern of weights for all sizes: the tagger reads everything, the risk takes the first n.
-        return risk_of(task.X_train, task.y_train, n), 4.0 / n
+    def make(n: int, solver: Solver) -> dict[str, list[float]]:
+        return fitted(task.X_train[:n], task.y_train[:n], 4.0 / n, solver, weights="all", max_iter=3000)[1].history_
 
     return [250, 500, 1000, 2000, 4000], make
 
 
-def risk_of(X: list, y: list, n: int) -> Risk:
-    """The risk a tagger would train on, over the first n sequences."""
-    tagger = Tagger(loss="hinge", weights="all")
-    tagger._threads = 1
-    tagger._read_training(X, y, None)
-    sequences, tags = tagger._training
-    return Risk(tagger.structure_, Hinge(), sequences[:n], tags[:n])
-
-
 def _grammars() -> tuple[list[int], Any]:
     from mercer.datasets import make_treebank
-    from mercer.parsing import Grammar
-    from mercer.structures.joint import Examples, Joint
+    from mercer.parsing import Parser
 
-    trees = make_treebank(800, random_state=0)
-    trees = getattr(trees, "trees", trees)
-    grammar = Grammar.from_trees(trees)
-    from mercer.parsing.structure import Trees
+    bank = make_treebank(800, random_state=0)
+    trees = getattr(bank, "trees", bank)
 
-    structure = Trees(grammar)
-
-    def make(n: int) -> tuple[Risk, float]:
-        X = Examples([tuple(t.leaves()) for t in trees[:n]])
-        return Risk(Joint(structure, structure.n_weights), Hinge(), X, Examples(list(trees[:n]))), 10.0 / n
+    def make(n: int, solver: Solver) -> dict[str, list[float]]:
+        return Parser(solver=solver, C=10.0 / n, tol=1e-3, max_iter=3000).fit(None, trees[:n]).history_
 
     return [50, 100, 200, 400, 800], make
 
