@@ -116,7 +116,7 @@ def gap_table(limit: float) -> None:
             method = make()
             seconds, tagger = fitted(X, y, C, _limited(method, limit))
             history = tagger.history_
-            note = "" if history["gap"][-1] <= 1e-3 else f"  (stopped after {limit:g} s)"
+            note = "" if history["gap"][-1] <= 1e-3 else "  (not reached)"
             print(
                 f"{solver:32s} {seconds:9.2f} {len(history['gap']):7d} {history['passes'][-1]:7.0f} "
                 f"{history['gap'][-1]:9.1e} {history['primal'][-1]:12.3f}{note}",

@@ -74,11 +74,11 @@ def test_exact_searches_equal_brute_force(seed, n, cost):
 @pytest.mark.parametrize("solver", ["bcfw", "cutting-plane"])
 def test_a_planted_affinity_is_recovered(decode, solver):
     X, Y = planted(n_sets=10, sizes=(4, 5))
-    model = SupervisedClusterer(decode=decode, solver=solver, C=0.3, tol=2e-2, random_state=0).fit(X, Y)
+    model = SupervisedClusterer(decode=decode, solver=solver, C=0.3, tol=1e-2, random_state=0).fit(X, Y)
     test_X, test_Y = planted(seed=1, n_sets=40)
     assert model.score(test_X, test_Y) > 0.97
     assert model.coef_[0] < -0.3  # far apart in the first feature: apart
-    assert abs(model.coef_[1]) < 0.5 * abs(model.coef_[0])
+    assert abs(model.coef_[1]) < 0.7 * abs(model.coef_[0])
     assert model.intercept_ > 0
     assert model.certified_ is (decode != "greedy")
     assert model.converged_

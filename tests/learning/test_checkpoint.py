@@ -70,6 +70,8 @@ def strike(solver, path, sent, after=5):
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
+        # A suite that runs in the background has Ctrl-C switched off, and its children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     for line in process.stdout:
         if line.strip() == str(after):
