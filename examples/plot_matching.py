@@ -13,7 +13,7 @@ that to learn the weights.
 # -------------
 # The score of matching point a with point b is a W b, a bilinear form with four weights, and Φ(x, y) the sum of the
 # outer products of matched points. If the second view is the first one times a matrix V, then W = V is a good choice:
-# a V b is −½ |aV − b|² up to terms whose sum is the same for every matching. The cost of a matching is its number of
+# a V b is −½ ‖aV − b‖² up to terms whose sum is the same for every matching. The cost of a matching is its number of
 # wrong pairs, which is a sum over pairs too: adding it to the table of scores makes the loss-augmented search as easy
 # as prediction.
 

@@ -540,10 +540,8 @@ def pairwise_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> Cluste
 def muc_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
     """MUC: how many links hold the clusters of one clustering together within those of the other.
 
-    A cluster S needs |S| − 1 links; the other clustering, which cuts it into p(S) parts, has |S| − p(S) of them:
-
-        recall = Σ_S (|S| − p(S)) / Σ_S (|S| − 1)
-
+    A cluster S of n(S) items needs n(S) − 1 links; the other clustering, which cuts it into p(S) parts, has n(S) − p(S)
+    of them: recall is Σ_S (n(S) − p(S)) / Σ_S (n(S) − 1)
     over the true clusters S, and precision likewise over the predicted ones. Clusters of one item have no links, so the
     score does not see them; a share of no links at all is 1.
 
@@ -573,8 +571,8 @@ def muc_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScor
 def b_cubed_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
     """B³: for each item, how much of its cluster is right; averaged over the items of all sets.
 
-    With the true cluster S and the predicted cluster T of an item, its precision is |S ∩ T| / |T| and its recall
-    |S ∩ T| / |S|.
+    With the true cluster S and the predicted cluster T of an item, its precision is the share of T that is in S, its
+    recall the share of S that is in T.
 
     Parameters
     ----------

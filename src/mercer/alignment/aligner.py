@@ -67,7 +67,7 @@ class Aligner(BaseEstimator):
     gap_open_, gap_extend_ : float
         A gap of length l scores ``gap_open_ + (l − 1) · gap_extend_``.
     coef_ : array, the weight vector
-        Substitutions (with ``symmetric`` those of a ≤ b, row by row), gap_open_, gap_extend_.
+        Substitutions (with ``symmetric`` those of a ≤ b, row by row), ``gap_open_``, ``gap_extend_``.
     history_ : dict of lists: objective, primal, dual, gap, seconds, … as the solver has them
     converged_ : bool
     n_iter_ : int

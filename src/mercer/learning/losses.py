@@ -257,7 +257,8 @@ class Slack(PlaneLoss):
 class SoftmaxMargin(CostLoss):
     """log Z(θ + Δ) − score(θ, y): the log loss with the costs as scores (spec 001 B4).
 
-    It lies above the hinge by −log max_z p̄(z), which is at most log |Y| (spec 001 B5). The cost must decompose.
+    It lies above the hinge by −log max_z p̄(z), which is at most the logarithm of the number of outputs (spec 001 B5).
+    The cost must decompose.
     """
 
     name = "softmax-margin"
