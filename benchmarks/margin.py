@@ -326,6 +326,9 @@ def _draw(results: dict[str, Any], path: str) -> None:
         axes[1][column].set_xlabel("examples")
         axes[0][column].set_xscale("log")
         axes[0][column].set_ylim(bottom=0)
+        for row in axes:  # a label at each size, and none between
+            row[column].set_xticks(n, [f"{size:,}" for size in n])
+            row[column].minorticks_off()
     axes[0][0].legend()
     figure.tight_layout()
     figure.savefig(path)
