@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "parallel.hpp"
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 #define MERCER_CLONES __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
@@ -826,26 +827,6 @@ struct Batch {
   }
 };
 
-// Calls work(pair) for every pair. An exception must not leave a parallel region: the first one is kept and thrown afterwards.
-template <class Work> void over_pairs(int64_t n, int threads, Work work) {
-  if (threads <= 1 || n <= 1 || threads_are_lost) {
-    for (int64_t p = 0; p < n; ++p) work(p);
-    return;
-  }
-  threads_were_used = true;
-  std::exception_ptr failure;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (int64_t p = 0; p < n; ++p) {
-    try {
-      work(p);
-    } catch (...) {
-#pragma omp critical(mercer_failure)
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
 // Lists of alignments as arrays: pairs (stacked i, j), their offsets, scores, and the offsets of each problem's alignments.
 nb::tuple pack(std::vector<std::vector<Best>>&& found) {
   std::vector<int32_t> pairs;
@@ -869,7 +850,7 @@ nb::tuple align_k_best(const Batch& batch, int64_t k, int threads) {
   std::vector<std::vector<Best>> found(size_t(batch.size()));
   {
     nb::gil_scoped_release release;
-    over_pairs(batch.size(), n_threads, [&](int64_t i) {
+    in_parallel(batch.size(), n_threads, [&](int64_t i) {
       const Problem p = batch.problem(i);
       if (k == 1) found[size_t(i)].push_back(best_alignment(p));
       else found[size_t(i)] = KBest(p, k).run();
@@ -883,7 +864,7 @@ nb::object align_scores(const Batch& batch, int threads) {
   std::vector<double> out(size_t(batch.size()));
   {
     nb::gil_scoped_release release;
-    over_pairs(batch.size(), n_threads, [&](int64_t i) { out[size_t(i)] = best_score(batch.problem(i)); });
+    in_parallel(batch.size(), n_threads, [&](int64_t i) { out[size_t(i)] = best_score(batch.problem(i)); });
   }
   return to_numpy(std::move(out));
 }
@@ -907,7 +888,7 @@ nb::object align_log_partition(const Batch& batch, int threads) {
   std::vector<double> out(size_t(batch.size()));
   {
     nb::gil_scoped_release release;
-    over_pairs(batch.size(), n_threads, [&](int64_t i) {
+    in_parallel(batch.size(), n_threads, [&](int64_t i) {
       const Problem p = batch.problem(i);
       if (ScaledForwardBackward::fits(p, weights.largest))
         out[size_t(i)] = ScaledForwardBackward(p, weights.substitution.data()).forward(false);
@@ -934,7 +915,7 @@ nb::object align_expect(const Batch& batch, Out2<double> counts, std::optional<O
   {
     nb::gil_scoped_release release;
     std::fill(counts.data(), counts.data() + counts.size(), 0.0);
-    over_pairs(batch.size(), n_threads, [&](int64_t i) {
+    in_parallel(batch.size(), n_threads, [&](int64_t i) {
       const Problem p = batch.problem(i);
       Expected expected;
       expected.counts = counts.data() + i * width;

@@ -2,34 +2,13 @@
 // one thread, so results do not depend on their number.
 #include "chart.hpp"
 
-#include <exception>
-
 #include "bindings.hpp"
+#include "parallel.hpp"
 
 namespace mercer {
 namespace {
 
 constexpr int64_t kLargestChart = int64_t(1) << 29;  // items of one sentence: 4 GiB of scores
-
-// Calls work(i) for each sentence; an exception must not leave a parallel region.
-template <class Work> void over_sentences(int64_t n, int threads, Work work) {
-  if (threads <= 1 || n <= 1 || threads_are_lost) {
-    for (int64_t i = 0; i < n; ++i) work(i);
-    return;
-  }
-  threads_were_used = true;
-  std::exception_ptr failure;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (int64_t i = 0; i < n; ++i) {
-    try {
-      work(i);
-    } catch (...) {
-#pragma omp critical(mercer_parsing_failure)
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
-}
 
 template <class Rule, size_t N> std::vector<Rule> read_rules(const In2<int32_t>& table, const char* name, const int32_t (&bounds)[N], int32_t n_weights) {
   if (table.shape(1) != N + 1) fail(std::string(name) + " must have one column for each symbol and one for the weight");
@@ -134,7 +113,7 @@ nb::tuple best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int
   std::vector<double> scores(batch.sentences.size(), kForbidden);
   {
     nb::gil_scoped_release release;
-    over_sentences(batch.size(), batch.threads, [&](int64_t i) {
+    in_parallel(batch.size(), batch.threads, [&](int64_t i) {
       const Sentence& x = batch.sentences[size_t(i)];
       if (!x.n) return;
       MaxCells chart;
@@ -155,7 +134,7 @@ nb::tuple k_best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<i
   std::vector<double> scores(batch.sentences.size() * size_t(k), kForbidden);
   {
     nb::gil_scoped_release release;
-    over_sentences(batch.size(), batch.threads, [&](int64_t i) {
+    in_parallel(batch.size(), batch.threads, [&](int64_t i) {
       const Sentence& x = batch.sentences[size_t(i)];
       if (!x.n) return;
       MaxCells chart;
@@ -186,7 +165,7 @@ nb::object log_partition(const ChartGrammar& g, In1<double> w, In1<int32_t> word
   std::vector<double> values(batch.sentences.size(), kForbidden);
   {
     nb::gil_scoped_release release;
-    over_sentences(batch.size(), batch.threads, [&](int64_t i) {
+    in_parallel(batch.size(), batch.threads, [&](int64_t i) {
       const Sentence& x = batch.sentences[size_t(i)];
       if (!x.n) return;
       SumCells chart;
@@ -210,7 +189,7 @@ nb::tuple f1_best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<
   std::vector<double> scores(batch.sentences.size(), kForbidden);
   {
     nb::gil_scoped_release release;
-    over_sentences(batch.size(), batch.threads, [&](int64_t i) {
+    in_parallel(batch.size(), batch.threads, [&](int64_t i) {
       const Sentence& x = batch.sentences[size_t(i)];
       if (!x.n) return;
       F1Search search(g, batch.scores, x, truth.data() + batch.first_cell[size_t(i)] * g.n_labels, n_true.data()[i]);

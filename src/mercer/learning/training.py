@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -11,6 +13,24 @@ from mercer._validation import check_count
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: _Method) -> _Method:
+    """A training that fails leaves the model as it was."""
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(self.__dict__)
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return cast(_Method, run)
 
 
 def train(

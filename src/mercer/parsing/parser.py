@@ -8,10 +8,9 @@ Prediction is the tree of highest score, by a compiled chart.
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,30 +22,13 @@ from mercer.data.trees import Tree, Word
 from mercer.learning.losses import Log, Loss, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import history_from_json, history_to_json, train
+from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
 from mercer.metrics import bracket_f1
 from mercer.parsing.grammar import Grammar, ParseError, Rule, check_sentence, check_trees, stack_offsets
 from mercer.parsing.structure import COSTS, FEATURES, TreeBatches, TreeStructure
 from mercer.structures.joint import Examples
 
 UNKNOWN = "<unknown>"
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _all_or_nothing(method: _Method) -> _Method:
-    """A training that fails leaves the model as it was."""
-
-    @functools.wraps(method)
-    def run(self: Parser, *args: Any, **kwargs: Any) -> Any:
-        before = dict(self.__dict__)
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    return cast(_Method, run)
 
 
 class Parser(BaseEstimator):
@@ -164,7 +146,7 @@ class Parser(BaseEstimator):
 
     # ------------------------------------------------------------------ training
 
-    @_all_or_nothing
+    @all_or_nothing
     def fit(self, sentences: Sequence[Sequence[str]] | None, trees: Sequence[Tree]) -> Parser:
         """Learns from sentences and their trees.
 

@@ -9,13 +9,12 @@ penalty="l1" with C = 1 / c1; Wapiti's rho2 to C = 1 / rho2.
 from __future__ import annotations
 
 import copy
-import functools
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -32,7 +31,7 @@ from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
-from mercer.learning.training import check_tol, history_from_json, history_to_json
+from mercer.learning.training import all_or_nothing, check_tol, history_from_json, history_to_json
 from mercer.structures import patterns
 from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
@@ -44,23 +43,6 @@ _PREDICT_POSITIONS = 8192
 _NOT_IN_FINGERPRINT = frozenset(
     ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss", "cost")
 )
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _all_or_nothing(method: _Method) -> _Method:
-    """A training that fails leaves the model as it was."""
-
-    @functools.wraps(method)
-    def run(self: Tagger, *args: Any, **kwargs: Any) -> Any:
-        before = dict(self.__dict__)
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    return cast(_Method, run)
 
 
 class Tagger(BaseEstimator):
@@ -196,7 +178,7 @@ default="log"
 
     # ------------------------------------------------------------------ training
 
-    @_all_or_nothing
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -267,7 +249,7 @@ default="log"
             checkpoint.close()
         return self
 
-    @_all_or_nothing
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Sequence[Sequence[Any]], classes: Sequence[Any] | None = None) -> Tagger:
         """One pass of an online solver over more data; features and labels may be new.
 
