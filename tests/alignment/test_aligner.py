@@ -319,3 +319,12 @@ def test_bad_k_is_named():
     for k in (0, 1.5, 20_000):
         with pytest.raises(ValueError, match="k must be"):
             simple().k_best([("A", "A")], k)
+
+
+def test_a_saved_aligner_keeps_the_parameters_of_its_loss(tmp_path):
+    from mercer.learning import Hybrid
+
+    pairs = [("ab", "ab"), ("ba", "b")]
+    model = Aligner(loss=Hybrid(alpha=0.25), solver="bmrm", C=0.1).fit(pairs, [[(0, 0), (1, 1)], [(0, 0)]])
+    mercer.save(model, tmp_path / "a.mercer")
+    assert mercer.load(tmp_path / "a.mercer").loss.alpha == 0.25

@@ -26,7 +26,7 @@ from mercer.alignment.batch import Coded, Encoder, Scores, check_sequences, comp
 from mercer.alignment.joint import AlignmentJoint
 from mercer.alignment.pairs import Alignment, check_pairs, read_rows
 from mercer.alignment.structure import AlignmentStructure, shared_pairs
-from mercer.learning.losses import resolve_loss
+from mercer.learning.losses import loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.joint import Examples
@@ -290,9 +290,8 @@ class Aligner(BaseEstimator):
         self._check_is_fitted()
         params = self.get_params(deep=False)
         del params["alphabet"]
-        for name in ("loss", "solver"):
-            if not isinstance(params[name], str):
-                params[name] = params[name].name
+        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.to_json()
+        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
         if not isinstance(self.random_state, (int, type(None))):
             params["random_state"] = None
         meta = {
@@ -311,7 +310,7 @@ class Aligner(BaseEstimator):
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Aligner:
         """The inverse of :meth:`to_state`."""
         alphabet = None if meta["learned_alphabet"] else meta["alphabet"]
-        model = cls(**meta["params"], alphabet=alphabet)
+        model = cls(**{**meta["params"], "loss": loss_from_json(meta["params"]["loss"])}, alphabet=alphabet)
         encoder = Encoder(meta["alphabet"])
         structure = AlignmentStructure(len(encoder.symbols), meta["mode"], meta["symmetric"], model.cost)
         w = np.array(arrays["w"], dtype=float)

@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from mercer._validation import check_choice, check_positive, thread_count
 from mercer.clustering import correlation
 from mercer.clustering.correlation import Clustering
-from mercer.learning.losses import Hinge, Loss, resolve_loss
+from mercer.learning.losses import Hinge, Loss, loss_from_json, resolve_loss
 from mercer.learning.solvers import Solver
 from mercer.learning.training import history_from_json, history_to_json
 from mercer.metrics import pairwise_score
@@ -443,21 +443,19 @@ class SupervisedClusterer(BaseEstimator):
         """Everything a model file needs; a function of two items is code and stays with its author."""
         self._check_fitted()
         params = self.get_params(deep=False)
-        for name in ("loss", "solver"):
-            if not isinstance(params[name], str):
-                params[name] = params[name].name
+        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.to_json()
+        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
         params["pair_features"] = None if callable(self.pair_features) else self.pair_features
         params["C"] = float(self.C)
         if not isinstance(self.random_state, int | None):
             params["random_state"] = None
-        # A model file holds finite numbers: before its first bound a gap is infinite, which is kept as None.
         meta = {"params": params, "history": history_to_json(self.history_), "converged": bool(self.converged_)}
         return meta, {"w": np.append(self.coef_, self.intercept_)}
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SupervisedClusterer:
         """The inverse of :meth:`to_state`; set ``pair_features`` before use if it was a function."""
-        model = cls(**meta["params"])
+        model = cls(**{**meta["params"], "loss": loss_from_json(meta["params"]["loss"])})
         check_choice("decode", model.decode, correlation.DECODERS)
         w = np.array(arrays["w"], dtype=float)
         if w.ndim != 1 or len(w) < 1 or not np.isfinite(w).all():
