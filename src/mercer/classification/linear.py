@@ -26,12 +26,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from mercer._validation import check_positive, thread_count
 from mercer.data.sequences import Sequences
 from mercer.learning.losses import (
-    LOSSES,
     Hinge,
     Log,
     Loss,
     PlaneLoss,
     RelativeMargin,
+    loss_from_json,
     resolve_loss,
 )
 from mercer.learning.penalties import Penalty
@@ -259,7 +259,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.random_state, (int, type(None))):
             params["random_state"] = None
         arrays = {"coef": self.coef_, "intercept": self.intercept_}
-        params["loss"] = _loss_state(self.loss)
+        if not isinstance(self.loss, str):
+            params["loss"] = self.loss.for_labels(self.classes_.tolist()).to_json()
         params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
         if not isinstance(self.cost, str):  # in the order of the labels, whatever form it was given in
             arrays["cost"] = resolve_cost(self.cost).bind(self.classes_.tolist()).table(
@@ -286,7 +287,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearClassifier:
         """The inverse of :meth:`to_state`."""
         params = dict(meta["params"])
-        params["loss"] = _loss_of(params["loss"])
+        params["loss"] = loss_from_json(params["loss"])
         classes = arrays["classes"] if "classes" in arrays else np.array([str(c) for c in meta["classes"]])
         if classes.ndim != 1 or len(classes) < 2 or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
             raise ValueError("the model must have at least two labels")
@@ -375,23 +376,3 @@ def _with_constant(X: Any) -> Any:
     """X and a column of ones."""
     ones = np.ones((X.shape[0], 1), X.dtype)
     return csr_array(hstack([X, csr_array(ones)], format="csr")) if issparse(X) else np.hstack([X, ones])
-
-
-_SETTINGS = {"hybrid": ("alpha", "margin"), "relative-margin": ("B",), "slack": ("search",)}
-
-
-def _loss_state(loss: str | Loss) -> Any:
-    """A loss as JSON: its name, or its name and settings. Its own cost goes with the labels, not with the model."""
-    if isinstance(loss, str):
-        return loss
-    settings = {name: getattr(loss, name) for name in _SETTINGS.get(loss.name, ())}
-    return [loss.name, {k: None if v == np.inf else v for k, v in settings.items()}]
-
-
-def _loss_of(state: Any) -> str | Loss:
-    if isinstance(state, str):
-        return resolve_loss(state).name
-    name, settings = state
-    if name not in LOSSES or not set(settings) <= set(_SETTINGS.get(name, ())):
-        raise ValueError(f"unknown loss {name!r} in the model")
-    return LOSSES[name](**{k: np.inf if v is None else v for k, v in settings.items()})

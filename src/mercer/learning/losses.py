@@ -33,6 +33,7 @@ class Loss(ABC):
     name: str
     smooth = True
     takes_partial = False  # whether outputs may be only partly known
+    exact = True  # False: the worst output may be missed, so that planes met before can lie higher than the newest
 
     @abstractmethod
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
@@ -178,6 +179,7 @@ class Slack(PlaneLoss):
     """
 
     name = "slack"
+    exact = False
 
     def __init__(self, cost: Any = None, search: int = 12) -> None:
         super().__init__(cost)
@@ -399,12 +401,15 @@ LOSSES: dict[str, type[Loss]] = {
 
 def loss_from_json(data: str | dict[str, Any]) -> str | Loss:
     """The inverse of :meth:`Loss.to_json`; a bare name stays one."""
+    name = data if isinstance(data, str) else data["name"]
+    if name not in LOSSES:
+        raise ValueError(f"not a loss that this version knows: {name!r}")
     if isinstance(data, str):
         return data
     parameters = {k: v for k, v in data.items() if k != "name"}
     if isinstance(parameters.get("cost"), dict):
         parameters["cost"] = cost_from_json(parameters["cost"])
-    return LOSSES[data["name"]](**parameters)
+    return LOSSES[name](**parameters)
 
 
 def resolve_loss(loss: str | Loss, cost: Cost | None = None) -> Loss:

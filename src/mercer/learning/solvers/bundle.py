@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.learning.losses import RelativeMargin, Slack
+from mercer.learning.losses import RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.qp import simplex_qp
@@ -116,7 +116,7 @@ class BMRM(Solver):
             value, slope = risk.value_and_gradient(w)
             passes += 1
             value, slope = weight * value, weight * slope
-            if isinstance(getattr(risk, "loss", None), Slack):  # a search may miss what an earlier one found
+            if not getattr(getattr(risk, "loss", None), "exact", True):
                 value = max(value, bundle.model(w))
             before = best.primal
             best.offer(0.5 * float(w @ w) + value, w)

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice
-from mercer.learning.losses import RelativeMargin, Slack
+from mercer.learning.losses import RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
@@ -50,7 +50,7 @@ class WorkingSets:
         values, slopes, offsets = self.risk.oracle(w, examples)
         blocks = self.everyone if examples is None else self.everyone[examples]
         self.add(blocks, slopes, offsets, w)
-        if examples is None and isinstance(self.risk.loss, Slack):  # a search may miss what an earlier one found
+        if examples is None and not self.risk.loss.exact:
             known = np.empty(len(values))
             self.planes.highest(w, known, np.zeros(len(w)))
             values = np.maximum(values, known)
