@@ -37,7 +37,7 @@ from mercer.learning.losses import (
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Dual, Solver, best_solver
-from mercer.learning.training import history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, keeping_history, train
 from mercer.structures.costs import Cost, CostMatrix, resolve_cost
 from mercer.structures.labels import Labels
 
@@ -186,7 +186,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             risk = Risk(structure, loss, inputs, labels.astype(np.int32))
         else:
             risk = WeightedRisk(structure, loss, inputs, labels.astype(np.int32), weights)
-        try:
+        with keeping_history(self):
             result, history = train(
                 risk,
                 solver=_solver(loss, penalty, risk, self.tol) if self.solver == "auto" else self.solver,
@@ -197,10 +197,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
                 random_state=self.random_state,
                 verbose=self.verbose,
             )
-        except Exception as error:
-            if hasattr(error, "history"):
-                self.history_ = error.history
-            raise
         W = result.w.reshape(rows.shape[1], len(classes)).T
         if len(classes) == 2:
             W = W[1:] - W[:1]

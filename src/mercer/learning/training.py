@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -31,6 +32,17 @@ def all_or_nothing(method: _Method) -> _Method:
             raise
 
     return cast(_Method, run)
+
+
+@contextlib.contextmanager
+def keeping_history(model: Any) -> Iterator[None]:
+    """An error in :func:`train` leaves what was recorded until then as ``history_`` of the model."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "history"):
+            model.history_ = error.history
+        raise
 
 
 def train(

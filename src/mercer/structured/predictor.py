@@ -18,7 +18,7 @@ from mercer._validation import check_positive
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, keeping_history, train
 from mercer.structured.structure import Structure
 from mercer.structures.joint import Examples, Joint, OracleError
 
@@ -118,7 +118,7 @@ class StructuredPredictor(BaseEstimator):
             if (cost := joint.cost(y, y, i)) != 0.0:
                 raise OracleError(f"example {i}: cost(y, y) is {cost:g}: the true output must cost nothing")
         risk = Risk(joint, loss, Examples(X), Examples(Y))
-        try:
+        with keeping_history(self):
             result, history = train(
                 risk,
                 solver=self.solver,
@@ -128,10 +128,6 @@ class StructuredPredictor(BaseEstimator):
                 random_state=self.random_state,
                 verbose=self.verbose,
             )
-        except Exception as error:
-            if hasattr(error, "history"):
-                self.history_ = error.history
-            raise
         self.coef_, self.history_ = result.w, history
         self.converged_, self.interrupted_ = result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))
