@@ -615,4 +615,10 @@ NB_MODULE(_core, m) {
   bind_parsing(m);
   bind_ranking(m);
   bind_relative(m);
+  bind_graphlets(m);
+  bind_learner(m);
+  bind_readers(m);
+  bind_records(m);
+  bind_segments(m);
+  bind_text(m);
 }

@@ -206,5 +206,11 @@ void bind_multiclass(nb::module_& m);
 void bind_parsing(nb::module_& m);
 void bind_ranking(nb::module_& m);
 void bind_relative(nb::module_& m);
+void bind_graphlets(nb::module_& m);
+void bind_learner(nb::module_& m);
+void bind_readers(nb::module_& m);
+void bind_records(nb::module_& m);
+void bind_segments(nb::module_& m);
+void bind_text(nb::module_& m);
 
 }  // namespace mercer

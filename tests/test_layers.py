@@ -31,7 +31,10 @@ LAYERS = [
     {"_core", "_persistence", "_validation", "__init__"},
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
-OPTIONAL = {"pyarrow", "matplotlib", "torch", "dask", "distributed", "pooch", "fastapi", "uvicorn"}
+OPTIONAL = {
+    "pyarrow", "matplotlib", "torch", "dask", "distributed", "pooch", "fastapi", "uvicorn", "pandas", "polars",
+    "networkx", "pynauty",
+}  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -1,0 +1,3 @@
+"""Explicit feature maps of structured inputs: transformers in scikit-learn's idiom."""
+
+__all__: list[str] = []

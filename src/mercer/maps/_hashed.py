@@ -1,0 +1,113 @@
+"""What all hashing maps share: the number of buckets, the memory of names, the names of output columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from mercer._validation import check_count
+from mercer.maps._inverse import CollisionReport, InverseDictionary
+
+__all__ = ["HashedMap", "check_bits", "check_seed"]
+
+MAX_BITS = 30
+"""CSR matrices count their columns in 32-bit integers."""
+
+
+def check_bits(n_bits: Any, most: int = MAX_BITS) -> int:
+    """``n_bits`` as an integer from 1 to ``most``."""
+    if check_count("n_bits", n_bits) > most:
+        raise ValueError(f"n_bits must be at most {most} (2^{most} columns), got {n_bits!r}")
+    return int(n_bits)
+
+
+def check_seed(seed: Any) -> int:
+    """A seed of a hash: an integer from 0 to 2^64 − 1."""
+    if check_count("seed", seed, 0) >= 1 << 64:
+        raise ValueError(f"seed must be below 2^64, got {seed!r}")
+    return int(seed)
+
+
+class HashedMap(TransformerMixin, BaseEstimator):
+    """Base of maps into 2^n_bits columns.
+
+    A map needs no fitting; with ``inverse_size`` > 0, `fit` and `partial_fit` take note of the names of features, at
+    most that many, for `inverse`, `collision_report` and `get_feature_names_out`.
+
+    A subclass has the parameters ``n_bits`` and ``inverse_size``, a method `transform`, and ``_names(X)``, which yields
+    (names, buckets, counts) of the features of X.
+    """
+
+    n_bits: int
+    inverse_size: int
+    inverse_: InverseDictionary
+
+    @property
+    def n_features_out_(self) -> int:
+        """Number of columns."""
+        return 1 << check_bits(self.n_bits)
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Check the parameters; with ``inverse_size`` > 0, take note of the names of the features of X, afresh."""
+        if hasattr(self, "inverse_"):
+            del self.inverse_
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Any:
+        """As `fit`, in addition to what was seen before."""
+        self._check_parameters()
+        if self.inverse_size:
+            if not hasattr(self, "inverse_"):
+                self.inverse_ = InverseDictionary(self.inverse_size, self.n_features_out_)
+            for names, buckets, counts in self._names(X):
+                self.inverse_.add(names, buckets, counts)
+        return self
+
+    def inverse(self, bucket: int) -> list[str]:
+        """The likely names of a column, the most frequent first; empty if none was seen.
+
+        Needs ``inverse_size`` > 0 and a call of `fit` or `partial_fit`.
+        """
+        if not 0 <= int(bucket) < self.n_features_out_:
+            raise ValueError(f"bucket must lie in 0 .. {self.n_features_out_ - 1}, got {bucket!r}")
+        return self._kept_names().names(int(bucket))
+
+    def collision_report(self, n_crowded: int = 10) -> CollisionReport:
+        """How many of the names seen share their columns, beside what chance would give.
+
+        Needs ``inverse_size`` > 0 and a call of `fit` or `partial_fit`.
+        """
+        return self._kept_names().report(n_crowded)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns: the likely names joined by "|" where some were kept, ``hash<bucket>`` elsewhere."""
+        names = np.array([f"hash{j}" for j in range(self.n_features_out_)], dtype=object)
+        if hasattr(self, "inverse_"):
+            for bucket, found in self.inverse_.by_bucket().items():
+                names[bucket] = "|".join(found)
+        return names
+
+    def _check_parameters(self) -> None:
+        check_bits(self.n_bits)
+        check_count("inverse_size", self.inverse_size, 0)
+
+    def _kept_names(self) -> InverseDictionary:
+        if not hasattr(self, "inverse_"):
+            raise ValueError(
+                f"no names were kept: make {type(self).__name__} with inverse_size=100_000 (or how many you like) "
+                "and call fit or partial_fit"
+            )
+        return self.inverse_
+
+    def _names(self, X: Any) -> Any:
+        raise NotImplementedError
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags

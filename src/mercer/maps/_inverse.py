@@ -1,0 +1,155 @@
+"""Names of hashed features: a bounded memory of what was seen, and how often hashing made two names one.
+
+    collision rate = 1 − (distinct buckets) / (distinct names),    expected 1 − (n/N)(1 − (1 − 1/n)^N)     spec 000 S19
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+__all__ = ["CollisionReport", "InverseDictionary", "expected_collision_rate"]
+
+
+def expected_collision_rate(n_names: int, n_buckets: int) -> float:
+    """The expected share of names lost to sharing when ``n_names`` names fall into ``n_buckets`` at random.
+
+    Examples
+    --------
+    >>> round(expected_collision_rate(287_970, 2**20), 3)
+    0.126
+    """
+    if n_names == 0:
+        return 0.0
+    # log1p and expm1: (1 − 1/n)^N for large n loses its digits otherwise.
+    filled = -n_buckets * np.expm1(n_names * np.log1p(-1.0 / n_buckets)) if n_buckets > 1 else 1.0
+    return float(1.0 - filled / n_names)
+
+
+@dataclass(frozen=True)
+class CollisionReport:
+    """How hashing treated the names that were kept: see `InverseDictionary.report`."""
+
+    n_names: int
+    """Distinct names kept."""
+    n_buckets_used: int
+    """Distinct buckets they fall into."""
+    n_buckets: int
+    """Buckets there are."""
+    rate: float
+    """1 − n_buckets_used / n_names: the share of names lost to sharing."""
+    expected_rate: float
+    """The same for names that fall at random."""
+    dropped: int
+    """Names that were forgotten since the dictionary is bounded: if not 0, the figures describe frequent names."""
+    crowded: list[tuple[int, list[str]]]
+    """The buckets with most names, and these, the most frequent first."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.n_names:,} names in {self.n_buckets_used:,} of {self.n_buckets:,} buckets: "
+            f"{100 * self.rate:.2f} % lost to sharing ({100 * self.expected_rate:.2f} % expected)"
+        ]
+        if self.dropped:
+            lines.append(f"{self.dropped:,} rare names were forgotten: the dictionary is full")
+        lines += [f"bucket {bucket}: {', '.join(names)}" for bucket, names in self.crowded]
+        return "\n".join(lines)
+
+
+class InverseDictionary:
+    """From buckets back to likely names, in bounded memory.
+
+    Keeps at most ``capacity`` names with their counts. When full, the rarer half is forgotten, so that frequent
+    names survive whatever the order of the stream.
+
+    Parameters
+    ----------
+    capacity : int
+        The most names to keep.
+    n_buckets : int
+        The number of buckets.
+
+    Examples
+    --------
+    >>> names = InverseDictionary(capacity=10, n_buckets=8)
+    >>> names.add(["cat", "dog", "dog"], [3, 3, 3])
+    >>> names.names(3)
+    ['dog', 'cat']
+    """
+
+    def __init__(self, capacity: int, n_buckets: int) -> None:
+        self.capacity = capacity
+        self.n_buckets = n_buckets
+        self.dropped = 0
+        self._seen: dict[str, list[int]] = {}  # name → [count, bucket, …]: a name has several buckets if it has copies
+        self._by_bucket: dict[int, list[str]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def add(
+        self, names: Iterable[str], buckets: Iterable[int] | np.ndarray, counts: Iterable[int] | None = None
+    ) -> None:
+        """Take note of names and the buckets they fall into, and how often each was seen (1 by default)."""
+        self._by_bucket = None
+        weights = repeat(1) if counts is None else counts
+        for name, bucket, weight in zip(names, np.asarray(buckets).tolist(), weights, strict=counts is not None):
+            entry = self._seen.get(name)
+            if entry is None:
+                self._seen[name] = [weight, bucket]
+                if len(self._seen) > self.capacity:
+                    self._forget()
+            else:
+                entry[0] += weight
+                if bucket not in entry[1:]:
+                    entry.append(bucket)
+
+    def names(self, bucket: int) -> list[str]:
+        """The names seen in a bucket, the most frequent first."""
+        return list(self.by_bucket().get(int(bucket), ()))
+
+    def by_bucket(self) -> dict[int, list[str]]:
+        """All buckets with a name, and their names, the most frequent first."""
+        if self._by_bucket is None:
+            self._by_bucket = {}
+            for name, entry in sorted(self._seen.items(), key=lambda item: (-item[1][0], item[0])):
+                for place in entry[1:]:
+                    self._by_bucket.setdefault(place, []).append(name)
+        return self._by_bucket
+
+    def report(self, n_crowded: int = 10) -> CollisionReport:
+        """How many names share buckets, beside what chance would give."""
+        by_bucket = self.by_bucket()
+        used, kept = len(by_bucket), len(self._seen)
+        placed = sum(len(entry) - 1 for entry in self._seen.values())
+        crowded = sorted(by_bucket.items(), key=lambda item: (-len(item[1]), item[0]))[:n_crowded]
+        return CollisionReport(
+            n_names=kept,
+            n_buckets_used=used,
+            n_buckets=self.n_buckets,
+            rate=1.0 - used / placed if placed else 0.0,
+            expected_rate=expected_collision_rate(placed, self.n_buckets),
+            dropped=self.dropped,
+            crowded=[(bucket, names) for bucket, names in crowded if len(names) > 1],
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data, for model files."""
+        return {"capacity": self.capacity, "n_buckets": self.n_buckets, "dropped": self.dropped, "seen": self._seen}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> InverseDictionary:
+        """From `to_json`."""
+        found = cls(int(data["capacity"]), int(data["n_buckets"]))
+        found.dropped = int(data["dropped"])
+        found._seen = {str(name): [int(x) for x in entry] for name, entry in data["seen"].items()}
+        return found
+
+    def _forget(self) -> None:
+        kept = sorted(self._seen.items(), key=lambda item: (-item[1][0], item[0]))[: max(1, self.capacity // 2)]
+        self.dropped += len(self._seen) - len(kept)
+        self._seen = dict(kept)

@@ -1,0 +1,3 @@
+"""Bounds and calculators of learning theory."""
+
+__all__: list[str] = []
