@@ -615,6 +615,7 @@ NB_MODULE(_core, m) {
   bind_parsing(m);
   bind_ranking(m);
   bind_relative(m);
+  bind_examples(m);
   bind_graphlets(m);
   bind_learner(m);
   bind_readers(m);

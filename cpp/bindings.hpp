@@ -206,6 +206,7 @@ void bind_multiclass(nb::module_& m);
 void bind_parsing(nb::module_& m);
 void bind_ranking(nb::module_& m);
 void bind_relative(nb::module_& m);
+void bind_examples(nb::module_& m);
 void bind_graphlets(nb::module_& m);
 void bind_learner(nb::module_& m);
 void bind_readers(nb::module_& m);

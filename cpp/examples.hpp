@@ -15,7 +15,6 @@ struct Examples {
   std::vector<uint64_t> hashes;
   std::vector<float> values;   // empty: all 1
   std::vector<float> weights;  // importance of each example; empty: all 1
-  std::vector<float> base;     // a known part of the score of each example (offset); empty: 0
   std::vector<double> targets; // numeric targets (regression), NaN where there is none; empty if the labels are names
   // Class labels: numbers into label_names, -1 where there is none. label_names are those of this block only; the learner has the
   // table of all labels. Both empty if targets are numeric.
@@ -23,6 +22,7 @@ struct Examples {
   std::vector<std::string> label_names;
 
   int64_t size() const { return int64_t(indptr.size()) - 1; }
+  void check() const;  // throws std::invalid_argument unless all of the above holds
 };
 
 }  // namespace mercer

@@ -37,6 +37,26 @@ class Vocabulary:
     def state(self) -> tuple[np.ndarray, np.ndarray]: ...
     def add_names(self, bytes: np.ndarray, offsets: np.ndarray) -> None: ...
 
+class Examples:
+    def __init__(
+        self,
+        indptr: np.ndarray,
+        hashes: np.ndarray,
+        values: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        targets: np.ndarray | None = None,
+        labels: np.ndarray | None = None,
+        label_names: list[str] = ...,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    indptr: np.ndarray
+    hashes: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+    targets: np.ndarray
+    labels: np.ndarray
+    label_names: list[str]
+
 class RelativeMarginDual:
     def __init__(self, *args: Any) -> None: ...
     def start(self, s: np.ndarray, g: np.ndarray) -> bool: ...
