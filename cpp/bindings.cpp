@@ -116,7 +116,8 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
   for (size_t k = 0; k < indices.shape(0); ++k)
     require(indices.data()[k] >= 0 && indices.data()[k] < n_features, "a feature is out of range");
   std::vector<int64_t> starts;
-  std::vector<int32_t> kept;
+  std::vector<uint16_t> kept;
+  std::vector<int32_t> kept_wide;
   bool everything = true;
   {
     nb::gil_scoped_release release;
@@ -142,17 +143,19 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
       starts.push_back(starts.back() + count(f));
       everything = everything && starts[f + 1] - starts[f] == n_columns;
     }
-    if (!everything) {
-      kept.reserve(size_t(starts.back()));
+    const auto fill_in = [&](auto& out) {
+      out.reserve(size_t(starts.back()));
       for (int64_t f = 0; f < n_features; ++f) {
         const bool full = starts[f + 1] - starts[f] == n_columns;
         for (int64_t c = 0; c < n_columns; ++c)
-          if (full || (seen[f * words + c / 64] >> (c % 64) & 1)) kept.push_back(int32_t(c));
+          if (full || (seen[f * words + c / 64] >> (c % 64) & 1)) out.push_back(typename std::decay_t<decltype(out)>::value_type(c));
       }
-    }
+    };
+    if (!everything && n_columns <= 65536) fill_in(kept);
+    else if (!everything) fill_in(kept_wide);
   }
   if (everything) return {nb::none(), nb::none()};
-  return {to_numpy(std::move(starts)), to_numpy(std::move(kept))};
+  return {to_numpy(std::move(starts)), n_columns <= 65536 ? to_numpy(std::move(kept)) : to_numpy(std::move(kept_wide))};
 }
 
 template <class A, class B> double vector_dot(In1<A> x, In1<B> y) {
@@ -540,6 +543,7 @@ NB_MODULE(_core, m) {
 
   nb::class_<WeightPattern>(m, "Pattern", "Which (feature, column) pairs have weights: all, or those listed.")
       .def(nb::init<int64_t, int64_t>(), "n_features"_a, "width"_a)
+      .def(nb::init<In1<int64_t>, In1<uint16_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
       .def(nb::init<In1<int64_t>, In1<int32_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
       .def_prop_ro("n_weights", [](const WeightPattern& p) { return p.view().n_weights; })
       .def_prop_ro("n_features", [](const WeightPattern& p) { return p.view().n_features; })

@@ -131,9 +131,25 @@ class WeightPattern {
     require(n_features == 0 || width <= (int64_t(1) << 40) / n_features, "the pattern has too many weights");
     n_weights_ = n_features * width;
   }
-  WeightPattern(In1<int64_t> starts, In1<int32_t> columns, int64_t width)
-      : columns_(columns), width_(width) {
-    require(width >= 1 && starts.shape(0) >= 1, "a pattern needs width >= 1 and at least one start");
+  // columns: uint16 where width allows it (half the memory to read), or int32.
+  WeightPattern(In1<int64_t> starts, In1<uint16_t> columns, int64_t width) : columns_(columns), width_(width) {
+    set(starts, columns);
+  }
+  WeightPattern(In1<int64_t> starts, In1<int32_t> columns, int64_t width) : wide_columns_(columns), width_(width) {
+    set(starts, columns);
+  }
+  Pattern view() const {
+    return {columns_.is_valid() || wide_columns_.is_valid() ? starts_.data() : nullptr,
+            columns_.is_valid() ? columns_.data() : nullptr,
+            wide_columns_.is_valid() ? wide_columns_.data() : nullptr,
+            n_features_,
+            width_,
+            n_weights_};
+  }
+
+ private:
+  template <class Column> void set(const In1<int64_t>& starts, const In1<Column>& columns) {
+    require(width_ >= 1 && starts.shape(0) >= 1, "a pattern needs width >= 1 and at least one start");
     n_features_ = int64_t(starts.shape(0)) - 1;
     n_weights_ = int64_t(columns.shape(0));
     const int64_t* s = starts.data();
@@ -143,20 +159,16 @@ class WeightPattern {
     starts_.assign(s, s + n_features_ + 1);
     for (int64_t f = 0; f < n_features_; ++f) {
       for (int64_t k = s[f]; k < s[f + 1]; ++k) {
-        const int32_t c = columns.data()[k];
-        require(c >= 0 && c < width, "a column of the pattern is out of range");
+        const int64_t c = columns.data()[k];
+        require(c >= 0 && c < width_, "a column of the pattern is out of range");
         require(k == s[f] || columns.data()[k - 1] < c, "columns must ascend in every row of the pattern");
       }
     }
   }
-  Pattern view() const {
-    return {columns_.is_valid() ? starts_.data() : nullptr, columns_.is_valid() ? columns_.data() : nullptr, n_features_,
-            width_, n_weights_};
-  }
 
- private:
   std::vector<uint32_t> starts_;
-  In1<int32_t> columns_;
+  In1<uint16_t> columns_;
+  In1<int32_t> wide_columns_;
   int64_t n_features_ = 0, width_ = 0, n_weights_ = 0;
 };
 

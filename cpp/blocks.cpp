@@ -501,8 +501,8 @@ nb::tuple difference(const Rows<T>& rows, const Pattern& p, const Rows<T>* edge_
         continue;
       }
       for (int64_t k = pattern.starts[f]; k < pattern.starts[f + 1]; ++k) {
-        if (pattern.columns[k] == right) change(base + k, v);
-        if (pattern.columns[k] == wrong) change(base + k, -v);
+        if (pattern.column(k) == right) change(base + k, v);
+        if (pattern.column(k) == wrong) change(base + k, -v);
       }
     }
   };

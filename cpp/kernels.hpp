@@ -27,10 +27,19 @@ template <class T> struct Rows {
 // Which (feature, column) pairs have a weight. starts == nullptr: all, weight f * width + column. Otherwise feature f owns
 // the weights starts[f] .. starts[f+1], for the columns named in columns; a row with all columns is used as a dense one.
 struct Pattern {
-  const uint32_t* starts;  // short, as they are read at random
-  const int32_t* columns;
+  const uint32_t* starts;        // short, as they are read at random
+  const uint16_t* columns;       // where width allows it; otherwise nullptr, and
+  const int32_t* wide_columns;
   int64_t n_features, width, n_weights;
+
+  int32_t column(int64_t i) const { return columns ? columns[i] : wide_columns[i]; }
 };
+
+// Calls work with the columns of a pattern, whichever their type is: for loops over many of them.
+template <class Work> inline void with_columns(const Pattern& p, Work work) {
+  if (p.columns) work(p.columns);
+  else work(p.wide_columns);
+}
 
 template <class T> struct Chains {
   const T *nodes, *transitions, *start, *end, *edges;  // edges may be nullptr

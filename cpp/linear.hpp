@@ -111,10 +111,11 @@ inline void add_dense_scores(int64_t count, Begin begin_of, Value value_of, cons
 
 // out += sparse rows of weights. Neighbouring features often have a weight for the same column, and each sum would wait for the last:
 // every other row goes to a second set of sums.
-inline void add_sparse_scores(const Split& items, const Pattern& p, const double* w, double* out) {
+template <class Column>
+inline void add_sparse_scores(const Split& items, const Pattern& p, const Column* columns, const double* w, double* out) {
   constexpr int kSums = 64, L = kLanes<double>;
   auto add = [&](const Split::Item& item, double* sums) {
-    for (int64_t i = item.begin; i < item.end; ++i) sums[p.columns[i]] += item.value * w[i];
+    for (int64_t i = item.begin; i < item.end; ++i) sums[columns[i]] += item.value * w[i];
   };
   if (items.n_sparse < 4 || p.width > kSums) {
     for (int k = 0; k < items.n_sparse; ++k) add(items.sparse[k], out);
@@ -147,7 +148,7 @@ inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double
     const Split items(x, from, std::min<int64_t>(from + Split::kSize, x.size), p);
     add_dense_scores(items.n_dense, [&](int64_t k) { return items.dense[k].begin; },
                      [&](int64_t k) { return items.dense[k].value; }, p, w, scratch);
-    add_sparse_scores(items, p, w, scratch);
+    if (items.n_sparse) with_columns(p, [&](const auto* columns) { add_sparse_scores(items, p, columns, w, scratch); });
   }
 }
 
@@ -171,7 +172,9 @@ template <class T> inline void fetch_weights(const Rows<T>& x, int64_t t, const 
     const int64_t f = row.indices[k], begin = p.starts ? int64_t(p.starts[f]) : f * p.width;
     fetch(w + begin);
     if (p.starts) {
-      fetch(p.columns + begin);
+      const void* columns = p.columns ? static_cast<const void*>(p.columns + begin) : p.wide_columns + begin;
+      // A full row is read without its columns. Which rows are full cannot be predicted: no branch.
+      fetch(p.starts[f + 1] - begin == p.width ? static_cast<const void*>(w + begin) : columns);
       if (p.starts[f + 1] - begin < 8) continue;
     }
     fetch(w + begin + 8);
@@ -238,10 +241,13 @@ inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t la
     const Split items(x, from, std::min<int64_t>(from + Split::kSize, stop), p);
     for (int j = 0; j < items.n_dense; ++j)
       add_dense(g, items.dense[j].begin, limit, p.width, items.dense[j].value, mu);
-    for (int j = 0; j < items.n_sparse; ++j) {
-      const Split::Item& item = items.sparse[j];
-      for (int64_t i = item.begin; i < item.end; ++i) g[i] += item.value * mu[p.columns[i]];
-    }
+    if (items.n_sparse == 0) continue;
+    with_columns(p, [&](const auto* columns) {
+      for (int j = 0; j < items.n_sparse; ++j) {
+        const Split::Item& item = items.sparse[j];
+        for (int64_t i = item.begin; i < item.end; ++i) g[i] += item.value * mu[columns[i]];
+      }
+    });
   }
 }
 

@@ -183,8 +183,8 @@ template <class T> class OnlineLearner {
         continue;
       }
       for (int64_t k = s.begin; k < p.starts[f + 1]; ++k) {
-        if (p.columns[k] == right) change(base + k, v);
-        if (p.columns[k] == wrong) change(base + k, -v);
+        if (p.column(k) == right) change(base + k, v);
+        if (p.column(k) == wrong) change(base + k, -v);
       }
     }
   }

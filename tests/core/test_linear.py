@@ -14,7 +14,7 @@ KINDS = ["csr", "ones", "dense"]
 TOLERANCE = {np.float64: 1e-12, np.float32: 1e-5}
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 kinds = pytest.mark.parametrize("kind", KINDS)
-sparsities = pytest.mark.parametrize("sparse", [False, True], ids=["all", "pattern"])
+sparsities = pytest.mark.parametrize("sparse", [False, True, "wide"], ids=["all", "pattern", "wide pattern"])
 
 
 @pytest.fixture(params=_core.instruction_sets())
@@ -47,7 +47,7 @@ def make_pattern(n_features, width, sparse, seed=0):
     mask[::4] = True
     mask[1::4] = False
     starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-    columns = np.nonzero(mask)[1].astype(np.int32)
+    columns = np.nonzero(mask)[1].astype(np.int32 if sparse == "wide" else np.uint16)
     return _core.Pattern(starts, columns, width), patterns.keys((starts, columns), n_features, width)
 
 

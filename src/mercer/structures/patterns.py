@@ -1,8 +1,8 @@
 """Which (feature, column) pairs have a weight.
 
 A pattern is None (all pairs) or ``(starts, columns)`` in CSR form: feature f owns the weights ``starts[f] .. starts[f
-+ 1]``, for the ascending columns listed there. As a set of pairs it is a sorted array of keys ``feature · n_columns +
-column``.
++ 1]``, for the ascending columns listed there, in 16-bit integers where these can name all columns. As a set of pairs
+it is a sorted array of keys ``feature · n_columns + column``.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def from_keys(found: np.ndarray, n_features: int, n_columns: int) -> Pattern:
     if full.all():
         return None
     starts = np.concatenate([[0], np.cumsum(np.where(full, n_columns, counts))]).astype(np.int64)
-    columns = np.empty(int(starts[-1]), np.int32)
+    columns = np.empty(int(starts[-1]), np.uint16 if n_columns <= 1 << 16 else np.int32)
     dense = (starts[:-1][full][:, None] + np.arange(n_columns)).ravel()
-    columns[dense] = np.tile(np.arange(n_columns, dtype=np.int32), int(full.sum()))
+    columns[dense] = np.tile(np.arange(n_columns), int(full.sum()))
     rest = np.ones(len(columns), bool)
     rest[dense] = False
     columns[rest] = found[~full[found // n_columns]] % n_columns
