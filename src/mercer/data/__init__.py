@@ -2,9 +2,10 @@
 
 from mercer.data.conll import DataFileError, Template, iter_conll, read_conll, write_conll
 from mercer.data.features import FeatureIndex
-from mercer.data.graphs import Graph, Graphs, read_tu
+from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
+from mercer.data.tu import read_tu
 
 __all__ = [
     "DataFileError",

@@ -7,20 +7,15 @@ be cut out and put together without renumbering. Every edge is stored in both di
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mercer.data.conll import DataFileError
-
-__all__ = ["Graph", "Graphs", "as_graphs", "read_tu"]
+__all__ = ["Graph", "Graphs", "as_graphs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +80,8 @@ class Graph:
 class Graphs:
     """A list of undirected simple graphs in one stacked adjacency.
 
-    Make it with `from_networkx`, `from_scipy`, `from_edges` or `from_tu`; the constructor takes arrays that are already in
-    the stacked form and checks them.
+    Make it with `from_networkx`, `from_scipy`, `from_edges` or `from_tu`; the constructor takes arrays that are already
+    in the stacked form and checks them.
 
     Parameters
     ----------
@@ -95,8 +90,8 @@ class Graphs:
     indptr : array of int of shape (n_nodes + 1,)
         Where the neighbours of each node of the stack begin in ``indices``.
     indices : array of int
-        Neighbours, numbered from 0 within their graph: ascending for each node, no node its own neighbour, every edge in
-        both directions.
+        Neighbours, numbered from 0 within their graph: ascending for each node, no node its own neighbour, every edge
+        in both directions.
     node_labels : array of int or str of shape (n_nodes,), optional
         A label for each node.
     node_attributes : array of float of shape (n_nodes, n_attributes), optional
@@ -188,8 +183,8 @@ class Graphs:
                 at = np.flatnonzero(values[back] != values)[0]
                 graph = self.graph_of_node[rows[at]]
                 raise ValueError(
-                    f"graph {graph}: the two directions of the edge {rows[at] - self.offsets[graph]}-{self.indices[at]} "
-                    f"have different values in {name}"
+                    f"graph {graph}: the two directions of the edge {rows[at] - self.offsets[graph]}-"
+                    f"{self.indices[at]} have different values in {name}"
                 )
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -249,13 +244,13 @@ class Graphs:
             raise ValueError(f"n_nodes must hold one number for each of the {len(lists)} graphs, got {len(sizes)}")
         for i in np.flatnonzero(largest > sizes)[:1]:
             raise ValueError(f"graph {i}: an edge names the node {largest[i] - 1}, the graph has {sizes[i]} nodes")
-        offsets = _cumulated(sizes)
+        offsets = cumulated(sizes)
         graph = np.repeat(np.arange(len(lists)), counts)
         values = {
             "edge_labels": _joined("edge_labels", edge_labels, counts, "edges"),
             "edge_weights": _joined("edge_weights", edge_weights, counts, "edges"),
         }
-        return cls._assembled(
+        return cls.from_entries(
             offsets,
             ends[:, 0] + offsets[graph],
             ends[:, 1] + offsets[graph],
@@ -289,7 +284,7 @@ class Graphs:
         names : list of str, optional
             A name for each graph.
         simplify : bool, default=False
-            Drop the diagonal, and take an edge for present where one of its two entries is, instead of raising an error.
+            Drop the diagonal, and take an edge for present where one of its entries is, instead of raising an error.
 
         Examples
         --------
@@ -299,13 +294,13 @@ class Graphs:
         Graphs(2 graphs, 5 nodes, 3 edges)
         """
         parts = [_matrix_entries(i, matrix) for i, matrix in enumerate(matrices)]
-        offsets = _cumulated(np.array([part[0] for part in parts], np.int64))
+        offsets = cumulated(np.array([part[0] for part in parts], np.int64))
         none = np.zeros(0, np.int64)
         rows = np.concatenate([none, *(part[1] + start for part, start in zip(parts, offsets, strict=False))])
         columns = np.concatenate([none, *(part[2] + start for part, start in zip(parts, offsets, strict=False))])
         values = np.concatenate([np.zeros(0), *(part[3] for part in parts)]) if weighted else None
         labels = _joined("node_labels", node_labels, np.diff(offsets), "nodes")
-        return cls._assembled(
+        return cls.from_entries(
             offsets, rows, columns, {"edge_weights": values}, simplify, one_way=False, node_labels=labels, names=names
         )
 
@@ -334,11 +329,14 @@ class Graphs:
         --------
         >>> import networkx as nx
         >>> from mercer.data import Graphs
-        >>> Graphs.from_networkx([nx.cycle_graph(5), nx.petersen_graph()])
-        Graphs(2 graphs, 15 nodes, 20 edges)
+        >>> Graphs.from_networkx([nx.cycle_graph(5), nx.path_graph(4)])
+        Graphs(2 graphs, 9 nodes, 8 edges)
         """
         items = list(graphs)
-        edges, labels, edge_labels, weights = [], [], [], []
+        edges: list[Any] = []
+        labels: list[Any] = []
+        edge_labels: list[Any] = []
+        weights: list[Any] = []
         for i, graph in enumerate(items):
             if not simplify and (graph.is_directed() or graph.is_multigraph()):
                 kind = "directed" if graph.is_directed() else "a multigraph"
@@ -371,10 +369,12 @@ class Graphs:
         >>> Graphs.from_tu("MUTAG")  # doctest: +SKIP
         Graphs(188 graphs, 3371 nodes, 3721 edges, node labels, edge labels)
         """
+        from mercer.data.tu import read_tu
+
         return read_tu(path, simplify=simplify)[0]
 
     @classmethod
-    def _assembled(
+    def from_entries(
         cls,
         offsets: np.ndarray,
         rows: np.ndarray,
@@ -425,7 +425,7 @@ class Graphs:
         if simplify and values:  # one value for both directions: that of the entry (u, v) with u < v
             place = np.searchsorted(rows * n + columns, np.minimum(rows, columns) * n + np.maximum(rows, columns))
             values = {name: v[place] for name, v in values.items()}
-        indptr = _cumulated(np.bincount(rows, minlength=n))
+        indptr = cumulated(np.bincount(rows, minlength=n))
         starts = offsets[np.searchsorted(offsets, rows, side="right") - 1]
         return cls(offsets, indptr, columns - starts, **values, **others)
 
@@ -433,7 +433,9 @@ class Graphs:
     def _check_directions(offsets: np.ndarray, rows: np.ndarray, lonely: np.ndarray, one_way: bool, fail: Any) -> None:
         hint = "pass simplify=True to take it for an edge"
         if not one_way:
-            fail(int(np.flatnonzero(lonely)[0]), "the entry {edge} has no counterpart: the matrix is not symmetric", hint)
+            fail(
+                int(np.flatnonzero(lonely)[0]), "the entry {edge} has no counterpart: the matrix is not symmetric", hint
+            )
         graph = np.searchsorted(offsets, rows, side="right") - 1
         mixed = np.bincount(graph, weights=lonely, minlength=1) % np.maximum(np.bincount(graph, minlength=1), 1) != 0
         if mixed.any():
@@ -467,8 +469,8 @@ class Graphs:
                 raise ValueError(f"the parts have different kinds of {name}")
             joined[name] = np.concatenate(found)
         return cls._trusted(
-            _cumulated(np.concatenate([part.sizes for part in parts])),
-            _cumulated(np.concatenate([np.diff(part.indptr) for part in parts])),
+            cumulated(np.concatenate([part.sizes for part in parts])),
+            cumulated(np.concatenate([np.diff(part.indptr) for part in parts])),
             np.concatenate([part.indices for part in parts]),
             joined,
         )
@@ -543,7 +545,16 @@ class Graphs:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graphs):
             return NotImplemented
-        names = ("offsets", "indptr", "indices", "node_labels", "node_attributes", "edge_labels", "edge_weights", "names")
+        names = (
+            "offsets",
+            "indptr",
+            "indices",
+            "node_labels",
+            "node_attributes",
+            "edge_labels",
+            "edge_weights",
+            "names",
+        )
         for name in names:
             a, b = getattr(self, name), getattr(other, name)
             if (a is None) != (b is None) or (a is not None and not np.array_equal(a, b)):
@@ -604,7 +615,7 @@ class Graphs:
         entries = _ranges(self.indptr[nodes], self.degrees[nodes])
         others = self._parts(nodes, entries)
         others["names"] = None if self.names is None else [self.names[i] for i in chosen]
-        offsets, indptr = _cumulated(self.sizes[chosen]), _cumulated(self.degrees[nodes])
+        offsets, indptr = cumulated(self.sizes[chosen]), cumulated(self.degrees[nodes])
         return Graphs._trusted(offsets, indptr, self.indices[entries], others)
 
     def __add__(self, other: Graphs) -> Graphs:
@@ -695,13 +706,13 @@ def _alone(graph: Graph) -> Graphs:
 # ---------------------------------------------------------------------------------------------- checks of arrays
 
 
-def _cumulated(counts: np.ndarray) -> np.ndarray:
+def cumulated(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """starts[0], starts[0] + 1, … (lengths[0] of them), starts[1], …"""
-    ends = _cumulated(lengths)
+    ends = cumulated(lengths)
     return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
 
 
@@ -761,7 +772,9 @@ def _edge_array(i: int, edges: Any) -> np.ndarray:
     if given.size == 0:
         return np.zeros((0, 2), np.int64)
     if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
-        raise ValueError(f"graph {i}: edges must be pairs of node numbers, got an array of shape {given.shape}, {given.dtype}")
+        raise ValueError(
+            f"graph {i}: edges must be pairs of node numbers, got an array of shape {given.shape}, {given.dtype}"
+        )
     if given.min() < 0:
         raise ValueError(f"graph {i}: an edge names the node {given.min()}; nodes are numbered from 0")
     if given.max() >= np.iinfo(np.int32).max:
@@ -784,7 +797,9 @@ def _joined(name: str, lists: Iterable[Any] | None, counts: np.ndarray, of: str)
         raise ValueError(f"{name} must hold one list for each of the {len(counts)} graphs, got {len(items)}")
     for i, (one, count) in enumerate(zip(items, counts, strict=True)):
         if one.shape != (count,):
-            raise ValueError(f"graph {i}: {name} must hold {count} values, one for each of its {of}, got shape {one.shape}")
+            raise ValueError(
+                f"graph {i}: {name} must hold {count} values, one for each of its {of}, got shape {one.shape}"
+            )
     items = [one for one in items if len(one)]
     if len({one.dtype.kind == "U" for one in items}) > 1:
         raise ValueError(f"{name} must be all strings or all numbers")
@@ -816,182 +831,3 @@ def _attribute(i: int, what: str, data: dict[str, Any], name: str) -> Any:
     if name not in data:
         raise ValueError(f"graph {i}: {what} has no attribute {name!r}")
     return data[name]
-
-
-# ---------------------------------------------------------------------------------------------- TU Dortmund text format
-
-
-def read_tu(path: str | os.PathLike[str], *, simplify: bool = False) -> tuple[Graphs, np.ndarray | None]:
-    """Read a data set in the TU Dortmund text format: graphs and their labels.
-
-    The files are ``NAME_A.txt`` (an edge a line: two nodes, counted from 1, each edge in both directions or each in one),
-    ``NAME_graph_indicator.txt`` (the graph of each node, counted from 1) and, where there are any, ``NAME_graph_labels.txt``,
-    ``NAME_node_labels.txt``, ``NAME_edge_labels.txt`` and ``NAME_node_attributes.txt``; each plain or packed (``.gz``).
-
-    Parameters
-    ----------
-    path : path
-        The folder of the set, which holds files of one NAME; or folder and NAME (``graphs/MUTAG/MUTAG``).
-    simplify : bool, default=False
-        Drop self-loops and repeated edges, and complete missing directions, instead of raising an error.
-
-    Returns
-    -------
-    graphs : Graphs
-    labels : array of int, of float, or None
-        A label for each graph, if the set has them.
-
-    Raises
-    ------
-    DataFileError
-        If a file is malformed: names the file and the line.
-
-    Examples
-    --------
-    >>> from mercer.data import read_tu
-    >>> graphs, y = read_tu("MUTAG")  # doctest: +SKIP
-    """
-    prefix = _tu_prefix(Path(path).expanduser())
-    graph_of, graph_file = _tu_column(prefix, "graph_indicator", int)
-    falls = np.flatnonzero(np.diff(graph_of) < 0)
-    if len(falls):
-        raise DataFileError(graph_file, int(falls[0]) + 2, "the graphs of the nodes must not decrease")
-    if len(graph_of) and graph_of[0] < 1:
-        raise DataFileError(graph_file, 1, f"graphs are counted from 1, found {graph_of[0]}")
-    n_graphs = int(graph_of[-1]) if len(graph_of) else 0
-    labels = None
-    if _tu_file(prefix, "graph_labels") is not None:
-        labels, labels_file = _tu_column(prefix, "graph_labels", float)
-        if len(labels) < n_graphs:
-            raise DataFileError(labels_file, len(labels) + 1, f"{n_graphs} graphs need as many labels, found {len(labels)}")
-        n_graphs = len(labels)
-        if (labels == np.round(labels)).all():
-            labels = labels.astype(np.int64)
-    offsets = _cumulated(np.bincount(graph_of - 1, minlength=n_graphs))
-    edges, edges_file = _tu_table(prefix, "A", int)
-    if len(edges) and edges.shape[1] != 2:
-        raise DataFileError(edges_file, 1, f"expected two nodes, found {edges.shape[1]} values")
-    edges = edges.reshape(-1, 2) - 1
-    _check_tu_edges(edges, edges_file, graph_of)
-    values = {}
-    if _tu_file(prefix, "edge_labels") is not None:
-        values["edge_labels"], _ = _tu_column(prefix, "edge_labels", int, len(edges), "edges")
-    others: dict[str, Any] = {}
-    if _tu_file(prefix, "node_labels") is not None:
-        others["node_labels"], _ = _tu_column(prefix, "node_labels", int, len(graph_of), "nodes")
-    if _tu_file(prefix, "node_attributes") is not None:
-        found, file = _tu_table(prefix, "node_attributes", float)
-        _check_tu_length(file, len(found), len(graph_of), "nodes")
-        others["node_attributes"] = found
-    try:
-        graphs = Graphs._assembled(offsets, edges[:, 0], edges[:, 1], values, simplify, one_way=True, **others)
-    except ValueError as error:
-        raise DataFileError(edges_file, _tu_line_of(edges), str(error)) from error
-    return graphs, labels
-
-
-def _check_tu_edges(edges: np.ndarray, file: str, graph_of: np.ndarray) -> None:
-    wrong = ((edges < 0) | (edges >= len(graph_of))).any(axis=1)
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise DataFileError(file, at + 1, f"expected nodes from 1 to {len(graph_of)}, found {edges[at, 0] + 1}, {edges[at, 1] + 1}")
-    across = graph_of[edges[:, 0]] != graph_of[edges[:, 1]]
-    if across.any():
-        at = int(np.flatnonzero(across)[0])
-        u, v = edges[at]
-        raise DataFileError(file, at + 1, f"the nodes {u + 1} and {v + 1} lie in the graphs {graph_of[u]} and {graph_of[v]}")
-
-
-def _tu_line_of(edges: np.ndarray) -> int:
-    """The line of the first self-loop or repeated edge; 1 if there is none."""
-    loops = edges[:, 0] == edges[:, 1]
-    if loops.any():
-        return int(np.flatnonzero(loops)[0]) + 1
-    _, first, counts = np.unique(edges, axis=0, return_index=True, return_counts=True)
-    if (counts == 1).all():
-        return 1
-    repeated = np.ones(len(edges), bool)
-    repeated[first] = False
-    return int(np.flatnonzero(repeated)[0]) + 1
-
-
-def _tu_prefix(path: Path) -> Path:
-    if not path.is_dir():
-        if _tu_file(path, "A") is None:
-            raise FileNotFoundError(f"found neither the folder {path} nor the file {path}_A.txt (or .gz)")
-        return path
-    found = sorted({file.name.removesuffix(".gz").removesuffix("_A.txt") for file in path.glob("*_A.txt*")})
-    if not found:
-        raise FileNotFoundError(f"the folder {path} holds no file NAME_A.txt or NAME_A.txt.gz")
-    if len(found) > 1:
-        raise ValueError(f"the folder {path} holds several sets ({', '.join(found)}): give the folder and the name")
-    return path / found[0]
-
-
-def _tu_file(prefix: Path, part: str) -> Path | None:
-    for ending in (".txt", ".txt.gz"):
-        candidate = prefix.with_name(f"{prefix.name}_{part}{ending}")
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-def _tu_table(prefix: Path, part: str, kind: type) -> tuple[np.ndarray, str]:
-    """All numbers of a file, a row a line, and the name of the file."""
-    file = _tu_file(prefix, part)
-    if file is None:
-        raise FileNotFoundError(f"the data set {prefix.name} needs the file {prefix}_{part}.txt or {prefix}_{part}.txt.gz")
-    try:
-        data = file.read_bytes()
-        text = (gzip.decompress(data) if file.suffix == ".gz" else data).decode("ascii")
-    except (OSError, EOFError, zlib.error) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise DataFileError(str(file), 1, f"cannot be unpacked: {error}") from error
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataFileError(str(file), line, "expected numbers, found bytes that are not ASCII") from error
-    lines = text.rstrip().splitlines()
-    if not lines:
-        return np.zeros((0, 0), kind), str(file)
-    try:
-        table = np.loadtxt(lines, dtype=np.int64 if kind is int else np.float64, delimiter=",", ndmin=2, comments=None)
-        if len(table) == len(lines) and np.isfinite(table).all():
-            return table, str(file)
-    except ValueError:
-        pass
-    _blame_line(str(file), lines, kind)
-
-
-def _blame_line(file: str, lines: list[str], kind: type) -> NoReturn:
-    """Raise for the first malformed line."""
-    width = len(lines[0].split(","))
-    for number, line in enumerate(lines, 1):
-        fields = line.split(",")
-        if not line.strip():
-            raise DataFileError(file, number, "the line is empty")
-        try:
-            good = all(np.isfinite(kind(field)) and abs(kind(field)) < 2**63 for field in fields)
-        except ValueError:
-            good = False
-        if not good:
-            raise DataFileError(file, number, f"expected {'integers' if kind is int else 'numbers'}, found {line.strip()!r}")
-        if len(fields) != width:
-            raise DataFileError(file, number, f"expected {width} values as in line 1, found {len(fields)}")
-    raise DataFileError(file, 1, "cannot be read as a table of numbers")
-
-
-def _tu_column(
-    prefix: Path, part: str, kind: type, count: int | None = None, of: str = ""
-) -> tuple[np.ndarray, str]:
-    table, file = _tu_table(prefix, part, kind)
-    if len(table) and table.shape[1] != 1:
-        raise DataFileError(file, 1, f"expected one value a line, found {table.shape[1]}")
-    if count is not None:
-        _check_tu_length(file, len(table), count, of)
-    return table.reshape(-1), file
-
-
-def _check_tu_length(file: str, found: int, count: int, of: str) -> None:
-    if found != count:
-        raise DataFileError(file, min(found, count) + 1, f"expected {count} lines, one for each of the {of}, found {found}")

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mercer._validation import check_count
-from mercer.data.graphs import Graphs, read_tu
+from mercer.data.graphs import Graphs
+from mercer.data.tu import read_tu
 from mercer.datasets._home import data_home as folder_of_data
 
 __all__ = ["load_tu", "make_motif_graphs"]
@@ -55,17 +56,16 @@ def load_tu(name: str, data_home: str | os.PathLike[str] | None = None) -> tuple
 def make_motif_graphs(
     n_graphs: int = 200,
     n_nodes: tuple[int, int] = (20, 40),
-    mean_degree: float = 2.0,
-    n_motifs: int = 5,
+    mean_degree: float = 1.0,
+    n_motifs: int = 8,
     motifs: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]] = (SQUARE, PAW),
     n_labels: int = 0,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[Graphs, np.ndarray]:
     """Two families of random graphs that differ in the motif that was planted into them.
 
-    A graph has random edges, and ``n_motifs`` copies of its family's motif on random nodes. The default motifs, a square
-    and a triangle with a tail, have as many nodes and edges as each other, so that sizes and mean degrees of the
-    graphs tell nothing.
+    A graph has random edges, and ``n_motifs`` copies of its family's motif on random nodes. The default motifs, a
+    square and a triangle with a tail, have equally many nodes and edges, so that the sizes of the graphs tell nothing.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def make_motif_graphs(
         Number of graphs, every other one of the second family.
     n_nodes : (low, high), default=(20, 40)
         Number of nodes, uniform from ``low`` to ``high``, both included.
-    mean_degree : float, default=2.0
+    mean_degree : float, default=1.0
         Mean degree of the random edges, before the motifs are planted.
-    n_motifs : int, default=5
+    n_motifs : int, default=8
         Copies of the motif in a graph; they may touch each other.
     motifs : pair of lists of edges
         The motif of each family, its nodes numbered from 0.

@@ -1,6 +1,6 @@
 """Graphlets: graphs as counts of their small induced subgraphs, hashed by canonical form.
 
-    Φ_S(G) = #{A ⊂ V(G), |A| = k : G[A] ≅ S},    Φ̄_j(G) = Σ_{S : hash(form(S)) = j} Φ_S(G)      spec 000 S13, S16
+Φ_S(G) = #{A ⊂ V(G), |A| = k : G[A] ≅ S},    Φ̄_j(G) = Σ_{S : hash(form(S)) = j} Φ_S(G)      spec 000 S13, S16
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class GraphletHasher(HashedMap):
     n_bits : int, default=16
         Number of columns, as a power of two.
     edge_weighting : None, sequence or callable, default=None
-        For ``"mcmc"``: the weight β(e) of a subset with e edges, up to a factor. None is 1 for all; a sequence is indexed by
-        e; a callable is called with e. Not negative; a subset of weight 0 is never counted.
+        For ``"mcmc"``: the weight β(e) of a subset with e edges, up to a factor. None is 1 for all; a sequence is
+        indexed by e; a callable is called with e. Not negative; a subset of weight 0 is never counted.
     seed : int, default=0
         Seed of the hash and of the samples.
     connected : bool, default=True
@@ -71,18 +71,18 @@ class GraphletHasher(HashedMap):
 
     Notes
     -----
-    Without ``normalize``, ``"exact"`` gives counts, ``"sample"`` unbiased estimates of them, and ``"mcmc"`` the number of
-    visits, ``n_samples`` in all.
+    Without ``normalize``, ``"exact"`` gives counts, ``"sample"`` unbiased estimates of them, and ``"mcmc"`` the number
+    of visits, ``n_samples`` in all.
 
-    ``"sample"`` grows connected subsets: a node, then again and again a node of the boundary, uniformly. The draw is weighted by
-    (number of first nodes) × Π (sizes of the boundaries) / (number of orders in which the subset can be grown), whose
-    expectation is 1 for every connected subset; so weighted counts are unbiased and frequencies converge to the
-    exact ones. With ``connected=False`` all k-subsets are equally likely.
+    ``"sample"`` grows connected subsets: a node, then again and again a node of the boundary, uniformly. The draw is
+    weighted by (number of first nodes) × Π (sizes of the boundaries) / (number of orders in which the subset can be
+    grown), whose expectation is 1 for every connected subset; so weighted counts are unbiased and frequencies converge
+    to the exact ones. With ``connected=False`` all k-subsets are equally likely.
 
-    ``"mcmc"`` takes a random node out of the subset and puts in a node j with probability ∝ β of the resulting
-    number of edges, which leaves P(A) ∝ β(|E(A)|) as it is. With ``connected=True`` disconnected results have weight 0; the chain is
-    irreducible on a connected graph with β > 0. Where a graph has several components of k nodes or β has zeros, one step in eight is
-    an independent draw with a Metropolis test, which keeps P and reaches every subset.
+    ``"mcmc"`` takes a random node out of the subset and puts in a node j with probability ∝ β of the resulting number
+    of edges, which leaves P(A) ∝ β(|E(A)|) as it is. With ``connected=True`` disconnected results have weight 0; the
+    chain is irreducible on a connected graph with β > 0. Where a graph has several components of k nodes or β has
+    zeros, one step in eight is an independent draw with a Metropolis test, which keeps P and reaches every subset.
 
     Samples depend on the graph and the seed only: not on the other graphs, their order or the number of
     threads. Graphs with fewer nodes than a size have no features of that size.
@@ -107,7 +107,7 @@ class GraphletHasher(HashedMap):
         n_samples: int = 10_000,
         labels: bool = False,
         n_bits: int = 16,
-        edge_weighting: None | Sequence[float] | Callable[[int], float] = None,
+        edge_weighting: Sequence[float] | Callable[[int], float] | None = None,
         seed: int = 0,
         *,
         connected: bool = True,
@@ -199,8 +199,9 @@ class GraphletHasher(HashedMap):
         self._edge_weights()
 
     def _sizes(self) -> list[int]:
-        given = [self.sizes] if isinstance(self.sizes, Integral) else list(self.sizes)
-        wrong = [k for k in given if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= k <= MAX_SIZE]
+        sizes: Any = self.sizes
+        given: list[Any] = [sizes] if isinstance(sizes, Integral) else list(sizes)
+        wrong = [k for k in given if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= int(k) <= MAX_SIZE]
         if wrong or not given or len(set(given)) < len(given):
             raise ValueError(f"sizes must be different integers from 1 to {MAX_SIZE}, got {self.sizes!r}")
         return sorted(int(k) for k in given)
@@ -222,8 +223,8 @@ class GraphletHasher(HashedMap):
                 beta = [float(weight) for weight in self.edge_weighting][: most + 1]
                 if len(beta) <= most:
                     raise ValueError(
-                        f"edge_weighting must hold a weight for each number of edges from 0 to {most} (subgraphs of {k} "
-                        f"nodes), got {len(beta)}"
+                        f"edge_weighting must hold a weight for each number of edges from 0 to {most} (subgraphs of "
+                        f"{k} nodes), got {len(beta)}"
                     )
             if not np.isfinite(beta).all() or min(beta) < 0:
                 raise ValueError(f"edge_weighting must give finite numbers of at least 0, got {beta!r}")
@@ -232,9 +233,8 @@ class GraphletHasher(HashedMap):
 
     def _graphs(self, X: Any) -> Graphs:
         graphs = as_graphs(X, node_label="label" if self.labels else None)
-        if self.labels and graphs.node_labels is None:
-            if graphs.n_nodes:
-                raise ValueError("labels=True needs graphs with node labels")
+        if self.labels and graphs.node_labels is None and graphs.n_nodes:
+            raise ValueError("labels=True needs graphs with node labels")
         return graphs
 
     def _arguments(self, graphs: Graphs) -> dict[str, Any]:
@@ -276,10 +276,10 @@ class GraphletHasher(HashedMap):
 def canonical_form(adjacency: Any, labels: Any = None) -> bytes:
     """The same bytes for isomorphic graphs, and different ones for all others.
 
-    The form holds the number of nodes, the adjacency bits of a canonical order of the nodes and, with labels, the keys of the
-    labels in that order. Up to 9 nodes the form is the same on all platforms and in all versions: the least bit string over
-    all orders that keep labels together (up to 6 nodes) or over those that colour refinement leaves. Beyond, it is
-    that of pynauty.
+    The form holds the number of nodes, the adjacency bits of a canonical order of the nodes and, with labels, the keys
+    of the labels in that order. Up to 9 nodes the form is the same on all platforms and in all versions: the least bit
+    string over all orders that keep labels together (up to 6 nodes) or over those that colour refinement leaves.
+    Beyond, it is that of pynauty.
 
     Parameters
     ----------
@@ -383,8 +383,9 @@ def _known_names() -> dict[bytes, str]:
     names = {}
     for name, (k, edges) in _KNOWN.items():
         adjacency = np.zeros((k, k), np.uint8)
-        for u, v in edges.split():
-            adjacency[int(u), int(v)] = adjacency[int(v), int(u)] = 1
+        for edge in edges.split():
+            u, v = int(edge[0]), int(edge[1])
+            adjacency[u, v] = adjacency[v, u] = 1
         names[_core.canonical_graph(adjacency, None)] = name
     return names
 

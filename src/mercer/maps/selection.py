@@ -1,6 +1,6 @@
 """Selection of features by their correlation with the target.
 
-    keep feature j  if  |corr(x_j, y)| > median over the features that vary of |corr(x, y)|        spec 000 S23
+keep feature j  if  |corr(x_j, y)| > median over the features that vary of |corr(x, y)|        spec 000 S23
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CorrelationSelector(SelectorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=(np.float64, np.float32), y_numeric=False)
         kind = type_of_target(y, input_name="y")
         if kind not in ("binary", "multiclass", "continuous"):
-            raise ValueError(f"y must be classes or numbers, one for each row of X, got a target of type {kind}")
+            raise ValueError(f"Unknown label type: y must be classes or numbers, one for each row of X, found {kind}")
         if kind == "continuous":
             targets = y.astype(np.float64)[:, None]
         else:
@@ -85,7 +85,12 @@ class CorrelationSelector(SelectorMixin, BaseEstimator):
         """From `to_state`."""
         selector = cls()
         scores, varies = arrays["scores"], arrays["varies"]
-        if scores.ndim != 1 or scores.shape != varies.shape or varies.dtype != np.bool_ or not np.isfinite(scores).all():
+        if (
+            scores.ndim != 1
+            or scores.shape != varies.shape
+            or varies.dtype != np.bool_
+            or not np.isfinite(scores).all()
+        ):
             raise ValueError("scores must be finite, one for each feature")
         selector.scores_, selector._varies = scores, varies
         selector.threshold_ = float(meta["threshold"])
