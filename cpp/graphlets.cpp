@@ -2,8 +2,9 @@
 //
 //   Φ_S(G) = #{A ⊂ V(G), |A| = k : G[A] ≅ S}                                     spec 000 S13
 //   subset → canonical form → hash → count                                       spec 000 S16
-#include <cmath>
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <unordered_map>
 
 #include "bindings.hpp"
@@ -188,14 +189,37 @@ constexpr std::array<uint8_t, pairs_of(MAX_K)> ends(bool first) {
 }
 constexpr auto FIRST = ends(true), SECOND = ends(false);
 
+// Lets Ctrl-C end long work: the calling thread asks the interpreter now and then, and tells the others.
+class Interrupt {
+ public:
+  void check() {
+    if (std::this_thread::get_id() == caller_) {
+      nb::gil_scoped_acquire acquire;
+      if (PyErr_CheckSignals() != 0) {
+        stopped_ = true;
+        throw nb::python_error();
+      }
+    }
+    if (stopped_) throw std::runtime_error("interrupted");
+  }
+
+ private:
+  const std::thread::id caller_ = std::this_thread::get_id();
+  std::atomic<bool> stopped_{false};
+};
+
 // Takes subsets and brings them into canonical form. Without labels, masks of up to 5 nodes are counted as they come, and brought
 // into canonical form once a graph.
 class Tally {
  public:
-  Tally(Canonical& canonical, Counts& counts) : canonical_(canonical), counts_(counts) {}
+  Tally(Canonical& canonical, Counts& counts, Interrupt& interrupt) : canonical_(canonical), counts_(counts), interrupt_(interrupt) {}
   void begin(const Graph& graph) { codes_ = graph.codes; }
 
+  void tick() {
+    if (++ticks_ % (1 << 20) == 0) interrupt_.check();
+  }
   void add(uint64_t mask, const int32_t* nodes, int k, double weight) {
+    tick();
     if (!codes_ && k <= DERIVED_K)
       raw_[size_t(k)][mask] += weight;
     else
@@ -258,6 +282,8 @@ class Tally {
 
   Canonical& canonical_;
   Counts& counts_;
+  Interrupt& interrupt_;
+  uint64_t ticks_ = 0;
   const int32_t* codes_ = nullptr;
   std::array<std::array<double, 1 << pairs_of(DERIVED_K)>, DERIVED_K + 1> raw_{};
 };
@@ -279,7 +305,7 @@ constexpr double MOST_SUBSETS = 1e12;
 
 class Counter {
  public:
-  explicit Counter(const Settings& settings) : settings_(settings), tally_(canonical_, counts_) {}
+  Counter(const Settings& settings, Interrupt& interrupt) : settings_(settings), tally_(canonical_, counts_, interrupt) {}
 
   // Entries of all sizes, weights scaled as asked for.
   std::vector<Counts::Entry>& count(const Graph& graph, int64_t number) {
@@ -364,7 +390,7 @@ class Counter {
       Grower grower(graph, k, subset_, canonical_);
       for (int64_t s = 0; s < settings_.n_samples && grower.possible(); ++s) {
         const Drawn drawn = grower.draw(random);
-        tally_.add(drawn.mask, drawn.nodes.data(), k, drawn.weight * share);
+        if (drawn.weight > 0) tally_.add(drawn.mask, drawn.nodes.data(), k, drawn.weight * share);
       }
       return;
     }
@@ -380,9 +406,15 @@ class Counter {
     GibbsChain chain(graph, k, beta.data(), settings_.connected, subset_, canonical_);
     if (!chain.possible()) return;
     chain.start(random);
-    for (int64_t s = 0; s < settings_.burn_in; ++s) chain.step(random);
+    const auto steps = [&](int64_t count) {
+      for (int64_t t = 0; t < count; ++t) {
+        chain.step(random);
+        tally_.tick();
+      }
+    };
+    steps(settings_.burn_in);
     for (int64_t s = 0; s < settings_.n_samples; ++s) {
-      for (int64_t t = 0; t < settings_.thin; ++t) chain.step(random);
+      steps(settings_.thin);
       if (chain.has_weight()) tally_.add(chain.mask(), chain.nodes(), k, 1.0);
     }
   }
@@ -528,8 +560,9 @@ Settings checked(std::vector<int> sizes, const std::string& method, bool connect
 std::vector<Row> hashed_rows(const Stack& stack, const Settings& settings, int threads, Forms* forms) {
   std::vector<Row> rows(size_t(stack.size()));
   const int64_t parts = threads <= 1 ? 1 : std::min<int64_t>(stack.size(), int64_t(threads) * 16);
+  Interrupt interrupt;
   in_parallel(parts, threads, [&](int64_t part) {
-    const auto counter = std::make_unique<Counter>(settings);
+    const auto counter = std::make_unique<Counter>(settings, interrupt);
     for (int64_t g = stack.size() * part / parts; g < stack.size() * (part + 1) / parts; ++g)
       rows[size_t(g)] = hashed_row(counter->count(stack.graph(g), g), settings, stack.keys(), forms);
   });

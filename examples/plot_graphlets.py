@@ -121,8 +121,8 @@ ax.legend(frameon=False)
 # How many samples are enough
 # ---------------------------
 # The distance between sampled and exact frequencies of subgraphs of 5 nodes, for independent draws and for the chain,
-# mean over ten seeds. It falls with one over the root of the number of samples; the chain's draws depend on each other, so
-# it needs some more.
+# mean over ten seeds. It falls with one over the root of the number of samples; the chain's draws depend on each
+# other, so it needs some more.
 
 large = Graphs.from_edges([np.argwhere(np.triu(rng.random((150, 150)) < 0.05, 1))], [150])
 counts = [30, 100, 300, 1000, 3000, 10_000, 30_000]

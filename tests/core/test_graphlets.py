@@ -295,3 +295,29 @@ def test_growth_orders_of_a_clique_are_all_permutations():
         )
     )[2]
     np.testing.assert_allclose(values, [factorial(12) / factorial(8) / factorial(4)])
+
+
+def test_ctrl_c_ends_long_work():
+    """A complete graph of 60 nodes has 10^10 subsets of 9: nobody waits for that."""
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    code = """
+import signal, networkx as nx
+from mercer.maps import GraphletHasher
+signal.signal(signal.SIGINT, signal.default_int_handler)
+graphs = [nx.complete_graph(60)] * 4
+print("ready", flush=True)
+try:
+    GraphletHasher(9, n_jobs=2).transform(graphs)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert out == "stopped\n"

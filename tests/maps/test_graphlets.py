@@ -250,7 +250,7 @@ def test_edge_weighting_without_a_chance_gives_an_empty_row():
 @pytest.mark.parametrize("method", ["exact", "sample", "mcmc"])
 @pytest.mark.parametrize("labels", [False, True])
 def test_results_depend_neither_on_threads_nor_on_the_other_graphs(method, labels):
-    graphs = Graphs.from_networkx([labelled(g, 3, i) for i, g in enumerate(random_graphs(40, 16))], node_label="label")
+    graphs = Graphs.from_networkx([labelled(g, 3, i) for i, g in enumerate(random_graphs(20, 12))], node_label="label")
     hasher = GraphletHasher((3, 5, 7), method, n_samples=100, labels=labels, burn_in=20)
     one = hasher.transform(graphs)
     two = clone(hasher).set_params(n_jobs=2).transform(graphs)

@@ -384,9 +384,29 @@ class Graphs:
         one_way: bool,
         **others: Any,
     ) -> Graphs:
-        """From entries (row, column), nodes of the stack, in any order.
+        """From entries (row, column) of the stacked adjacency, in any order.
 
-        ``one_way``: a graph may have each of its edges in one direction only.
+        Parameters
+        ----------
+        offsets : array of int of shape (n_graphs + 1,)
+            Graph i holds the nodes ``offsets[i] .. offsets[i + 1]``.
+        rows, columns : arrays of int
+            The two ends of each entry, as nodes of the stack.
+        values : dict
+            ``edge_labels``, ``edge_weights``: one value for each entry, or None.
+        simplify : bool
+            Drop self-loops and repeated entries, and complete directions, instead of raising an error.
+        one_way : bool
+            Whether a graph may have each of its edges in one direction only.
+        **others
+            As in the constructor.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.data import Graphs
+        >>> Graphs.from_entries(np.array([0, 2, 4]), np.array([1, 2]), np.array([0, 3]), {}, False, True)
+        Graphs(2 graphs, 4 nodes, 2 edges)
         """
         n = int(offsets[-1])
         values = {name: np.asarray(v) for name, v in values.items() if v is not None}

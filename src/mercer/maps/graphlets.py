@@ -228,7 +228,8 @@ class GraphletHasher(HashedMap):
                     )
             if not np.isfinite(beta).all() or min(beta) < 0:
                 raise ValueError(f"edge_weighting must give finite numbers of at least 0, got {beta!r}")
-            weights.append(beta)
+            largest = max(beta) or 1.0  # only ratios matter, and sums of large weights must stay finite
+            weights.append([weight / largest for weight in beta])
         return weights
 
     def _graphs(self, X: Any) -> Graphs:
