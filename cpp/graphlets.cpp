@@ -216,7 +216,7 @@ class Tally {
   void begin(const Graph& graph) { codes_ = graph.codes; }
 
   void tick() {
-    if (++ticks_ % (1 << 20) == 0) interrupt_.check();
+    if (++ticks_ % (1 << 18) == 0) interrupt_.check();
   }
   void add(uint64_t mask, const int32_t* nodes, int k, double weight) {
     tick();
