@@ -238,3 +238,55 @@ def align_log_partition(batch: AlignmentBatch, threads: int = 1) -> np.ndarray: 
 def align_expect(
     batch: AlignmentBatch, counts: np.ndarray, matches: np.ndarray | None = None, threads: int = 1
 ) -> np.ndarray: ...
+
+def graphlet_rows(
+    offsets: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    codes: np.ndarray | None,
+    keys: np.ndarray | None,
+    sizes: list[int],
+    method: str,
+    connected: bool,
+    n_samples: int,
+    burn_in: int,
+    thin: int,
+    beta: list[list[float]],
+    normalize: bool,
+    seed: int,
+    n_bits: int,
+    signed: bool,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def graphlet_forms(
+    offsets: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    codes: np.ndarray | None,
+    keys: np.ndarray | None,
+    sizes: list[int],
+    method: str,
+    connected: bool,
+    n_samples: int,
+    burn_in: int,
+    thin: int,
+    beta: list[list[float]],
+    seed: int,
+    n_bits: int,
+) -> list[tuple[bytes, int, float]]: ...
+def canonical_graph(adjacency: np.ndarray, labels: np.ndarray | None) -> bytes: ...
+def label_key(label: str) -> int: ...
+def graphlet_transitions(
+    indptr: np.ndarray, indices: np.ndarray, k: int, beta: list[float], connected: bool
+) -> tuple[np.ndarray, np.ndarray]: ...
+def graphlet_walk(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    k: int,
+    beta: list[float],
+    connected: bool,
+    n_samples: int,
+    burn_in: int,
+    thin: int,
+    seed: int,
+) -> np.ndarray: ...

@@ -59,6 +59,8 @@ MODELS: dict[str, str] = {
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
     "Parser": "mercer.parsing:Parser",
     "Aligner": "mercer.alignment:Aligner",
+    "CorrelationSelector": "mercer.maps:CorrelationSelector",
+    "GraphletHasher": "mercer.maps:GraphletHasher",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

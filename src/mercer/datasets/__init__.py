@@ -11,6 +11,7 @@ from mercer.datasets.coreference import (
 from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
+from mercer.datasets.graphs import load_tu, make_motif_graphs
 from mercer.datasets.trees import Treebank, make_treebank
 
 __all__ = [
@@ -24,11 +25,13 @@ __all__ = [
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
+    "load_tu",
     "make_alignments",
     "make_chain_task",
     "make_coreference",
     "make_digit_codes",
     "make_mixed_dominance",
+    "make_motif_graphs",
     "make_nondominant",
     "make_treebank",
 ]

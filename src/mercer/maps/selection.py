@@ -1,0 +1,128 @@
+"""Selection of features by their correlation with the target.
+
+keep feature j  if  |corr(x_j, y)| > median over the features that vary of |corr(x, y)|        spec 000 S23
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["CorrelationSelector"]
+
+
+class CorrelationSelector(SelectorMixin, BaseEstimator):
+    """Keeps the features whose correlation with the target is above the median.
+
+    A feature's score is the absolute value of its correlation with y; for several classes the largest one over the
+    classes, each against the rest. Kept are features whose score lies strictly above the median score of those that
+    vary: half of them. A feature that is constant in the training data has score 0 and is not kept; hashed
+    maps have many such columns, which is why they do not enter the median.
+
+    As a step of a pipeline it sees the training part of each fold only. Selecting on all data before
+    cross-validation would leak the labels of the test parts.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Absolute correlation of each feature with the target.
+    threshold_ : float
+        The median score.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.maps import CorrelationSelector
+    >>> X = np.array([[0.0, 1.0, 5.0, 1.0], [1.0, 0.0, 5.0, 2.0], [0.0, 0.0, 5.0, 1.0], [1.0, 1.0, 5.0, 3.0]])
+    >>> selector = CorrelationSelector().fit(X, [0, 1, 0, 1])
+    >>> selector.get_support().tolist()
+    [True, False, False, False]
+    """
+
+    def fit(self, X: Any, y: Any) -> CorrelationSelector:
+        """Score the features.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            Sparse matrices stay sparse.
+        y : array of shape (n_samples,)
+            Classes (integers, strings, booleans), or numbers with a fractional part for regression.
+        """
+        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=(np.float64, np.float32), y_numeric=False)
+        kind = type_of_target(y, input_name="y")
+        if kind not in ("binary", "multiclass", "continuous"):
+            raise ValueError(f"Unknown label type: y must be classes or numbers, one for each row of X, found {kind}")
+        if kind == "continuous":
+            targets = y.astype(np.float64)[:, None]
+        else:
+            classes, number = np.unique(y, return_inverse=True)
+            targets = (number[:, None] == np.arange(len(classes))).astype(np.float64)
+        correlation, varies = _correlation(X, targets - targets.mean(axis=0))
+        self.scores_ = np.abs(correlation).max(axis=1, initial=0.0)
+        self.threshold_ = float(np.median(self.scores_[varies])) if varies.any() else 0.0
+        self._varies = varies
+        return self
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self, "scores_")
+        return (self.scores_ > self.threshold_) & self._varies
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """For model files; see `mercer.save`."""
+        check_is_fitted(self, "scores_")
+        return {"threshold": self.threshold_}, {"scores": self.scores_, "varies": self._varies}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CorrelationSelector:
+        """From `to_state`."""
+        selector = cls()
+        scores, varies = arrays["scores"], arrays["varies"]
+        if (
+            scores.ndim != 1
+            or scores.shape != varies.shape
+            or varies.dtype != np.bool_
+            or not np.isfinite(scores).all()
+        ):
+            raise ValueError("scores must be finite, one for each feature")
+        selector.scores_, selector._varies = scores, varies
+        selector.threshold_ = float(meta["threshold"])
+        selector.n_features_in_ = len(scores)
+        return selector
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _correlation(X: Any, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Correlations of the columns with centred targets, and which columns vary."""
+    n = X.shape[0]
+    if hasattr(X, "tocsr"):
+        # The targets are centred, so the columns need not be: Xᵀ t is n times the covariance, and zeros stay zeros.
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        csc = X.tocsc()
+        column = np.repeat(np.arange(X.shape[1]), np.diff(csc.indptr))
+        squares = np.bincount(column, weights=(csc.data - mean[column]) ** 2, minlength=X.shape[1])
+        squares += (n - np.diff(csc.indptr)) * mean**2
+        products = np.asarray(X.T @ targets)
+    else:
+        mean = X.mean(axis=0, dtype=np.float64)
+        centred = X - mean
+        squares = (centred**2).sum(axis=0)
+        products = centred.T @ targets
+    # What is left of a constant column is rounding.
+    varies = squares > n * (1e-12 * np.abs(mean)) ** 2 * 1e4
+    varies &= squares > 0
+    scale = np.sqrt(np.outer(squares, (targets**2).sum(axis=0)))
+    correlation = np.divide(products, scale, out=np.zeros_like(scale), where=varies[:, None] & (scale > 0))
+    return np.clip(correlation, -1.0, 1.0), varies
