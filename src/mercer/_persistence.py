@@ -59,6 +59,10 @@ MODELS: dict[str, str] = {
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
     "Parser": "mercer.parsing:Parser",
     "Aligner": "mercer.alignment:Aligner",
+    "CountMinSketch": "mercer.maps:CountMinSketch",
+    "HashAccumulator": "mercer.maps:HashAccumulator",
+    "RandomProjection": "mercer.maps:RandomProjection",
+    "RecordHasher": "mercer.maps:RecordHasher",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -1,3 +1,14 @@
 """Explicit feature maps of structured inputs: transformers in scikit-learn's idiom."""
 
-__all__: list[str] = []
+from mercer.maps.projections import EmpiricalKernelMap, RandomFeatures, RandomProjection
+from mercer.maps.records import RecordHasher
+from mercer.maps.streams import CountMinSketch, HashAccumulator
+
+__all__ = [
+    "CountMinSketch",
+    "EmpiricalKernelMap",
+    "HashAccumulator",
+    "RandomFeatures",
+    "RandomProjection",
+    "RecordHasher",
+]
