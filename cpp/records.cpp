@@ -6,21 +6,20 @@
 //   a category v in field f:   hash combine(feature_hash(f, seed), feature_hash(v, seed)), value 1
 //   a cross of f, g, …:        hash combine(combine(hash in f, hash in g), …), value the product
 //
-// A row does not depend on the order of its fields: features that share a bucket are added in the order of their hashes. So records
-// given as Python objects and as columns make the same rows, bit for bit.
+// A row does not depend on the order of its fields (see hashed_rows.hpp), and so records given as Python objects and as columns
+// make the same rows, bit for bit.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <numeric>
 
 #include "bindings.hpp"
+#include "hashed_rows.hpp"
 #include "hashing.hpp"
 #include "parallel.hpp"
-#include "vocabulary.hpp"
 
 namespace mercer {
 
@@ -32,171 +31,6 @@ __extension__ typedef __int128 SignedWide;
 [[noreturn]] void fail_at(int64_t row, std::string_view field, const std::string& what) {
   fail("row " + std::to_string(row) + ", field '" + std::string(field) + "': " + what);
 }
-
-// ---------------------------------------------------------------------------------------------- rows
-
-// An array that grows and does not touch memory before it is used. Large ones lie in huge pages: rows are written once, and most of the
-// time would go into asking for small pages.
-template <class T> class Buffer {
- public:
-  Buffer() = default;
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() {
-    if (data_) HugePages<T>().deallocate(data_, capacity_);
-  }
-  size_t size() const { return size_; }
-  const T* data() const { return data_; }
-  // Room for `more` items at the end; advance() takes what was written there.
-  T* room(size_t more) {
-    if (size_ + more > capacity_) reserve(std::max(size_ + more, capacity_ + capacity_ / 2));
-    return data_ + size_;
-  }
-  void advance(size_t count) { size_ += count; }
-  void reserve(size_t capacity) {
-    if (capacity <= capacity_) return;
-    T* larger = HugePages<T>().allocate(capacity);
-    if (size_) std::memcpy(larger, data_, size_ * sizeof(T));
-    if (data_) HugePages<T>().deallocate(data_, capacity_);
-    data_ = larger;
-    capacity_ = capacity;
-  }
-  // The array as NumPy's, which owns it from now on.
-  nb::object release() {
-    auto* kept = new Buffer<T>();
-    std::swap(kept->data_, data_);
-    std::swap(kept->size_, size_);
-    std::swap(kept->capacity_, capacity_);
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data_, {kept->size_}, owner));
-  }
-
- private:
-  T* data_ = nullptr;
-  size_t size_ = 0, capacity_ = 0;
-};
-
-// Pairs of places to compare and exchange that sort n items: Batcher's odd-even merge sort, without a branch on the data.
-constexpr size_t kNetworkLimit = 16;
-using Network = std::vector<std::pair<uint8_t, uint8_t>>;
-
-Network make_network(size_t n) {
-  Network pairs;
-  for (size_t p = 1; p < n; p *= 2)
-    for (size_t k = p; k >= 1; k /= 2)
-      for (size_t j = k % p; j + k < n; j += 2 * k)
-        for (size_t i = 0; i < k && i + j + k < n; ++i)
-          if ((i + j) / (2 * p) == (i + j + k) / (2 * p)) pairs.emplace_back(uint8_t(i + j), uint8_t(i + j + k));
-  return pairs;
-}
-
-const std::vector<Network>& networks() {
-  static const std::vector<Network> all = [] {
-    std::vector<Network> made;
-    for (size_t n = 0; n <= kNetworkLimit; ++n) made.push_back(make_network(n));
-    return made;
-  }();
-  return all;
-}
-
-void sort_keys(uint64_t* keys, size_t n) {
-  if (n > kNetworkLimit) {
-    std::sort(keys, keys + n);
-    return;
-  }
-  for (const auto& [a, b] : networks()[n]) {
-    const uint64_t x = keys[a], y = keys[b];
-    keys[a] = std::min(x, y);
-    keys[b] = std::max(x, y);
-  }
-}
-
-// Rows of a CSR matrix as they are made: buckets ascend, features that share one are added, zeros are left out.
-template <class T> class RowWriter {
- public:
-  RowWriter(int n_bits, bool is_signed) : mask_(bucket_mask(n_bits)), signed_(is_signed) { *ends.room(1) = 0, ends.advance(1); }
-
-  void push(uint64_t hash, double value) {
-    if (n_ == hashes_.size()) {
-      hashes_.resize(2 * n_ + 16);
-      values_.resize(2 * n_ + 16);
-      keys_.resize(2 * n_ + 16);
-    }
-    hashes_[n_] = hash;
-    values_[n_++] = value;
-  }
-
-  void close(int64_t row) {
-    for (size_t k = 0; k < n_; ++k) keys_[k] = (hashes_[k] & mask_) << 32 | k;
-    sort_keys(keys_.data(), n_);
-    int32_t* const column = indices.room(n_);
-    T* const value = values.room(n_);
-    size_t kept = 0;
-    for (size_t k = 0; k < n_;) {
-      const uint32_t bucket = uint32_t(keys_[k] >> 32);
-      double total = signed_value(k);
-      size_t end = k + 1;
-      if (end < n_ && uint32_t(keys_[end] >> 32) == bucket) total = sum_of_bucket(k, end, bucket);
-      const T rounded = T(total);
-      if (!(std::abs(rounded) <= std::numeric_limits<T>::max()))
-        fail("row " + std::to_string(row) + ": the sum of the features in a bucket is too large for the dtype");
-      column[kept] = int32_t(bucket);
-      value[kept] = rounded;
-      kept += rounded != 0;
-      k = end;
-    }
-    indices.advance(kept);
-    values.advance(kept);
-    *ends.room(1) = int64_t(indices.size());
-    ends.advance(1);
-    n_ = 0;
-  }
-
-  void append(const RowWriter& other) {
-    const int64_t before = int64_t(indices.size());
-    copy(indices, other.indices, 0);
-    copy(values, other.values, 0);
-    int64_t* out = ends.room(other.ends.size() - 1);
-    for (size_t i = 1; i < other.ends.size(); ++i) out[i - 1] = other.ends.data()[i] + before;
-    ends.advance(other.ends.size() - 1);
-  }
-
-  nb::object release() { return nb::make_tuple(ends.release(), indices.release(), values.release()); }
-
-  Buffer<int64_t> ends;
-  Buffer<int32_t> indices;
-  Buffer<T> values;
-
- private:
-  double signed_value(size_t k) const {
-    const uint32_t at = uint32_t(keys_[k]);
-    return signed_ && (hashes_[at] >> 63) ? -values_[at] : values_[at];
-  }
-  // The sum from place k on, in the order of (hash, value): it must not depend on the order in which the features came. `end`
-  // becomes the end of the bucket.
-  double sum_of_bucket(size_t k, size_t& end, uint32_t bucket) {
-    while (end < n_ && uint32_t(keys_[end] >> 32) == bucket) ++end;
-    std::sort(keys_.begin() + std::ptrdiff_t(k), keys_.begin() + std::ptrdiff_t(end), [this](uint64_t a, uint64_t b) {
-      const uint32_t i = uint32_t(a), j = uint32_t(b);
-      return hashes_[i] != hashes_[j] ? hashes_[i] < hashes_[j] : values_[i] < values_[j];
-    });
-    double total = 0;
-    for (; k < end; ++k) total += signed_value(k);
-    return total;
-  }
-  template <class U> static void copy(Buffer<U>& to, const Buffer<U>& from, size_t skip) {
-    const size_t count = from.size() - skip;
-    if (count == 0) return;
-    std::memcpy(to.room(count), from.data() + skip, count * sizeof(U));
-    to.advance(count);
-  }
-
-  uint64_t mask_;
-  bool signed_;
-  size_t n_ = 0;
-  std::vector<uint64_t> hashes_, keys_;
-  std::vector<double> values_;
-};
 
 // ---------------------------------------------------------------------------------------------- crosses
 
@@ -227,14 +61,10 @@ template <class Take> void cross(const std::vector<Part>& parts, std::vector<siz
   cross(parts, chosen, 0, 0, 0.0, take);
 }
 
-void check_product(double value, int64_t row, const std::string& fields) {
-  if (!std::isfinite(value)) fail("row " + std::to_string(row) + ", cross (" + fields + "): the product of the values is too large");
-}
-
-std::string joined(const std::vector<std::string>& names) {
+[[noreturn]] void fail_product(int64_t row, const std::vector<std::string>& fields) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
-  return text;
+  for (const std::string& name : fields) text += (text.empty() ? "'" : ", '") + name + "'";
+  fail("row " + std::to_string(row) + ", cross (" + text + "): the product of the values is too large");
 }
 
 // ---------------------------------------------------------------------------------------------- values as text
@@ -253,31 +83,37 @@ std::string_view text_of(double x, char* buffer) {
   return {buffer, size_t(std::to_chars(buffer, buffer + kNumberText, x).ptr - buffer)};
 }
 
-// Code points to UTF-8; false at one that is none. NumPy fills strings up with zeros.
-bool utf8_of(const uint32_t* text, size_t n, std::string& out) {
+// Code points to UTF-8 in `out`, which has room for four bytes each; the end, or nullptr at one that is none. NumPy fills strings up
+// with zeros.
+char* utf8_of(const uint32_t* text, size_t n, char* out) {
+  uint32_t all = 0;
+  for (size_t i = 0; i < n; ++i) {
+    all |= text[i];
+    out[i] = char(text[i]);
+  }
   while (n && text[n - 1] == 0) --n;
-  out.clear();
+  if (all < 0x80) return out + n;
   for (size_t i = 0; i < n; ++i) {
     const uint32_t c = text[i];
     if (c < 0x80) {
-      out.push_back(char(c));
+      *out++ = char(c);
     } else if (c < 0x800) {
-      out.push_back(char(0xC0 | c >> 6));
-      out.push_back(char(0x80 | (c & 63)));
+      *out++ = char(0xC0 | c >> 6);
+      *out++ = char(0x80 | (c & 63));
     } else if (c < 0x10000) {
-      if (c >= 0xD800 && c < 0xE000) return false;
-      out.push_back(char(0xE0 | c >> 12));
-      out.push_back(char(0x80 | (c >> 6 & 63)));
-      out.push_back(char(0x80 | (c & 63)));
+      if (c >= 0xD800 && c < 0xE000) return nullptr;
+      *out++ = char(0xE0 | c >> 12);
+      *out++ = char(0x80 | (c >> 6 & 63));
+      *out++ = char(0x80 | (c & 63));
     } else {
-      if (c >= 0x110000) return false;
-      out.push_back(char(0xF0 | c >> 18));
-      out.push_back(char(0x80 | (c >> 12 & 63)));
-      out.push_back(char(0x80 | (c >> 6 & 63)));
-      out.push_back(char(0x80 | (c & 63)));
+      if (c >= 0x110000) return nullptr;
+      *out++ = char(0xF0 | c >> 18);
+      *out++ = char(0x80 | (c >> 12 & 63));
+      *out++ = char(0x80 | (c >> 6 & 63));
+      *out++ = char(0x80 | (c & 63));
     }
   }
-  return true;
+  return out;
 }
 
 // ---------------------------------------------------------------------------------------------- Python objects
@@ -356,151 +192,139 @@ std::string category_of(PyObject* value, const Place& at) {
   return std::string(text_of(x, buffer));
 }
 
-// The entries of the fields of one row, read from Python objects.
-class EntryReader {
- public:
-  EntryReader(uint64_t seed, bool categories, double limit, bool named, bool keeps_fields)
-      : seed_(seed), categories_(categories), limit_(limit), named_(named), keeps_fields_(keeps_fields) {}
+// Reads the fields of a record from Python objects. Every entry goes to take(field, name, hash, value, text): the hash of the field's name, that
+// name, the hash and the value of the feature, and the text after "name=" if the feature is a category.
+struct FieldReader {
+  uint64_t seed;
+  bool categories;  // numbers are categories
+  double limit;     // the largest number that fits
 
-  std::vector<uint64_t> fields, hashes;  // hash of the field's name, hash of the feature
-  std::vector<double> values;
-  std::vector<std::string> names;        // of features, where asked for
-  std::vector<std::string> field_names;  // where asked for
-
-  void clear() {
-    fields.clear(), hashes.clear(), values.clear(), names.clear(), field_names.clear();
-  }
-  uint64_t field_hash(std::string_view name) const { return feature_hash(name, seed_); }
+  uint64_t field_hash(std::string_view name) const { return feature_hash(name, seed); }
 
   // A record: a dict {name: value}, or a list of (name, value) pairs and names.
-  void read_record(PyObject* record, int64_t row) {
+  template <class Take> void read_record(PyObject* record, int64_t row, Take&& take) const {
     if (PyDict_Check(record)) {
       PyObject *key, *value;
       Py_ssize_t position = 0;
-      while (PyDict_Next(record, &position, &key, &value)) read_item(key, value, row);
+      while (PyDict_Next(record, &position, &key, &value)) read_item(key, value, row, take);
       return;
     }
     const Place at{row, nullptr};
-    const char* expected = "a dict, or a list of (name, value) pairs and feature names";
-    if (is_text(record)) wrong_type(at, expected, record);
-    // Other mappings count as dicts; as sequences they would be their names alone.
-    const bool mapping = PyObject_HasAttrString(record, "items");
-    const nb::object items = nb::steal(mapping ? PyMapping_Items(record) : PySequence_Fast(record, ""));
-    if (!items.is_valid()) {
-      if (PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear();
-        wrong_type(at, expected, record);
-      }
-      throw nb::python_error();
-    }
+    const nb::object items = items_of(record, at);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
       const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), i));
       if (PyUnicode_Check(item.ptr())) {
         const std::string_view name = bytes_of(item.ptr(), at);
-        take(field_hash(name), name, field_hash(name), 1.0, [&] { return std::string(name); });
+        take(field_hash(name), name, field_hash(name), 1.0, nullptr);
         continue;
       }
       const bool pair = (PyTuple_Check(item.ptr()) || PyList_Check(item.ptr())) && PySequence_Fast_GET_SIZE(item.ptr()) == 2;
       if (!pair) wrong_type(at, "(name, value) pairs and feature names in the list", item.ptr());
-      read_item(PySequence_Fast_GET_ITEM(item.ptr(), 0), PySequence_Fast_GET_ITEM(item.ptr(), 1), row);
+      read_item(PySequence_Fast_GET_ITEM(item.ptr(), 0), PySequence_Fast_GET_ITEM(item.ptr(), 1), row, take);
     }
   }
 
   // The value of a field: text, a number, None, or a list of texts.
-  void read_value(uint64_t field, std::string_view name, PyObject* value, int64_t row) {
+  template <class Take> void read_value(uint64_t field, std::string_view name, PyObject* value, int64_t row, Take&& take) const {
     const Place at{row, &name};
-    if (value == Py_None) return;
     if (is_text(value)) {
-      take_category(field, name, bytes_of(value, at));
+      take_category(field, name, bytes_of(value, at), take);
+    } else if (value == Py_None) {
+      return;
     } else if (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value)) {
-      take_number(field, name, value, at);
+      take_number(field, name, value, at, take);
     } else if (PyList_Check(value) || PyTuple_Check(value)) {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
         PyObject* item = PySequence_Fast_GET_ITEM(value, i);
         if (!is_text(item)) wrong_type(at, "strings in a list of categories", item);
-        take_category(field, name, bytes_of(item, at));
+        take_category(field, name, bytes_of(item, at), take);
       }
     } else if (PyNumber_Check(value)) {
       const nb::object kept = nb::borrow(value);  // its __float__ may run Python code, which may change the record
       const std::string kept_name(name);
       const std::string_view view(kept_name);
-      take_number(field, view, kept.ptr(), Place{row, &view});
+      take_number(field, view, kept.ptr(), Place{row, &view}, take);
     } else {
       wrong_type(at, "a string, a number, a bool, None or a list of strings", value);
     }
   }
 
  private:
-  void read_item(PyObject* key, PyObject* value, int64_t row) {
+  // A new reference to the items of a record that is no dict. Other mappings count as dicts: as sequences they would be their
+  // names alone.
+  static nb::object items_of(PyObject* record, const Place& at) {
+    const char* expected = "a dict, or a list of (name, value) pairs and feature names";
+    if (is_text(record)) wrong_type(at, expected, record);
+    const bool mapping = PyObject_HasAttrString(record, "items");
+    const nb::object items = nb::steal(mapping ? PyMapping_Items(record) : PySequence_Fast(record, ""));
+    if (items.is_valid()) return items;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    wrong_type(at, expected, record);
+  }
+  template <class Take> void read_item(PyObject* key, PyObject* value, int64_t row, Take& take) const {
     const Place at{row, nullptr};
     if (!PyUnicode_Check(key)) wrong_type(at, "names of fields (str)", key);
     const std::string_view name = bytes_of(key, at);
-    read_value(field_hash(name), name, value, row);
+    read_value(field_hash(name), name, value, row, take);
   }
-  void take_category(uint64_t field, std::string_view name, std::string_view value) {
-    take(field, name, combine(field, feature_hash(value, seed_)), 1.0, [&] { return std::string(name) + "=" + std::string(value); });
+  template <class Take> void take_category(uint64_t field, std::string_view name, std::string_view value, Take& take) const {
+    take(field, name, combine(field, feature_hash(value, seed)), 1.0, &value);
   }
-  void take_number(uint64_t field, std::string_view name, PyObject* value, const Place& at) {
-    if (categories_) return take_category(field, name, category_of(value, at));
+  template <class Take> void take_number(uint64_t field, std::string_view name, PyObject* value, const Place& at, Take& take) const {
+    if (categories) return take_category(field, name, category_of(value, at), take);
     const double x = number_of(value, at);
-    if (!(std::abs(x) <= limit_)) {
+    if (!(std::abs(x) <= limit)) {
       const char* what = std::isfinite(x) ? ": the number is too large for the dtype" : ": the number is not finite";
       raise(PyExc_ValueError, at.text() + what);
     }
-    if (x != 0) take(field, name, field, x, [&] { return std::string(name); });
+    if (x != 0) take(field, name, field, x, nullptr);
   }
-  template <class Name> void take(uint64_t field, std::string_view field_name, uint64_t hash, double value, Name name) {
-    fields.push_back(field);
-    hashes.push_back(hash);
-    values.push_back(value);
-    if (named_) names.push_back(name());
-    if (keeps_fields_) field_names.emplace_back(field_name);
-  }
-
-  uint64_t seed_;
-  bool categories_;
-  double limit_;
-  bool named_, keeps_fields_;
 };
 
 // ---------------------------------------------------------------------------------------------- records
 
 using Crosses = std::vector<std::vector<std::string>>;
 
-// Features of records: calls take(hash, value) or, with names, take(hash, value, name).
+// Features of records with their crosses: calls take(hash, value, name), the name empty unless `named`.
 class RecordReader {
  public:
-  RecordReader(uint64_t seed, bool categories, double limit, const Crosses& crosses, bool pairs, bool named)
-      : entries_(seed, categories, limit, named, pairs), crosses_(crosses), pairs_(pairs), named_(named) {
+  RecordReader(FieldReader fields, const Crosses& crosses, bool pairs, bool named)
+      : reader_(fields), crosses_(crosses), pairs_(pairs), named_(named) {
     for (const auto& names : crosses) {
       require(names.size() >= 2, "a cross needs at least two fields");
-      field_hashes_.emplace_back();
-      for (const std::string& name : names) field_hashes_.back().push_back(entries_.field_hash(name));
+      cross_hashes_.emplace_back();
+      for (const std::string& name : names) cross_hashes_.back().push_back(reader_.field_hash(name));
     }
   }
 
   template <class Take> void read(PyObject* record, int64_t row, Take take) {
-    entries_.clear();
-    entries_.read_record(record, row);
+    fields_.clear(), hashes_.clear(), values_.clear(), names_.clear(), field_names_.clear();
+    reader_.read_record(record, row, [this](uint64_t field, std::string_view name, uint64_t hash, double value, const std::string_view* text) {
+      fields_.push_back(field);
+      hashes_.push_back(hash);
+      values_.push_back(value);
+      if (named_) names_.push_back(text ? std::string(name) + "=" + std::string(*text) : std::string(name));
+      if (pairs_) field_names_.emplace_back(name);
+    });
     const std::string none;
-    for (size_t k = 0; k < entries_.hashes.size(); ++k)
-      take(entries_.hashes[k], entries_.values[k], named_ ? entries_.names[k] : none);
+    for (size_t k = 0; k < hashes_.size(); ++k) take(hashes_[k], values_[k], named_ ? names_[k] : none);
     for (size_t c = 0; c < crosses_.size(); ++c) {
-      fields_.clear();
-      for (const uint64_t field : field_hashes_[c]) {
-        fields_.emplace_back();
-        for (size_t k = 0; k < entries_.fields.size(); ++k)
-          if (entries_.fields[k] == field) fields_.back().push_back(k);
+      chosen_fields_.clear();
+      for (const uint64_t field : cross_hashes_[c]) {
+        chosen_fields_.emplace_back();
+        for (size_t k = 0; k < fields_.size(); ++k)
+          if (fields_[k] == field) chosen_fields_.back().push_back(k);
       }
-      take_cross(row, joined(crosses_[c]), take);
+      take_cross(row, crosses_[c], take);
     }
     if (pairs_) read_pairs(row, take);
   }
 
  private:
   // All pairs of fields, by name: the order of a dict says nothing.
-  template <class Take> void read_pairs(int64_t row, Take take) {
-    const auto& names = entries_.field_names;
+  template <class Take> void read_pairs(int64_t row, Take& take) {
+    const auto& names = field_names_;
     std::vector<size_t> order(names.size());
     std::iota(order.begin(), order.end(), size_t(0));
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return names[a] < names[b]; });
@@ -511,41 +335,46 @@ class RecordReader {
     }
     for (size_t a = 0; a < groups.size(); ++a)
       for (size_t b = a + 1; b < groups.size(); ++b) {
-        fields_ = {groups[a], groups[b]};
-        take_cross(row, joined({names[groups[a][0]], names[groups[b][0]]}), take);
+        chosen_fields_ = {groups[a], groups[b]};
+        take_cross(row, {names[groups[a][0]], names[groups[b][0]]}, take);
       }
   }
 
-  // The cross of the entries listed in fields_.
-  template <class Take> void take_cross(int64_t row, const std::string& label, Take& take) {
+  // The cross of the entries listed in chosen_fields_.
+  template <class Take> void take_cross(int64_t row, const std::vector<std::string>& crossed, Take& take) {
     parts_.clear();
-    scratch_hashes_.clear();
-    scratch_values_.clear();
-    for (const auto& field : fields_)
-      for (const size_t k : field) scratch_hashes_.push_back(entries_.hashes[k]), scratch_values_.push_back(entries_.values[k]);
+    part_hashes_.clear();
+    part_values_.clear();
+    for (const auto& field : chosen_fields_)
+      for (const size_t k : field) part_hashes_.push_back(hashes_[k]), part_values_.push_back(values_[k]);
     size_t begin = 0;
-    for (const auto& field : fields_) {
-      parts_.push_back({scratch_hashes_.data() + begin, scratch_values_.data() + begin, field.size()});
+    for (const auto& field : chosen_fields_) {
+      parts_.push_back({part_hashes_.data() + begin, part_values_.data() + begin, field.size()});
       begin += field.size();
     }
     std::string name;
     cross(parts_, chosen_, [&](uint64_t hash, double value, const std::vector<size_t>& chosen) {
-      check_product(value, row, label);
+      if (!std::isfinite(value)) fail_product(row, crossed);
       name.clear();
       if (named_)
-        for (size_t d = 0; d < chosen.size(); ++d) name += (d ? " & " : "") + entries_.names[fields_[d][chosen[d]]];
-      take(hash, value, name);
+        for (size_t d = 0; d < chosen.size(); ++d) name += (d ? " & " : "") + names_[chosen_fields_[d][chosen[d]]];
+      if (value != 0) take(hash, value, name);
     });
   }
 
-  EntryReader entries_;
+  FieldReader reader_;
   const Crosses& crosses_;
   bool pairs_, named_;
-  std::vector<std::vector<uint64_t>> field_hashes_;
-  std::vector<std::vector<size_t>> fields_;
+  std::vector<std::vector<uint64_t>> cross_hashes_;
+  // The entries of the row at hand.
+  std::vector<uint64_t> fields_, hashes_;
+  std::vector<double> values_;
+  std::vector<std::string> names_, field_names_;
+  // The cross at hand: entries of each of its fields.
+  std::vector<std::vector<size_t>> chosen_fields_;
   std::vector<Part> parts_;
-  std::vector<uint64_t> scratch_hashes_;
-  std::vector<double> scratch_values_;
+  std::vector<uint64_t> part_hashes_;
+  std::vector<double> part_values_;
   std::vector<size_t> chosen_;
 };
 
@@ -555,6 +384,7 @@ template <class Work> void for_each_row(nb::handle rows, const char* expected, W
   if (!items.is_valid()) throw nb::python_error();
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
     if (i % 4096 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (i + 8 < PySequence_Fast_GET_SIZE(items.ptr())) __builtin_prefetch(PySequence_Fast_GET_ITEM(items.ptr(), i + 8));
     const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), i));
     work(item.ptr(), int64_t(i));
   }
@@ -564,8 +394,18 @@ void check_bits(int n_bits) { require(n_bits >= 1 && n_bits <= 30, "n_bits must 
 
 template <class T>
 nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_signed, bool categories, const Crosses& crosses, bool pairs) {
-  RecordReader reader(seed, categories, double(std::numeric_limits<T>::max()), crosses, pairs, false);
+  const FieldReader fields{seed, categories, double(std::numeric_limits<T>::max())};
   RowWriter<T> out(n_bits, is_signed);
+  if (crosses.empty() && !pairs) {
+    for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
+      fields.read_record(record, row, [&](uint64_t, std::string_view, uint64_t hash, double value, const std::string_view*) {
+        out.push(hash, value);
+      });
+      out.close(row);
+    });
+    return out.release();
+  }
+  RecordReader reader(fields, crosses, pairs, false);
   for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
     reader.read(record, row, [&](uint64_t hash, double value, const std::string&) { out.push(hash, value); });
     out.close(row);
@@ -574,7 +414,7 @@ nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_sign
 }
 
 nb::tuple name_records(nb::handle rows, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
-  RecordReader reader(seed, categories, std::numeric_limits<double>::max(), crosses, pairs, true);
+  RecordReader reader({seed, categories, std::numeric_limits<double>::max()}, crosses, pairs, true);
   nb::list names;
   std::vector<uint64_t> hashes;
   for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
@@ -645,28 +485,36 @@ template <class Offset> class TextColumn : public Column {
 };
 
 // NumPy's strings of fixed length: code points (U) or bytes (S), filled up with zeros.
-template <class Unit> std::string_view fixed_text(const In2<Unit>& cells, int64_t row, std::string& buffer, bool& good) {
-  const Unit* cell = cells.data() + size_t(row) * cells.shape(1);
-  size_t n = cells.shape(1);
-  if constexpr (sizeof(Unit) == 4) {
-    good = utf8_of(cell, n, buffer);
-    return buffer;
-  } else {
-    while (n && cell[n - 1] == 0) --n;
-    return {reinterpret_cast<const char*>(cell), n};
+template <class Unit> class FixedText {
+ public:
+  explicit FixedText(const In2<Unit>& cells) : cells_(cells), buffer_(sizeof(Unit) == 4 ? 4 * cells.shape(1) + 1 : 1) {}
+  // Good until the next call; no data where the cell is not valid Unicode.
+  std::string_view operator()(int64_t row) {
+    const Unit* cell = cells_.data() + size_t(row) * cells_.shape(1);
+    size_t n = cells_.shape(1);
+    if constexpr (sizeof(Unit) == 4) {
+      const char* end = utf8_of(cell, n, buffer_.data());
+      return end ? std::string_view(buffer_.data(), size_t(end - buffer_.data())) : std::string_view();
+    } else {
+      while (n && cell[n - 1] == 0) --n;
+      return {n ? reinterpret_cast<const char*>(cell) : buffer_.data(), n};
+    }
   }
-}
+
+ private:
+  const In2<Unit>& cells_;
+  std::vector<char> buffer_;
+};
 
 template <class Unit> class FixedColumn : public Column {
  public:
   FixedColumn(std::string name, uint64_t seed, In2<Unit> cells) : Column(std::move(name), seed), cells_(cells) {}
   int64_t rows() const override { return int64_t(cells_.shape(0)); }
   void fill(int64_t begin, int64_t end, uint64_t* hashes, double* values) const override {
-    std::string buffer;
+    FixedText<Unit> text_of(cells_);
     for (int64_t i = begin; i < end; ++i) {
-      bool good = true;
-      const std::string_view text = fixed_text(cells_, i, buffer, good);
-      if (!good) fail_at(i, name, "the string is not valid Unicode");
+      const std::string_view text = text_of(i);
+      if (!text.data()) fail_at(i, name, "the string is not valid Unicode");
       hashes[i - begin] = category(text);
       values[i - begin] = 1.0;
     }
@@ -783,14 +631,15 @@ class ListColumn : public Column {
     values_.assign(hashes_.size(), 1.0);
   }
   ListColumn(std::string name, uint64_t seed, nb::handle objects, bool categories, double limit) : Column(std::move(name), seed) {
-    EntryReader reader(seed, categories, limit, false, false);
+    const FieldReader reader{seed, categories, limit};
     starts_.push_back(0);
     for_each_row(objects, "expected a list of values", [&](PyObject* value, int64_t row) {
-      reader.read_value(hash, this->name, value, row);
-      starts_.push_back(int64_t(reader.hashes.size()));
+      reader.read_value(hash, this->name, value, row, [this](uint64_t, std::string_view, uint64_t h, double x, const std::string_view*) {
+        hashes_.push_back(h);
+        values_.push_back(x);
+      });
+      starts_.push_back(int64_t(hashes_.size()));
     });
-    hashes_ = std::move(reader.hashes);
-    values_ = std::move(reader.values);
   }
   int64_t rows() const override { return int64_t(starts_.size()) - 1; }
   bool has_lists() const override { return true; }
@@ -854,6 +703,7 @@ class RecordColumns {
 
  private:
   static constexpr int64_t kBlock = 128;  // rows at a time: their entries stay in the first cache
+  static constexpr size_t kStride = kBlock + 8;  // of a column's entries: not a power of two, which would crowd a few cache sets
 
   void take(std::unique_ptr<Column> column) {
     if (column->rows() != rows_)
@@ -864,8 +714,10 @@ class RecordColumns {
   template <class T>
   void write_rows(int64_t begin, int64_t end, const std::vector<std::vector<int64_t>>& crosses, RowWriter<T>& out) const {
     const size_t n = columns_.size();
-    std::vector<uint64_t> hashes(n * kBlock);
-    std::vector<double> values(n * kBlock);
+    std::vector<uint64_t> hashes(n * kStride);
+    std::vector<double> values(n * kStride);
+    std::vector<uint8_t> lists(n);
+    for (size_t c = 0; c < n; ++c) lists[c] = columns_[c]->has_lists();
     std::vector<Part> parts;
     std::vector<size_t> chosen;
     out.ends.reserve(size_t(end - begin) + 1);
@@ -873,10 +725,10 @@ class RecordColumns {
     out.values.reserve(size_t(end - begin) * (n + crosses.size()));
     for (int64_t first = begin; first < end; first += kBlock) {
       const int64_t last = std::min(end, first + kBlock);
-      for (size_t c = 0; c < n; ++c) columns_[c]->fill(first, last, hashes.data() + c * kBlock, values.data() + c * kBlock);
+      for (size_t c = 0; c < n; ++c) columns_[c]->fill(first, last, hashes.data() + c * kStride, values.data() + c * kStride);
       const auto part_of = [&](size_t c, int64_t row) -> Part {
-        if (columns_[c]->has_lists()) return columns_[c]->entries(row);
-        const size_t at = c * kBlock + size_t(row - first);
+        if (lists[c]) return columns_[c]->entries(row);
+        const size_t at = c * kStride + size_t(row - first);
         return {&hashes[at], &values[at], values[at] != 0 ? size_t(1) : size_t(0)};
       };
       for (int64_t row = first; row < last; ++row) {
@@ -888,18 +740,18 @@ class RecordColumns {
           parts.clear();
           for (const int64_t f : fields) parts.push_back(part_of(size_t(f), row));
           cross(parts, chosen, [&](uint64_t hash, double value, const std::vector<size_t>&) {
-            if (!std::isfinite(value)) check_product(value, row, names_of(fields));
-            out.push(hash, value);
+            if (!std::isfinite(value)) fail_product(row, names_of(fields));
+            if (value != 0) out.push(hash, value);
           });
         }
         out.close(row);
       }
     }
   }
-  std::string names_of(const std::vector<int64_t>& fields) const {
+  std::vector<std::string> names_of(const std::vector<int64_t>& fields) const {
     std::vector<std::string> names;
     for (const int64_t f : fields) names.push_back(columns_[size_t(f)]->name);
-    return joined(names);
+    return names;
   }
 
   int64_t rows_;
@@ -925,11 +777,11 @@ template <class Unit> nb::object hash_fixed(In2<Unit> cells, uint64_t seed) {
   std::vector<uint64_t> hashes(cells.shape(0));
   {
     nb::gil_scoped_release released;
-    std::string buffer;
+    FixedText<Unit> text_of(cells);
     for (size_t i = 0; i < hashes.size(); ++i) {
-      bool good = true;
-      hashes[i] = feature_hash(fixed_text(cells, int64_t(i), buffer, good), seed);
-      if (!good) fail("row " + std::to_string(i) + ": the string is not valid Unicode");
+      const std::string_view text = text_of(int64_t(i));
+      hashes[i] = feature_hash(text, seed);
+      if (!text.data()) fail("row " + std::to_string(i) + ": the string is not valid Unicode");
     }
   }
   return to_numpy(std::move(hashes));
