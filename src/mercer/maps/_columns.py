@@ -171,6 +171,8 @@ def _add_pandas(core: Any, name: str, column: Any, seed: int, categories: bool, 
         core.add_codes(name, codes, _core.hash_categories(column.cat.categories.tolist(), seed, name))
     elif plain and dtype.kind != "O":
         _add_numpy(core, name, column.to_numpy(), None, categories, single)
+    elif hasattr(dtype, "pyarrow_dtype"):
+        _add_arrow(core, name, column.array.__arrow_array__(), seed, categories)
     elif not plain and dtype.kind in "iubf":  # the extension types of numbers, with missing values
         valid = column.notna().to_numpy()
         filled = column.to_numpy(dtype={"u": np.uint64, "f": np.float64}.get(dtype.kind, np.int64), na_value=0)
@@ -197,11 +199,10 @@ def _one_array(column: Any) -> Any:
 
     if not isinstance(column, (pa.Array, pa.ChunkedArray)):
         column = pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else pa.array(column)
-    if "view" in str(column.type) or (_is_short_text(column.type) and column.nbytes >= 2**31 - 1):
-        column = column.cast(pa.large_binary() if "binary" in str(column.type) else pa.large_string())
+    kind = str(column.type)
+    if kind in ("string_view", "binary_view") or (_is_short_text(column.type) and column.nbytes >= 2**31 - 1):
+        column = column.cast(pa.large_binary() if kind.startswith("binary") else pa.large_string())
     if isinstance(column, pa.ChunkedArray):
-        if pa.types.is_dictionary(column.type):
-            column = column.unify_dictionaries()
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
@@ -239,14 +240,15 @@ def _text_buffers(array: Any) -> tuple[np.ndarray, np.ndarray]:
 def _add_arrow(core: Any, name: str, column: Any, seed: int, categories: bool) -> None:
     import pyarrow as pa
 
+    if pa.types.is_dictionary(getattr(column, "type", pa.null())):
+        _add_dictionary(core, name, column, seed)
+        return
     array = _one_array(column)
     kind = array.type
     if _is_text(kind):
         core.add_text(name, *_text_buffers(array), _valid(array))
     elif pa.types.is_dictionary(kind):
-        codes = array.indices.fill_null(-1) if array.indices.null_count else array.indices
-        numbers = codes.to_numpy().astype(np.int32, copy=False)
-        core.add_codes(name, numbers, _category_hashes(array.dictionary, seed, name))
+        _add_dictionary(core, name, array, seed)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         _add_arrow_lists(core, name, array, seed)
     elif pa.types.is_null(kind):
@@ -257,6 +259,20 @@ def _add_arrow(core: Any, name: str, column: Any, seed: int, categories: bool) -
         _add_numpy(core, name, filled.to_numpy(zero_copy_only=False), valid, categories, False)
     else:
         raise TypeError(f"field {name!r}: cannot read an Arrow column of {kind}; expected strings, numbers or bools")
+
+
+def _add_dictionary(core: Any, name: str, column: Any, seed: int) -> None:
+    """Categories and codes; every chunk has a dictionary of its own."""
+    codes, hashes, before = [], [], 0
+    for chunk in column.chunks if hasattr(column, "chunks") else [column]:
+        numbers = chunk.indices.fill_null(-1) if chunk.indices.null_count else chunk.indices
+        wide = numbers.to_numpy().astype(np.int32, copy=False)
+        codes.append(np.where(wide >= 0, wide + np.int32(before), wide) if before else wide)
+        hashes.append(_category_hashes(chunk.dictionary, seed, name))
+        before += len(chunk.dictionary)
+    if not codes:
+        codes, hashes = [np.zeros(0, np.int32)], [np.zeros(0, np.uint64)]
+    core.add_codes(name, *(parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in (codes, hashes)))
 
 
 def _category_hashes(dictionary: Any, seed: int, name: str) -> np.ndarray:

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import validate_data
 
 from mercer._validation import check_choice, check_count
 
@@ -69,7 +70,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Draw the directions for the number of features of X."""
         n = check_count("n_components", self.n_components)
         check_choice("kind", self.kind, ("gaussian", "achlioptas", "sign"))
-        X = self._checked(X)
+        X = self._checked(X, reset=True)
         random = check_random_state(self.random_state)
         shape = (X.shape[1], n)
         if self.kind == "gaussian":
@@ -80,7 +81,6 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             faces = random.randint(0, 6, size=shape, dtype=np.int8)  # a die: 0 is +1, 1 is −1, the rest 0
             drawn = sp.csr_matrix(((faces == 0).astype(np.float64) - (faces == 1)) * np.sqrt(3.0 / n))
         self.components_ = drawn.astype(self.dtype)
-        self.n_features_in_ = X.shape[1]
         self._n_features_out = n
         return self
 
@@ -88,9 +88,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """The projections of the rows of X, dense."""
         if not hasattr(self, "components_"):
             raise NotFittedError("this RandomProjection is not fitted yet: call fit first")
-        X = self._checked(X)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, but RandomProjection was fitted with {self.n_features_in_}")
+        X = self._checked(X, reset=False)
         product = X @ self.components_
         return product.toarray() if sp.issparse(product) else np.asarray(product)
 
@@ -116,10 +114,10 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         model.n_features_in_, model._n_features_out = drawn.shape
         return model
 
-    def _checked(self, X: Any) -> Any:
+    def _checked(self, X: Any, reset: bool) -> Any:
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float64 or float32, got {self.dtype!r}")
-        return check_array(X, accept_sparse="csr", dtype=self.dtype)
+        return validate_data(self, X, accept_sparse="csr", dtype=self.dtype, reset=reset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
