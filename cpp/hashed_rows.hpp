@@ -133,12 +133,34 @@ template <class T> class RowWriter {
     ones_ &= value == 1.0;
   }
 
+  // As many features as there are places of a stride, but for those of value 0.
+  void push_strided(const uint64_t* hashes, const double* values, size_t stride, size_t count) {
+    while (n_ + count > hashes_.size()) grow();
+    uint64_t* const to_hash = hashes_.data();
+    double* const to_value = values_.data();
+    size_t n = n_;
+    bool ones = ones_;
+    for (size_t c = 0; c < count; ++c) {
+      const double value = values[c * stride];
+      to_hash[n] = hashes[c * stride];
+      to_value[n] = value;
+      ones &= value == 1.0 || value == 0.0;
+      n += value != 0.0;
+    }
+    n_ = n;
+    ones_ = ones;
+  }
+
   void close(int64_t row) {
+    const size_t n = n_;
+    const uint64_t mask = mask_, sign = sign_;
+    const uint64_t* const hashes = hashes_.data();
+    uint64_t* const keys = keys_.data();
     // bucket | sign | place: what a row of ones needs is in the key.
-    for (size_t k = 0; k < n_; ++k) keys_[k] = (hashes_[k] & mask_) << 32 | (hashes_[k] & sign_) >> 32 | k;
-    sort_keys(keys_.data(), n_);
+    for (size_t k = 0; k < n; ++k) keys[k] = (hashes[k] & mask) << 32 | (hashes[k] & sign) >> 32 | k;
+    sort_keys(keys, n);
     uint64_t shared = 0;
-    for (size_t k = 1; k < n_; ++k) shared |= uint64_t((keys_[k] ^ keys_[k - 1]) >> 32 == 0);
+    for (size_t k = 1; k < n; ++k) shared |= uint64_t((keys[k] ^ keys[k - 1]) >> 32 == 0);
     if (shared || !(ones_ ? write_ones() : write_values())) write_sums(row);
     ends.push(int64_t(indices.size()));
     n_ = 0;
@@ -169,14 +191,16 @@ template <class T> class RowWriter {
     keys_.resize(larger);
   }
   bool write_ones() {
-    int32_t* const column = indices.room(n_);
-    T* const value = values.room(n_);
-    for (size_t k = 0; k < n_; ++k) {
-      column[k] = int32_t(keys_[k] >> 32);
-      value[k] = T(1 - int32_t(keys_[k] >> 30 & 2));
+    const size_t n = n_;
+    int32_t* const column = indices.room(n);
+    T* const value = values.room(n);
+    const uint64_t* const keys = keys_.data();
+    for (size_t k = 0; k < n; ++k) {
+      column[k] = int32_t(keys[k] >> 32);
+      value[k] = T(1 - int32_t(keys[k] >> 30 & 2));
     }
-    indices.advance(n_);
-    values.advance(n_);
+    indices.advance(n);
+    values.advance(n);
     return true;
   }
   // False, with nothing written, where a value is 0 or infinite in T.

@@ -194,12 +194,12 @@ std::string category_of(PyObject* value, const Place& at) {
 
 // Reads the fields of a record from Python objects. Every entry goes to take(field, name, hash, value, text): the hash of the field's name, that
 // name, the hash and the value of the feature, and the text after "name=" if the feature is a category.
-struct FieldReader {
-  uint64_t seed;
-  bool categories;  // numbers are categories
-  double limit;     // the largest number that fits
+class FieldReader {
+ public:
+  // `categories`: numbers are categories; `limit`: the largest number that fits.
+  FieldReader(uint64_t seed, bool categories, double limit) : seed_(seed), categories_(categories), limit_(limit) {}
 
-  uint64_t field_hash(std::string_view name) const { return feature_hash(name, seed); }
+  uint64_t field_hash(std::string_view name) const { return feature_hash(name, seed_); }
 
   // A record: a dict {name: value}, or a list of (name, value) pairs and names.
   template <class Take> void read_record(PyObject* record, int64_t row, Take&& take) const {
@@ -269,17 +269,21 @@ struct FieldReader {
     read_value(field_hash(name), name, value, row, take);
   }
   template <class Take> void take_category(uint64_t field, std::string_view name, std::string_view value, Take& take) const {
-    take(field, name, combine(field, feature_hash(value, seed)), 1.0, &value);
+    take(field, name, combine(field, feature_hash(value, seed_)), 1.0, &value);
   }
   template <class Take> void take_number(uint64_t field, std::string_view name, PyObject* value, const Place& at, Take& take) const {
-    if (categories) return take_category(field, name, category_of(value, at), take);
+    if (categories_) return take_category(field, name, category_of(value, at), take);
     const double x = number_of(value, at);
-    if (!(std::abs(x) <= limit)) {
+    if (!(std::abs(x) <= limit_)) {
       const char* what = std::isfinite(x) ? ": the number is too large for the dtype" : ": the number is not finite";
       raise(PyExc_ValueError, at.text() + what);
     }
     if (x != 0) take(field, name, field, x, nullptr);
   }
+
+  uint64_t seed_;
+  bool categories_;
+  double limit_;
 };
 
 // ---------------------------------------------------------------------------------------------- records
@@ -394,7 +398,7 @@ void check_bits(int n_bits) { require(n_bits >= 1 && n_bits <= 30, "n_bits must 
 
 template <class T>
 nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_signed, bool categories, const Crosses& crosses, bool pairs) {
-  const FieldReader fields{seed, categories, double(std::numeric_limits<T>::max())};
+  const FieldReader fields(seed, categories, double(std::numeric_limits<T>::max()));
   RowWriter<T> out(n_bits, is_signed);
   if (crosses.empty() && !pairs) {
     for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
@@ -414,7 +418,7 @@ nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_sign
 }
 
 nb::tuple name_records(nb::handle rows, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
-  RecordReader reader({seed, categories, std::numeric_limits<double>::max()}, crosses, pairs, true);
+  RecordReader reader(FieldReader(seed, categories, std::numeric_limits<double>::max()), crosses, pairs, true);
   nb::list names;
   std::vector<uint64_t> hashes;
   for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
@@ -631,7 +635,11 @@ class ListColumn : public Column {
     values_.assign(hashes_.size(), 1.0);
   }
   ListColumn(std::string name, uint64_t seed, nb::handle objects, bool categories, double limit) : Column(std::move(name), seed) {
-    const FieldReader reader{seed, categories, limit};
+    const FieldReader reader(seed, categories, limit);
+    const size_t rows = PyList_Check(objects.ptr()) ? size_t(PyList_GET_SIZE(objects.ptr())) : 0;
+    starts_.reserve(rows + 1);
+    hashes_.reserve(rows);
+    values_.reserve(rows);
     starts_.push_back(0);
     for_each_row(objects, "expected a list of values", [&](PyObject* value, int64_t row) {
       reader.read_value(hash, this->name, value, row, [this](uint64_t, std::string_view, uint64_t h, double x, const std::string_view*) {
@@ -650,9 +658,10 @@ class ListColumn : public Column {
   }
 
  private:
-  std::vector<int64_t> starts_;
-  std::vector<uint64_t> hashes_;
-  std::vector<double> values_;
+  template <class T> using Large = std::vector<T, HugePages<T>>;
+  Large<int64_t> starts_;
+  Large<uint64_t> hashes_;
+  Large<double> values_;
 };
 
 class RecordColumns {
@@ -716,8 +725,9 @@ class RecordColumns {
     const size_t n = columns_.size();
     std::vector<uint64_t> hashes(n * kStride);
     std::vector<double> values(n * kStride);
-    std::vector<uint8_t> lists(n);
-    for (size_t c = 0; c < n; ++c) lists[c] = columns_[c]->has_lists();
+    std::vector<size_t> lists;  // columns whose entries are not in the block: their values there stay 0
+    for (size_t c = 0; c < n; ++c)
+      if (columns_[c]->has_lists()) lists.push_back(c);
     std::vector<Part> parts;
     std::vector<size_t> chosen;
     out.ends.reserve(size_t(end - begin) + 1);
@@ -727,13 +737,14 @@ class RecordColumns {
       const int64_t last = std::min(end, first + kBlock);
       for (size_t c = 0; c < n; ++c) columns_[c]->fill(first, last, hashes.data() + c * kStride, values.data() + c * kStride);
       const auto part_of = [&](size_t c, int64_t row) -> Part {
-        if (lists[c]) return columns_[c]->entries(row);
+        if (columns_[c]->has_lists()) return columns_[c]->entries(row);
         const size_t at = c * kStride + size_t(row - first);
         return {&hashes[at], &values[at], values[at] != 0 ? size_t(1) : size_t(0)};
       };
       for (int64_t row = first; row < last; ++row) {
-        for (size_t c = 0; c < n; ++c) {
-          const Part part = part_of(c, row);
+        out.push_strided(hashes.data() + (row - first), values.data() + (row - first), kStride, n);
+        for (const size_t c : lists) {
+          const Part part = columns_[c]->entries(row);
           for (size_t k = 0; k < part.count; ++k) out.push(part.hashes[k], part.values[k]);
         }
         for (const auto& fields : crosses) {
