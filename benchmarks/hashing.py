@@ -31,7 +31,7 @@ def interleaved(repeats: int, *calls: Callable[[], object]) -> list[float]:
 def records(repeats: int) -> None:
     """A million rows of eight categories, from columns and from dicts, beside FeatureHasher on dicts.
 
-    Both sides begin with their input in memory and end with a CSR matrix of 2^20 columns, sorted and without duplicates.
+    Both sides begin with their input in memory and end with a CSR matrix of 2^20 columns, sorted, without duplicates.
     Making the dicts, the arrays and the Arrow tables is not counted on either side; hashing the categories of a
     dictionary is.
     """

@@ -23,6 +23,7 @@ PACKAGES = [
     "mercer.datasets",
     "mercer.learning",
     "mercer.learning.solvers",
+    "mercer.maps",
     "mercer.metrics",
     "mercer.ranking",
     "mercer.ranking.preference_graph",
@@ -31,6 +32,8 @@ PACKAGES = [
     "mercer.structured",
     "mercer.structures",
     "mercer.tagging",
+    "mercer.theory",
+    "mercer.theory.hashing",
 ]
 NAMES = [(package, name) for package in PACKAGES for name in importlib.import_module(package).__all__]
 DOCS = sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs" / "guide").glob("*.md"))
