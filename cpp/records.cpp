@@ -417,12 +417,12 @@ nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_sign
   return out.release();
 }
 
-nb::tuple name_records(nb::handle rows, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
+nb::tuple name_records(nb::handle rows, int64_t first_row, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
   RecordReader reader(FieldReader(seed, categories, std::numeric_limits<double>::max()), crosses, pairs, true);
   nb::list names;
   std::vector<uint64_t> hashes;
   for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
-    reader.read(record, row, [&](uint64_t hash, double, const std::string& name) {
+    reader.read(record, first_row + row, [&](uint64_t hash, double, const std::string& name) {
       // Categories may be bytes of any kind: what is not UTF-8 is shown as such.
       names.append(nb::steal(PyUnicode_DecodeUTF8(name.data(), Py_ssize_t(name.size()), "replace")));
       hashes.push_back(hash);
@@ -730,9 +730,11 @@ class RecordColumns {
       if (columns_[c]->has_lists()) lists.push_back(c);
     std::vector<Part> parts;
     std::vector<size_t> chosen;
+    // Enough for most tables; more may never be used where many fields are missing.
+    const size_t expected = size_t(end - begin) * std::min<size_t>(n + crosses.size(), 64);
     out.ends.reserve(size_t(end - begin) + 1);
-    out.indices.reserve(size_t(end - begin) * (n + crosses.size()));
-    out.values.reserve(size_t(end - begin) * (n + crosses.size()));
+    out.indices.reserve(expected);
+    out.values.reserve(expected);
     for (int64_t first = begin; first < end; first += kBlock) {
       const int64_t last = std::min(end, first + kBlock);
       for (size_t c = 0; c < n; ++c) columns_[c]->fill(first, last, hashes.data() + c * kStride, values.data() + c * kStride);
@@ -997,10 +999,10 @@ void bind_records(nb::module_& m) {
         "rows"_a, "n_bits"_a, "seed"_a, "signed"_a, "categories"_a, "crosses"_a, "pairs"_a, "single"_a,
         "Records (dicts, lists of pairs) to (indptr, indices, values).");
   m.def("name_records",
-        [](nb::object rows, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
-          return name_records(rows, seed, categories, crosses, pairs);
+        [](nb::object rows, int64_t first_row, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
+          return name_records(rows, first_row, seed, categories, crosses, pairs);
         },
-        "rows"_a, "seed"_a, "categories"_a, "crosses"_a, "pairs"_a, "Names and hashes of the features of records.");
+        "rows"_a, "first_row"_a, "seed"_a, "categories"_a, "crosses"_a, "pairs"_a, "Names and hashes of the features of records.");
 
   nb::class_<RecordColumns>(m, "RecordColumns", "Fields of records as columns.")
       .def(nb::init<int64_t, uint64_t, bool>(), "rows"_a, "seed"_a, "categories"_a)
@@ -1051,12 +1053,12 @@ void bind_records(nb::module_& m) {
         "A number as the name of a category.");
   m.def("weigh", &weigh, "weights"_a, "mass_whole"_a, "mass_fraction"_a,
         "The sum of all weights in fixed point, and whether a weight has a fraction.");
-  m.def("add_weights", &add_weights, "whole"_a, "fraction"_a.none(), "hashes"_a, "weights"_a.none(), "signed"_a,
+  m.def("add_weights", &add_weights, "whole"_a.noconvert(), "fraction"_a.none().noconvert(), "hashes"_a, "weights"_a.none(), "signed"_a,
         "Add weights to the buckets of hashes.");
   m.def("round_sums", [](In1<int64_t> whole, std::optional<In1<uint64_t>> fraction, bool single) {
     return single ? round_sums<float>(whole, fraction) : round_sums<double>(whole, fraction);
   }, "whole"_a, "fraction"_a.none(), "single"_a, "Sums in fixed point as floating-point numbers.");
-  m.def("update_sketch", &update_sketch, "table"_a, "seed"_a, "hashes"_a, "weights"_a.none(), "conservative"_a,
+  m.def("update_sketch", &update_sketch, "table"_a.noconvert(), "seed"_a, "hashes"_a, "weights"_a.none(), "conservative"_a,
         "Count keys in a count-min sketch.");
   m.def("query_sketch", &query_sketch, "table"_a, "seed"_a, "hashes"_a, "Estimated counts of keys.");
 }

@@ -166,6 +166,10 @@ def forms() -> dict[str, object]:
         ),
         "polars": pl.DataFrame(COLUMNS, strict=False),
         "polars categorical": pl.DataFrame(COLUMNS, strict=False).with_columns(pl.col("city").cast(pl.Categorical)),
+        "columns of pandas arrays": {
+            **COLUMNS, "city": pd.Categorical(COLUMNS["city"]), "device": pd.Index(COLUMNS["device"])
+        },
+        "masked arrays": {**COLUMNS, "age": np.ma.array([31, 0.5, -3, np.nan], mask=[False, False, False, True])},
         "columns of series": {**COLUMNS, "city": pl.Series(COLUMNS["city"]), "device": pd.Series(COLUMNS["device"])},
     }
 
@@ -356,6 +360,11 @@ def test_names_of_columns_are_found_again(form):
     report = hasher.collision_report()
     assert report.n_names == 11
     assert "city=Oslo & device=phone" in set(hasher.get_feature_names_out())
+
+
+def test_wrong_records_are_named_in_fit_too():
+    with pytest.raises(ValueError, match="row 10001, field 'x'"):
+        RecordHasher(10, inverse_size=10).fit([{"x": 1.0}] * 10_001 + [{"x": np.nan}])
 
 
 def test_no_names_are_kept_unasked():

@@ -116,6 +116,8 @@ def test_values_round_once():
         pd.Series(WORDS),
         pd.Series(WORDS, dtype=object),
         pd.Series(WORDS, dtype="category"),
+        pd.Categorical(WORDS),
+        pd.Index(WORDS),
         pl.Series(WORDS),
     ],
     ids=lambda keys: type(keys).__name__,
@@ -408,3 +410,10 @@ HASHES = np.zeros(1, np.uint64)
 def test_the_binding_checks_what_it_gets(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_results_go_to_the_array_itself_or_nowhere():
+    with pytest.raises(TypeError):
+        _core.update_sketch(np.zeros((2, 4), np.float32), 0, HASHES, None, False)
+    with pytest.raises(TypeError):
+        _core.add_weights(np.zeros(8, np.int64)[::2], None, HASHES, None, False)

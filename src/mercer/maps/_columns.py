@@ -96,6 +96,7 @@ def as_rows(columns: list[tuple[str, Any]], begin: int, end: int) -> list[list[t
 
 def _as_list(column: Any) -> list[Any]:
     if _is_from(column, "pandas"):
+        column = _series(column)
         text = _category_text if column.dtype.name == "category" else _same
         known = column.notna().tolist()
         return [text(item) if good else None for item, good in zip(column.tolist(), known, strict=True)]
@@ -138,9 +139,10 @@ def _add_numpy(
     if column.ndim != 1:
         raise ValueError(f"field {name!r}: expected a column of one dimension, found shape {column.shape}")
     kind = column.dtype.kind
-    if kind in "US":
+    masked = isinstance(column, np.ma.MaskedArray)  # its list has None where it is masked
+    if kind in "US" and not masked:
         core.add_fixed(name, _cells(column))
-    elif kind in "OT":
+    elif kind in "OT" or masked:
         core.add_objects(name, column.tolist(), single)
     elif kind in "iub" and categories:
         wide = np.uint64 if column.dtype == np.uint64 else np.int64
@@ -163,7 +165,15 @@ def _cells(column: np.ndarray) -> np.ndarray:
     return native.view(unit).reshape(len(column), width)
 
 
+def _series(column: Any) -> Any:
+    """A series from what pandas has: series, indexes, arrays of its own."""
+    import pandas as pd
+
+    return column if isinstance(column, pd.Series) else pd.Series(column)
+
+
 def _add_pandas(core: Any, name: str, column: Any, seed: int, categories: bool, single: bool) -> None:
+    column = _series(column)
     dtype = column.dtype
     plain = isinstance(dtype, np.dtype)
     if dtype.name == "category":
@@ -303,6 +313,7 @@ def hash_keys(keys: Any, seed: int) -> tuple[np.ndarray, bool]:
     if isinstance(keys, np.ndarray):
         return _hash_key_array(keys, seed), False
     if _is_from(keys, "pandas"):
+        keys = _series(keys)
         array = keys.array
         if isinstance(keys.dtype, np.dtype):
             return _hash_key_array(keys.to_numpy(), seed), False

@@ -214,9 +214,8 @@ class RecordHasher(HashedMap):
         for begin in range(0, n, NAMED_ROWS):
             end = min(n, begin + NAMED_ROWS)
             part = rows[begin:end] if columns is None else as_rows(columns, begin, end)
-            names, hashes = _core.name_records(
-                part, check_seed(self.seed), self.numeric == "category", self._crosses(), self.interactions == "pairs"
-            )
+            pairs, categories = self.interactions == "pairs", self.numeric == "category"
+            names, hashes = _core.name_records(part, begin, check_seed(self.seed), categories, self._crosses(), pairs)
             counts: dict[tuple[str, int], int] = {}
             for item in zip(names, (hashes & np.uint64((1 << self.n_bits) - 1)).tolist(), strict=True):
                 counts[item] = counts.get(item, 0) + 1
