@@ -32,6 +32,8 @@ PACKAGES = [
     "mercer.structured",
     "mercer.structures",
     "mercer.tagging",
+    "mercer.theory",
+    "mercer.theory.hashing",
 ]
 NAMES = [(package, name) for package in PACKAGES for name in importlib.import_module(package).__all__]
 DOCS = sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs" / "guide").glob("*.md"))

@@ -61,6 +61,10 @@ MODELS: dict[str, str] = {
     "Aligner": "mercer.alignment:Aligner",
     "CorrelationSelector": "mercer.maps:CorrelationSelector",
     "GraphletHasher": "mercer.maps:GraphletHasher",
+    "CountMinSketch": "mercer.maps:CountMinSketch",
+    "HashAccumulator": "mercer.maps:HashAccumulator",
+    "RandomProjection": "mercer.maps:RandomProjection",
+    "RecordHasher": "mercer.maps:RecordHasher",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

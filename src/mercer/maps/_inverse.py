@@ -12,22 +12,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CollisionReport", "InverseDictionary", "expected_collision_rate"]
+from mercer.theory.hashing import expected_collision_rate
 
-
-def expected_collision_rate(n_names: int, n_buckets: int) -> float:
-    """The expected share of names lost to sharing when ``n_names`` names fall into ``n_buckets`` at random.
-
-    Examples
-    --------
-    >>> round(expected_collision_rate(287_970, 2**20), 3)
-    0.126
-    """
-    if n_names == 0:
-        return 0.0
-    # log1p and expm1: (1 − 1/n)^N for large n loses its digits otherwise.
-    filled = -n_buckets * np.expm1(n_names * np.log1p(-1.0 / n_buckets)) if n_buckets > 1 else 1.0
-    return float(1.0 - filled / n_names)
+__all__ = ["CollisionReport", "InverseDictionary"]
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,5 @@
 """Bounds and calculators of learning theory."""
 
-__all__: list[str] = []
+from mercer.theory import hashing
+
+__all__ = ["hashing"]

@@ -1,0 +1,336 @@
+"""Streams of keys in bounded memory: the hashed vector of all that was seen, and a sketch of counts.
+
+    accumulator    Φ̄_j = Σ_{(key, w): bucket(key) = j} sign(key) w   spec 000 S10
+    count-min      S[r, h_r(key)] += w,   estimate min_r S[r, h_r(key)] ≥ count   spec 000 S04
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer import _core
+from mercer._validation import check_count
+from mercer.maps._columns import hash_keys
+from mercer.maps._hashed import check_bits, check_seed
+
+__all__ = ["CountMinSketch", "HashAccumulator"]
+
+
+def _as_hashes(hashes: Any) -> np.ndarray:
+    array = np.asarray(hashes)
+    if array.dtype != np.uint64 or array.ndim != 1:
+        raise ValueError(f"hashes must be a uint64 array of one dimension, got {array.dtype} of shape {array.shape}")
+    return np.ascontiguousarray(array)
+
+
+def _as_weights(weights: Any, n: int) -> np.ndarray | None:
+    """One weight for each of n keys; None where all are 1."""
+    if weights is None or (isinstance(weights, (int, float)) and weights == 1):
+        return None
+    array = np.asarray(weights)
+    if array.dtype.kind not in "iubf":
+        raise TypeError(f"weights must be numbers, got an array of dtype {array.dtype}")
+    if array.dtype.kind in "iu" and ((array > 2**53).any() or (array < -(2**53)).any()):
+        raise ValueError("integer weights must be at most 2^53 in size")
+    if array.ndim == 0:
+        array = np.broadcast_to(array, (n,))
+    if array.shape != (n,):
+        raise ValueError(f"weights must be one number or one for each of the {n} keys, got shape {array.shape}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+class HashAccumulator:
+    """The hashed vector of a stream of weighted keys, whatever the order and the pieces in which they come.
+
+    Memory is 8 bytes a bucket, or 16 once a weight has a fraction. Nothing of the keys is kept.
+
+    Sums are exact: buckets are numbers of 128 bits, 2^-64 their unit, so that a stream in any order, cut into any
+    chunks and merged from any parts, gives the same vector bit for bit. A weight is taken to the nearest multiple of
+    2^-64: no change at all for a weight of size 2^-12 or more (and for 0 and all whole numbers), and at most 2^-65
+    for smaller ones. `value` rounds each sum once, so it is the floating-point number nearest to the true sum.
+
+    Parameters
+    ----------
+    n_bits : int, default=20
+        There are 2^n_bits buckets; 1 to 30.
+    signed : bool, default=False
+        Whether a key's sign is hashed too.
+    seed : int, default=0
+        Another seed is another hash function.
+    dtype : {np.float64, np.float32}, default=np.float64
+        Of `value`; sums are kept exactly in either case.
+
+    Notes
+    -----
+    Keys are str (by their UTF-8 bytes), bytes, or integers of 64 bits; "7" and 7 are different keys. The sizes of all
+    weights together must stay below 2^63, which is checked before anything is added.
+
+    Examples
+    --------
+    >>> from mercer.maps import HashAccumulator
+    >>> left = HashAccumulator(n_bits=10).update(["cat", "dog", "cat"])
+    >>> right = HashAccumulator(n_bits=10).update("dog", 0.5)
+    >>> float(left.merge(right).value.sum())
+    3.5
+    """
+
+    def __init__(self, n_bits: int = 20, signed: bool = False, seed: int = 0, dtype: Any = np.float64) -> None:
+        self.n_bits = check_bits(n_bits)
+        self.signed = bool(signed)
+        self.seed = check_seed(seed)
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.dtype(np.float64), np.dtype(np.float32)):
+            raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
+        self._whole = np.zeros(1 << self.n_bits, np.int64)
+        self._fraction: np.ndarray | None = None
+        self._mass = 0  # Σ |w| in units of 2^-64: no bucket can be larger
+
+    def __repr__(self) -> str:
+        return f"HashAccumulator(n_bits={self.n_bits}, signed={self.signed}, seed={self.seed}, dtype={self.dtype.name})"
+
+    def update(self, keys: Any, weights: Any = None) -> HashAccumulator:
+        """Add weights to the buckets of keys.
+
+        Parameters
+        ----------
+        keys : str, bytes, int, or a list, array, series or Arrow column of them
+            One key or many.
+        weights : float or array of float, optional
+            One weight for all keys, or one for each; 1 by default.
+        """
+        hashes, _ = hash_keys(keys, self.seed)
+        return self.update_hashes(hashes, weights)
+
+    def update_hashes(self, hashes: np.ndarray, weights: Any = None) -> HashAccumulator:
+        """As `update`, for keys that were hashed already: an array of uint64.
+
+        The seed does not enter: the hashes are taken as they are.
+        """
+        hashes = _as_hashes(hashes)
+        numbers = _as_weights(weights, len(hashes))
+        fractional = False
+        if numbers is None:
+            mass = self._mass + (len(hashes) << 64)
+            if mass >= 1 << 127:
+                raise ValueError("the sum of the sizes of all weights must stay below 2^63")
+        else:
+            whole, fraction, fractional = _core.weigh(numbers, self._mass >> 64, self._mass & (2**64 - 1))
+            mass = whole << 64 | fraction
+        if fractional and self._fraction is None:
+            self._fraction = np.zeros(1 << self.n_bits, np.uint64)
+        _core.add_weights(self._whole, self._fraction, hashes, numbers, self.signed)
+        self._mass = mass
+        return self
+
+    @property
+    def value(self) -> np.ndarray:
+        """The vector of sums, a new array."""
+        return _core.round_sums(self._whole, self._fraction, self.dtype == np.float32)
+
+    def to_csr(self) -> sp.csr_matrix:
+        """The vector of sums as a sparse matrix of one row."""
+        return sp.csr_matrix(self.value[np.newaxis, :])
+
+    def merge(self, other: HashAccumulator) -> HashAccumulator:
+        """Add what another accumulator with the same settings has seen."""
+        if not isinstance(other, HashAccumulator):
+            raise TypeError(f"expected a HashAccumulator, found {type(other).__name__}")
+        for name in ("n_bits", "signed", "seed", "dtype"):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(f"{name} differs: {getattr(self, name)} and {getattr(other, name)}")
+        if self._mass + other._mass >= 1 << 127:
+            raise ValueError("the sum of the sizes of all weights must stay below 2^63")
+        carry: Any = 0
+        if other._fraction is not None:
+            mine = np.zeros(1 << self.n_bits, np.uint64) if self._fraction is None else self._fraction
+            self._fraction = mine + other._fraction
+            carry = self._fraction < mine
+        self._whole = self._whole + other._whole + carry
+        self._mass += other._mass
+        return self
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        meta = {
+            "n_bits": self.n_bits,
+            "signed": self.signed,
+            "seed": str(self.seed),
+            "dtype": self.dtype.name,
+            "mass": str(self._mass),
+        }
+        arrays = {"whole": self._whole}
+        if self._fraction is not None:
+            arrays["fraction"] = self._fraction
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> HashAccumulator:
+        """The inverse of :meth:`to_state`."""
+        made = cls(meta["n_bits"], meta["signed"], int(meta["seed"]), np.dtype(meta["dtype"]))
+        for name, dtype in (("whole", np.int64), ("fraction", np.uint64)):
+            found = arrays.get(name)
+            if found is None and name == "fraction":
+                continue
+            if found is None or found.dtype != dtype or found.shape != made._whole.shape:
+                raise ValueError(f"expected {len(made._whole)} numbers of type {np.dtype(dtype).name} as {name}")
+            setattr(made, f"_{name}", found.copy())
+        made._mass = int(meta["mass"])
+        if not 0 <= made._mass < 1 << 127:
+            raise ValueError("the sum of the sizes of all weights is out of range")
+        return made
+
+
+class CountMinSketch:
+    """Approximate counts of the keys of a stream, never too low, in fixed memory.
+
+    An estimate exceeds the true count by more than eps · (sum of all counts) with a probability of at most delta, for a
+    width of ⌈e / eps⌉ and a depth of ⌈ln(1 / delta)⌉ (Cormode and Muthukrishnan, 2005; spec 000 S04).
+
+    Parameters
+    ----------
+    width, depth : int, optional
+        Cells in a row, and rows.
+    eps, delta : float, optional
+        Instead of width and depth: the error as a share of the sum of all counts, and the probability of a larger one.
+    seed : int, default=0
+        Of the hash functions, which are pairwise independent over the choice of the seed: any two keys fall into the
+        cells of a row independently of each other.
+    conservative : bool, default=False
+        Raise only the cells that have to grow. Estimates get better, still never too low, but depend on the order of
+        the stream, and `inner` is not to be had.
+
+    Attributes
+    ----------
+    total : float
+        The sum of all counts.
+    table : ndarray of shape (depth, width)
+        The cells.
+
+    Notes
+    -----
+    Counts are float64: whole numbers are exact up to 2^53, so that chunked, shuffled and merged streams of such counts
+    give the same sketch (not with ``conservative``).
+
+    Examples
+    --------
+    >>> from mercer.maps import CountMinSketch
+    >>> sketch = CountMinSketch(eps=0.01, delta=0.01).update(["cat", "dog", "cat"]).update("cow", 10)
+    >>> sketch.query("cat"), sketch.query(["cow", "ant"]).tolist()
+    (2.0, [10.0, 0.0])
+    """
+
+    def __init__(
+        self,
+        width: int | None = None,
+        depth: int | None = None,
+        *,
+        eps: float | None = None,
+        delta: float | None = None,
+        seed: int = 0,
+        conservative: bool = False,
+    ) -> None:
+        self.width = _size("width", width, "eps", eps, lambda share: math.e / share)
+        self.depth = _size("depth", depth, "delta", delta, lambda share: math.log(1.0 / share))
+        self.seed = check_seed(seed)
+        self.conservative = bool(conservative)
+        if self.depth > 1000 or self.width * self.depth > 1 << 34:
+            raise ValueError(f"a sketch of {self.depth} x {self.width} cells is too large: take a larger eps or delta")
+        self.table = np.zeros((self.depth, self.width))
+        self.total = 0.0
+
+    def __repr__(self) -> str:
+        return f"CountMinSketch(width={self.width}, depth={self.depth}, seed={self.seed}, total={self.total:g})"
+
+    @property
+    def error_bound(self) -> float:
+        """e / width · total: what an estimate exceeds with a probability of at most exp(−depth)."""
+        return math.e / self.width * self.total
+
+    def update(self, keys: Any, weights: Any = None) -> CountMinSketch:
+        """Count keys.
+
+        Parameters
+        ----------
+        keys : str, bytes, int, or a list, array, series or Arrow column of them
+            One key or many.
+        weights : float or array of float, optional
+            How often: one number for all keys, or one for each, not negative; 1 by default.
+        """
+        hashes, _ = hash_keys(keys, self.seed)
+        return self.update_hashes(hashes, weights)
+
+    def update_hashes(self, hashes: np.ndarray, weights: Any = None) -> CountMinSketch:
+        """As `update`, for keys that were hashed already: an array of uint64."""
+        hashes = _as_hashes(hashes)
+        numbers = _as_weights(weights, len(hashes))
+        _core.update_sketch(self.table, self.seed, hashes, numbers, self.conservative)
+        self.total += float(len(hashes)) if numbers is None else math.fsum(numbers)
+        return self
+
+    def query(self, keys: Any) -> Any:
+        """The estimated count of a key, or the array of those of many: never below the true one."""
+        hashes, one = hash_keys(keys, self.seed)
+        estimates = _core.query_sketch(self.table, self.seed, hashes)
+        return float(estimates[0]) if one else estimates
+
+    def inner(self, other: CountMinSketch) -> float:
+        """An estimate of Σ_key count(key) · other's count(key), never below it.
+
+        It exceeds the truth by more than e / width · total · other.total with a probability of at most exp(−depth).
+        """
+        self._check_alike(other)
+        if self.conservative:
+            raise ValueError("conservative sketches have no inner product: it could come out too low")
+        return float(np.einsum("rc,rc->r", self.table, other.table).min())
+
+    def merge(self, other: CountMinSketch) -> CountMinSketch:
+        """Add what another sketch with the same settings has counted."""
+        self._check_alike(other)
+        self.table = self.table + other.table
+        self.total += other.total
+        return self
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        meta = {
+            "width": self.width,
+            "depth": self.depth,
+            "seed": str(self.seed),
+            "conservative": self.conservative,
+            "total": self.total,
+        }
+        return meta, {"table": self.table}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CountMinSketch:
+        """The inverse of :meth:`to_state`."""
+        made = cls(meta["width"], meta["depth"], seed=int(meta["seed"]), conservative=meta["conservative"])
+        table, total = arrays["table"], float(meta["total"])
+        if table.shape != made.table.shape or table.dtype != np.float64:
+            raise ValueError(f"expected a table of shape {made.table.shape}, found {table.shape}")
+        if not np.isfinite(table).all() or (table < 0).any() or not total >= 0 or not math.isfinite(total):
+            raise ValueError("counts must be finite and not negative")
+        made.table, made.total = table.copy(), total
+        return made
+
+    def _check_alike(self, other: CountMinSketch) -> None:
+        if not isinstance(other, CountMinSketch):
+            raise TypeError(f"expected a CountMinSketch, found {type(other).__name__}")
+        for name in ("width", "depth", "seed", "conservative"):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(f"{name} differs: {getattr(self, name)} and {getattr(other, name)}")
+
+
+def _size(name: str, size: Any, share_name: str, share: Any, rule: Any) -> int:
+    """A size that is given, or that follows from a share between 0 and 1."""
+    if (size is None) == (share is None):
+        raise ValueError(f"give {name} or {share_name}, one of them")
+    if size is not None:
+        return check_count(name, size)
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+        raise ValueError(f"{share_name} must be a number between 0 and 1, got {share!r}")
+    return max(1, math.ceil(rule(float(share))))
