@@ -33,6 +33,7 @@ _ITEM = re.compile(r"\n[^\S\n]*(?=(?:[-*•‣◦–]|\(?(?:\d{1,2}|[a-z]|[ivx]{
 _LABEL = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})$")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]{1,2}$")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
+_NEAR = 200  # characters on either side of a mark that are looked at
 _NUMBER = re.compile(r"[\[(]?(?:\d|[IVXLC]+\b)")
 
 
@@ -166,11 +167,12 @@ def _cuts(text: str, start: int, end: int) -> list[int]:
 def _items(text: str, start: int, end: int) -> list[int]:
     """Beginnings of list items: lines with a list mark, after the end of something or after another item."""
     found: list[int] = []
+    is_list = _ITEM.match("\n" + text[start : min(end, start + _NEAR)]) is not None
     for match in _ITEM.finditer(text, start, end):
-        before = text[start : match.start()].rstrip()
-        after_item = bool(found) or (before and _ITEM.match("\n" + before) is not None)
-        if before and (after_item or before[-1] in ".:;!?)"):
+        before = text[max(start, match.start() - _NEAR) : match.start()].rstrip()
+        if before and (is_list or before[-1] in ".:;!?)"):
             found.append(match.end())
+            is_list = True
     return found
 
 
@@ -179,13 +181,14 @@ def _ends(text: str, start: int, match: re.Match[str], place: int, end: int) -> 
     mark = match.group()
     if mark[0] in "。！？":
         return True
-    following = text[place:end].lstrip()
+    following = text[place : min(end, place + _NEAR)].lstrip()
+    start = max(start, match.start() - _NEAR)
     if not _may_begin(following) or not text[start : match.start()].strip(_OPENING + " \n"):
         return False
     if mark[0] != "." or mark.startswith(("..", ".!", ".?")):
         return True
     closed = len(mark) > 1  # a quotation or a bracket ended with the stop
-    found = _BEFORE.search(text, max(start, match.start() - 40), match.start())
+    found = _BEFORE.search(text, start, match.start())
     if found is None:
         return True
     return closed or _stop_ends(found.group(), text[start : found.start()].strip(), following)

@@ -115,7 +115,7 @@ class BoundaryClassifier(BaseEstimator):
     ----------
     estimator : {"majority", "svm", "stumps"} or a scikit-learn classifier, default="svm"
         ``"majority"``: a start everywhere or nowhere, whichever is right more often. ``"svm"``: a linear support vector
-        machine, :class:`mercer.classification.LinearClassifier` with ``C=1``. ``"stumps"``: 100 boosted trees of one
+        machine, :class:`mercer.classification.LinearClassifier` with ``C=10``. ``"stumps"``: 100 boosted trees of one
         split (scikit-learn's gradient boosting with the exponential loss). Another classifier needs
         ``decision_function`` or ``predict_proba``.
     features : FeaturePack, optional
@@ -278,7 +278,7 @@ def _estimator(given: Any) -> Any:
     if given == "svm":
         from mercer.classification import LinearClassifier
 
-        return LinearClassifier(C=1.0, random_state=0)
+        return LinearClassifier(C=10.0, random_state=0)
     if given == "majority":
         from sklearn.dummy import DummyClassifier
 
