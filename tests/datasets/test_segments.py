@@ -46,7 +46,7 @@ def test_each_level_is_harder_than_the_one_before(emissions):
         return frame_accuracy(make_actions(difficulty=level, n_actions=3, emissions=emissions, random_state=seed))
 
     found = [np.mean([accuracy(level, seed) for seed in range(4)]) for level in range(1, 6)]
-    assert found[0] > 0.9
+    assert found[0] > 0.85
     assert (np.diff(found) < 0).all()
 
 

@@ -69,7 +69,7 @@ def test_damaged_states_are_refused():
 
 @pytest.mark.parametrize(
     ("model", "message"),
-    [(NgramModel(-1), "order must be"), (NgramModel(unit="letter"), "unit must"), (NgramModel(min_count=0), "min_count")],
+    [(NgramModel(-1), "order"), (NgramModel(unit="letter"), "unit must"), (NgramModel(min_count=0), "min_count")],
 )
 def test_bad_parameters_are_named(model, message):
     with pytest.raises(ValueError, match=message):
