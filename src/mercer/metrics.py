@@ -514,7 +514,7 @@ class BoundaryScore:
     correct: int
 
 
-def boundary_score(y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int]) -> BoundaryScore:
+def boundary_score(y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray) -> BoundaryScore:
     """Accuracy, precision, recall and F1 of segment starts, over all sequences together.
 
     The first position of a sequence starts a segment in any case and is left out.
@@ -553,9 +553,11 @@ def boundary_score(y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequen
 def boundary_cost(
     y_true: Sequence[int], y_pred: Sequence[int], labels: tuple[Sequence[Any], Sequence[Any]] | None = None
 ) -> int:
-    """The cost Δ(y, z) = |y| + |z| − 2 |y ∩ z| of one segmentation for another: boundaries that only one of them has.
+    """The number of boundaries that only one of two segmentations has.
 
-    It may exceed the number of true boundaries.
+        Δ(y, z) = n(y) + n(z) − 2 n(y ∩ z),
+
+    n counting boundaries. It may exceed the number of true ones.
 
     Parameters
     ----------
@@ -626,7 +628,7 @@ def segment_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, labelled: bool =
 
 
 def window_diff(
-    y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int], *, window: int | None = None
+    y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray, *, window: int | None = None
 ) -> float:
     """WindowDiff: the share of windows in which the numbers of boundaries differ; 0 is best.
 
@@ -657,7 +659,9 @@ def window_diff(
     return _windowed(y_true, y_pred, lengths, window, lambda count: count)
 
 
-def pk(y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int], *, window: int | None = None) -> float:
+def pk(
+    y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray, *, window: int | None = None
+) -> float:
     """Pk: how often two positions k apart are wrongly told to be in one segment or in two; 0 is best.
 
     As :func:`window_diff`, but only whether there is a boundary in a window counts, not how many (Beeferman, Berger and
@@ -686,7 +690,7 @@ def pk(y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int], *, 
 
 
 def _windowed(
-    y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int], window: int | None, seen: Any
+    y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray, window: int | None, seen: Any
 ) -> float:
     cases = _segmentations(y_true, y_pred, lengths)
     if window is None:
@@ -709,7 +713,7 @@ def _windowed(
 
 
 def _segmentations(
-    y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int]
+    y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray, int]]:
     if not len(y_true) == len(y_pred) == len(lengths):
         raise ValueError(

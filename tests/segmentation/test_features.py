@@ -131,6 +131,16 @@ def test_rare_words_have_no_column_and_new_words_are_left_out():
     assert "word=ann" in names
     assert "word=mat" not in names
     assert pack.transform([["Zebra xylophone."]]).boundaries.n_features == len(names)
+    none = ParagraphFeatures(min_count=99).fit_transform([TEXT])
+    assert not any(name.startswith("word") for name in none.boundary_names)
+
+
+def test_no_documents_and_empty_documents_have_empty_features():
+    pack = ParagraphFeatures(max_length=3).fit([TEXT])
+    assert len(pack.transform([])) == 0
+    features = pack.transform([[], ["One."], []])
+    assert features.lengths.tolist() == [0, 1, 0]
+    assert [t.shape for t in features.segments] == [(0, 3, 4), (1, 3, 4), (0, 3, 4)]
 
 
 def test_hashed_words_take_a_fixed_number_of_columns():

@@ -42,6 +42,9 @@ HARD = [
     "Sept. 3 was hot.| It was Jan. 5 then.",
     "彼は来た。|私は行く。|何？|はい！",
     "No mark at the end",
+    "No.| He left.| The cat sat.| Dogs bark.| It took 5 ms.| Nobody saw the sun.| Rain fell.",
+    "The United States (U.S.) Senate (est. 1789) voted.| (They meet on Mon. and Fri. only.)| All left.",
+    "Smith v. Jones is a case.| Let there be a vertex v.| Then it has a degree.",
 ]
 
 

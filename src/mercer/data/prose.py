@@ -41,15 +41,16 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_TITLES = _set(
-    "adm atty brig capt cdr cmdr col cpl dr drs fr gen gov hon insp lt maj messrs mme mlle mr mrs ms msgr mt pres "
-    "prof rabbi rep reps rev sen sens sgt sra st supt herr frl"
+_TITLES = _set(  # and the like, which a name follows: with a capital, since "sat" and "ms" are words
+    "Adm Atty Brig Capt Cdr Cmdr Col Cpl Dr Drs Fr Gen Gov Hon Insp Lt Maj Messrs Mme Mlle Mr Mrs Ms Msgr Mt Pres "
+    "Prof Rep Reps Rev Sen Sens Sgt Sra St Supt Herr Frl"
 )
-_GO_ON = _set("e.g eg i.e ie cf viz vs v ca approx resp incl esp")
+_GO_ON = _set("e.g eg i.e ie cf viz")
 _NUMBERED = _set("no nos nr fig figs eq eqs sec secs ch chap vol vols p pp art arts op pt sect tab para paras ver bd")
 _MAY_END = _set(
-    "etc inc ltd co corp bros jr sr al esq dept univ assn est ave blvd rd sq bldg jan feb mar apr jun jul aug sep "
-    "sept oct nov dec mon tue tues wed thu thurs fri sat ed eds trans repr ibid min max ft lb lbs oz hr hrs tel ext"
+    "etc al approx ca ed eds esp est ext ft hr hrs ibid incl lb lbs oz repr resp tel trans v vs Ave Bldg Blvd Bros Co "
+    "Corp Dept Esq Inc Jr Ltd Rd Sq Sr Univ Assn Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Mon Tue Tues Wed "
+    "Thu Thurs Fri Sat Sun"
 )
 _STARTERS = _set(
     "A About After All Also Although An And Another Any As At Because Before Both But By Can Did Do Does Each Even "
@@ -187,11 +188,10 @@ def _ends(text: str, start: int, match: re.Match[str], place: int, end: int) -> 
         return False
     if mark[0] != "." or mark.startswith(("..", ".!", ".?")):
         return True
-    closed = len(mark) > 1  # a quotation or a bracket ended with the stop
     found = _BEFORE.search(text, start, match.start())
     if found is None:
         return True
-    return closed or _stop_ends(found.group(), text[start : found.start()].strip(), following)
+    return _stop_ends(found.group(), text[start : found.start()].strip(), following)
 
 
 def _may_begin(following: str) -> bool:
@@ -206,12 +206,13 @@ def _may_begin(following: str) -> bool:
 
 def _stop_ends(word: str, before: str, following: str) -> bool:
     """Whether a plain full stop after ``word`` ends its sentence, of which ``before`` is what comes earlier."""
-    small = word.lower().lstrip(_OPENING)
+    word = word.lstrip(_OPENING)
+    small = word.lower()
     if not before.strip(_OPENING + " ") and _LABEL.match(word):
         return False  # rule 2: "1. First …", "a. …"
-    if small in _TITLES or small in _GO_ON:
+    if word in _TITLES or small in _GO_ON:
         return False
-    if small in _NUMBERED and (_NUMBER.match(following) or not before):
+    if small in _NUMBERED and _NUMBER.match(following):
         return False
     first = _WORD.search(following)
     opens = first is not None and first.group() in _STARTERS
@@ -219,6 +220,6 @@ def _stop_ends(word: str, before: str, following: str) -> bool:
         if word == "I" and before[-1:].islower() and not before.split()[-1][0].isupper():
             return True  # the pronoun: "so do I. Then …"
         return opens
-    if small in _MAY_END or _DOTTED.match(word):
+    if word in _MAY_END or _DOTTED.match(word):
         return opens
     return True

@@ -98,7 +98,7 @@ def tune_offset(
     tried = np.unique(np.append(np.asarray(offsets, dtype=float).ravel(), 0.0))
     if not np.isfinite(tried).all():
         raise ValueError("offsets must not hold NaN or infinite values")
-    found = [boundary_score(starts, predict(float(offset)), lengths) for offset in tried]  # type: ignore[arg-type]
+    found = [boundary_score(starts, predict(float(offset)), lengths) for offset in tried]
     curves = {name: np.array([getattr(score, name) for score in found]) for name in _METRICS}
     allowed = (curves["recall"] >= min_recall) & (curves["precision"] >= min_precision)
     if not allowed.any():

@@ -257,7 +257,8 @@ class ParagraphFeatures(FeaturePack):
 
     - ``start``: the constant 1;
     - ``length``: words; ``position``: t / N; ``capitals``: words that begin with a capital;
-    - ``overlap_next``, ``overlap_previous``: 2 |W_t ∩ W_u| / (|W_t| + |W_u|) of the sets of words, u = t + 1 or t − 1;
+    - ``overlap_next``, ``overlap_previous``: 2 n(W_t ∩ W_u) / (n(W_t) + n(W_u)), n the sizes of the sets W of
+      words, u = t + 1 or t − 1;
     - ``pair_product``: ⟨B_{t−1} + B_t, B_t + B_{t+1}⟩; ``cosine_previous``: cos(B_{t−1}, B_t); ``cosine_windows``: the
       cosine of the words of the ``window`` sentences before t with those of the ``window`` sentences from t on,
       weighted by rarity: log((1 + n) / (1 + n_w)) for a word that n_w of the n sentences of training hold;
