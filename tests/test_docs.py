@@ -29,6 +29,7 @@ PACKAGES = [
     "mercer.ranking.preference_graph",
     "mercer.parsing",
     "mercer.report",
+    "mercer.segmentation",
     "mercer.structured",
     "mercer.structures",
     "mercer.tagging",

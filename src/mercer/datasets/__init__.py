@@ -12,20 +12,31 @@ from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.graphs import load_tu, make_motif_graphs
+from mercer.datasets.segments import (
+    ActionTask,
+    ParagraphTask,
+    load_topics_prose,
+    make_actions,
+    make_paragraphs,
+)
 from mercer.datasets.trees import Treebank, make_treebank
 
 __all__ = [
     "COREFERENCE_FEATURES",
+    "ActionTask",
     "AlignmentTask",
     "ChainTask",
     "Coreference",
     "DigitCodes",
+    "ParagraphTask",
     "Treebank",
     "coreference_features",
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
+    "load_topics_prose",
     "load_tu",
+    "make_actions",
     "make_alignments",
     "make_chain_task",
     "make_coreference",
@@ -33,5 +44,6 @@ __all__ = [
     "make_mixed_dominance",
     "make_motif_graphs",
     "make_nondominant",
+    "make_paragraphs",
     "make_treebank",
 ]

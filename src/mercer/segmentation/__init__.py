@@ -1,0 +1,39 @@
+"""Segmentation: sequences cut into segments, with features of whole segments; paragraphs of text."""
+
+from mercer.segmentation.baselines import BoundaryClassifier, OffsetCurve, tune_offset
+from mercer.segmentation.features import (
+    FeaturePack,
+    MinMaxRescaler,
+    ParagraphFeatures,
+    SegmentFeatures,
+    SegmentStatistics,
+    bow_rescale,
+    segment_statistics,
+)
+from mercer.segmentation.language import NgramModel
+from mercer.segmentation.text import (
+    Document,
+    join_paragraphs,
+    read_paragraphs,
+    sentence_spans,
+    split_sentences,
+)
+
+__all__ = [
+    "BoundaryClassifier",
+    "Document",
+    "FeaturePack",
+    "MinMaxRescaler",
+    "NgramModel",
+    "OffsetCurve",
+    "ParagraphFeatures",
+    "SegmentFeatures",
+    "SegmentStatistics",
+    "bow_rescale",
+    "join_paragraphs",
+    "read_paragraphs",
+    "segment_statistics",
+    "sentence_spans",
+    "split_sentences",
+    "tune_offset",
+]

@@ -1,0 +1,332 @@
+"""What feature packs share: the features of segmentations, statistics of segments by prefix sums, and rescaling.
+
+The score of a segment [s, e) that starts at s is ⟨w_b, φ(x, s)⟩ + ⟨w_g, ψ(x, s, e)⟩: φ are the boundary features of
+its first position, and ψ statistics of the frame features h_s .. h_{e−1}. With prefix sums H_t = Σ_{u<t} h_u and Q_t =
+Σ_{u<t} h_u²,
+
+    sum = H_e − H_s,   mean = sum / (e − s),   variance = (Q_e − Q_s) / (e − s) − mean²,   length = e − s,
+
+in time that does not depend on the length (spec 000 S46, S53).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._validation import check_choice
+from mercer.data.sequences import Sequences
+
+__all__ = [
+    "STATISTICS",
+    "FeaturePack",
+    "MinMaxRescaler",
+    "SegmentFeatures",
+    "bow_rescale",
+    "check_statistics",
+    "segment_statistics",
+]
+
+STATISTICS = ("sum", "mean", "variance", "length")
+
+
+@dataclass(frozen=True)
+class SegmentFeatures:
+    """Features of sequences for segmentation; what a :class:`FeaturePack` gives.
+
+    Attributes
+    ----------
+    frames : Sequences
+        A row of features for each position; the features of a segment are statistics of its rows.
+    boundaries : Sequences
+        A row of features for each position: those of "a segment starts here".
+    statistics : tuple of str
+        Which statistics of the frames are used, among ``"sum"``, ``"mean"``, ``"variance"`` and ``"length"``.
+    frame_names, boundary_names : tuple of str
+        What the columns are.
+    segments : tuple of arrays of shape (n, max_length, k), optional
+        Features of whole segments that no statistic of frames gives: ``segments[i][s, l − 1]`` belongs to the segment
+        [s, s + l) of sequence i, and is 0 where that goes beyond the end.
+    segment_names : tuple of str
+        What the k columns of ``segments`` are.
+    """
+
+    frames: Sequences
+    boundaries: Sequences
+    statistics: tuple[str, ...]
+    frame_names: tuple[str, ...]
+    boundary_names: tuple[str, ...]
+    segments: tuple[np.ndarray, ...] | None = None
+    segment_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not np.array_equal(self.frames.lengths, self.boundaries.lengths):
+            raise ValueError("frames and boundaries must have the same sequences of the same lengths")
+        check_statistics("statistics", self.statistics)
+        for name, names, n in (
+            ("frame_names", self.frame_names, self.frames.n_features),
+            ("boundary_names", self.boundary_names, self.boundaries.n_features),
+        ):
+            if len(names) != n:
+                raise ValueError(f"{name} holds {len(names)} names for {n} columns")
+        if self.segments is not None and [len(table) for table in self.segments] != self.lengths.tolist():
+            raise ValueError("segments must hold a table for each sequence, with a row for each position")
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of positions of each sequence."""
+        return self.frames.lengths
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(number of sequences,): what scikit-learn's splitters ask for."""
+        return (len(self),)
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __getitem__(self, key: Any) -> SegmentFeatures:
+        """The sequences that a slice, a list of integers or a mask chooses; an integer chooses one."""
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if isinstance(key, int | np.integer):
+            i = range(len(self))[int(key)]
+            key = slice(i, i + 1)
+        tables = None
+        if self.segments is not None:
+            tables = tuple(self.segments[i] for i in np.arange(len(self))[key])
+        return SegmentFeatures(
+            self.frames[key],
+            self.boundaries[key],
+            self.statistics,
+            self.frame_names,
+            self.boundary_names,
+            tables,
+            self.segment_names,
+        )
+
+
+class FeaturePack(TransformerMixin, BaseEstimator, ABC):
+    """Base of what turns raw sequences into :class:`SegmentFeatures`.
+
+    A pack is a transformer in scikit-learn's sense: `fit` learns from training sequences what needs learning
+    (vocabularies, ranges), `transform` applies it. A subclass has ``_fit(documents)``, which learns and returns the
+    features of the training sequences, ``transform``, and ``_learnt`` and ``_restore`` for model files.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.segmentation import FeaturePack, SegmentStatistics
+    >>> pack = SegmentStatistics(window=1, contrast=0).fit([np.eye(4)])
+    >>> same = FeaturePack.from_state(*pack.to_state())
+    >>> same.transform([np.eye(4)]).boundary_names
+    ('start', 'frame[0]:0', 'frame[0]:1', 'frame[0]:2', 'frame[0]:3')
+    """
+
+    kinds: ClassVar[dict[str, type[FeaturePack]]] = {}
+    """The packs that a model file may name."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.__module__.startswith("mercer."):  # a file may only name what the library itself has
+            FeaturePack.kinds[cls.__name__] = cls
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn from training sequences; ``y`` is not looked at."""
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> SegmentFeatures:
+        """Learn from training sequences and give their features."""
+        return self._fit(X)
+
+    @abstractmethod
+    def transform(self, X: Any) -> SegmentFeatures:
+        """The features of sequences."""
+
+    @abstractmethod
+    def _fit(self, X: Any) -> SegmentFeatures: ...
+
+    @abstractmethod
+    def _learnt(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What was learnt, as JSON data and arrays."""
+
+    @abstractmethod
+    def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None: ...
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The pack as JSON data and arrays, for model files."""
+        check_is_fitted(self)
+        meta, arrays = self._learnt()
+        parameters = {k: list(v) if isinstance(v, tuple) else v for k, v in self.get_params(deep=False).items()}
+        return {"pack": type(self).__name__, "parameters": parameters, "learnt": meta}, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FeaturePack:
+        """The inverse of :meth:`to_state`, whichever class of packs it is called on."""
+        kind = FeaturePack.kinds.get(meta["pack"])
+        if kind is None or not issubclass(kind, cls):
+            raise ValueError(f"{meta['pack']!r} is no feature pack known here ({', '.join(sorted(FeaturePack.kinds))})")
+        parameters = {k: tuple(v) if isinstance(v, list) else v for k, v in meta["parameters"].items()}
+        pack = kind(**parameters)
+        pack._restore(meta["learnt"], arrays)
+        return pack
+
+
+def check_statistics(name: str, statistics: Any) -> tuple[str, ...]:
+    """A tuple of different names of statistics."""
+    if isinstance(statistics, str) or not isinstance(statistics, Sequence):
+        raise ValueError(f"{name} must be a tuple of names among {', '.join(STATISTICS)}, got {statistics!r}")
+    for statistic in statistics:
+        check_choice(name, statistic, STATISTICS)
+    if len(set(statistics)) < len(statistics):
+        raise ValueError(f"{name} names a statistic twice: {statistics!r}")
+    return tuple(statistics)
+
+
+def segment_statistics(
+    frames: Any, segments: Any, statistics: Sequence[str] = ("mean", "variance", "length")
+) -> np.ndarray:
+    """Statistics of segments of one sequence by prefix sums, in the order in which they are named.
+
+    Parameters
+    ----------
+    frames : array of shape (T, d)
+    segments : array of int of shape (n, 2)
+        First position and first position after each segment.
+    statistics : tuple of str, default=("mean", "variance", "length")
+        Among ``"sum"``, ``"mean"``, ``"variance"`` (d columns each) and ``"length"`` (one column).
+
+    Returns
+    -------
+    features : array of shape (n, columns)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.segmentation import segment_statistics
+    >>> frames = np.array([[0.0], [2.0], [4.0], [4.0]])
+    >>> segment_statistics(frames, [(0, 3), (2, 4)])
+    array([[2.        , 2.66666667, 3.        ],
+           [4.        , 0.        , 2.        ]])
+    """
+    h = np.asarray(frames, dtype=float)
+    if h.ndim != 2:
+        raise ValueError(f"frames must be an array of positions x features, got shape {h.shape}")
+    if not np.isfinite(h).all():
+        raise ValueError("frames must not hold NaN or infinite values")
+    spans = np.asarray(segments)
+    if spans.size == 0:
+        spans = spans.reshape(0, 2).astype(np.int64)
+    if spans.ndim != 2 or spans.shape[1] != 2 or spans.dtype.kind not in "iu":
+        raise ValueError("segments must be an array of integers of shape (n, 2)")
+    names = check_statistics("statistics", statistics)
+    start, end = spans.T
+    if len(spans) and (start.min() < 0 or end.max() > len(h) or (end <= start).any()):
+        raise ValueError(f"segments must be pairs start < end within 0 .. {len(h)}")
+    length = (end - start)[:, None].astype(float)
+    centre = h.mean(axis=0) if len(h) else np.zeros(h.shape[1])  # the variance is the same, and rounds better around 0
+    first = np.concatenate([np.zeros((1, h.shape[1])), np.cumsum(h - centre, axis=0)])
+    mean = (first[end] - first[start]) / length
+    parts = {"length": length, "mean": mean + centre, "sum": (mean + centre) * length}
+    if "variance" in names:
+        second = np.concatenate([np.zeros((1, h.shape[1])), np.cumsum((h - centre) ** 2, axis=0)])
+        parts["variance"] = np.maximum((second[end] - second[start]) / length - mean**2, 0.0)
+    return np.hstack([parts[name] for name in names]) if names else np.zeros((len(spans), 0))
+
+
+class MinMaxRescaler(TransformerMixin, BaseEstimator):
+    """u → (u − min) / (max − min) with the ranges of the training data (spec 000 S47).
+
+    Values of new data beyond these ranges become 0 or 1. A feature that is constant in training becomes 0.
+
+    Attributes
+    ----------
+    minimum_, maximum_ : arrays of shape (n_features,)
+
+    Examples
+    --------
+    >>> from mercer.segmentation import MinMaxRescaler
+    >>> MinMaxRescaler().fit([[1.0, 5.0], [3.0, 5.0]]).transform([[2.0, 7.0], [9.0, 5.0]])
+    array([[0.5, 0. ],
+           [1. , 0. ]])
+    """
+
+    minimum_: np.ndarray
+    maximum_: np.ndarray
+
+    def fit(self, X: Any, y: Any = None) -> MinMaxRescaler:
+        """Learn the ranges."""
+        X = self._checked(X)
+        if not len(X):
+            raise ValueError("X has no rows to learn ranges from")
+        self.n_features_in_ = X.shape[1]
+        self.minimum_, self.maximum_ = X.min(axis=0), X.max(axis=0)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rescale with the ranges learnt."""
+        check_is_fitted(self)
+        X = self._checked(X)
+        if X.shape[1] != len(self.minimum_):
+            raise ValueError(f"X has {X.shape[1]} features, but the rescaler was fitted to {len(self.minimum_)}")
+        width = self.maximum_ - self.minimum_
+        scaled = np.divide(X - self.minimum_, width, out=np.zeros_like(X), where=width > 0)
+        return np.clip(scaled, 0.0, 1.0)
+
+    @staticmethod
+    def _checked(X: Any) -> np.ndarray:
+        array = np.asarray(X, dtype=float)
+        if array.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise ValueError("X must not hold NaN or infinite values")
+        return array
+
+
+def bow_rescale(B: Any, power: int = 2) -> Any:
+    """Bags of words divided by a power of their norm: B / ⟨B, B⟩ for 2, the unit vector B / ‖B‖ for 1 (spec 000 S47).
+
+    The square of the norm is what the source prints, so that ⟨B / ⟨B, B⟩, B⟩ = 1.
+
+    Parameters
+    ----------
+    B : array or sparse matrix of shape (n, d)
+        A bag of words a row; a row of zeros stays.
+    power : {1, 2}, default=2
+
+    Returns
+    -------
+    rescaled : array or CSR matrix, as given
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.segmentation import bow_rescale
+    >>> bow_rescale(np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 0.0]]))
+    array([[0.5, 0. ],
+           [0.5, 0.5],
+           [0. , 0. ]])
+    """
+    check_choice("power", power, (1, 2))
+    if hasattr(B, "tocsr"):
+        from scipy.sparse import diags_array
+
+        csr = B.tocsr()
+        squares = np.asarray(csr.multiply(csr).sum(axis=1), dtype=float).ravel()
+        return (diags_array(_inverse(squares, power)) @ csr).tocsr()
+    dense = np.asarray(B, dtype=float)
+    if dense.ndim != 2:
+        raise ValueError(f"B must have two dimensions, got shape {dense.shape}")
+    return dense * _inverse((dense**2).sum(axis=1), power)[:, None]
+
+
+def _inverse(squares: np.ndarray, power: int) -> np.ndarray:
+    norms = squares if power == 2 else np.sqrt(squares)
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
