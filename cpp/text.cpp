@@ -636,7 +636,11 @@ void bind_text(nb::module_& m) {
 
   m.def("feature_hash", [](nb::bytes name, uint64_t seed) { return feature_hash(std::string_view(name.c_str(), name.size()), seed); },
         "name"_a, "seed"_a = 0);
-  m.def("combine_hashes", &combine, "first"_a, "second"_a);
+  m.def("combine_hashes", [](In1<uint64_t> first, uint64_t second) {
+    std::vector<uint64_t> out(first.shape(0));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = combine(first.data()[i], second);
+    return to_numpy(std::move(out));
+  }, "first"_a, "second"_a);
   m.def("pack_documents", &pack_documents, "documents"_a);
   m.def("pack_lines", &pack_lines, "text"_a);
   m.def("pack_ucs4", &pack_fixed<uint32_t>, "rows"_a);

@@ -1,7 +1,7 @@
 // Made by tools/unicode_tables.py from Unicode 14.0.0; not to be edited by hand.
 //
-// WORD_RANGES: letters, digits, other numbers and the underscore, as Python's \w. SPACE_RANGES: as Python's \s. LOWER_RUNS: the
-// characters first, first + step .. last above ASCII, whose lower case is delta further on.
+// WORD_RANGES: letters, digits, other numbers and the underscore, as Python's \w. SPACE_RANGES: as Python's \s.
+// LOWER_RUNS: the characters first, first + step .. last above ASCII, whose lower case is delta further on.
 #pragma once
 
 #include <cstdint>

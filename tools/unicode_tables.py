@@ -2,8 +2,9 @@
 
     python tools/unicode_tables.py > cpp/unicode.hpp
 
-The tables are those of the Python that runs this (``str.isalnum``, ``str.isspace``, ``str.lower``). They are committed, so that
-hashes of text do not depend on the Python at hand; making them anew with a newer Unicode changes the words of some texts.
+The tables are those of the Python that runs this (``str.isalnum``, ``str.isspace``, ``str.lower``). They are
+committed, so that hashes of text do not depend on the Python at hand; making them anew with a newer Unicode changes
+the words of some texts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def ranges(holds: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
 
 def lower_runs() -> Iterator[tuple[int, int, int, int]]:
     """(first, last, step, delta) of the characters above ASCII with a lower case of one other character."""
-    todo = [(ord(c), ord(c.lower()) - ord(c)) for c in CHARACTERS if c > "\x7f" and len(c.lower()) == 1 and c.lower() != c]
+    simple = [(c, c.lower()) for c in CHARACTERS if c > "\x7f" and len(c.lower()) == 1]
+    todo = [(ord(c), ord(low) - ord(c)) for c, low in simple if low != c]
     while todo:
         first, delta = todo[0]
         step = todo[1][0] - first if len(todo) > 1 and todo[1][0] - first in (1, 2) and todo[1][1] == delta else 1
@@ -67,8 +69,8 @@ def main() -> None:
     check()
     print(f"""// Made by tools/unicode_tables.py from Unicode {unicodedata.unidata_version}; not to be edited by hand.
 //
-// WORD_RANGES: letters, digits, other numbers and the underscore, as Python's \\w. SPACE_RANGES: as Python's \\s. LOWER_RUNS: the
-// characters first, first + step .. last above ASCII, whose lower case is delta further on.
+// WORD_RANGES: letters, digits, other numbers and the underscore, as Python's \\w. SPACE_RANGES: as Python's \\s.
+// LOWER_RUNS: the characters first, first + step .. last above ASCII, whose lower case is delta further on.
 #pragma once
 
 #include <cstdint>

@@ -59,6 +59,8 @@ MODELS: dict[str, str] = {
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
     "Parser": "mercer.parsing:Parser",
     "Aligner": "mercer.alignment:Aligner",
+    "StringHasher": "mercer.maps:StringHasher",
+    "TextHasher": "mercer.maps:TextHasher",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -4,6 +4,7 @@ from mercer.data.conll import DataFileError, Template, iter_conll, read_conll, w
 from mercer.data.features import FeatureIndex
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
+from mercer.data.text import TextBuffer
 
 __all__ = [
     "DataFileError",
@@ -12,6 +13,7 @@ __all__ = [
     "Sequences",
     "TagSequences",
     "Template",
+    "TextBuffer",
     "iter_conll",
     "read_conll",
     "write_conll",

@@ -1,3 +1,6 @@
 """Explicit feature maps of structured inputs: transformers in scikit-learn's idiom."""
 
-__all__: list[str] = []
+from mercer.maps.strings import StringHasher
+from mercer.maps.text import TextHasher
+
+__all__ = ["StringHasher", "TextHasher"]
