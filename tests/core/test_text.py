@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference.text import features
 
 from mercer import _core
-from tests.reference.text import features
 
 # Characters that Unicode 3.2 knew mean the same in every Python; those that came later may not.
 OLD = st.characters(exclude_categories=["Cs"]).filter(
     lambda c: unicodedata.ucd_3_2_0.category(c) != "Cn" and c not in "Σ\u180e" and c.isalnum() == old_alnum(c)
 )
-TEXT = st.text(st.one_of(st.sampled_from("ab AB\t\n _1éÉßİıΔдДǅȺK\u00a0\u2028\u3000日本٣²½\U0001d400🎉-'\x00\x1c\x85"), OLD))
+ODD = "ab AB\t\n _1éÉßİıΔдДǅȺK\u00a0\u2028\u3000日本٣²½\U0001d400🎉-'\x00\x1c\x85"
+TEXT = st.text(st.one_of(st.sampled_from(ODD), OLD))
 
 
 def old_alnum(c):
@@ -50,7 +51,7 @@ ANALYZERS = [
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize(("analyzer", "ngrams"), ANALYZERS)
 @given(TEXT)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_features_equal_those_of_scikit_learn(analyzer, ngrams, lowercase, document):
     assert names(document, analyzer, ngrams, lowercase) == features(document, analyzer, ngrams, lowercase)
 
@@ -59,7 +60,7 @@ def test_features_equal_those_of_scikit_learn(analyzer, ngrams, lowercase, docum
 def test_features_equal_those_of_scikit_learn_over_long_text(analyzer, ngrams, instruction_set):
     rng = np.random.default_rng(1)
     pieces = ["the ", "Cat", "é", "ÉTÉ ", "  ", "\n", "x", "_", "9", ", ", "\u2003\u2003", "日本語 ", "İ", "word" * 10]
-    for size in [0, 1, 5, 17, 64, 200, 3000]:
+    for size in [0, 1, 5, 17, 64, 1000]:
         for some in (pieces[:3] + pieces[4:10], pieces):
             document = "".join(rng.choice(some, size))
             assert names(document, analyzer, ngrams) == features(document, analyzer, ngrams)
@@ -70,15 +71,15 @@ def test_features_equal_those_of_scikit_learn_over_long_text(analyzer, ngrams, i
 
 def test_every_character_is_judged_as_python_does():
     same_version = unicodedata.unidata_version == _core.UNICODE_VERSION
-    characters = [chr(c) for c in range(128, 0x110000) if not 0xD800 <= c <= 0xDFFF]
+    codes = [*range(128, 0xD800), *range(0xE000, 0x20000), *range(0x20000, 0x110000, 97)]
+    characters = [chr(c) for c in codes if c not in map(ord, "İΣ")]
     if not same_version:
-        characters = [c for c in characters if unicodedata.ucd_3_2_0.category(c) != "Cn" and old_alnum(c) == c.isalnum()]
-    for start in range(0, len(characters), 50_000):
-        block = [c for c in characters[start : start + 50_000] if c not in "İΣ"]
-        word = names(" ".join("x" + c for c in block), "word")
-        assert word == Counter("x" + c.lower() for c in block if re.match(r"\w", c))
-        blank = names("".join("x" + c for c in block), "char_wb", (3, 3))
-        assert blank == features("".join("x" + c for c in block), "char_wb", (3, 3))
+        known = [c for c in characters if unicodedata.ucd_3_2_0.category(c) != "Cn"]
+        characters = [c for c in known if old_alnum(c) == c.isalnum() and c != "\u180e"]
+    word = names(" ".join("x" + c for c in characters), "word")
+    assert word == Counter("x" + c.lower() for c in characters if re.match(r"\w", c))
+    spaced = names("".join("x" + c for c in characters), "char_wb", (2, 2), lowercase=False)
+    assert all(spaced[f"x{c}"] == (0 if c.isspace() else 1) for c in characters)
 
 
 def test_a_sigma_is_lower_case_by_itself():

@@ -163,7 +163,7 @@ def _from_numpy(X: np.ndarray) -> Packed:
     if X.dtype.kind in "US" and X.dtype.itemsize:
         unit, pack = (np.uint32, _core.pack_ucs4) if X.dtype.kind == "U" else (np.uint8, _core.pack_bytes)
         native = np.ascontiguousarray(X.astype(X.dtype.newbyteorder("="), copy=False))
-        return pack(native.view(unit).reshape(len(X), -1))
+        return pack(native.view(unit).reshape(len(X), X.dtype.itemsize // unit().itemsize))
     if X.dtype.kind not in "USTO":
         raise TypeError(f"expected an array of strings, found one of {X.dtype}")
     return _core.pack_documents(X.tolist())

@@ -219,14 +219,17 @@ class TextHasher(HashedMap):
         if self.weighting == "log":
             matrix.data = np.copysign(np.log1p(np.abs(matrix.data)), matrix.data)
         elif self.weighting == "tfidf":
-            matrix.data *= self.idf_[matrix.indices]
+            matrix.data *= self._idf(self.document_frequency_[matrix.indices])
         return normalize(matrix, norm=self.norm, copy=False) if self.norm else matrix
 
     @property
     def idf_(self) -> np.ndarray:
         """The weight of each column with "tfidf": log((1 + N) / (1 + df_j)) + 1."""
         self._check_fitted()
-        idf = np.log((1.0 + self.n_documents_) / (1.0 + self.document_frequency_)) + 1.0
+        return self._idf(self.document_frequency_)
+
+    def _idf(self, frequency: np.ndarray) -> np.ndarray:
+        idf = np.log((1.0 + self.n_documents_) / (1.0 + frequency)) + 1.0
         return idf.astype(check_dtype(self.dtype), copy=False)
 
     def _rows(self, buffer: TextBuffer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
