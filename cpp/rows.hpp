@@ -98,17 +98,20 @@ template <class Item> class RowMerger {
   using Sum = typename Item::Sum;
 
   RowMerger(int n_bits, bool with_signs, Item item)
-      : item_(item), mask_(uint32_t(bucket_mask(n_bits))), n_bits_(n_bits), signs_(with_signs), items_(PIECE), limit_(PIECE) {}
+      : item_(item), mask_(uint32_t(bucket_mask(n_bits))), sign_(with_signs), n_bits_(n_bits), items_(PIECE) {
+    restart(PIECE);
+  }
 
-  void add(uint64_t hash, int weight = 0) {
-    if (count_ == limit_) compact();
-    items_[count_++] = Item::make(uint32_t(hash) & mask_, signs_ && hash >> 63, weight);
+  __attribute__((always_inline)) void add(uint64_t hash, int weight = 0) {
+    if (__builtin_expect(next_ == last_, 0)) compact();
+    *next_++ = Item::make(uint32_t(hash) & mask_, bool(hash >> 63 & sign_), weight);
   }
 
   // Writes the row behind the arrays and begins a new one; returns its size.
   template <class T> size_t finish(Growing<int32_t>& indices, Growing<T>& values) {
     size_t size;
     if (buckets_.empty()) {
+      count_ = size_t(next_ - items_.data());
       sort();
       size = merge(indices.extend(count_ + 1), values.extend(count_ + 1));
     } else {
@@ -122,19 +125,25 @@ template <class Item> class RowMerger {
       }
       buckets_.clear();
       sums_.clear();
-      limit_ = PIECE;
     }
     indices.took(size);
     values.took(size);
-    count_ = 0;
+    restart(PIECE);
     return size;
   }
 
  private:
   static constexpr size_t PIECE = size_t(1) << 18;
 
+  void restart(size_t room) {
+    if (items_.size() < room) items_.resize(room);
+    next_ = items_.data();
+    last_ = next_ + room;
+  }
+
   // A long row is merged in pieces, so that memory is bounded by its distinct buckets, not by its length.
-  void compact() {
+  __attribute__((noinline)) void compact() {
+    count_ = size_t(next_ - items_.data());
     sort();
     std::vector<int32_t> buckets(buckets_.size() + count_ + 1), new_buckets(count_ + 1);
     std::vector<Sum> sums(sums_.size() + count_ + 1), new_sums(count_ + 1);
@@ -153,9 +162,7 @@ template <class Item> class RowMerger {
     sums.resize(out);
     buckets_.swap(buckets);
     sums_.swap(sums);
-    count_ = 0;
-    limit_ = std::max(PIECE, 2 * out);
-    if (items_.size() < limit_) items_.resize(limit_);
+    restart(std::max(PIECE, 2 * out));
   }
 
   // Adds up the sorted items of each bucket; sums of zero are left out.
@@ -195,22 +202,29 @@ template <class Item> class RowMerger {
         width = w;
       }
     }
-    scratch_.resize(std::max(scratch_.size(), items_.size()));
-    for (int p = 0; p < passes; ++p) radix_pass(Item::SHIFT + p * width, width);
+    if (scratch_.size() < items_.size()) scratch_.resize(items_.size());
+    if (passes == 2) radix_sort<2>(width);
+    else if (passes == 3) radix_sort<3>(width);
+    else for (int p = 0; p < passes; ++p) radix_sort<1>(width, p * width);
   }
 
-  void radix_pass(int shift, int width) {
-    const size_t buckets = size_t(1) << width;
-    const Word mask = Word(buckets - 1);
-    uint32_t at[4096];
-    std::memset(at, 0, buckets * sizeof(uint32_t));
-    const Word* from = items_.data();
-    for (size_t i = 0; i < count_; ++i) ++at[from[i] >> shift & mask];
-    uint32_t total = 0;
-    for (size_t b = 0; b < buckets; ++b) total += std::exchange(at[b], total);
-    Word* to = scratch_.data();
-    for (size_t i = 0; i < count_; ++i) to[at[from[i] >> shift & mask]++] = from[i];
-    items_.swap(scratch_);
+  // Passes of counting over the digits of the bucket, from the low one on; all digits are counted in one go.
+  template <int PASSES> void radix_sort(int width, int skip = 0) {
+    const size_t digits = size_t(1) << width;
+    const Word mask = Word(digits - 1);
+    uint32_t at[PASSES][4096];
+    for (int p = 0; p < PASSES; ++p) std::memset(at[p], 0, digits * sizeof(uint32_t));
+    const auto digit = [&](Word item, int p) { return item >> (Item::SHIFT + skip + p * width) & mask; };
+    for (size_t i = 0; i < count_; ++i)
+      for (int p = 0; p < PASSES; ++p) ++at[p][digit(items_[i], p)];
+    for (int p = 0; p < PASSES; ++p) {
+      uint32_t total = 0;
+      for (size_t d = 0; d < digits; ++d) total += std::exchange(at[p][d], total);
+      const Word* from = items_.data();
+      Word* to = scratch_.data();
+      for (size_t i = 0; i < count_; ++i) to[at[p][digit(from[i], p)]++] = from[i];
+      items_.swap(scratch_);
+    }
   }
 
   void insertion_sort() {
@@ -225,10 +239,11 @@ template <class Item> class RowMerger {
 
   Item item_;
   uint32_t mask_;
+  uint64_t sign_;  // 1 if features have signs
   int n_bits_;
-  bool signs_;
   std::vector<Word> items_, scratch_;
-  size_t count_ = 0, limit_;
+  Word *next_ = nullptr, *last_ = nullptr;  // where the next item goes; the end of the room for items
+  size_t count_ = 0;                        // of items to sort
   std::vector<int32_t> buckets_;
   std::vector<Sum> sums_;
 };

@@ -332,6 +332,10 @@ nb::tuple text_rows(const Documents& documents, const TextSettings& settings, in
     nb::gil_scoped_release released;
     rows = hash_documents<T>(documents, n_bits, with_signs, CountItem{}, threads, [&] {
       return [analyzer = TextAnalyzer(settings), copies](std::string_view document, RowMerger<CountItem>& row) mutable {
+        if (copies == 1) {
+          analyzer(document, [&](uint64_t hash) __attribute__((always_inline)) { row.add(hash); });
+          return;
+        }
         analyzer(document, [&](uint64_t hash) {
           row.add(hash);
           for (int c = 1; c < copies; ++c) row.add(combine(hash, uint64_t(c)));  // spec 000 S11

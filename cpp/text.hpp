@@ -98,11 +98,24 @@ class PaddedHash {
     const bool eight = n >= 8, four = n >= 4;
     const uint64_t three = (head & 0xFF) << 16 | (head >> (8 * (n >> 1 & 7)) & 0xFF) << 8 | tail >> 56;
     const uint64_t some = four ? head & 0xFFFFFFFFu : three;
-    const uint64_t a = eight ? head : some, b = four ? tail >> (eight ? 0 : 32) : 0;
-    return mix64(multiply(multiply(a ^ K1 ^ n * K1, b ^ K2) ^ K2, K1) ^ mixed_);
+    return finish(eight ? head : some, four ? tail >> (eight ? 0 : 32) : 0, n);
+  }
+
+  // Calls loop(hash) with a function hash(p) for bytes of this one length.
+  template <class Loop> void of_length(size_t n, Loop loop) const {
+    const PaddedHash& h = *this;
+    if (n == 1) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) * 0x10101, 0, 1); });
+    else if (n == 2) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) << 16 | uint8_t(p[1]) * 0x101u, 0, 2); });
+    else if (n == 3) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) << 16 | uint8_t(p[1]) << 8 | uint8_t(p[2]), 0, 3); });
+    else if (n < 8) loop([h, n](const char* p) { return h.finish(read32(p), read32(p + n - 4), n); });
+    else if (n <= 16) loop([h, n](const char* p) { return h.finish(read64(p), read64(p + n - 8), n); });
+    else loop([h, n](const char* p) { return feature_hash(std::string_view(p, n), h.seed_); });
   }
 
  private:
+  uint64_t finish(uint64_t a, uint64_t b, size_t n) const {
+    return mix64(multiply(multiply(a ^ K1 ^ n * K1, b ^ K2) ^ K2, K1) ^ mixed_);
+  }
   static constexpr uint64_t K1 = 0x9E3779B185EBCA87u, K2 = 0xC2B2AE3D27D4EB4Fu;
   static uint64_t multiply(uint64_t a, uint64_t b) {
     __extension__ typedef unsigned __int128 Wide;
@@ -119,7 +132,7 @@ class TextAnalyzer {
   explicit TextAnalyzer(const TextSettings& settings) : settings_(settings), hash_(settings.seed) {}
 
   template <class Take> void operator()(std::string_view document, Take take) {
-    analyze(document, [&](uint64_t hash, auto) { take(hash); });
+    analyze(document, [&](uint64_t hash, auto) __attribute__((always_inline)) { take(hash); });
   }
   // The same with the text of each feature: take(uint64_t hash, std::string_view text). The words of an n-gram are joined by a space.
   template <class Take> void with_text(std::string_view document, Take take) {
@@ -224,11 +237,13 @@ class TextAnalyzer {
   template <class Take> void ngrams(size_t begin, size_t end, size_t n, Take& take) {
     const char* data = text_.data() + ptrdiff_t(begin);
     const size_t count = end - begin - n + 1;
-    if (text_.ascii()) {
-      for (size_t i = 0; i < count; ++i) take(hash_(data + i, n), [&] { return std::string_view(data + i, n); });
-    } else {
+    if (!text_.ascii()) {
       for (size_t i = begin; i < begin + count; ++i) one(begins_[i], begins_[i + n], take);
+      return;
     }
+    hash_.of_length(n, [&](auto hash) {
+      for (size_t i = 0; i < count; ++i) take(hash(data + i), [&] { return std::string_view(data + i, n); });
+    });
   }
 
   TextSettings settings_;
