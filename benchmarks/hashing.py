@@ -12,7 +12,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -78,19 +78,28 @@ def corpora(megabytes: float) -> dict[str, list[str]]:
     return chosen
 
 
-def compare(title: str, documents: list[str], repeats: int, peer: HashingVectorizer, ours: dict[str, Callable[[], object]]) -> None:
+def compare(
+    title: str,
+    documents: list[str],
+    repeats: int,
+    peer: HashingVectorizer,
+    hasher: TextHasher,
+    sources: dict[str, object],
+) -> None:
     """Times of the peer from a list of str and of ours from each kind of input, as MB/s of UTF-8, and ratios."""
     size = sum(len(d.encode()) for d in documents) / 1e6
-    peer_time, *times = interleaved(repeats, lambda: peer.transform(documents), *ours.values())
+    calls = [partial(hasher.transform, source) for source in sources.values()]
+    peer_time, *times = interleaved(repeats, partial(peer.transform, documents), *calls)
     print(f"{title} ({size:.1f} MB, {len(documents):,} documents)")
     print(f"  {'scikit-learn HashingVectorizer':34} {size / peer_time:8.1f} MB/s")
-    for name, seconds in zip(ours, times, strict=True):
-        print(f"  {name:34} {size / seconds:8.1f} MB/s   {peer_time / seconds:6.1f} x")
+    for name, seconds in zip(sources, times, strict=True):
+        print(f"  {'mercer, from ' + name:34} {size / seconds:8.1f} MB/s   {peer_time / seconds:6.1f} x")
 
 
 def same_features(documents: list[str], peer: HashingVectorizer, hasher: TextHasher) -> None:
     """Both sides make the same features: as many non-zero columns, up to collisions, and equal sums."""
-    a, b = peer.transform(documents[:200]), TextHasher(**{**hasher.get_params(), "signed": False}).transform(documents[:200])
+    a = peer.transform(documents[:200])
+    b = TextHasher(**{**hasher.get_params(), "signed": False}).transform(documents[:200])
     assert abs(a.nnz - b.nnz) <= 0.002 * a.nnz, (a.nnz, b.nnz)
     assert a.sum() == b.sum()
 
@@ -104,12 +113,8 @@ def words(repeats: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "lines.txt"
             path.write_text("\n".join(" ".join(d.split()) for d in documents))
-            ours = {
-                "mercer, from list[str]": lambda: hasher.transform(documents),
-                "mercer, from an Arrow column": lambda: hasher.transform(column),
-                "mercer, from a file": lambda: hasher.transform(path),
-            }
-            compare(f"words, {name}", documents, repeats, peer, ours)
+            sources = {"list[str]": documents, "an Arrow column": column, "a file": path}
+            compare(f"words, {name}", documents, repeats, peer, hasher, sources)
 
 
 def chars(repeats: int) -> None:
@@ -120,18 +125,16 @@ def chars(repeats: int) -> None:
             hasher = TextHasher(analyzer=analyzer, ngrams=ngrams)
             same_features(documents, peer, hasher)
             column = pa.array(documents)
-            ours = {
-                "mercer, from list[str]": lambda: hasher.transform(documents),
-                "mercer, from an Arrow column": lambda: hasher.transform(column),
-            }
-            compare(f"{analyzer} {ngrams[0]}-{ngrams[1]}-grams, {name}", documents, min(repeats, 3), peer, ours)
+            title = f"{analyzer} {ngrams[0]}-{ngrams[1]}-grams, {name}"
+            sources = {"list[str]": documents, "an Arrow column": column}
+            compare(title, documents, min(repeats, 3), peer, hasher, sources)
 
 
 def bits(repeats: int) -> None:
     """The time does not depend on the number of columns."""
     buffer = TextBuffer(zipf_text(20))
     sizes = range(10, 25, 2)
-    times = interleaved(repeats, *(lambda n=n: TextHasher(n_bits=n).transform(buffer) for n in sizes))
+    times = interleaved(repeats, *(partial(TextHasher(n_bits=n).transform, buffer) for n in sizes))
     print(f"words against n_bits ({buffer.n_bytes / 1e6:.1f} MB)")
     for n, seconds in zip(sizes, times, strict=True):
         print(f"  2^{n:<2} {buffer.n_bytes / 1e6 / seconds:8.1f} MB/s")

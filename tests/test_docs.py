@@ -23,6 +23,7 @@ PACKAGES = [
     "mercer.datasets",
     "mercer.learning",
     "mercer.learning.solvers",
+    "mercer.maps",
     "mercer.metrics",
     "mercer.ranking",
     "mercer.ranking.preference_graph",
