@@ -18,7 +18,7 @@ from mercer.maps import TextHasher
 # %%
 # Two kinds of documents: the same words, with frequencies that differ.
 rng = np.random.default_rng(0)
-n_words, n_documents, length = 20_000, 1500, 100
+n_words, n_documents, length = 10_000, 1500, 100
 words = np.array([f"word{i}" for i in range(n_words)], dtype=object)
 zipf = 1.0 / np.arange(1, n_words + 1)
 labels = rng.integers(0, 2, n_documents)
@@ -31,7 +31,7 @@ train, test = slice(0, 1000), slice(1000, None)
 # With a vocabulary: the kernel matrix and the error to compare with.
 counts = CountVectorizer()
 X = counts.fit_transform(documents)
-some = slice(1000, 1200)
+some = slice(1000, 1100)
 exact = (X[some] @ X[some].T).toarray().astype(float)
 off_diagonal = ~np.eye(len(exact), dtype=bool)
 
@@ -44,8 +44,8 @@ def error(X_train, X_test):
 unhashed_error = error(X[train], X[test])
 
 # %%
-# With hashing, signed and not. The bias is the mean over eight seeds; what is left of it with signs is noise.
-bits = np.arange(6, 19)
+# With hashing, signed and not. The bias is the mean over 40 seeds; what is left of it with signs is noise.
+bits = np.arange(6, 19, 2)
 lost, expected, errors, bias = [], [], [], {True: [], False: []}
 for n_bits in bits:
     hasher = TextHasher(n_bits=int(n_bits), inverse_size=100_000).fit(documents)
@@ -54,7 +54,7 @@ for n_bits in bits:
     expected.append(report.expected_rate)
     errors.append(error(hasher.transform(documents[train]), hasher.transform(documents[test])))
     for signed in (True, False):
-        rows = [TextHasher(n_bits=int(n_bits), signed=signed, seed=s).transform(documents[some]) for s in range(8)]
+        rows = [TextHasher(n_bits=int(n_bits), signed=signed, seed=s).transform(documents[some]) for s in range(40)]
         mean = sum((Z @ Z.T).toarray() for Z in rows) / len(rows)
         bias[signed].append((mean - exact)[off_diagonal].mean() / exact[off_diagonal].mean())
 
