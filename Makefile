@@ -75,9 +75,10 @@ docs: $(VENV)/.stamp-docs
 $(SANITIZE)/.stamp: $(CORE)
 	$(call install_into,$(SANITIZE),dev$(comma)data,--config-settings=build-dir=build/sanitize --config-settings=cmake.define.MERCER_SANITIZE=ON)
 
-COMPILED_TESTS := tests/core tests/maps/test_records.py tests/maps/test_streams.py tests/structures tests/learning/test_margin_solvers.py tests/classification/test_linear.py \
+COMPILED_TESTS := tests/core tests/structures tests/learning/test_margin_solvers.py tests/classification/test_linear.py \
 	tests/classification/test_relative.py tests/parsing/test_charts.py tests/alignment/test_recursions.py \
-	tests/ranking/test_losses.py tests/ranking/test_pairwise_error.py tests/maps/test_graphlets.py
+	tests/ranking/test_losses.py tests/ranking/test_pairwise_error.py tests/data/test_text.py tests/maps \
+	tests/online
 
 # The interpreter is not instrumented, so the runtime is preloaded and the interpreter's own leaks are not counted.
 sanitize: $(SANITIZE)/.stamp

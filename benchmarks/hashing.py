@@ -6,9 +6,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from sklearn.feature_extraction.text import HashingVectorizer
+
+from mercer.data import TextBuffer
+from mercer.maps import TextHasher
 
 
 def interleaved(repeats: int, *calls: Callable[[], object]) -> list[float]:
@@ -23,6 +35,109 @@ def interleaved(repeats: int, *calls: Callable[[], object]) -> list[float]:
 
 
 # ------------------------------------------------------------------------------------------------ text
+
+
+@cache
+def zipf_text(megabytes: float) -> list[str]:
+    """Documents of about 1.5 kB of words whose frequencies fall with their rank."""
+    rng = np.random.default_rng(0)
+    n, size = 50_000, 200
+    lengths = rng.integers(2, 13, n)
+    letters = rng.integers(97, 123, (n, 12)).astype(np.uint8)
+    words = np.array([bytes(row[:length]).decode() for row, length in zip(letters, lengths, strict=True)], dtype=object)
+    p = 1.0 / np.arange(1, n + 1) ** 1.05
+    documents: list[str] = []
+    total = 0
+    while total < megabytes * 1e6:
+        documents.append(" ".join(words[rng.choice(n, size, p=p / p.sum())]))
+        total += len(documents[-1]) + 1
+    return documents
+
+
+@cache
+def real_text(name: str) -> list[str]:
+    """Posts and reviews from the folder MERCER_DATA; nothing where it is not set."""
+    home = os.environ.get("MERCER_DATA")
+    if not home:
+        return []
+    documents = []
+    for path in sorted((Path(home) / name).glob("*.tar.gz")):
+        with tarfile.open(path) as archive:
+            files = (archive.extractfile(member) for member in archive if member.isfile())
+            documents += [file.read().decode("latin-1") for file in files if file]
+    return documents
+
+
+def corpora(megabytes: float) -> dict[str, list[str]]:
+    found = {"zipf": zipf_text(megabytes), **{name: real_text(name) for name in ("20newsgroups", "movie-reviews")}}
+    chosen = {}
+    for name, documents in found.items():
+        ends = np.cumsum([len(d) for d in documents]) if documents else np.zeros(0)
+        if len(ends):
+            chosen[name] = documents[: int(np.searchsorted(ends, megabytes * 1e6)) + 1]
+    return chosen
+
+
+def compare(
+    title: str,
+    documents: list[str],
+    repeats: int,
+    peer: HashingVectorizer,
+    hasher: TextHasher,
+    sources: dict[str, object],
+) -> None:
+    """Times of the peer from a list of str and of ours from each kind of input, as MB/s of UTF-8, and ratios."""
+    size = sum(len(d.encode()) for d in documents) / 1e6
+    calls = [partial(hasher.transform, source) for source in sources.values()]
+    peer_time, *times = interleaved(repeats, partial(peer.transform, documents), *calls)
+    print(f"{title} ({size:.1f} MB, {len(documents):,} documents)")
+    print(f"  {'scikit-learn HashingVectorizer':34} {size / peer_time:8.1f} MB/s")
+    for name, seconds in zip(sources, times, strict=True):
+        print(f"  {'mercer, from ' + name:34} {size / seconds:8.1f} MB/s   {peer_time / seconds:6.1f} x")
+
+
+def same_features(documents: list[str], peer: HashingVectorizer, hasher: TextHasher) -> None:
+    """Both sides make the same features: as many non-zero columns, up to collisions, and equal sums."""
+    a = HashingVectorizer(**{**peer.get_params(), "alternate_sign": False}).transform(documents[:200])
+    b = TextHasher(**{**hasher.get_params(), "signed": False}).transform(documents[:200])
+    assert abs(a.nnz - b.nnz) <= 0.002 * a.nnz, (a.nnz, b.nnz)
+    assert a.sum() == b.sum()
+
+
+def words(repeats: int) -> None:
+    """Words to counts in 2^20 columns, from a list of str, an Arrow column and a file."""
+    for name, documents in corpora(20).items():
+        peer, hasher = HashingVectorizer(norm=None), TextHasher()
+        same_features(documents, peer, hasher)
+        column = pa.array(documents)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "lines.txt"
+            path.write_text("\n".join(" ".join(d.split()) for d in documents))
+            sources = {"list[str]": documents, "an Arrow column": column, "a file": path}
+            compare(f"words, {name}", documents, repeats, peer, hasher, sources)
+
+
+def chars(repeats: int) -> None:
+    """Character 3-grams, and 3- to 5-grams inside words, in 2^20 columns."""
+    for analyzer, ngrams in (("char", (3, 3)), ("char_wb", (3, 5))):
+        for name, documents in corpora(2).items():
+            peer = HashingVectorizer(norm=None, analyzer=analyzer, ngram_range=ngrams)
+            hasher = TextHasher(analyzer=analyzer, ngrams=ngrams)
+            same_features(documents, peer, hasher)
+            column = pa.array(documents)
+            title = f"{analyzer} {ngrams[0]}-{ngrams[1]}-grams, {name}"
+            sources = {"list[str]": documents, "an Arrow column": column}
+            compare(title, documents, min(repeats, 3), peer, hasher, sources)
+
+
+def bits(repeats: int) -> None:
+    """The time does not depend on the number of columns."""
+    buffer = TextBuffer(zipf_text(20))
+    sizes = range(10, 25, 2)
+    times = interleaved(repeats, *(partial(TextHasher(n_bits=n).transform, buffer) for n in sizes))
+    print(f"words against n_bits ({buffer.n_bytes / 1e6:.1f} MB)")
+    for n, seconds in zip(sizes, times, strict=True):
+        print(f"  2^{n:<2} {buffer.n_bytes / 1e6 / seconds:8.1f} MB/s")
 
 
 # ------------------------------------------------------------------------------------------------ records
@@ -71,7 +186,7 @@ def records(repeats: int) -> None:
     print("  by n_bits 10, 14, 18, 20, 24:  " + "  ".join(f"{seconds:.3f} s" for seconds in flat))
 
 
-PARTS: dict[str, Callable[[int], None]] = {"records": records}
+PARTS: dict[str, Callable[[int], None]] = {"words": words, "chars": chars, "bits": bits, "records": records}
 
 
 def main() -> None:

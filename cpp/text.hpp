@@ -1,16 +1,27 @@
 // Text to features: words, character n-grams, and their hashes, straight from UTF-8.
 //
-// A word is a run of two or more letters, digits or underscores (scikit-learn's default); its hash is feature_hash of its bytes, in lower
-// case if so asked. A word n-gram's hash is combine(hash of the first n - 1 words, hash of the last). A character n-gram's hash
-// is feature_hash of its bytes; "char" takes n-grams over the whole document, "char_wb" over each word with a space on both sides.
+// A word is a run of two or more letters, digits or underscores of any script (scikit-learn's default: Python's \w\w+); its hash is
+// feature_hash of its bytes, in lower case if so asked. A word n-gram's hash is combine(hash of the first n - 1 words, hash of the
+// last). A character n-gram's hash is feature_hash of its bytes; "char" takes n-grams over the whole document, in which two or more
+// white spaces in a row are one space, "char_wb" over each word between white spaces, with a space on both sides (a word that is not
+// longer than n is one feature, and gives none of higher n).
+//
+// Lower case is Unicode's for each character by itself: Σ is always σ, İ is i and a dot above, as Python's str.lower() has it but for
+// the sigma at the end of a word. Bytes that are not UTF-8 are characters that belong to no word.
+//
+// Work is done 64 bytes at a time: one pass writes the text in lower case and a bit for each byte (part of a word? white space?),
+// then runs of bits are words. Text beyond ASCII has a second pass over its non-ASCII characters only.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "hashing.hpp"
+#include "utf8.hpp"
 
 namespace mercer {
 
@@ -23,45 +34,225 @@ struct TextSettings {
   uint64_t seed = 0;
 };
 
-// Calls take(uint64_t hash) for every feature of a document, with repeats, in the order of the text. Bytes that are not UTF-8
-// separate words and never fail. An analyzer keeps its working memory; use one for each thread.
-class TextAnalyzer {
+// Ends of runs of equal bits, in pieces: begin, end, begin, end, … of the runs of bits that are 1 (0 if flipped).
+class Runs {
  public:
-  explicit TextAnalyzer(const TextSettings& settings) : settings_(settings) {}
-  template <class Take> void operator()(std::string_view document, Take take);
+  static constexpr size_t BLOCKS = 1024;
+
+  Runs() : edges_(64 * BLOCKS + 16) {}
+  template <class Take> void operator()(const uint64_t* bits, size_t size, bool flipped, Take take) {
+    const size_t blocks = (size + 63) / 64;
+    uint64_t carry = 0;
+    size_t kept = 0;
+    for (size_t first = 0; first < blocks; first += BLOCKS) {
+      const size_t count = blocks - first < BLOCKS ? blocks - first : BLOCKS;
+      size_t n = kept + find(bits, first, count, size, flipped, carry, edges_.data() + kept);
+      if (first + count == blocks && n % 2) edges_[n++] = uint32_t(size);
+      const uint32_t* e = edges_.data();
+      for (size_t i = 0; i + 1 < n; i += 2) take(size_t(e[i]), size_t(e[i + 1]));
+      kept = n % 2;
+      if (kept) edges_[0] = edges_[n - 1];
+    }
+  }
 
  private:
-  TextSettings settings_;
-  std::vector<uint64_t> words_;
-  std::string lowered_;
+  static size_t find(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry, uint32_t* out);
+  std::vector<uint32_t> edges_;
 };
 
-// A first, plain version: ASCII only. To be replaced.
-template <class Take> void TextAnalyzer::operator()(std::string_view document, Take take) {
-  lowered_.assign(document);
-  if (settings_.lowercase)
-    for (char& c : lowered_)
-      if (c >= 'A' && c <= 'Z') c = char(c + 32);
-  const auto in_word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || uint8_t(c) >= 128;
+// A document made ready: in lower case if so asked, with bits for each byte. It may be read up to 64 bytes beyond both ends.
+class PreparedText {
+ public:
+  void prepare(std::string_view document, bool lowercase);
+  // Two or more white spaces in a row become one space. The bits are no longer those of the text.
+  void collapse_spaces(Runs& runs);
+
+  char* data() { return text_; }
+  size_t size() const { return size_; }
+  bool ascii() const { return ascii_; }
+  const uint64_t* words() const { return word_; }
+  const uint64_t* spaces() const { return space_; }
+  // Where each character begins, and the end of the text. Not for ASCII: there every byte is a character.
+  void find_characters(std::vector<uint32_t>& begins) const;
+
+ private:
+  void rewrite(std::string_view document, bool lowercase);
+  void append(uint64_t word, uint64_t space, size_t count);
+
+  std::vector<char> plain_, wide_;
+  std::vector<uint64_t> plain_masks_, wide_masks_;
+  char* text_ = nullptr;
+  uint64_t *word_ = nullptr, *space_ = nullptr;
+  size_t size_ = 0;
+  bool ascii_ = true;
+};
+
+// feature_hash of bytes with 8 readable bytes before and behind them; the same value, without branches for short ones.
+class PaddedHash {
+ public:
+  explicit PaddedHash(uint64_t seed) : seed_(seed), mixed_(mix64(seed)) {}
+
+  uint64_t operator()(const char* p, size_t n) const {
+    if (n > 16) return feature_hash(std::string_view(p, n), seed_);
+    const uint64_t head = read64(p), tail = read64(p + n - 8);
+    const bool eight = n >= 8, four = n >= 4;
+    const uint64_t three = (head & 0xFF) << 16 | (head >> (8 * (n >> 1 & 7)) & 0xFF) << 8 | tail >> 56;
+    const uint64_t some = four ? head & 0xFFFFFFFFu : three;
+    return finish(eight ? head : some, four ? tail >> (eight ? 0 : 32) : 0, n);
+  }
+
+  // Calls loop(hash) with a function hash(p) for bytes of this one length.
+  template <class Loop> void of_length(size_t n, Loop loop) const {
+    const PaddedHash& h = *this;
+    if (n == 1) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) * 0x10101, 0, 1); });
+    else if (n == 2) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) << 16 | uint8_t(p[1]) * 0x101u, 0, 2); });
+    else if (n == 3) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) << 16 | uint8_t(p[1]) << 8 | uint8_t(p[2]), 0, 3); });
+    else if (n < 8) loop([h, n](const char* p) { return h.finish(read32(p), read32(p + n - 4), n); });
+    else if (n <= 16) loop([h, n](const char* p) { return h.finish(read64(p), read64(p + n - 8), n); });
+    else loop([h, n](const char* p) { return feature_hash(std::string_view(p, n), h.seed_); });
+  }
+
+ private:
+  uint64_t finish(uint64_t a, uint64_t b, size_t n) const {
+    return mix64(multiply(multiply(a ^ K1 ^ n * K1, b ^ K2) ^ K2, K1) ^ mixed_);
+  }
+  static constexpr uint64_t K1 = 0x9E3779B185EBCA87u, K2 = 0xC2B2AE3D27D4EB4Fu;
+  static uint64_t multiply(uint64_t a, uint64_t b) {
+    __extension__ typedef unsigned __int128 Wide;
+    const Wide product = Wide(a) * b;
+    return uint64_t(product) ^ uint64_t(product >> 64);
+  }
+  uint64_t seed_, mixed_;
+};
+
+// Calls take(uint64_t hash) for every feature of a document, with repeats, in an order that depends on the document and the settings
+// only. Bytes that are not UTF-8 separate words and never fail. An analyzer keeps its working memory; use one for each thread.
+class TextAnalyzer {
+ public:
+  explicit TextAnalyzer(const TextSettings& settings) : settings_(settings), hash_(settings.seed) {}
+
+  template <class Take> void operator()(std::string_view document, Take take) {
+    analyze(document, [&](uint64_t hash, auto) __attribute__((always_inline)) { take(hash); });
+  }
+  // The same with the text of each feature: take(uint64_t hash, std::string_view text). The words of an n-gram are joined by a space.
+  template <class Take> void with_text(std::string_view document, Take take) {
+    analyze(document, [&](uint64_t hash, auto text) { take(hash, text()); });
+  }
+
+ private:
+  struct Span {
+    uint64_t hash;
+    uint32_t begin, end;
   };
-  words_.clear();
-  for (size_t i = 0; i < lowered_.size();) {
-    if (!in_word(lowered_[i])) {
-      ++i;
-      continue;
-    }
-    const size_t begin = i;
-    while (i < lowered_.size() && in_word(lowered_[i])) ++i;
-    if (i - begin >= 2) words_.push_back(feature_hash(std::string_view(lowered_).substr(begin, i - begin), settings_.seed));
+
+  template <class Take> void analyze(std::string_view document, Take take) {
+    if (document.size() >= (uint64_t(1) << 31)) throw std::length_error("a document is longer than 2 GiB");
+    text_.prepare(document, settings_.lowercase);
+    if (settings_.analyzer == Analyzer::word) words(take);
+    else if (settings_.analyzer == Analyzer::chars) chars(take);
+    else chars_in_words(take);
   }
-  for (size_t begin = 0; begin < words_.size(); ++begin) {
-    uint64_t hash = words_[begin];
-    for (int n = 1; n <= settings_.max_n && begin + n <= words_.size(); ++n) {
-      if (n > 1) hash = combine(hash, words_[begin + n - 1]);
-      if (n >= settings_.min_n) take(hash);
+
+  template <class Take> void words(Take take) {
+    const char* data = text_.data();
+    const bool ascii = text_.ascii();
+    const auto single = [&](size_t begin, size_t end) {  // one character, though it may be of several bytes
+      return end - begin < 2 || (!ascii && end - begin <= 4 && character_length(data[begin]) == end - begin);
+    };
+    if (settings_.max_n == 1) {
+      runs_(text_.words(), text_.size(), false, [&](size_t begin, size_t end) {
+        if (!single(begin, end))
+          take(hash_(data + begin, end - begin), [&] { return std::string_view(data + begin, end - begin); });
+      });
+      return;
+    }
+    spans_.clear();
+    runs_(text_.words(), text_.size(), false, [&](size_t begin, size_t end) {
+      if (!single(begin, end)) spans_.push_back({hash_(data + begin, end - begin), uint32_t(begin), uint32_t(end)});
+    });
+    for (size_t first = 0; first < spans_.size(); ++first) {
+      uint64_t hash = spans_[first].hash;
+      const size_t most = spans_.size() - first < size_t(settings_.max_n) ? spans_.size() - first : size_t(settings_.max_n);
+      for (size_t n = 1; n <= most; ++n) {
+        if (n > 1) hash = combine(hash, spans_[first + n - 1].hash);
+        if (n >= size_t(settings_.min_n)) take(hash, [&] { return joined(first, n); });
+      }
     }
   }
-}
+
+  std::string_view joined(size_t first, size_t n) {
+    joined_.clear();
+    for (size_t i = first; i < first + n; ++i) {
+      if (i > first) joined_.push_back(' ');
+      joined_.append(text_.data() + spans_[i].begin, spans_[i].end - spans_[i].begin);
+    }
+    return joined_;
+  }
+
+  template <class Take> void chars(Take take) {
+    text_.collapse_spaces(runs_);
+    if (!text_.ascii()) text_.find_characters(begins_);
+    const size_t size = text_.ascii() ? text_.size() : begins_.size() - 1;
+    for (size_t n = size_t(settings_.min_n); n <= size_t(settings_.max_n) && n <= size; ++n) ngrams(0, size, n, take);
+  }
+
+  template <class Take> void chars_in_words(Take take) {
+    char* data = text_.data();
+    const bool ascii = text_.ascii();
+    if (!ascii) text_.find_characters(begins_);
+    size_t character = 0;  // the number of the word's first one
+    runs_(text_.spaces(), text_.size(), true, [&](size_t begin, size_t end) {
+      data[ptrdiff_t(begin) - 1] = data[end] = ' ';  // white space, or just outside of the text
+      size_t first = begin, last = end;
+      if (!ascii) {
+        while (begins_[character] < begin) ++character;
+        first = character;
+        while (begins_[character] < end) ++character;
+        last = character;
+      }
+      const size_t size = last - first + 2;
+      for (size_t n = size_t(settings_.min_n); n <= size_t(settings_.max_n); ++n) {
+        if (size <= n) {
+          one(begin - 1, end + 1, take);
+          break;
+        }
+        if (ascii) {
+          ngrams(begin - 1, end + 1, n, take);
+        } else {
+          one(begin - 1, begins_[first + n - 1], take);
+          if (n <= last - first) ngrams(first, last, n, take);
+          one(begins_[last - n + 1], end + 1, take);
+        }
+      }
+    });
+  }
+
+  // The feature in the bytes begin .. end; begin may be −1.
+  template <class Take> void one(size_t begin, size_t end, Take& take) {
+    const char* p = text_.data() + ptrdiff_t(begin);
+    take(hash_(p, end - begin), [&] { return std::string_view(p, end - begin); });
+  }
+
+  // The n-grams of the characters begin .. end.
+  template <class Take> void ngrams(size_t begin, size_t end, size_t n, Take& take) {
+    const char* data = text_.data() + ptrdiff_t(begin);
+    const size_t count = end - begin - n + 1;
+    if (!text_.ascii()) {
+      for (size_t i = begin; i < begin + count; ++i) one(begins_[i], begins_[i + n], take);
+      return;
+    }
+    hash_.of_length(n, [&](auto hash) {
+      for (size_t i = 0; i < count; ++i) take(hash(data + i), [&] { return std::string_view(data + i, n); });
+    });
+  }
+
+  TextSettings settings_;
+  PaddedHash hash_;
+  PreparedText text_;
+  Runs runs_;
+  std::vector<Span> spans_;
+  std::vector<uint32_t> begins_;
+  std::string joined_;
+};
 
 }  // namespace mercer

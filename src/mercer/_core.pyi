@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+UNICODE_VERSION: str
+
 class Rows:
     def __init__(self, *args: Any) -> None: ...
     single: bool
@@ -122,6 +124,59 @@ def instruction_set() -> str: ...
 def instruction_sets() -> list[str]: ...
 def use_instruction_set(name: str) -> None: ...
 def hash_bytes(text: bytes, seed: int = 0) -> int: ...
+def feature_hash(name: bytes, seed: int = 0) -> int: ...
+def combine_hashes(first: np.ndarray, second: int) -> np.ndarray: ...
+def pack_documents(documents: Any) -> tuple[np.ndarray, np.ndarray, bool]: ...
+def pack_lines(text: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]: ...
+def pack_ucs4(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]: ...
+def pack_bytes(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]: ...
+def text_rows(
+    data: np.ndarray,
+    offsets: np.ndarray,
+    analyzer: str,
+    min_n: int,
+    max_n: int,
+    lowercase: bool,
+    seed: int,
+    n_bits: int,
+    with_signs: bool,
+    copies: int,
+    single: bool,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def text_names(
+    data: np.ndarray, offsets: np.ndarray, analyzer: str, min_n: int, max_n: int, lowercase: bool, seed: int
+) -> tuple[list[str], np.ndarray, np.ndarray]: ...
+def string_rows(
+    data: np.ndarray,
+    offsets: np.ndarray,
+    kernel: str,
+    length: int,
+    mismatches: int,
+    gap: int,
+    shift: int,
+    binary: bool,
+    seed: int,
+    alphabet: list[bytes],
+    weights: np.ndarray,
+    n_bits: int,
+    with_signs: bool,
+    single: bool,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def string_names(
+    data: np.ndarray,
+    offsets: np.ndarray,
+    kernel: str,
+    length: int,
+    mismatches: int,
+    gap: int,
+    shift: int,
+    binary: bool,
+    seed: int,
+    alphabet: list[bytes],
+) -> tuple[list[str], np.ndarray, np.ndarray]: ...
+def string_characters(data: np.ndarray, offsets: np.ndarray, binary: bool) -> list[bytes]: ...
 def scores(
     rows: Rows, row: int, count: int, pattern: Pattern, w: np.ndarray, out: np.ndarray, threads: int = 1
 ) -> None: ...

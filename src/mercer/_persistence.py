@@ -65,6 +65,8 @@ MODELS: dict[str, str] = {
     "HashAccumulator": "mercer.maps:HashAccumulator",
     "RandomProjection": "mercer.maps:RandomProjection",
     "RecordHasher": "mercer.maps:RecordHasher",
+    "StringHasher": "mercer.maps:StringHasher",
+    "TextHasher": "mercer.maps:TextHasher",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

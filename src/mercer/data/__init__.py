@@ -5,6 +5,7 @@ from mercer.data.features import FeatureIndex
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
+from mercer.data.text import TextBuffer
 from mercer.data.tu import read_tu
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Sequences",
     "TagSequences",
     "Template",
+    "TextBuffer",
     "iter_conll",
     "read_conll",
     "read_tu",

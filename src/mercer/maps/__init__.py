@@ -5,6 +5,8 @@ from mercer.maps.projections import EmpiricalKernelMap, RandomFeatures, RandomPr
 from mercer.maps.records import RecordHasher
 from mercer.maps.selection import CorrelationSelector
 from mercer.maps.streams import CountMinSketch, HashAccumulator
+from mercer.maps.strings import StringHasher
+from mercer.maps.text import TextHasher
 
 __all__ = [
     "CorrelationSelector",
@@ -15,6 +17,8 @@ __all__ = [
     "RandomFeatures",
     "RandomProjection",
     "RecordHasher",
+    "StringHasher",
+    "TextHasher",
     "canonical_form",
     "graphlet_name",
 ]

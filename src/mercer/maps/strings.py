@@ -1,0 +1,340 @@
+"""Strings to hashed counts of substrings and their relatives: string kernels as inner products of sparse rows.
+
+    k(x, z) = Σ_u λ_|u|² #_u(x) #_u(z)     is     ⟨Φ(x), Φ(z)⟩  with  Φ_u(x) = λ_|u| #_u(x)           spec 000 S07
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.exceptions import NotFittedError
+
+from mercer import _core
+from mercer._validation import check_choice, check_count, thread_count
+from mercer.data import TextBuffer
+from mercer.maps._hashed import HashedMap, check_seed
+from mercer.maps._state import check_dtype, inverse_from_arrays, inverse_to_arrays, params_to_json, to_csr
+
+__all__ = ["StringHasher"]
+
+KERNELS = ("spectrum", "bounded", "mismatch", "gappy", "positional")
+BLOCK = 1024
+MOST_FEATURES = 1_000_000
+"""Features that one place in a string may give."""
+
+
+class StringHasher(HashedMap):
+    """Substrings of strings, hashed into 2^n_bits columns: explicit feature maps of string kernels.
+
+    With k = ``max_length``, #_u(x) the number of places where u stands in x, and λ the ``weights``, the features are
+
+    ============  ==================================================================================================
+    kernel        feature map
+    ============  ==================================================================================================
+    spectrum      Φ_u(x) = λ_k #_u(x) for \\|u\\| = k
+    bounded       Φ_u(x) = λ_\\|u\\| #_u(x) for 1 ≤ \\|u\\| ≤ k
+    mismatch      Φ_u(x) = λ_k #{i : u and x[i:i+k] differ in at most ``mismatches`` places} for \\|u\\| = k
+    gappy         Φ_u(x) = Σ λ_s over i₁ < … < i_k with x[i₁] … x[i_k] = u and span s = i_k − i₁ + 1 ≤ k + ``gap``
+    positional    Φ_{u,q}(x) = λ_\\|u\\| #{i : x[i:i+\\|u\\|] = u, 0 ≤ q − i ≤ ``shift``} for 1 ≤ \\|u\\| ≤ k
+    ============  ==================================================================================================
+
+    and the kernel is k(x, z) = ⟨Φ(x), Φ(z)⟩, up to collisions of the hash. Spectrum is mismatch with no mismatches
+    and gappy without a gap. Positional is the weighted-degree kernel: substrings count where they stand at the same
+    place, or, with a shift, with the weight shift + 1 − \\|i − j\\| where their places i and j are at most ``shift``
+    apart.
+
+    Characters are Unicode code points for str and bytes for bytes. Nothing is changed: no lower case, no white space.
+
+    Parameters
+    ----------
+    n_bits : int, default=20
+        There are 2^n_bits columns, up to 2^30.
+    max_length : int, default=5
+        Length k of the substrings, the greatest one for "bounded" and "positional".
+    kernel : {"spectrum", "bounded", "mismatch", "gappy", "positional"}, default="spectrum"
+        Which substrings are features; see above.
+    weights : None, float, sequence of float or callable, default=None
+        λ by length (by span for "gappy"). None: 1; a float d: d^length; a sequence: λ_1, λ_2, … up to the greatest
+        length (or span, max_length + gap); a callable: length → λ. None may be negative.
+    mismatches : int, default=1
+        For "mismatch": how many characters may differ.
+    alphabet : str, bytes or sequence of characters, optional
+        For "mismatch": the letters that may stand in place of others. By default, the characters of the strings given
+        to `fit`. Other characters of a string stay as they are, or are replaced by letters.
+    gap : int, default=1
+        For "gappy": how many characters may be skipped in all.
+    shift : int, default=0
+        For "positional": how far places may be apart.
+    signed : bool, default=False
+        Whether features are added with a random sign, which makes the inner product right on average.
+    seed : int, default=0
+        Another seed gives other, independent columns and signs.
+    dtype : {numpy.float64, numpy.float32}, default=numpy.float64
+        Type of the values.
+    inverse_size : int, default=0
+        How many names of features `fit` and `partial_fit` remember for `inverse`, `collision_report` and
+        `get_feature_names_out`.
+    n_jobs : int, optional
+        Threads; the result does not depend on them.
+
+    Attributes
+    ----------
+    n_features_out_ : int
+        Number of columns, 2^n_bits.
+    alphabet_ : list of bytes
+        With "mismatch", after `fit`: the letters, in UTF-8.
+
+    See Also
+    --------
+    TextHasher : words and character n-grams of documents.
+
+    Examples
+    --------
+    >>> from mercer.maps import StringHasher
+    >>> X = StringHasher(max_length=3, kernel="bounded", weights=0.5).transform(["banana", "bandana"])
+    >>> float((X @ X.T)[0, 1])      # Σ_u 0.25^|u| #_u(banana) #_u(bandana)
+    3.984375
+    >>> hasher = StringHasher(max_length=2, kernel="gappy", gap=1, inverse_size=50).fit(["abc"])
+    >>> sorted(name for j in hasher.transform(["abc"]).indices for name in hasher.inverse(j))
+    ['ab', 'ac', 'bc']
+    """
+
+    alphabet_: list[bytes]
+
+    def __init__(
+        self,
+        n_bits: int = 20,
+        max_length: int = 5,
+        kernel: str = "spectrum",
+        weights: float | Sequence[float] | Callable[[int], float] | None = None,
+        mismatches: int = 1,
+        alphabet: str | bytes | Sequence[str] | Sequence[bytes] | None = None,
+        gap: int = 1,
+        shift: int = 0,
+        signed: bool = False,
+        seed: int = 0,
+        dtype: Any = np.float64,
+        inverse_size: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.max_length = max_length
+        self.kernel = kernel
+        self.weights = weights
+        self.mismatches = mismatches
+        self.alphabet = alphabet
+        self.gap = gap
+        self.shift = shift
+        self.signed = signed
+        self.seed = seed
+        self.dtype = dtype
+        self.inverse_size = inverse_size
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> StringHasher:
+        """Check the parameters; find the alphabet for "mismatch" and take note of names for ``inverse_size``, afresh.
+
+        Parameters
+        ----------
+        X : strings
+            See `mercer.data.TextBuffer`.
+        y : ignored
+
+        Returns
+        -------
+        StringHasher
+            The map itself.
+        """
+        for name in ("inverse_", "alphabet_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> StringHasher:
+        """As `fit`, in addition to the strings seen before.
+
+        Parameters
+        ----------
+        X : strings
+            See `mercer.data.TextBuffer`.
+        y : ignored
+
+        Returns
+        -------
+        StringHasher
+            The map itself.
+        """
+        self._check_parameters()
+        buffer = TextBuffer(X)
+        if self.kernel == "mismatch":
+            if self.alphabet is None:
+                found = _core.string_characters(buffer.data, buffer.offsets, buffer.binary)
+                self.alphabet_ = sorted({*found, *getattr(self, "alphabet_", ())})
+            else:
+                self.alphabet_ = _letters(self.alphabet)
+            self._check_size(len(self.alphabet_))
+        return super().partial_fit(buffer)
+
+    def transform(self, X: Any) -> csr_matrix:
+        """The hashed features of strings.
+
+        Parameters
+        ----------
+        X : strings
+            See `mercer.data.TextBuffer`: lists of str or bytes, arrays and columns of strings, a path or an open file.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix
+            One row a string, 2^n_bits columns; the columns in a row ascend, and values that cancelled out are left out.
+        """
+        self._check_parameters()
+        buffer = TextBuffer(X)
+        single = check_dtype(self.dtype) == np.float32
+        rows = _core.string_rows(
+            buffer.data, buffer.offsets, **self._settings(buffer), weights=self._weights(), n_bits=self.n_bits,
+            with_signs=bool(self.signed), single=single, threads=thread_count(self.n_jobs),
+        )  # fmt: skip
+        return to_csr(rows, self.n_features_out_)
+
+    def _names(self, X: Any) -> Iterator[tuple[list[str], np.ndarray, list[int]]]:
+        buffer = TextBuffer(X)
+        mask = np.uint64(self.n_features_out_ - 1)
+        for start in range(0, len(buffer), BLOCK):
+            block = buffer[start : start + BLOCK]
+            names, hashes, counts = _core.string_names(block.data, block.offsets, **self._settings(block))
+            yield names, hashes & mask, counts.tolist()
+
+    def _settings(self, buffer: TextBuffer) -> dict[str, Any]:
+        letters: list[bytes] = []
+        if self.kernel == "mismatch":
+            letters = self._known_letters()
+        return {
+            "kernel": self.kernel,
+            "length": int(self.max_length),
+            "mismatches": int(self.mismatches),
+            "gap": int(self.gap),
+            "shift": int(self.shift),
+            "binary": buffer.binary,
+            "seed": int(self.seed),
+            "alphabet": letters,
+        }
+
+    def _known_letters(self) -> list[bytes]:
+        if self.alphabet is not None:
+            return _letters(self.alphabet)
+        if not hasattr(self, "alphabet_"):
+            raise NotFittedError("this StringHasher does not know the alphabet yet: call fit, or give alphabet=")
+        return self.alphabet_
+
+    def _weights(self) -> np.ndarray:
+        """λ of the lengths 0 .. longest; that of 0 is not used."""
+        longest = int(self.max_length) + (int(self.gap) if self.kernel == "gappy" else 0)
+        lengths = range(1, longest + 1)
+        if self.weights is None:
+            values = [1.0] * longest
+        elif callable(self.weights):
+            values = [float(self.weights(n)) for n in lengths]
+        elif isinstance(self.weights, Real):
+            values = [float(self.weights) ** n for n in lengths]
+        else:
+            values = [float(value) for value in np.ravel(self.weights)]
+            if len(values) != longest:
+                raise ValueError(f"weights must be {longest} numbers, one for each length from 1 on, got {len(values)}")
+        array = np.array([0.0, *values])
+        if not np.isfinite(array).all() or (array < 0).any():
+            raise ValueError(f"weights must be finite and not negative, got {values!r}")
+        return array
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`.
+
+        A callable ``weights`` is kept as the numbers it gives.
+        """
+        self._check_parameters()
+        params = params_to_json(self.get_params(deep=False))
+        if self.weights is not None and not isinstance(self.weights, Real):
+            params["weights"] = self._weights()[1:].tolist()
+        params["alphabet"] = None if self.alphabet is None else [letter.hex() for letter in _letters(self.alphabet)]
+        meta: dict[str, Any] = {"params": params}
+        arrays: dict[str, np.ndarray] = {}
+        if hasattr(self, "alphabet_"):
+            meta["alphabet"] = [letter.hex() for letter in self.alphabet_]
+        if hasattr(self, "inverse_"):
+            meta["inverse"], arrays = inverse_to_arrays(self.inverse_)
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> StringHasher:
+        """The inverse of :meth:`to_state`."""
+        params = {**meta["params"], "dtype": check_dtype(meta["params"]["dtype"]).type}
+        if params["alphabet"] is not None:
+            params["alphabet"] = [bytes.fromhex(letter) for letter in params["alphabet"]]
+        hasher = cls(**params)
+        hasher._check_parameters()
+        if "alphabet" in meta:
+            hasher.alphabet_ = [bytes.fromhex(letter) for letter in meta["alphabet"]]
+            hasher._check_size(len(hasher.alphabet_))
+        if "inverse" in meta:
+            hasher.inverse_ = inverse_from_arrays(meta["inverse"], arrays, hasher.n_features_out_)
+        return hasher
+
+    # ------------------------------------------------------------------------------------------------ checks
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("kernel", self.kernel, KERNELS)
+        if check_count("max_length", self.max_length) > MOST_FEATURES:
+            raise ValueError(f"max_length must be at most {MOST_FEATURES}, got {self.max_length}")
+        check_count("mismatches", self.mismatches, 0)
+        check_count("gap", self.gap, 0)
+        check_count("shift", self.shift, 0)
+        check_seed(self.seed)
+        check_dtype(self.dtype)
+        thread_count(self.n_jobs)
+        self._check_size(len(_letters(self.alphabet)) if self.alphabet is not None else 1)
+        self._weights()
+
+    def _check_size(self, n_letters: int) -> None:
+        """An error where a single place of a string would give more features than anybody can want."""
+        k, features = int(self.max_length), 1
+        if self.kernel == "mismatch":
+            m = min(int(self.mismatches), k)
+            features = sum(math.comb(k, i) * max(0, n_letters - 1) ** i for i in range(m + 1))
+        elif self.kernel == "gappy":
+            features = math.comb(k + int(self.gap) - 1, k - 1)
+        elif self.kernel == "positional":
+            features = k * (int(self.shift) + 1)
+        if features > MOST_FEATURES:
+            raise ValueError(
+                f"kernel={self.kernel!r} with these parameters makes {features:,} features at each place of a string "
+                f"(the limit is {MOST_FEATURES:,}): take a smaller max_length, mismatches, gap, shift or alphabet"
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.kernel != "mismatch" or self.alphabet is not None or hasattr(self, "alphabet_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = self.kernel == "mismatch" and self.alphabet is None
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _letters(alphabet: Any) -> list[bytes]:
+    """The distinct letters of an alphabet in UTF-8, sorted."""
+    items = [alphabet[i : i + 1] for i in range(len(alphabet))] if isinstance(alphabet, str | bytes) else list(alphabet)
+    for letter in items:
+        # A character of several bytes is a str, or its UTF-8.
+        text = letter.decode(errors="replace") if isinstance(letter, bytes) and len(letter) > 1 else letter
+        if not isinstance(text, str | bytes) or len(text) != 1:
+            raise ValueError(f"alphabet must hold single characters, got {letter!r}")
+    return sorted({letter.encode() if isinstance(letter, str) else letter for letter in items})
