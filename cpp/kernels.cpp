@@ -14,7 +14,7 @@ namespace mercer::MERCER_ARCH {
 const Kernels& kernels() {
   static const Kernels table = {
       MERCER_STRING(MERCER_ARCH),
-      segment_marginals, segment_best, segment_k_best, segment_sample, segment_score,
+      segment_marginals, segment_best, segment_k_best, segment_sample, segment_spans, segment_score,
       dot<float, float>, dot<float, double>, dot<double, double>,
       axpy<float, float>, axpy<float, double>, axpy<double, double>,
       scores<double>, backward<double>, marginals<double>, log_loss<double>, viterbi<double>,

@@ -170,6 +170,7 @@ struct Kernels {
   void (*segment_best)(const SegmentBatch&, int32_t* length, int32_t* label, double* score, int threads);
   void (*segment_k_best)(const SegmentBatch&, int k, int32_t* length, int32_t* label, double* score, int threads);
   void (*segment_sample)(const SegmentBatch&, int draws, uint64_t seed, int32_t* length, int32_t* label, int threads);
+  void (*segment_spans)(const SegmentBatch&, double* out, int threads);
   void (*segment_score)(const SegmentBatch&, const int64_t* lengths, const int32_t* labels, const int64_t* firsts, double* score,
                         int threads);
   // Mixed-precision vector arithmetic: products are added up in double, in a fixed order.

@@ -159,6 +159,15 @@ void sample(const SegmentParts& parts, uint64_t seed, Out2<int32_t> length, Out2
   kernels().segment_sample(parts.batch(), int(draws), seed, length.data(), label.data(), n_threads);
 }
 
+void spans(const SegmentParts& parts, Out3<double> out, int threads) {
+  const SegmentBatch& b = parts.batch();
+  require(int64_t(out.shape(0)) == parts.positions() && int64_t(out.shape(1)) == b.K && int64_t(out.shape(2)) == b.C,
+          "spans must be positions x lengths x labels");
+  const int n_threads = thread_count(threads);
+  nb::gil_scoped_release release;
+  kernels().segment_spans(b, out.data(), n_threads);
+}
+
 void score(const SegmentParts& parts, In1<int64_t> lengths, In1<int32_t> labels, In1<int64_t> firsts, Out1<double> out, int threads) {
   const SegmentBatch& b = parts.batch();
   const int64_t count = int64_t(lengths.shape(0));
@@ -205,6 +214,7 @@ void bind_segments(nb::module_& m) {
       .def("best", &best, "length"_a.noconvert(), "label"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1)
       .def("k_best", &k_best, "length"_a.noconvert(), "label"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1)
       .def("sample", &sample, "seed"_a, "length"_a.noconvert(), "label"_a.noconvert(), "threads"_a = 1)
+      .def("spans", &spans, "out"_a.noconvert(), "threads"_a = 1)
       .def("score", &score, "lengths"_a.noconvert(), "labels"_a.noconvert(), "firsts"_a.noconvert(), "out"_a.noconvert(),
            "threads"_a = 1);
 }

@@ -112,6 +112,17 @@ class SegmentWorkspace {
   // Draws from exp(score) / Z: forward sums, then segments drawn from the last to the first.
   void sample(int64_t i, int draws, uint64_t seed, int32_t* length, int32_t* label, int64_t stride);
 
+  // segment(s, s + l, ·) of all segments, by start and length; -inf for those that go beyond the end.
+  void spans(int64_t i, double* out) {
+    take(i);
+    std::fill(out + begin_ * K * C, out + (begin_ + T_) * K * C, kNegInf<double>);
+    for (int64_t s = 0; s < T_; ++s)
+      for (int l = 1; l <= std::min<int64_t>(K, T_ - s); ++l) {
+        segment_row(s, l, row_.data());
+        std::copy_n(row_.data(), C, out + ((begin_ + s) * K + (l - 1)) * C);
+      }
+  }
+
   // The score of a segmentation given as n segments that cover the sequence.
   double score(int64_t i, const int64_t* lengths, const int32_t* labels, int64_t n) {
     take(i);
@@ -910,6 +921,12 @@ inline void segment_sample(const SegmentBatch& batch, int draws, uint64_t seed, 
       const int64_t at = batch.offsets[i] - batch.offsets[0];
       space.sample(i, draws, seed, length + at, label + at, stride);
     }
+  });
+}
+
+inline void segment_spans(const SegmentBatch& batch, double* out, int threads) {
+  for_segment_groups(batch, threads, [&](SegmentWorkspace& space, int64_t begin, int64_t end, int64_t) {
+    for (int64_t i = begin; i < end; ++i) space.spans(i, out);
   });
 }
 

@@ -695,6 +695,39 @@ class Segments(Structure):
         marks = [np.where(each, a, b) for a, b in zip(y.marks(), z.marks(), strict=True)]
         return Segmentations.from_marks(*marks, y.positions)
 
+    def best_product(
+        self, theta: SegmentScores, y: Segmentations, cost: Cost | None = None
+    ) -> tuple[Segmentations, np.ndarray, np.ndarray] | None:
+        """Exact for costs in whole units: the best segmentation at each level of cost (T · K · C for each level).
+
+        None where that would be too much work, and with statistics of neighbours.
+        """
+        cost = cost or self.own_cost()
+        if not cost.decomposes or theta.pair_means is not None or theta.pair_variances is not None:
+            return None
+        self._check_cost(cost)
+        truth, first = self.score(theta, y), theta.offsets - theta.offsets[0]
+        marks, value, delta = [m.copy() for m in y.marks()], np.zeros(len(theta)), np.zeros(len(theta))
+        for i, (a, b) in enumerate(pairwise(first.tolist())):
+            if a == b:
+                continue
+            one = replace(theta, offsets=np.array([0, b - a]), **_cut(theta, slice(a, b)))
+            levels, unit = _levels(cost, y[i : i + 1], self.n_labels, theta.max_length)
+            if levels is None or levels.size * (_highest(levels) + 1) > _MAX_WORK:
+                return None
+            found, level, product = _level_search(one, self._written_out(one), levels, truth[i])
+            if product > 0:
+                value[i], delta[i] = unit * product, unit * level
+                for mark, part in zip(marks, found, strict=True):
+                    mark[a:b] = part
+        return Segmentations.from_marks(*marks, theta.offsets), value, delta
+
+    def _written_out(self, theta: SegmentScores) -> np.ndarray:
+        """Scores of all segments by start, length and label: positions × max_length × labels numbers."""
+        out = np.empty((theta.n_positions, theta.max_length, theta.n_labels))
+        theta._parts().spans(out, self.threads)
+        return out
+
     def difference(self, X: Sequences, y: Segmentations, z: Segmentations) -> csr_array:
         """Φ(x, y) − Φ(x, z) of each sequence."""
         self._check_features(X)
@@ -811,6 +844,92 @@ def segment_variances(x: np.ndarray, starts: np.ndarray, lengths: np.ndarray) ->
     values, first = x[frame], np.cumsum(lengths) - lengths
     mean = np.add.reduceat(values, first) / lengths[:, None]
     return np.add.reduceat((values - mean[covered]) ** 2, first) / lengths[:, None]
+
+
+_MAX_WORK = 100_000_000
+
+
+def _cut(theta: SegmentScores, at: slice) -> dict[str, Any]:
+    """The parts of some positions."""
+    found: dict[str, Any] = {}
+    for name in ("frames", "means", "starts", "edges", "spans", "features"):
+        part = getattr(theta, name)
+        found[name] = None if part is None else part[at]
+    if theta.marks is not None:
+        found["marks"] = tuple(m[at] for m in theta.marks)
+    return found
+
+
+def _levels(cost: Cost, y: Segmentations, n_labels: int, max_length: int) -> tuple[np.ndarray | None, float]:
+    """The cost of each segment, by start, length and label, in whole units; None where there is no common unit."""
+    T = y.n_positions
+    table = np.zeros((T, max_length, n_labels))
+    if isinstance(cost, SegmentCost):
+        table += cost.start_costs(y, n_labels)[:, None]
+        known = y.lengths <= max_length
+        table[y.starts[known], y.lengths[known] - 1, y.labels[known]] += cost.mark
+    else:
+        sums = np.concatenate([np.zeros((1, n_labels)), np.cumsum(cost.table(y.frames(), n_labels), axis=0)])
+        for size in range(1, min(max_length, T) + 1):
+            table[: T - size + 1, size - 1] = sums[size:] - sums[: T - size + 1]
+    whole = np.rint(table * 1e6)
+    if np.abs(whole - table * 1e6).max(initial=0.0) > 1e-3:
+        return None, 1.0
+    divisor = max(1, int(np.gcd.reduce(np.abs(whole).astype(np.int64), axis=None)))
+    return (whole.astype(np.int64) // divisor), divisor / 1e6
+
+
+def _level_search(
+    theta: SegmentScores, spans: np.ndarray, levels: np.ndarray, truth: float
+) -> tuple[tuple[np.ndarray, np.ndarray], int, float]:
+    """The segmentation with the largest level · (1 + score − truth): the level of cost is part of the state."""
+    T, K, C = spans.shape
+    D = _highest(levels)
+    entered = np.full((T, C, D + 1), -np.inf)  # best score before a segment that starts here, at each level
+    ended, sizes = np.full((T + 1, C, D + 1), -np.inf), np.zeros((T + 1, C, D + 1), np.int32)
+    before = np.zeros((T, C, D + 1), np.int32)
+    zero = np.zeros((T, C))
+    starts = zero if theta.starts is None else theta.starts
+    entered[0, :, 0] = theta.start + starts[0]
+    for e in range(1, T + 1):
+        for size in range(1, min(K, e) + 1):
+            for c in np.flatnonzero(~np.isneginf(spans[e - size, size - 1])):
+                shift = int(levels[e - size, size - 1, c])
+                to, of = (slice(shift, None), slice(0, D + 1 - shift)) if shift >= 0 else (slice(0, shift), slice(-shift, None))
+                value = entered[e - size, c, of] + spans[e - size, size - 1, c]
+                better = value > ended[e, c, to]
+                ended[e, c, to][better], sizes[e, c, to][better] = value[better], size
+        if e < T:
+            into = theta.transitions if theta.edges is None else theta.transitions + theta.edges[e]
+            scores = ended[e][:, None] + into[:, :, None]
+            before[e] = scores.argmax(axis=0)
+            entered[e] = scores.max(axis=0) + starts[e][:, None]
+    last = ended[T] + theta.end[:, None]
+    with np.errstate(invalid="ignore"):
+        products = np.arange(D + 1) * (1.0 + last.max(axis=0) - truth)
+    products[0] = 0.0
+    level = int(np.argmax(products))
+    length, label = np.zeros(T, np.int32), np.zeros(T, np.int32)
+    if level == 0:
+        return (length, label), 0, 0.0
+    e, at, c = T, level, int(last[:, level].argmax())
+    while True:
+        size = int(sizes[e, c, at])
+        s = e - size
+        length[s], label[s] = size, c
+        if s == 0:
+            return (length, label), level, float(products[level])
+        at -= int(levels[s, size - 1, c])
+        e, c = s, int(before[s, c, at])
+
+
+def _highest(levels: np.ndarray) -> int:
+    """No segmentation has a higher level, at its end or before: the dearest segment at every position."""
+    T, K, _ = levels.shape
+    best = np.zeros(T + 1, np.int64)
+    for e in range(1, T + 1):
+        best[e] = max(best[e - size] + max(0, int(levels[e - size, size - 1].max())) for size in range(1, min(K, e) + 1))
+    return int(best[T])
 
 
 def _covered(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
