@@ -205,9 +205,9 @@ def test_features_of_segments_follow_their_sequences(sparse):
     chosen = X[[2, 0]]
     np.testing.assert_array_equal(chosen.spans, np.concatenate([X.spans[3:], X.spans[:3]]))
     assert chosen.n_edge_features == 1
-    assert X == SpanSequences.concatenate([X[:1], X[1:]])
+    assert SpanSequences.concatenate([X[:1], X[1:]]) == X
     assert X[2:] == X[[2]]
-    assert X != X[[2, 0]]
+    assert X[[2, 0]] != X
     assert pickle.loads(pickle.dumps(X)) == X
 
 
@@ -216,7 +216,8 @@ def test_features_of_segments_come_from_a_function():
     found = SpanSequences.from_function(X, lambda x, s, e: [x[s:e].sum(), e - s], 2)
     np.testing.assert_array_equal(found.spans[3], [[3.0, 1.0], [7.0, 2.0]])
     np.testing.assert_array_equal(found.spans[1], [[1.0, 1.0], [0.0, 0.0]])  # the second goes beyond its sequence
-    words = SpanSequences.from_function(X, lambda x, s, e: [len("".join(x[s:e]))], 2, inputs=[["a", "bc"], ["d", "ef", "g"]])
+    texts = [["a", "bc"], ["d", "ef", "g"]]
+    words = SpanSequences.from_function(X, lambda x, s, e: [len("".join(x[s:e]))], 2, inputs=texts)
     assert words.spans[2, 1, 0] == 3.0
     assert words.n_span_features == 1
 

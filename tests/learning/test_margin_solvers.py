@@ -117,7 +117,8 @@ def test_first_order_solvers_reach_the_optimum_of_a_users_structure(solver):
     ("kind", "loss"),
     [
         *[(kind, "squared-hinge") for kind in ("labels", "enumerated", "chain, edges", "segments, bounds", "joint")],
-        *[(kind, "slack") for kind in ("labels", "enumerated", "chain, edges", "segments, bounds")],  # exact: not a search over a hull
+        # Exact: not a search over a hull.
+        *[(kind, "slack") for kind in ("labels", "enumerated", "chain, edges", "segments, bounds")],
     ],
 )
 @pytest.mark.parametrize("solver", ["bmrm", "one slack", "n slacks", "bcfw"])
@@ -231,7 +232,9 @@ def test_the_marginal_dual_is_the_dual_over_all_labellings():
 # ------------------------------------------------------------------------------------- smooth risks
 
 
-@pytest.mark.parametrize("kind", ["labels", "chain, edges", "chain, constraints", "segments, everything", "enumerated", "joint"])
+@pytest.mark.parametrize(
+    "kind", ["labels", "chain, edges", "chain, constraints", "segments, everything", "enumerated", "joint"]
+)
 @pytest.mark.parametrize("loss", [Log(), SoftmaxMargin(), Hybrid(1.0)])
 def test_bundles_of_a_smooth_risk_end_where_lbfgs_does(loss, kind):
     problem = PROBLEMS[kind]()

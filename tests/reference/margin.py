@@ -343,26 +343,24 @@ def joint(n=7, *, seed=0) -> Written:
     )
 
 
-def segments(sizes=(3, 1, 2, 0, 3, 2), *, seed=0, C=3, n_bounds=0, n_spans=0, rules=None, sparse=False, dtype=np.float64,
-             cost=None, **options) -> Written:  # fmt: skip
+def segments(
+    sizes=(3, 1, 2, 0, 3, 2), *, seed=0, C=3, n_bounds=0, n_spans=0, rules=None, sparse=False, cost=None, **options
+) -> Written:
     """Segmentations with the given parts; features of every output are written out from their definitions."""
     rng = np.random.default_rng(seed)
     T, F = sum(sizes), 2
-    matrix = rng.normal(size=(T, F)).astype(dtype)
+    matrix = rng.normal(size=(T, F))
     if sparse:
         matrix[rng.random(matrix.shape) < 0.4] = 0.0
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    edges = rng.normal(size=(T, n_bounds)).astype(dtype) if n_bounds else None
+    edges = rng.normal(size=(T, n_bounds)) if n_bounds else None
     X = Sequences(csr_matrix(matrix) if sparse else matrix, offsets, edges=edges)
     options = {"max_length": 2, **options}
     masks = None if rules is None else rules.masks(range(C))
     structure = Segments(C, F, n_bounds, n_spans, masks=masks, **options)
     if n_spans:
         X = SpanSequences.from_function(X, lambda x, s, e: rng.normal(size=n_spans), structure.K)
-    allowed = [
-        [y for y in segmentations(n, C) if structure_allows(structure, y) and (rules is None or rules.allows([c for *_, c in y]))]
-        for n in sizes
-    ]
+    allowed = [[y for y in segmentations(n, C) if within(structure, rules, y)] for n in sizes]
     features = [
         np.array([segment_features(structure, matrix, edges, getattr(X, "spans", None), a, y) for y in outputs])
         for a, outputs in zip(offsets[:-1], allowed, strict=True)
@@ -386,8 +384,9 @@ def boundary_cost(y, z) -> float:
     return float(len({s for s, _, _ in y} ^ {s for s, _, _ in z}))
 
 
-def structure_allows(structure, y) -> bool:
-    return all(structure.shortest[c] <= e - s <= structure.longest[c] for s, e, c in y)
+def within(structure, rules, y) -> bool:
+    fits = all(structure.shortest[c] <= e - s <= structure.longest[c] for s, e, c in y)
+    return fits and (rules is None or rules.allows([c for *_, c in y]))
 
 
 def segment_features(structure, x, edges, spans, begin, y) -> np.ndarray:

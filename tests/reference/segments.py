@@ -31,7 +31,7 @@ def segmentations(length: int, n_labels: int) -> list[tuple[tuple[int, int, int]
 
 
 def score_of(y, theta, begin: int = 0) -> float:
-    """The score of one segmentation under SegmentScores whose sequence starts at row ``begin``; the empty one scores 0."""
+    """The score of one segmentation under θ, whose sequence starts at row ``begin``; the empty one scores 0."""
     if not y:
         return 0.0
     total = float(theta.start[y[0][2]] + theta.end[y[-1][2]])

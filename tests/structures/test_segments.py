@@ -347,8 +347,8 @@ def test_results_do_not_depend_on_the_number_of_threads():
         mu = segments.marginals(theta)
         y, score = segments.argmax(theta)
         draws = segments.sample(theta, 2, 0)
-        arrays = [mu.log_partition, mu.frames, mu.lengths, mu.transitions, mu.variances, mu.pair_means, y.lengths, score]
-        found.append([*arrays, *(d.lengths for d in draws), *(d.labels for d in draws)])
+        sums = [mu.log_partition, mu.frames, mu.lengths, mu.transitions, mu.variances, mu.pair_means]
+        found.append([*sums, y.lengths, score, *(d.lengths for d in draws), *(d.labels for d in draws)])
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -391,8 +391,9 @@ def test_samples_follow_the_distribution(parts):
 def test_the_same_seed_gives_the_same_samples():
     theta, segments = make([9, 4], 2, 3, parts=("frames",)), Segments(2, 0, max_length=3)
     a, b, c = (segments.sample(theta, 6, seed) for seed in (1, 1, 2))
-    assert all((x.lengths.tolist(), x.labels.tolist()) == (y.lengths.tolist(), y.labels.tolist()) for x, y in zip(a, b, strict=True))
-    assert any(x.lengths.tolist() != y.lengths.tolist() for x, y in zip(a, c, strict=True))
+    a, b, c = ([y.segments("ab") for y in draws] for draws in (a, b, c))
+    assert a == b
+    assert a != c
 
 
 # ------------------------------------------------------------------------------------ statistics, lengths
@@ -436,7 +437,7 @@ def test_scores_of_lengths_are_linear_in_the_basis(model):
 def test_poisson_and_log_normal_lengths_have_their_densities():
     from scipy.stats import lognorm, poisson
 
-    l = np.arange(1, 30)  # noqa: E741
+    l = np.arange(1, 30)
     rate = 6.5
     np.testing.assert_allclose(length_basis("poisson", 29) @ [-rate, np.log(rate), 1.0], poisson(rate).logpmf(l))
     m, s = 1.3, 0.6
@@ -497,7 +498,7 @@ def test_true_segments_out_of_bounds_are_named_with_the_longest():
     segments = Segments(2, 1, max_length=3)
     X = Sequences(np.zeros((9, 1)), [0, 4, 9])
     y = Segmentations.from_segments([[(0, 4, 0)], [(0, 5, 1)]], [4, 5], [0, 1])
-    with pytest.raises(ValueError, match=r"sequence 1: the true segment \[0, 5\) of label 1 has 5 positions, max_length is 3"):
+    with pytest.raises(ValueError, match=r"sequence 1: the true segment \[0, 5\) .* 5 positions, max_length is 3"):
         segments.check(X, y)
     short = Segments(2, 1, max_length=5, min_length=2)
     y = Segmentations.from_segments([[(0, 4, 0)], [(0, 1, 1), (1, 5, 1)]], [4, 5], [0, 1])

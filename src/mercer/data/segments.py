@@ -58,7 +58,9 @@ def segments_to_frames(segments: Sequence[Segment]) -> list[Any]:
     return [label for start, end, label in segments for _ in range(end - start)]
 
 
-def segments_from_boundaries(boundaries: Sequence[int], length: int, labels: Sequence[Any] | None = None) -> list[Segment]:
+def segments_from_boundaries(
+    boundaries: Sequence[int], length: int, labels: Sequence[Any] | None = None
+) -> list[Segment]:
     """Segments that start at the given positions.
 
     Parameters
@@ -231,7 +233,8 @@ _READERS: dict[str, Callable[[Any, int], list[Segment]]] = {
 def _form_of(y: Sequence[Any], lengths: Sequence[int] | np.ndarray) -> str:
     for i, one in enumerate(y):
         if isinstance(one, (str, bytes)) or not hasattr(one, "__len__"):
-            raise TypeError(f"sequence {i}: expected a list of labels, boundaries or segments, found {type(one).__name__}")
+            kind = type(one).__name__
+            raise TypeError(f"sequence {i}: expected a list of labels, boundaries or segments, found {kind}")
     items = [item for one in y for item in one]
     if items and all(isinstance(item, (tuple, list, np.ndarray)) for item in items):
         return "triples"
@@ -325,7 +328,9 @@ class Segmentations:
             for start, end, label in checked:
                 if label not in numbers:
                     known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
-                    raise ValueError(f"sequence {i}, segment [{start}, {end}): unknown label {label!r}; known are {known}")
+                    raise ValueError(
+                        f"sequence {i}, segment [{start}, {end}): unknown label {label!r}; known are {known}"
+                    )
                 sizes.append(end - start)
                 labels.append(numbers[label])
             firsts.append(len(sizes))
@@ -447,7 +452,7 @@ class SpanSequences(Sequences):
     Examples
     --------
     >>> import numpy as np
-    >>> X = SpanSequences.from_function(Sequences(np.eye(3)), lambda x, start, end: [end - start, x[start:end].max()], 2)
+    >>> X = SpanSequences.from_function(Sequences(np.eye(3)), lambda x, s, e: [e - s, x[s:e].max()], 2)
     >>> X.spans.shape, X.spans[0]
     ((3, 2, 2), array([[1., 1.],
            [2., 1.]]))
@@ -467,7 +472,11 @@ class SpanSequences(Sequences):
 
     @classmethod
     def from_function(
-        cls, X: Sequences, function: Callable[[Any, int, int], Any], max_length: int, inputs: Sequence[Any] | None = None
+        cls,
+        X: Sequences,
+        function: Callable[[Any, int, int], Any],
+        max_length: int,
+        inputs: Sequence[Any] | None = None,
     ) -> SpanSequences:
         """Features ``function(x, start, end)`` of all segments up to ``max_length``.
 
@@ -531,4 +540,4 @@ class SpanSequences(Sequences):
         mine, theirs = (x.spans[int(x.offsets[0]) : int(x.offsets[-1])] for x in (self, other))
         return bool(super().__eq__(other)) and np.array_equal(mine, theirs)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None

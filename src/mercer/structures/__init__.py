@@ -18,7 +18,8 @@ from mercer.structures.enumerated import Enumerated
 from mercer.structures.joint import Joint, OracleError
 from mercer.structures.labels import Labels
 from mercer.structures.relaxation import LPSolution, lp_inference
-from mercer.structures.segments import SegmentMarginals, Segments, SegmentScores, length_basis
+from mercer.structures.segment_parts import SegmentMarginals, SegmentScores, length_basis
+from mercer.structures.segments import Segments
 
 __all__ = [
     "BoundaryDifference",

@@ -31,9 +31,8 @@ pair variance], without the parts a structure does not have. With ``max_length=1
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
-from math import lgamma
 from typing import Any
 
 import numpy as np
@@ -47,210 +46,11 @@ from mercer.structures import patterns
 from mercer.structures.base import Structure, check_random_seed
 from mercer.structures.costs import BoundaryDifference, Cost, Hamming, SegmentCost
 from mercer.structures.patterns import Pattern
+from mercer.structures.segment_levels import MAX_WORK, cut, highest_level, level_search, levels_of
+from mercer.structures.segment_parts import SegmentMarginals, SegmentScores, length_basis
 
 STATISTICS = ("sum", "mean", "variance")
 NEIGHBOURS = ("boundary", "mean", "variance")
-LENGTHS = ("table", "poisson", "log-normal", "constant")
-
-
-@dataclass
-class SegmentScores:
-    """Part scores of a batch of segmentations; −inf forbids a part (but not in means and variances).
-
-    Attributes
-    ----------
-    lengths : array of shape (max_length, n_labels)
-        Row l − 1 holds the scores of length l.
-    transitions : array of shape (n_labels, n_labels)
-    start, end : arrays of shape (n_labels,)
-        Scores of the first and the last label.
-    offsets : int64 array of shape (n_sequences + 1,)
-    frames, means, starts : arrays of shape (n_positions, n_labels), optional
-        Summed over a segment; averaged over it; of a segment that starts at the position.
-    edges : array of shape (n_positions, n_labels, n_labels), optional
-        Of a boundary before the position, by the labels on both sides. Those of a first position are not used.
-    spans : array of shape (n_positions, max_length, n_labels), optional
-        Of whole segments, by start and length.
-    features : array of shape (n_positions, n_features), optional
-        What variances are taken of.
-    variances : array of shape (n_features, n_labels), optional
-        The score of one unit of variance.
-    pair_means, pair_variances : arrays of shape (n_positions or n_features, n_labels, n_labels), optional
-        As means and variances, by the label of the segment and the label after it.
-    marks : tuple (length, label, score) of arrays of shape (n_positions,), optional
-        One more score for the segment of that length and label at each position; length 0: none.
-    """
-
-    lengths: np.ndarray
-    transitions: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    offsets: np.ndarray
-    frames: np.ndarray | None = None
-    means: np.ndarray | None = None
-    starts: np.ndarray | None = None
-    edges: np.ndarray | None = None
-    spans: np.ndarray | None = None
-    features: np.ndarray | None = None
-    variances: np.ndarray | None = None
-    pair_means: np.ndarray | None = None
-    pair_variances: np.ndarray | None = None
-    marks: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return self.lengths.shape[1]
-
-    @property
-    def max_length(self) -> int:
-        """The longest length."""
-        return self.lengths.shape[0]
-
-    @property
-    def n_positions(self) -> int:
-        """Number of positions in all sequences together."""
-        return int(self.offsets[-1] - self.offsets[0])
-
-    def negated(self) -> SegmentScores:
-        """−θ, with what is forbidden still forbidden."""
-        changed = {name: _flipped(getattr(self, name)) for name in (*_SHARED, *_OPTIONAL) if name != "features"}
-        marks = None if self.marks is None else (*self.marks[:2], -self.marks[2])
-        return replace(self, **changed, marks=marks)
-
-    def _parts(self) -> Any:
-        """The checked arrays, for the compiled verbs."""
-        shared = [_double(getattr(self, name)) for name in _SHARED]
-        parts = [_double(getattr(self, name)) for name in _OPTIONAL]
-        offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
-        marks: tuple[Any, ...] = (None, None, None)
-        if self.marks is not None:
-            types = (np.int32, np.int32, np.float64)
-            marks = tuple(np.ascontiguousarray(m, dtype=t) for m, t in zip(self.marks, types, strict=True))
-        return _core.SegmentParts(*shared, offsets, *parts, *marks)
-
-
-_SHARED = ("lengths", "transitions", "start", "end")
-_OPTIONAL = (
-    "frames",
-    "means",
-    "starts",
-    "edges",
-    "pair_means",
-    "spans",
-    "features",
-    "variances",
-    "pair_variances",
-)
-
-
-def _flipped(x: np.ndarray | None) -> np.ndarray | None:
-    return None if x is None else np.where(np.isneginf(x), x, -x)
-
-
-def _double(x: np.ndarray | None) -> np.ndarray | None:
-    return None if x is None else np.ascontiguousarray(x, dtype=np.float64)
-
-
-@dataclass
-class SegmentMarginals:
-    """Part marginals of a batch of segmentations (or differences of them: a gradient in part scores).
-
-    ``frames[t, c]`` is the probability that position t has label c, ``starts[t, c]`` that a segment labelled c starts
-    there. ``lengths`` (expected numbers of segments by length and label), ``transitions``, ``start`` and ``end`` are
-    summed over all sequences, as their scores are shared. ``means[t, c]`` is Σ p(segment) / length over the segments
-    around t, ``variances`` the expected variances; they and the rest are there where θ has such scores (``edges`` and
-    ``spans`` also on request).
-    """
-
-    frames: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
-    transitions: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    log_partition: np.ndarray
-    means: np.ndarray | None = None
-    edges: np.ndarray | None = None
-    spans: np.ndarray | None = None
-    variances: np.ndarray | None = None
-    pair_means: np.ndarray | None = None
-    pair_variances: np.ndarray | None = None
-    features: np.ndarray | None = field(default=None, repr=False)
-
-    def subtract(self, other: SegmentMarginals) -> None:
-        """``self -= other`` for the parts."""
-        for mine, theirs in zip(self._all(), other._all(), strict=True):
-            if mine is not None and theirs is not None:
-                mine -= theirs
-
-    def scale(self, factor: float) -> None:
-        """``self *= factor`` for the parts."""
-        for part in self._all():
-            if part is not None:
-                part *= factor
-
-    def _all(self) -> list[np.ndarray | None]:
-        return [getattr(self, name) for name in _PARTS]
-
-
-_PARTS = (
-    "frames",
-    "starts",
-    "lengths",
-    "transitions",
-    "start",
-    "end",
-    "means",
-    "edges",
-    "spans",
-    "variances",
-    "pair_means",
-    "pair_variances",
-)
-
-
-def length_basis(model: Any, max_length: int) -> np.ndarray:
-    """Features of lengths 1 … max_length, one row a length: scores of lengths are this matrix times weights.
-
-    | model | features of length l | scores that they can give |
-    |---|---|---|
-    | ``"table"`` | one a length | any table (a histogram in logarithms) |
-    | ``"poisson"`` | 1, l, −log l! | log λ^l e^{−λ} / l!, and its generalisation with any power of l! |
-    | ``"log-normal"`` | 1, log l, (log l)² | log-normal densities |
-    | ``"constant"`` | 1 | the same for every length: so much a segment (Φ0 of spec 000 S43) |
-
-    Parameters
-    ----------
-    model : str, None (no features) or array of shape (max_length, n_features)
-    max_length : int
-
-    Examples
-    --------
-    >>> length_basis("poisson", 3).round(3)
-    array([[ 1.   ,  1.   ,  0.   ],
-           [ 1.   ,  2.   , -0.693],
-           [ 1.   ,  3.   , -1.792]])
-    """
-    l = np.arange(1, max_length + 1, dtype=float)  # noqa: E741
-    if model is None:
-        return np.zeros((max_length, 0))
-    if not isinstance(model, str):
-        basis = np.asarray(model, dtype=float)
-        if basis.ndim != 2 or basis.shape[0] != max_length or not np.isfinite(basis).all():
-            raise ValueError(f"lengths must be of shape ({max_length}, n) and finite, got shape {basis.shape}")
-        return basis
-    check_choice("lengths", model, LENGTHS)
-    if model == "table":
-        return np.eye(max_length)
-    if model == "poisson":
-        return np.stack([np.ones_like(l), l, -np.array([lgamma(k + 1) for k in l])], axis=1)
-    if model == "log-normal":
-        return np.stack([np.ones_like(l), np.log(l), np.log(l) ** 2], axis=1)
-    return np.ones((max_length, 1))
 
 
 class Segments(Structure):
@@ -454,7 +254,8 @@ class Segments(Structure):
             return
         pattern = self._patterns[part]
         weights = np.ascontiguousarray(mu.reshape(X.n_positions, pattern.width), dtype=rows.dtype)
-        _core.backward(rows.core, int(X.offsets[0]), X.n_positions, pattern, weights, out[self.slices[part]], self.threads)
+        row, count = int(X.offsets[0]), X.n_positions
+        _core.backward(rows.core, row, count, pattern, weights, out[self.slices[part]], self.threads)
 
     def _dense(self, X: Sequences) -> np.ndarray:
         if X.rows.dense is None:
@@ -563,7 +364,7 @@ class Segments(Structure):
         self.add_output(mu, y, np.full(len(y), -1.0))
 
     def check(self, X: Sequences, y: Segmentations | None = None) -> None:
-        """Raises ValueError, naming the sequence, where bounds and forbidden neighbours allow no segmentation, or not y."""
+        """Raises ValueError, naming the sequence, where bounds and constraints allow no segmentation, or not y."""
         zero = np.zeros(self.n_weights)
         theta = SegmentScores(self.length_scores(zero), *self.shared_scores(zero), X.offsets)
         none = np.flatnonzero(np.isneginf(self.argmax(theta)[1]))
@@ -623,7 +424,7 @@ class Segments(Structure):
         weight = np.asarray(weights, dtype=float)[sequence]
         mu.starts[starts, labels] += weight
         np.add.at(mu.lengths, (lengths - 1, labels), weight)
-        frame, covered, inside = _covered(starts, lengths)
+        frame, covered = _covered(starts, lengths)
         mu.frames[frame, labels[covered]] += weight[covered]
         if mu.means is not None:
             mu.means[frame, labels[covered]] += (weight / lengths)[covered]
@@ -638,7 +439,7 @@ class Segments(Structure):
         if mu.edges is not None:
             mu.edges[starts[first + 1], a, b] += weight[first]
         if mu.pair_means is not None:
-            frame, covered, _ = _covered(starts[first], lengths[first])
+            frame, covered = _covered(starts[first], lengths[first])
             mu.pair_means[frame, a[covered], b[covered]] += (weight[first] / lengths[first])[covered]
         if mu.features is not None:
             v = segment_variances(mu.features, starts, lengths)
@@ -692,8 +493,8 @@ class Segments(Structure):
     def select(self, chosen: np.ndarray, y: Segmentations, z: Segmentations) -> Segmentations:
         """y where chosen, else z."""
         each = np.repeat(chosen, np.diff(y.positions))
-        marks = [np.where(each, a, b) for a, b in zip(y.marks(), z.marks(), strict=True)]
-        return Segmentations.from_marks(*marks, y.positions)
+        length, label = (np.where(each, a, b) for a, b in zip(y.marks(), z.marks(), strict=True))
+        return Segmentations.from_marks(length, label, y.positions)
 
     def best_product(
         self, theta: SegmentScores, y: Segmentations, cost: Cost | None = None
@@ -707,20 +508,19 @@ class Segments(Structure):
             return None
         self._check_cost(cost)
         truth, first = self.score(theta, y), theta.offsets - theta.offsets[0]
-        marks, value, delta = [m.copy() for m in y.marks()], np.zeros(len(theta)), np.zeros(len(theta))
+        (length, label), value, delta = y.marks(), np.zeros(len(theta)), np.zeros(len(theta))
         for i, (a, b) in enumerate(pairwise(first.tolist())):
             if a == b:
                 continue
-            one = replace(theta, offsets=np.array([0, b - a]), **_cut(theta, slice(a, b)))
-            levels, unit = _levels(cost, y[i : i + 1], self.n_labels, theta.max_length)
-            if levels is None or levels.size * (_highest(levels) + 1) > _MAX_WORK:
+            one = replace(theta, offsets=np.array([0, b - a]), **cut(theta, slice(a, b)))
+            levels, unit = levels_of(cost, y[i : i + 1], self.n_labels, theta.max_length)
+            if levels is None or levels.size * (highest_level(levels) + 1) > MAX_WORK:
                 return None
-            found, level, product = _level_search(one, self._written_out(one), levels, truth[i])
+            found, level, product = level_search(one, self._written_out(one), levels, truth[i])
             if product > 0:
                 value[i], delta[i] = unit * product, unit * level
-                for mark, part in zip(marks, found, strict=True):
-                    mark[a:b] = part
-        return Segmentations.from_marks(*marks, theta.offsets), value, delta
+                length[a:b], label[a:b] = found
+        return Segmentations.from_marks(length, label, theta.offsets), value, delta
 
     def _written_out(self, theta: SegmentScores) -> np.ndarray:
         """Scores of all segments by start, length and label: positions × max_length × labels numbers."""
@@ -767,14 +567,14 @@ class Segments(Structure):
         pairs = first[new[first] | new[first + 1]]
         columns = labels[pairs] * C + labels[pairs + 1]
         if "pair mean" in self._patterns:
-            frame, covered, _ = _covered(starts[pairs], lengths[pairs])
+            frame, covered = _covered(starts[pairs], lengths[pairs])
             share = (1.0 / lengths[pairs])[covered]
             yield self._spread("pair mean", X.rows, begin + frame, columns[covered], share, sequence[pairs][covered])
         if "pair variance" in self._patterns:
             v = segment_variances(self._dense(X), starts[pairs], lengths[pairs])
             yield self._outer("pair variance", v, columns, C * C, sequence[pairs])
         starts, labels, lengths, sequence = (a[new] for a in (starts, labels, lengths, sequence))
-        frame, covered, _ = _covered(starts, lengths)
+        frame, covered = _covered(starts, lengths)
         for part, share in (("sum", np.ones(len(frame))), ("mean", (1.0 / lengths)[covered])):
             if part in self._patterns:
                 yield self._spread(part, X.rows, begin + frame, labels[covered], share, sequence[covered])
@@ -840,103 +640,17 @@ def segment_variances(x: np.ndarray, starts: np.ndarray, lengths: np.ndarray) ->
     """The variance of each feature over segments, one row a segment."""
     if not len(starts):
         return np.zeros((0, x.shape[1]))
-    frame, covered, _ = _covered(starts, lengths)
+    frame, covered = _covered(starts, lengths)
     values, first = x[frame], np.cumsum(lengths) - lengths
     mean = np.add.reduceat(values, first) / lengths[:, None]
     return np.add.reduceat((values - mean[covered]) ** 2, first) / lengths[:, None]
 
 
-_MAX_WORK = 100_000_000
-
-
-def _cut(theta: SegmentScores, at: slice) -> dict[str, Any]:
-    """The parts of some positions."""
-    found: dict[str, Any] = {}
-    for name in ("frames", "means", "starts", "edges", "spans", "features"):
-        part = getattr(theta, name)
-        found[name] = None if part is None else part[at]
-    if theta.marks is not None:
-        found["marks"] = tuple(m[at] for m in theta.marks)
-    return found
-
-
-def _levels(cost: Cost, y: Segmentations, n_labels: int, max_length: int) -> tuple[np.ndarray | None, float]:
-    """The cost of each segment, by start, length and label, in whole units; None where there is no common unit."""
-    T = y.n_positions
-    table = np.zeros((T, max_length, n_labels))
-    if isinstance(cost, SegmentCost):
-        table += cost.start_costs(y, n_labels)[:, None]
-        known = y.lengths <= max_length
-        table[y.starts[known], y.lengths[known] - 1, y.labels[known]] += cost.mark
-    else:
-        sums = np.concatenate([np.zeros((1, n_labels)), np.cumsum(cost.table(y.frames(), n_labels), axis=0)])
-        for size in range(1, min(max_length, T) + 1):
-            table[: T - size + 1, size - 1] = sums[size:] - sums[: T - size + 1]
-    whole = np.rint(table * 1e6)
-    if np.abs(whole - table * 1e6).max(initial=0.0) > 1e-3:
-        return None, 1.0
-    divisor = max(1, int(np.gcd.reduce(np.abs(whole).astype(np.int64), axis=None)))
-    return (whole.astype(np.int64) // divisor), divisor / 1e6
-
-
-def _level_search(
-    theta: SegmentScores, spans: np.ndarray, levels: np.ndarray, truth: float
-) -> tuple[tuple[np.ndarray, np.ndarray], int, float]:
-    """The segmentation with the largest level · (1 + score − truth): the level of cost is part of the state."""
-    T, K, C = spans.shape
-    D = _highest(levels)
-    entered = np.full((T, C, D + 1), -np.inf)  # best score before a segment that starts here, at each level
-    ended, sizes = np.full((T + 1, C, D + 1), -np.inf), np.zeros((T + 1, C, D + 1), np.int32)
-    before = np.zeros((T, C, D + 1), np.int32)
-    zero = np.zeros((T, C))
-    starts = zero if theta.starts is None else theta.starts
-    entered[0, :, 0] = theta.start + starts[0]
-    for e in range(1, T + 1):
-        for size in range(1, min(K, e) + 1):
-            for c in np.flatnonzero(~np.isneginf(spans[e - size, size - 1])):
-                shift = int(levels[e - size, size - 1, c])
-                to, of = (slice(shift, None), slice(0, D + 1 - shift)) if shift >= 0 else (slice(0, shift), slice(-shift, None))
-                value = entered[e - size, c, of] + spans[e - size, size - 1, c]
-                better = value > ended[e, c, to]
-                ended[e, c, to][better], sizes[e, c, to][better] = value[better], size
-        if e < T:
-            into = theta.transitions if theta.edges is None else theta.transitions + theta.edges[e]
-            scores = ended[e][:, None] + into[:, :, None]
-            before[e] = scores.argmax(axis=0)
-            entered[e] = scores.max(axis=0) + starts[e][:, None]
-    last = ended[T] + theta.end[:, None]
-    with np.errstate(invalid="ignore"):
-        products = np.arange(D + 1) * (1.0 + last.max(axis=0) - truth)
-    products[0] = 0.0
-    level = int(np.argmax(products))
-    length, label = np.zeros(T, np.int32), np.zeros(T, np.int32)
-    if level == 0:
-        return (length, label), 0, 0.0
-    e, at, c = T, level, int(last[:, level].argmax())
-    while True:
-        size = int(sizes[e, c, at])
-        s = e - size
-        length[s], label[s] = size, c
-        if s == 0:
-            return (length, label), level, float(products[level])
-        at -= int(levels[s, size - 1, c])
-        e, c = s, int(before[s, c, at])
-
-
-def _highest(levels: np.ndarray) -> int:
-    """No segmentation has a higher level, at its end or before: the dearest segment at every position."""
-    T, K, _ = levels.shape
-    best = np.zeros(T + 1, np.int64)
-    for e in range(1, T + 1):
-        best[e] = max(best[e - size] + max(0, int(levels[e - size, size - 1].max())) for size in range(1, min(K, e) + 1))
-    return int(best[T])
-
-
-def _covered(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The positions of segments, the number of the segment of each, and how far into it they are."""
+def _covered(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The positions of segments, and the number of the segment of each."""
     covered = np.repeat(np.arange(len(starts)), lengths)
     inside = np.arange(len(covered)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return starts[covered] + inside, covered, inside
+    return starts[covered] + inside, covered
 
 
 def _bounds(n_labels: int, min_length: Any, max_length: Any) -> tuple[np.ndarray, np.ndarray]:
