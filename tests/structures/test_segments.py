@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ from scipy.stats import chisquare
 from mercer import _core
 from mercer.data import Segmentations, Sequences, SpanSequences
 from mercer.data.labels import TagSequences
+from mercer.learning import Risk
+from mercer.learning.losses import resolve_loss
+from mercer.learning.risk import InfeasibleError
 from mercer.structures import Chain, ChainScores, Segments, SegmentScores, length_basis
 from reference.chains import log_sum_exp
 from reference.segments import Enumeration, score_of, segmentations
@@ -519,6 +523,23 @@ def test_true_segments_out_of_bounds_are_named_with_the_longest():
     y = Segmentations.from_segments([[(0, 4, 0)], [(0, 1, 1), (1, 5, 1)]], [4, 5], [0, 1])
     with pytest.raises(ValueError, match=r"\[0, 1\) of label 1 has 1 positions, min_length is 2"):
         short.check(X, y)
+
+
+@pytest.mark.parametrize("loss", ["log", "hinge", "slack", "softmax-margin", "hybrid"])
+def test_a_truth_beyond_the_bounds_is_named_by_every_loss(loss):
+    X = Sequences(np.random.default_rng(0).normal(size=(9, 1)), [0, 4, 9])
+    y = Segmentations.from_segments([[(0, 3, 0), (3, 4, 1)], [(0, 5, 1)]], [4, 5], [0, 1])
+    risk = Risk(Segments(2, 1, max_length=3), resolve_loss(loss), X, y)
+    with pytest.raises(InfeasibleError, match="example 1"):
+        risk.value_and_gradient(np.zeros(risk.n_weights))
+
+
+def test_a_structure_can_be_copied():
+    segments = Segments(2, 3, 1, max_length=[3, 4], min_length=2, neighbours=("boundary",), lengths="poisson")
+    again = pickle.loads(pickle.dumps(segments))
+    assert again.slices == segments.slices
+    w = np.random.default_rng(0).normal(size=segments.n_weights)
+    np.testing.assert_array_equal(again.length_scores(w), segments.length_scores(w))
 
 
 def test_inputs_that_do_not_fit_are_refused():
