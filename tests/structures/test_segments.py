@@ -6,6 +6,7 @@ import itertools
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -305,6 +306,34 @@ def test_wide_spreads_lose_nothing(scale, parts, instruction_set):
             assert np.isclose(mu.log_partition[i], oracle.log_partition, rtol=1e-11)
             np.testing.assert_allclose(mu.spans[at], oracle.spans(), atol=1e-7)
         assert np.isclose(mu.transitions.sum(), mu.lengths.sum() - 3)
+
+
+@pytest.mark.parametrize("shortest", [1, 3])
+@pytest.mark.parametrize("factor", [30.0, 300.0, 3000.0])
+def test_convolutions_follow_scores_that_run_away(factor, shortest, instruction_set):
+    """Lengths differ little, frames by far more than the range of a double: references must move, sums may be lost."""
+    for seed in range(3):
+        theta = make([9, 5, 6], 2, 4, seed=seed, parts=("frames", "starts"), shortest=shortest)
+        theta.frames *= factor
+        theta.starts *= factor
+        segments = Segments(2, 0, max_length=4)
+        mu = segments.marginals(theta, spans=True)
+        written = replace(theta, frames=np.zeros_like(theta.frames), spans=np.zeros((20, 4, 2)))
+        segments_of(theta, written.spans)
+        wanted = segments.marginals(written)  # the same scores, segment by segment, in the log domain
+        np.testing.assert_allclose(mu.log_partition, wanted.log_partition, rtol=1e-12)
+        for part in ("frames", "starts", "spans", "lengths", "transitions", "start", "end"):
+            np.testing.assert_allclose(getattr(mu, part), getattr(wanted, part), atol=1e-8)
+        for i, oracle in enumerate(one_by_one(theta)):
+            assert np.isclose(mu.log_partition[i], oracle.log_partition, rtol=1e-12)
+
+
+def segments_of(theta, out):
+    """Sums of frames of all segments."""
+    for a, b in itertools.pairwise(theta.offsets):
+        for s, size in itertools.product(range(a, b), range(1, theta.max_length + 1)):
+            if s + size <= b:
+                out[s, size - 1] = theta.frames[s : s + size].sum(axis=0)
 
 
 def test_a_transition_that_underflows_is_not_lost():
