@@ -422,7 +422,7 @@ def test_a_long_sequence_takes_memory_for_positions_times_labels_only():
 @pytest.mark.parametrize("parts", ["sums and boundaries", "everything"])
 def test_samples_follow_the_distribution(parts):
     theta = make([3, 4], 2, 3, seed=3, parts=PARTS[parts], forbid=0.05)
-    n = 20_000
+    n = 6_000
     draws = Segments(2, 0, max_length=3).sample(theta, n, random_state=0)
     for i, oracle in enumerate(one_by_one(theta)):
         counts = dict.fromkeys(oracle.outputs, 0)

@@ -114,7 +114,7 @@ class Segments(Structure):
     >>> best.segments(["up", "down"]), score
     ([[(0, 2, 'up'), (2, 5, 'down')]], array([2.]))
     >>> segments.marginals(theta).starts.sum(axis=1).round(2)
-    array([1.  , 0.35, 0.73, 0.46, 0.41])
+    array([1.  , 0.25, 0.86, 0.3 , 0.22])
     """
 
     def __init__(
