@@ -4,6 +4,18 @@ from mercer.data.conll import DataFileError, Template, iter_conll, read_conll, w
 from mercer.data.features import FeatureIndex
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
+from mercer.data.segments import (
+    Segmentations,
+    SpanSequences,
+    as_segments,
+    check_segments,
+    segments_from_bio,
+    segments_from_boundaries,
+    segments_from_frames,
+    segments_to_bio,
+    segments_to_boundaries,
+    segments_to_frames,
+)
 from mercer.data.sequences import Sequences
 from mercer.data.text import TextBuffer
 from mercer.data.tu import read_tu
@@ -14,12 +26,22 @@ __all__ = [
     "Graph",
     "Graphs",
     "LabelIndex",
+    "Segmentations",
     "Sequences",
+    "SpanSequences",
     "TagSequences",
     "Template",
     "TextBuffer",
+    "as_segments",
+    "check_segments",
     "iter_conll",
     "read_conll",
     "read_tu",
+    "segments_from_bio",
+    "segments_from_boundaries",
+    "segments_from_frames",
+    "segments_to_bio",
+    "segments_to_boundaries",
+    "segments_to_frames",
     "write_conll",
 ]
