@@ -57,6 +57,38 @@ class Examples:
     labels: np.ndarray
     label_names: list[str]
 
+class ExampleReader:
+    def __init__(
+        self,
+        format: str,
+        *,
+        numeric: bool = False,
+        label_required: bool = True,
+        skip: bool = False,
+        limit: int = -1,
+        analyzer: str = "word",
+        ngrams: tuple[int, int] = (1, 1),
+        lowercase: bool = True,
+        seed: int = 0,
+        label_place: str = "first",
+        separator: str = "\t",
+        header: bool = True,
+        zero_based: bool = False,
+        label: int | str | None = None,
+        texts: list[int | str] | None = None,
+        columns: list[int | str] | None = None,
+        rest: bool = False,
+        categorical: list[int | str] = ...,
+    ) -> None: ...
+    def feed(self, chunk: Any, last: bool) -> Examples: ...
+    error: tuple[int, str] | None
+    skipped: list[tuple[int, str]]
+    n_skipped: int
+    n_examples: int
+    n_lines: int
+    done: bool
+    fields: dict[str, Any] | None
+
 class RelativeMarginDual:
     def __init__(self, *args: Any) -> None: ...
     def start(self, s: np.ndarray, g: np.ndarray) -> bool: ...
