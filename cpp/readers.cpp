@@ -77,7 +77,7 @@ std::string_view number_name(std::string_view text, std::string& scratch) {
   if (value == std::floor(value) && std::fabs(value) < 9007199254740992.0) {
     std::snprintf(buffer, sizeof buffer, "%.0f", value == 0 ? 0.0 : value);
   } else {
-    for (int precision = 15; precision <= 17; ++precision) {
+    for (int precision = 1; precision <= 17; ++precision) {
       std::snprintf(buffer, sizeof buffer, "%.*g", precision, value);
       double back = 0;
       if (whole_number(buffer, back) && back == value) break;
@@ -303,6 +303,7 @@ void ExampleReader::finish(double weight) {
 void ExampleReader::feature(uint64_t hash, double value, int64_t column) {
   const float single = float(value);
   if (!std::isfinite(single)) throw Malformed{"expected a finite number that fits single precision", column};
+  if (single == 0) return;  // says nothing
   if (single != 1.0f && block_.values.empty()) {
     block_.values.reserve(block_.hashes.capacity());
     block_.values.assign(block_.hashes.size(), 1.0f);
@@ -462,7 +463,9 @@ void ExampleReader::parse_svmlight(std::string_view line) {
     }
     p = after;
     if (index == 0 && !settings_.zero_based) throw Malformed{"expected an index of at least 1 (or zero_based=True), found 0", column};
-    feature(feature_hash(index - (settings_.zero_based ? 0 : 1), settings_.text.seed), value, column);
+    index -= settings_.zero_based ? 0 : 1;
+    n_columns_ = std::max(n_columns_, int64_t(index) + 1);
+    feature(index < settings_.own_columns ? index : feature_hash(index, settings_.text.seed), value, column);
   }
   finish();
 }
@@ -766,7 +769,7 @@ using Refs = std::vector<FieldRef>;
 
 ReaderSettings settings_from(const std::string& format, bool numeric, bool label_required, bool skip, int64_t limit,
                              const std::string& analyzer, std::pair<int, int> ngrams, bool lowercase, uint64_t seed,
-                             const std::string& label_place, const std::string& separator, bool header, bool zero_based,
+                             const std::string& label_place, const std::string& separator, bool header, bool zero_based, int n_bits,
                              std::optional<FieldRef> label, std::optional<Refs> texts, std::optional<Refs> columns, bool rest,
                              Refs categorical) {
   ReaderSettings s;
@@ -792,6 +795,8 @@ ReaderSettings settings_from(const std::string& format, bool numeric, bool label
   s.separator = c;
   s.header = header;
   s.zero_based = zero_based;
+  require(n_bits >= 0 && n_bits <= 62, "n_bits must lie between 0 and 62");
+  s.own_columns = n_bits == 0 ? 0 : uint64_t(1) << n_bits;
   s.label = std::move(label);
   s.texts = std::move(texts);
   s.columns = std::move(columns);
@@ -836,16 +841,16 @@ void bind_readers(nb::module_& m) {
       .def("__init__",
            [](ExampleReader* self, const std::string& format, bool numeric, bool label_required, bool skip, int64_t limit,
               const std::string& analyzer, std::pair<int, int> ngrams, bool lowercase, uint64_t seed, const std::string& label_place,
-              const std::string& separator, bool header, bool zero_based, std::optional<FieldRef> label, std::optional<Refs> texts,
-              std::optional<Refs> columns, bool rest, Refs categorical) {
+              const std::string& separator, bool header, bool zero_based, int n_bits, std::optional<FieldRef> label,
+              std::optional<Refs> texts, std::optional<Refs> columns, bool rest, Refs categorical) {
              new (self) ExampleReader(settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams, lowercase, seed,
-                                                    label_place, separator, header, zero_based, std::move(label), std::move(texts),
-                                                    std::move(columns), rest, std::move(categorical)));
+                                                    label_place, separator, header, zero_based, n_bits, std::move(label),
+                                                    std::move(texts), std::move(columns), rest, std::move(categorical)));
            },
            "format"_a, nb::kw_only(), "numeric"_a = false, "label_required"_a = true, "skip"_a = false, "limit"_a = -1,
            "analyzer"_a = "word", "ngrams"_a = std::pair<int, int>(1, 1), "lowercase"_a = true, "seed"_a = 0, "label_place"_a = "first",
-           "separator"_a = "\t", "header"_a = true, "zero_based"_a = false, "label"_a.none() = nb::none(), "texts"_a.none() = nb::none(),
-           "columns"_a.none() = nb::none(), "rest"_a = false, "categorical"_a = Refs())
+           "separator"_a = "\t", "header"_a = true, "zero_based"_a = false, "n_bits"_a = 0, "label"_a.none() = nb::none(),
+           "texts"_a.none() = nb::none(), "columns"_a.none() = nb::none(), "rest"_a = false, "categorical"_a = Refs())
       .def("feed",
            [](ExampleReader& self, nb::object chunk, bool last) {
              const Bytes bytes(chunk);
@@ -861,6 +866,7 @@ void bind_readers(nb::module_& m) {
       })
       .def_prop_ro("n_skipped", &ExampleReader::n_skipped)
       .def_prop_ro("n_examples", &ExampleReader::n_examples)
+      .def_prop_ro("n_columns", &ExampleReader::n_columns)
       .def_prop_ro("n_lines", &ExampleReader::n_lines)
       .def_prop_ro("done", &ExampleReader::done)
       .def_prop_ro("fields", [](const ExampleReader& r) -> nb::object {

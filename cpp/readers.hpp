@@ -6,7 +6,7 @@
 //
 //   text        as TextAnalyzer says
 //   vw          h(name, s) in the default namespace, combine(h(namespace, s), h(name, s)) in another; numbers as names are names
-//   svmlight    h(column number, s), columns counted from 0
+//   svmlight    the column's number, counted from 0, below 2^n_bits; h(number, s) beyond
 //   csv, jsonl  a text field: as text, combined with h(field, s) where there are several; a number: h(field, s) with the number as value;
 //               a category: combine(h(field, s), h(category, s))
 //
@@ -45,7 +45,8 @@ struct ReaderSettings {
   enum class Place { none, first, last } label_place = Place::first;
   char separator = '\t';  // of text, and of the columns of csv
   bool header = true;     // csv
-  bool zero_based = false;  // svmlight
+  bool zero_based = false;   // svmlight
+  uint64_t own_columns = 0;  // svmlight: columns below this are their own hashes, as the columns of an array are
   // csv and jsonl; an empty optional follows the rule in `resolve`
   bool has_label = true;
   std::optional<FieldRef> label;
@@ -104,6 +105,7 @@ class ExampleReader {
   const std::vector<Problem>& skipped() const { return skipped_; }
   int64_t n_skipped() const { return n_skipped_; }
   int64_t n_examples() const { return n_examples_; }
+  int64_t n_columns() const { return n_columns_; }  // svmlight: one more than the largest
   int64_t n_lines() const { return next_line_ - 1; }
   bool done() const { return finished_ || error_ || (settings_.limit >= 0 && n_examples_ >= settings_.limit); }
   // csv and jsonl, once the first record is read: label, texts, columns; nothing before.
@@ -178,7 +180,7 @@ class ExampleReader {
   bool labelled_ = false;
   double target_ = 0;
 
-  int64_t line_ = 1, next_line_ = 1, n_examples_ = 0, n_skipped_ = 0;
+  int64_t line_ = 1, next_line_ = 1, n_examples_ = 0, n_skipped_ = 0, n_columns_ = 0;
   bool finished_ = false;
   size_t expected_ = 0, n_hashes_ = 0;
   std::optional<Problem> error_;

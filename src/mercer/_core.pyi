@@ -74,6 +74,7 @@ class ExampleReader:
         separator: str = "\t",
         header: bool = True,
         zero_based: bool = False,
+        n_bits: int = 0,
         label: int | str | None = None,
         texts: list[int | str] | None = None,
         columns: list[int | str] | None = None,
@@ -85,6 +86,7 @@ class ExampleReader:
     skipped: list[tuple[int, str]]
     n_skipped: int
     n_examples: int
+    n_columns: int
     n_lines: int
     done: bool
     fields: dict[str, Any] | None

@@ -276,6 +276,13 @@ def test_text_labels_may_come_last_and_be_split_by_another_sign():
     assert len(block.hashes) == 2
 
 
+def test_columns_of_svmlight_are_their_own_hashes_where_there_is_room():
+    (block,), reader = read(b"1 1:1 4:1 5:1\n", "svmlight", n_bits=2)
+    assert block.hashes.tolist() == [0, 3, slow.feature_hash(4, 0)]
+    assert reader.n_columns == 5
+    assert read(b"1 0:1 4:1\n", "svmlight", n_bits=2, zero_based=True)[0][0].hashes[0] == 0
+
+
 # ---------------------------------------------------------------------------------------------- fields
 
 

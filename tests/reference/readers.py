@@ -216,7 +216,11 @@ def as_examples(records: list[Any], seed: int = 0) -> dict[str, Any]:
         "labels": [None if label is None else label.decode("utf-8", "surrogateescape") for label, _, _ in records],
         "weights": [float(np.float32(weight)) for _, weight, _ in records],
         "features": [
-            [(hash_of(feature, seed), float(np.float32(value))) for feature, value in features]
+            [
+                (hash_of(feature, seed), float(np.float32(value)))
+                for feature, value in features
+                if np.float32(value) != 0  # says nothing
+            ]
             for _, _, features in records
         ],
     }
