@@ -104,7 +104,9 @@ class Source:
                 self.file.seek(self.start)
             yield self.file
         elif self.path == "-":
-            yield getattr(sys.stdin, "buffer", sys.stdin)
+            # The raw file where there is one: a thread that waits in it for ever holds no lock that the end of the process needs.
+            buffered = getattr(sys.stdin, "buffer", sys.stdin)
+            yield getattr(buffered, "raw", buffered)
         else:
             unpack = _PACKED.get(os.path.splitext(self.path)[1].lower())
             stream = unpack(self.path, "rb") if unpack else open(self.path, "rb", buffering=0)  # noqa: SIM115
@@ -641,9 +643,11 @@ def labelled_blocks(
             report.note(reader)
 
 
-def _blocks(model: Any, source: Source, reader: _core.ExampleReader, chunk: int = _CHUNK) -> Iterator[_core.Examples]:
+def _blocks(
+    model: Any, source: Source, reader: _core.ExampleReader, chunk: int | None = None
+) -> Iterator[_core.Examples]:
     thread_count(model.n_jobs)  # checks it
-    blocks = read_blocks(source, reader, chunk)
+    blocks = read_blocks(source, reader, chunk or _CHUNK)
     return blocks if model.n_jobs == 1 else read_ahead(blocks)
 
 
