@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-from mercer._core import Examples, ExampleReader
 from tests.reference import readers as slow
+
+from mercer._core import ExampleReader, Examples
 
 CHUNKS = [1, 2, 7, 64 << 10]
 
@@ -63,7 +63,9 @@ ascii_words = st.text("abcXYZ019_", min_size=1, max_size=20).map(str.encode)
 numbers = st.one_of(
     st.integers(-(10**6), 10**6).map(str),
     st.floats(-1e6, 1e6, allow_nan=False).map(repr),
-    st.sampled_from(["1", "1.", ".5", "+2", "-0.0", "1e-3", "2E+5", "123456789012345678901", "0.1000000000000000055511151231"]),
+    st.sampled_from(
+        ["1", "1.", ".5", "+2", "-0.0", "1e-3", "2E+5", "123456789012345678901", "0.1000000000000000055511151231"]
+    ),
 ).map(str.encode)
 labels = st.one_of(st.sampled_from([b"1", b"-1", b"+1", b"1.0", b"spam", b"2.5", b"007"]), ascii_words)
 
@@ -77,9 +79,7 @@ def file_of(record: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
 free_text = st.lists(
     st.one_of(ascii_words, st.sampled_from([b" ", b", ", b"\t", b"\x00", b"|", b'"', b": ", b"\x1f"])), max_size=12
 ).map(b"".join)
-vw_feature = st.one_of(
-    ascii_words, st.tuples(ascii_words, numbers).map(b":".join), numbers.map(lambda x: b":" + x)
-)
+vw_feature = st.one_of(ascii_words, st.tuples(ascii_words, numbers).map(b":".join), numbers.map(lambda x: b":" + x))
 vw_space = st.tuples(
     st.one_of(st.just(b""), ascii_words, st.tuples(ascii_words, numbers).map(b":".join)),
     st.lists(vw_feature, max_size=5),
@@ -141,7 +141,9 @@ def csv_cell(text: str, quoted: bool) -> str:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["x", "y,z", '"']), st.lists(st.tuples(cells, st.booleans()), min_size=2, max_size=2), line_ends
+            st.sampled_from(["x", "y,z", '"']),
+            st.lists(st.tuples(cells, st.booleans()), min_size=2, max_size=2),
+            line_ends,
         ),
         max_size=6,
     ),
@@ -170,7 +172,7 @@ json_value = st.one_of(
         st.tuples(
             st.one_of(json_text.filter(bool), st.integers(-9, 9), st.floats(-9, 9, allow_nan=False)),
             st.dictionaries(json_text.filter(lambda name: name not in ("label", "text")), json_value, max_size=4),
-            st.text("ab_ \\\"\n/é😀", max_size=12),
+            st.text('ab_ \\"\n/é😀', max_size=12),
         ),
         max_size=5,
     ),
@@ -205,7 +207,12 @@ def test_numbers_are_rounded_correctly(x, precision):
 
 
 def test_numbers_of_extreme_size():
-    for text, value in {"1e-400": 0.0, "4.9e-324": 4.9e-324, "1" + "0" * 300: 1e300, "0." + "0" * 400 + "1": 0.0}.items():
+    for text, value in {
+        "1e-400": 0.0,
+        "4.9e-324": 4.9e-324,
+        "1" + "0" * 300: 1e300,
+        "0." + "0" * 400 + "1": 0.0,
+    }.items():
         (block,), _ = read(f"{text} |f".encode(), "vw", numeric=True)
         assert block.targets[0] == value
     for text in ("1e400", "-1e999999999999", "1" + "0" * 400):
@@ -242,7 +249,8 @@ def test_labels_that_are_not_utf8_survive():
     ("format", "data"),
     [
         ("text", b"words\n"), ("vw", b"|f a\n"), ("svmlight", b"1:2\n"), ("csv", b"text\nwords\n"),
-        ("jsonl", b'{"text": "words"}\n'), ("jsonl", b'{"text": "words", "label": null}\n'), ("csv", b"label,text\n,words\n"),
+        ("jsonl", b'{"text": "words"}\n'), ("jsonl", b'{"text": "words", "label": null}\n'),
+        ("csv", b"label,text\n,words\n"),
     ],
 )  # fmt: skip
 def test_a_label_may_be_missing_where_none_is_required(format, data):
@@ -260,7 +268,12 @@ def test_a_label_may_be_missing_where_none_is_required(format, data):
 
 
 def test_targets_are_numbers_where_numbers_are_asked_for():
-    for format, data in (("text", b"2.5\ta\n"), ("vw", b"2.5 |\n"), ("svmlight", b"2.5 1:1\n"), ("jsonl", b'{"label": 2.5, "a": 1}')):
+    for format, data in (
+        ("text", b"2.5\ta\n"),
+        ("vw", b"2.5 |\n"),
+        ("svmlight", b"2.5 1:1\n"),
+        ("jsonl", b'{"label": 2.5, "a": 1}'),
+    ):
         (block,), _ = read(data, format, numeric=True)
         assert block.targets.tolist() == [2.5]
         assert len(block.labels) == len(block.label_names) == 0
@@ -304,7 +317,12 @@ def test_fields_follow_the_rule_when_nothing_is_named():
         return read(data, format, **options)[1].fields
 
     assert fields(b"y,a,b\n", "csv", separator=",") == {"label": "y", "texts": [], "columns": ["a", "b"], "rest": False}
-    assert fields(b"text,a,label\n", "csv", separator=",") == {"label": "label", "texts": ["text"], "columns": [], "rest": False}
+    assert fields(b"text,a,label\n", "csv", separator=",") == {
+        "label": "label",
+        "texts": ["text"],
+        "columns": [],
+        "rest": False,
+    }
     assert fields(b"a,text\n", "csv", separator=",", columns=["a"], label=1)["texts"] == []
     assert fields(b'{"label": 1, "text": "a", "b": 1}', "jsonl")["texts"] == ["text"]
     assert fields(b'{"label": 1, "b": 1}', "jsonl") == {"label": "label", "texts": [], "columns": [], "rest": True}
@@ -314,7 +332,9 @@ def test_fields_follow_the_rule_when_nothing_is_named():
 def test_numbers_of_categorical_columns_are_names():
     h = slow.feature_hash
     assert hashes(b"y,zip\n1,10115\n", "csv", separator=",") == [h(b"zip", 0)]
-    assert hashes(b"y,zip\n1,10115\n", "csv", separator=",", categorical=["zip"]) == [slow.combine(h(b"zip", 0), h(b"10115", 0))]
+    assert hashes(b"y,zip\n1,10115\n", "csv", separator=",", categorical=["zip"]) == [
+        slow.combine(h(b"zip", 0), h(b"10115", 0))
+    ]
 
 
 def test_fields_inside_objects_are_named_by_dots():
@@ -485,7 +505,12 @@ def test_a_limit_ends_the_reading():
 
 
 def test_any_buffer_can_be_fed():
-    for chunk in (b"x\tone\n", bytearray(b"x\tone\n"), memoryview(b"__x\tone\n")[2:], np.frombuffer(b"x\tone\n", np.uint8)):
+    for chunk in (
+        b"x\tone\n",
+        bytearray(b"x\tone\n"),
+        memoryview(b"__x\tone\n")[2:],
+        np.frombuffer(b"x\tone\n", np.uint8),
+    ):
         assert len(ExampleReader("text").feed(chunk, True)) == 1
     with pytest.raises(TypeError):
         ExampleReader("text").feed("x\tone\n", True)
@@ -500,7 +525,8 @@ def test_any_buffer_can_be_fed():
     [
         ({"format": "xml"}, "format must be"), ({"format": "text", "analyzer": "x"}, "analyzer must be"),
         ({"format": "text", "ngrams": (2, 1)}, "ngrams must be"), ({"format": "text", "limit": -2}, "limit must be"),
-        ({"format": "csv", "separator": ";;"}, "separator must be"), ({"format": "csv", "separator": "\n"}, "separator must be"),
+        ({"format": "csv", "separator": ";;"}, "separator must be"),
+        ({"format": "csv", "separator": "\n"}, "separator must be"),
         ({"format": "text", "label_place": "middle"}, "label_place must be"),
         ({"format": "text", "label_place": "none"}, "cannot be required"),
     ],
@@ -513,7 +539,7 @@ def test_wrong_settings_are_refused(options, what):
 def test_every_prefix_of_a_broken_file_is_survived():
     """Random bytes with the signs of each format: an error or an example, never a crash; chunks change nothing."""
     rng = np.random.default_rng(0)
-    signs = np.frombuffer(b'|:," \t\n\r{}[]\\u0019.eE+-ab\x00\xff#\'', np.uint8)
+    signs = np.frombuffer(b"|:,\" \t\n\r{}[]\\u0019.eE+-ab\x00\xff#'", np.uint8)
     for format in GOOD:
         for _ in range(150):
             data = rng.choice(signs, size=60).tobytes()

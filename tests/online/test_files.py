@@ -390,7 +390,7 @@ def told(self, block, number):
 files._Training._learn = told
 model = HashedClassifier(n_bits=10).fit_file("-", "text")
 mercer.save(model, sys.argv[1])
-print("kept", model.interrupted_, model.progress_.examples, model.score(["red one", "blue two"], ["a", "b"]), flush=True)
+print("kept", model.interrupted_, model.progress_.examples, model.score(["red one", "blue two"], ["a", "b"]))
 """
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "m.mercer")],

@@ -1,4 +1,5 @@
-"""``mercer train classifier`` and ``regressor``: hashed models from files of any size; how they predict, are evaluated and shown."""
+"""``mercer train classifier`` and ``regressor``: hashed models from files of any size; how they predict, are
+evaluated and shown."""
 
 from __future__ import annotations
 
@@ -91,16 +92,14 @@ File = Annotated[
     str, typer.Argument(metavar="FILE", help="Training examples (also .gz, .bz2, .xz), or - for standard input.")
 ]
 Model = Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")]
-Dev = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Held-out examples: their score is printed at the end.")
-]
+Dev = Annotated[str | None, typer.Option(metavar="FILE", help="Held-out examples: their score is printed at the end.")]
 Format = Annotated[
     FormatName | None,
     typer.Option(
         "--format",
         help="What a line is: [bold]text[/bold] a label, a tab and a text; [bold]vw[/bold] Vowpal Wabbit's; "
-        "[bold]svmlight[/bold]; [bold]csv[/bold]; [bold]jsonl[/bold] an object. Default: by the suffix (.txt .vw .svm .csv "
-        ".tsv .jsonl …).",
+        "[bold]svmlight[/bold]; [bold]csv[/bold]; [bold]jsonl[/bold] an object. Default: by the suffix (.txt .vw "
+        ".svm .csv .tsv .jsonl …).",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -183,13 +182,9 @@ Ngrams = Annotated[
 ]
 AnalyzerOption = Annotated[
     AnalyzerName,
-    typer.Option(
-        help="Features of a text: words, characters, or characters within words.", rich_help_panel=_FEATURES
-    ),
+    typer.Option(help="Features of a text: words, characters, or characters within words.", rich_help_panel=_FEATURES),
 ]
-KeepCase = Annotated[
-    bool, typer.Option("--keep-case", help="Tell upper from lower case.", rich_help_panel=_FEATURES)
-]
+KeepCase = Annotated[bool, typer.Option("--keep-case", help="Tell upper from lower case.", rich_help_panel=_FEATURES)]
 Optimizer = Annotated[
     OptimizerName,
     typer.Option(
@@ -226,9 +221,7 @@ Jobs = Annotated[
         rich_help_panel=_RUNNING,
     ),
 ]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)]
 
 
 def train_classifier(
@@ -478,7 +471,9 @@ def is_hashed(model: Any) -> bool:
     return isinstance(model, HashedClassifier | HashedRegressor)
 
 
-def predict(model: Any, file: str, output: str, proba: bool, top: int | None, on_error: str, given: dict[str, Any]) -> None:
+def predict(
+    model: Any, file: str, output: str, proba: bool, top: int | None, on_error: str, given: dict[str, Any]
+) -> None:
     """A line for every example of a file."""
     if model._numeric_targets and (proba or top is not None):
         raise Mistake("--proba and --top are for classifiers: this model is a regressor")
@@ -492,7 +487,11 @@ def predict(model: Any, file: str, output: str, proba: bool, top: int | None, on
 
 def evaluate(model: Any, file: str, on_error: str, given: dict[str, Any], as_json: bool) -> None:
     """Compare predictions with what a file says."""
-    found = _regression_figures(model, file, on_error, given) if model._numeric_targets else _figures(model, file, on_error, given)
+    found = (
+        _regression_figures(model, file, on_error, given)
+        if model._numeric_targets
+        else _figures(model, file, on_error, given)
+    )
     if as_json:
         print(json.dumps(found, indent=2, allow_nan=False))
         return
@@ -596,7 +595,12 @@ def _show_classes(found: dict[str, Any]) -> None:
     names = sorted(classes, key=lambda c: (-classes[c]["support"], c))[:_MANY_CLASSES]
     print()
     rows = [
-        [c, *(f"{classes[c][f]:.4f}" for f in ("precision", "recall", "f1")), f"{classes[c]['support']:,}", f"{classes[c]['predicted']:,}"]
+        [
+            c,
+            *(f"{classes[c][f]:.4f}" for f in ("precision", "recall", "f1")),
+            f"{classes[c]['support']:,}",
+            f"{classes[c]['predicted']:,}",
+        ]
         for c in (names if len(classes) > _MANY_CLASSES else classes)
     ]
     terminal.table(["class", "precision", "recall", "F1", "true", "predicted"], rows, "lrrrrr")
@@ -624,11 +628,16 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
             n += len(y)
             sums += [w.sum(), w @ np.abs(e), w @ e**2, w @ y, w @ y**2]
     if not sums[0]:
-        raise Mistake(f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets")
+        raise Mistake(
+            f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets"
+        )
     _show_problems(file, report)
     spread = sums[4] - sums[3] ** 2 / sums[0]
     found = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
-    figures = {"mean_absolute_error": float(sums[1] / sums[0]), "root_mean_squared_error": float(np.sqrt(sums[2] / sums[0]))}
+    figures = {
+        "mean_absolute_error": float(sums[1] / sums[0]),
+        "root_mean_squared_error": float(np.sqrt(sums[2] / sums[0])),
+    }
     return {**found, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}
 
 
@@ -640,7 +649,9 @@ def show(model: Any, path: str) -> None:
     import numpy as np
 
     terminal.heading(f"{path}: {type(model).__name__}")
-    settings = {k: v for k, v in model.get_params(deep=False).items() if k not in ("n_jobs", "verbose", "hasher", "passes")}
+    settings = {
+        k: v for k, v in model.get_params(deep=False).items() if k not in ("n_jobs", "verbose", "hasher", "passes")
+    }
     table = np.asarray(model.model_.state()["table"])
     width = {"adagrad": 2, "ftrl": 4, "sgd": 1}[model.optimizer]
     used = int(np.count_nonzero(table))
@@ -654,7 +665,9 @@ def show(model: Any, path: str) -> None:
         rows.append(("progressive error", f"{model.progress_.average_error:.4f}"))
     if hasattr(model, "file_format_"):
         form = {k: v for k, v in model.file_format_.to_json().items() if v not in (None, [], False) and k != "header"}
-        rows.append(("trained on", ", ".join(f"{k} {v if isinstance(v, str) else json.dumps(v)}" for k, v in form.items())))
+        rows.append(
+            ("trained on", ", ".join(f"{k} {v if isinstance(v, str) else json.dumps(v)}" for k, v in form.items()))
+        )
     features = model.hasher
     if features is not None:
         rows.append(("text", f"{features.analyzer}, n-grams {features.ngrams[0]}-{features.ngrams[1]}"))

@@ -21,7 +21,8 @@ def evaluate(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Labelled sentences (a column file) or examples in the format of training; also .gz; - for standard input.",
+            help="Labelled sentences (a column file) or examples in the format of training; also .gz; - for "
+            "standard input.",
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

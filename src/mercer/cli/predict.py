@@ -26,7 +26,7 @@ def predict(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Sentences: a column file; or examples, in the format of training (also .gz), or - for standard input.",
+            help="Sentences (a column file), or examples in the format of training; also .gz; - for standard input.",
         ),
     ],
     output: Annotated[
@@ -103,7 +103,10 @@ def predict(
         return
     tagger = check_tagger(loaded, model, jobs)
     if proba or top is not None or any(value is not None for value in given.values()):
-        raise Mistake(f"{model}: this is a tagger, and the options are for classifiers", "--marginals and --k-best are for taggers")
+        raise Mistake(
+            f"{model}: this is a tagger, and the options are for classifiers",
+            "--marginals and --k-best are for taggers",
+        )
     if marginals and k_best is not None:
         raise Mistake("--marginals and --k-best cannot be combined")
     from mercer.data.conll import write_conll

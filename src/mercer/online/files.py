@@ -2,8 +2,8 @@
 
     bytes → blocks of hashed examples (``_core.ExampleReader``) → judged, then learnt (``_core.HashedModel``)
 
-A block holds about a megabyte of the file, and two wait at most: memory does not grow with the file. Whether reading and learning
-overlap changes nothing in the result, since blocks come in the order of the file.
+A block holds about a megabyte of the file, and two wait at most: memory does not grow with the file. Whether reading
+and learning overlap changes nothing in the result, since blocks come in the order of the file.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _AHEAD = 4
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 
-# ------------------------------------------------------------------------------------------------- where bytes come from
+# ------------------------------------------------------------------------------------------------- where bytes come
+# from
 
 
 class Source:
@@ -104,7 +105,8 @@ class Source:
                 self.file.seek(self.start)
             yield self.file
         elif self.path == "-":
-            # The raw file where there is one: a thread that waits in it for ever holds no lock that the end of the process needs.
+            # The raw file where there is one: a thread that waits in it for ever holds no lock that the end of the
+            # process needs.
             buffered = getattr(sys.stdin, "buffer", sys.stdin)
             yield getattr(buffered, "raw", buffered)
         else:
@@ -206,7 +208,7 @@ class FileFormat:
     """What there is to know to read files like the one a model was trained on. JSON data only."""
 
     format: str
-    label: FieldName | None | bool = None
+    label: FieldName | bool | None = None
     text: tuple[FieldName, ...] | None = None
     columns: tuple[FieldName, ...] | str | None = None
     categorical: tuple[FieldName, ...] = ()
@@ -261,7 +263,8 @@ class FileFormat:
         return cls(
             data["format"], data["label"], None if data["text"] is None else _names("text", data["text"]),
             data["columns"] if data["columns"] in (None, "rest") else _names("columns", data["columns"]),
-            _names("categorical", data["categorical"]), data["separator"], bool(data["header"]), bool(data["zero_based"]),
+            _names("categorical", data["categorical"]), data["separator"], bool(data["header"]),
+            bool(data["zero_based"]),
         )  # fmt: skip
 
 
@@ -282,10 +285,13 @@ def _file_format(source: Source, known: FileFormat | None, arguments: dict[str, 
         format = source.format or (known.format if known else None)
     if format is None:
         suffixes = ", ".join(SUFFIXES)
-        raise ValueError(f"{source.name}: format must be one of {', '.join(FORMATS)}: the name has none of the suffixes {suffixes}")
+        raise ValueError(
+            f"{source.name}: format must be one of {', '.join(FORMATS)}: the name has none of the suffixes {suffixes}"
+        )
     check_choice("format", format, FORMATS)
     allowed = {
-        "text": {"label", "separator"}, "vw": set(), "svmlight": {"zero_based"}, "jsonl": {"label", "text", "columns", "categorical"},
+        "text": {"label", "separator"}, "vw": set(), "svmlight": {"zero_based"},
+        "jsonl": {"label", "text", "columns", "categorical"},
         "csv": {"label", "text", "columns", "categorical", "separator", "header"},
     }[format]  # fmt: skip
     for name in given:
@@ -365,38 +371,42 @@ class FileLearning:
     ) -> Any:
         r"""Learns afresh from a file, block by block, in memory that does not grow with it.
 
-        The file is taken in its order (nothing is shuffled), ``passes`` times. Reading, hashing and learning overlap unless
-        ``n_jobs=1``; the result is the same. ``verbose=1`` prints the progressive loss at powers of two, as Vowpal Wabbit does.
-        Ctrl-C ends the reading and keeps what was learnt (``interrupted_``); so does a malformed line, after its error.
+        The file is taken in its order (nothing is shuffled), ``passes`` times. Reading, hashing and learning overlap
+        unless ``n_jobs=1``; the result is the same. ``verbose=1`` prints the progressive loss at powers of two, as
+        Vowpal Wabbit does. Ctrl-C ends the reading and keeps what was learnt (``interrupted_``); so does a malformed
+        line, after its error.
 
         Parameters
         ----------
         path : str, path, "-" or binary file
             Names that end in ``.gz``, ``.bz2`` or ``.xz`` are unpacked on the way; ``"-"`` is standard input.
         format : {"text", "vw", "svmlight", "csv", "jsonl"}, optional
-            By default what the suffix says: ``.txt``, ``.vw`` or ``.dat``, ``.svm``, ``.svmlight`` or ``.libsvm``, ``.csv`` or ``.tsv``,
-            ``.jsonl`` or ``.ndjson``. See the guide on files for what a line looks like in each.
+            By default what the suffix says: ``.txt``, ``.vw`` or ``.dat``, ``.svm``, ``.svmlight`` or ``.libsvm``,
+            ``.csv`` or ``.tsv``, ``.jsonl`` or ``.ndjson``. See the guide on files for what a line looks like in
+            each.
         label : str or int, optional
-            csv and jsonl: the name (``"a.b"`` for a field inside a field) or number of the label. Default: ``"label"``; in a csv
-            without such a column, the first. text: ``"first"`` (default) or ``"last"``.
+            csv and jsonl: the name (``"a.b"`` for a field inside a field) or number of the label. Default:
+            ``"label"``; in a csv without such a column, the first. text: ``"first"`` (default) or ``"last"``.
         text : str, int or several, optional
             csv and jsonl: fields that hold text. Default: ``"text"``, if it is there.
         columns : str, int or several, or "rest", optional
-            csv and jsonl: fields that are features themselves, numbers or categories; ``"rest"``: all that have no other part.
-            Default: the rest if there is no text, otherwise none.
+            csv and jsonl: fields that are features themselves, numbers or categories; ``"rest"``: all that have no
+            other part. Default: the rest if there is no text, otherwise none.
         categorical : str, int or several, optional
             Those of the columns whose numbers are names (such as postcodes).
         separator : str, optional
-            csv: between columns; default a comma, a tab in files named ``.tsv``. text: between label and text; default a tab.
+            csv: between columns; default a comma, a tab in files named ``.tsv``. text: between label and text;
+            default a tab.
         header : bool, optional
             csv: whether the first line names the columns; default True. Without, their names are ``"0"``, ``"1"``, …
         zero_based : bool, optional
             svmlight: whether columns are counted from 0; default False.
         classes : array, optional
-            Labels there will be (classifiers). Needed only where a stream that cannot be read again has two labels in its first
-            megabytes and further ones later.
+            Labels there will be (classifiers). Needed only where a stream that cannot be read again has two labels in
+            its first megabytes and further ones later.
         on_error : {"raise", "skip"}, default="raise"
-            What to do with malformed lines. Skipped ones are counted in ``skipped_``, the first few with line and reason.
+            What to do with malformed lines. Skipped ones are counted in ``skipped_``, the first few with line and
+            reason.
         limit : int, optional
             Read only so many examples.
 
@@ -406,17 +416,17 @@ class FileLearning:
 
         Examples
         --------
+        >>> import tempfile
         >>> from pathlib import Path
         >>> from mercer.online import HashedClassifier
-        >>> path = Path(getfixture("tmp_path")) / "mail.txt" if "getfixture" in globals() else Path("mail.txt")
-        >>> lines = ["spam\tcheap pills now", "ham\tmeeting at noon", "spam\tcheap watches now", "ham\tnotes of the meeting"]
-        >>> _ = path.write_text("\n".join(lines * 5))
+        >>> path = Path(tempfile.mkdtemp()) / "mail.txt"
+        >>> lines = "spam\tcheap pills now\nham\tmeeting at noon\nspam\tcheap watches\nham\tnotes of the meeting\n"
+        >>> _ = path.write_text(lines * 5)
         >>> model = HashedClassifier(n_bits=16).fit_file(path)
         >>> model.predict(["cheap meeting pills now", "meeting notes"])
         array(['spam', 'ham'], dtype='<U4')
         >>> model.score_file(path)
         1.0
-        >>> path.unlink()
         """
         arguments = {
             "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
@@ -446,7 +456,8 @@ class FileLearning:
 
         Parameters
         ----------
-        path, format, label, text, columns, categorical, separator, header, zero_based, on_error, limit : as in `fit_file`
+        path, format, label, text, columns, categorical, separator, header, zero_based, on_error, limit : as in
+        `fit_file`
             What is left out is as in the file before.
         classes : array, optional
             In the first call: labels there will be.
@@ -492,14 +503,16 @@ class FileLearning:
         proba : bool, default=False
             Return probabilities of all classes; write that of the predicted label behind it, after a tab.
         top : int, optional
-            Write the so many best labels of each example with their scores (with ``proba``: probabilities). Needs ``output``.
+            Write the so many best labels of each example with their scores (with ``proba``: probabilities). Needs
+            ``output``.
         format : str, optional
             By default what the suffix says, or as in training.
         label : str, int or False, optional
-            Where the label is, so that it is not taken for a feature. False: there is none; needed only for the format text where
-            documents hold tabs.
+            Where the label is, so that it is not taken for a feature. False: there is none; needed only for the
+            format text where documents hold tabs.
         on_error : {"raise", "skip"}, default="raise"
-            With ``"skip"`` malformed lines have no prediction, and the lines of `output` no longer match those of `path`.
+            With ``"skip"`` malformed lines have no prediction, and the lines of `output` no longer match those of
+            `path`.
 
         Returns
         -------
@@ -515,7 +528,11 @@ class FileLearning:
         if output is None:
             wanted = self.predict_proba if proba else self.predict  # type: ignore[attr-defined]
             parts = [wanted(block) for block in blocks]
-            return np.concatenate(parts) if parts else wanted(_core.Examples(np.zeros(1, np.int64), np.empty(0, np.uint64)))
+            return (
+                np.concatenate(parts)
+                if parts
+                else wanted(_core.Examples(np.zeros(1, np.int64), np.empty(0, np.uint64)))
+            )
         n = 0
         with LineWriter(output) as write:
             for block in blocks:
@@ -542,7 +559,8 @@ class FileLearning:
 
         Parameters
         ----------
-        path, format, label, text, columns, categorical, separator, header, zero_based, on_error, limit : as in `fit_file`
+        path, format, label, text, columns, categorical, separator, header, zero_based, on_error, limit : as in
+        `fit_file`
             What is left out is as in the file the model was trained on.
 
         Returns
@@ -607,7 +625,9 @@ def _check_kind(model: Any, form: FileFormat, source: Source) -> None:
     """A model of columns goes on with columns, one of hashed names with hashed names."""
     if (form.format == "svmlight") != (model.input_ == "array"):
         seen = "columns of arrays or svmlight files" if model.input_ == "array" else "documents or files with names"
-        raise ValueError(f"{source.name}: this model has learnt from {seen}, and this file has the format {form.format!r}")
+        raise ValueError(
+            f"{source.name}: this model has learnt from {seen}, and this file has the format {form.format!r}"
+        )
 
 
 def labelled_blocks(
@@ -634,8 +654,8 @@ def labelled_blocks(
         for block in _blocks(model, source, reader, chunk):
             if form.format == "svmlight" and reader.n_columns > model.n_features_in_:
                 raise ValueError(
-                    f"{source.name}: the model has {model.n_features_in_} columns, this file has column {reader.n_columns - 1}"
-                    " (counted from 0)"
+                    f"{source.name}: the model has {model.n_features_in_} columns, this file has column "
+                    f"{reader.n_columns - 1} (counted from 0)"
                 )
             yield block
     finally:
@@ -775,7 +795,9 @@ class _Training:
 
     def _pass(self, number: int) -> None:
         if number or self.reader.n_lines:
-            self.reader = make_reader(self.model, self.form, self.source, self.on_error, self.limit, self.form.format != "vw")
+            self.reader = make_reader(
+                self.model, self.form, self.source, self.on_error, self.limit, self.form.format != "vw"
+            )
         blocks = _blocks(self.model, self.source, self.reader)
         try:
             if not self.started:
@@ -868,8 +890,9 @@ class _Training:
             if len(self.names) > 2:
                 if self.afresh and self.source.again:
                     raise _ThirdClass(set(self.names) | set(model.model_.labels()))
+                new = sorted(set(renamed) - set(model.model_.labels()))[0]
                 raise ValueError(
-                    f"{self.source.name}: a third label, {sorted(set(renamed) - set(model.model_.labels()))[0]!r}, came to a model of two: "
+                    f"{self.source.name}: a third label, {new!r}, came to a model of two: "
                     "name all labels in classes= at the start"
                 )
         weights = block.weights if len(block.weights) else None
@@ -911,8 +934,9 @@ class ProgressTable:
         history, progress = model.history_, model.progress_
         features = int(np.diff(block.indptr[end - 1 : end + 1])[0])
         self._print(
-            f"{history['loss'][-1]:<10.6f} {history['loss_since_last'][-1]:<10.6f} {progress.examples:>13,} {progress.weight:>14,.1f}"
-            f" {self._shown(model, figures['last_target'])} {self._shown(model, figures['last_prediction'])} {features:>8,}"
+            f"{history['loss'][-1]:<10.6f} {history['loss_since_last'][-1]:<10.6f} {progress.examples:>13,}"
+            f" {progress.weight:>14,.1f} {self._shown(model, figures['last_target'])}"
+            f" {self._shown(model, figures['last_prediction'])} {features:>8,}"
         )
 
     def end(self, model: Any) -> None:
@@ -975,7 +999,7 @@ class LineWriter:
             self.device = os.path.exists(self.path) and not os.path.isfile(self.path)
             self.target = self.path if self.device else f"{os.path.realpath(self.path)}.{os.getpid()}.tmp"
             pack = _PACKED.get(os.path.splitext(self.path)[1].lower())
-            self.stream = pack(self.target, "wb") if pack else open(self.target, "wb")  # noqa: SIM115
+            self.stream = pack(self.target, "wb") if pack else open(self.target, "wb")
         return self._write
 
     def _write(self, lines: Iterator[str]) -> None:
