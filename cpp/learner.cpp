@@ -33,6 +33,7 @@ constexpr uint64_t kPage = uint64_t(1) << 21;
 constexpr int kExactClasses = 64;    // up to here the log loss changes all classes
 constexpr double kLeastShare = 0.02; // beyond, those with a probability of at least this share of the average, 1 / classes
 constexpr double kLargestScore = 1e30;
+constexpr double kLargestMargin = 50;  // two classes: one long example must not count for hundreds of others
 
 // ------------------------------------------------------------------------------------------ lines of 16 labels
 //
@@ -272,18 +273,59 @@ int32_t HashedModel::label_number(const std::string& name) {
 
 // ------------------------------------------------------------------------------------------ reading an example
 
+// Repeats within an example become one feature with the value √count.
+void ExampleWork::merge(const uint64_t* all, int64_t n_all, const float* table, uint64_t mask, int64_t stride) {
+  keys.resize(size_t(n_all));
+  counts.resize(size_t(n_all));
+  size_t size = 64;
+  while (size < size_t(2 * n_all)) size *= 2;
+  if (slots.size() < size) slots.assign(size, {0, 0, 0});
+  if (++stamp == 0) {  // after 2^32 examples the marks begin again
+    std::fill(slots.begin(), slots.end(), Slot{0, 0, 0});
+    stamp = 1;
+  }
+  int64_t found = 0;
+  for (int64_t k = 0; k < n_all; ++k) {
+    const uint64_t key = all[k];
+    size_t at = size_t(key ^ (key >> 32)) & (size - 1);
+    while (slots[at].stamp == stamp && slots[at].key != key) at = (at + 1) & (size - 1);
+    if (slots[at].stamp == stamp) {
+      ++counts[slots[at].position];
+      continue;
+    }
+    if (table) __builtin_prefetch(table + int64_t(key & mask) * stride, 1);
+    slots[at] = {key, stamp, uint32_t(found)};
+    keys[size_t(found)] = key;
+    counts[size_t(found)] = 1;
+    ++found;
+  }
+  hashes = keys.data();
+  n = found;
+  ones = found == n_all;
+  x.resize(size_t(n));
+  for (int64_t k = 0; k < n; ++k) x[size_t(k)] = std::sqrt(float(counts[size_t(k)]));
+}
+
 // Values as the learner sees them: divided by the largest so far (adagrad), which for a feature never seen is itself.
 void HashedModel::read(const Examples& examples, int64_t i, ExampleWork& work) const {
-  const int64_t begin = examples.indptr[size_t(i)];
-  work.hashes = examples.hashes.data() + begin;
-  work.n = examples.indptr[size_t(i) + 1] - begin;
-  work.ones = examples.values.empty() && scales_.size() == 0;
-  if (work.ones && settings_.task != Task::multiclass) return;
-  work.x.resize(size_t(work.n));
+  const int64_t begin = examples.indptr[size_t(i)], n = examples.indptr[size_t(i) + 1] - begin;
+  if (examples.values.empty() && settings_.damped) {
+    require(n < int64_t(std::numeric_limits<uint32_t>::max()), "an example has too many features");
+    work.merge(examples.hashes.data() + begin, n, settings_.task == Task::multiclass ? nullptr : table_.data(), mask_, width());
+    if (!scales_.size()) return;
+  } else {
+    work.hashes = examples.hashes.data() + begin;
+    work.n = n;
+    work.ones = examples.values.empty() && !scales_.size();
+    if (work.ones && settings_.task != Task::multiclass) return;
+    work.x.resize(size_t(n));
+    for (int64_t k = 0; k < n; ++k) work.x[size_t(k)] = examples.values.empty() ? 1.0f : examples.values[size_t(begin + k)];
+  }
+  if (!scales_.size()) return;
+  work.ones = false;
   for (int64_t k = 0; k < work.n; ++k) {
-    const float x = examples.values.empty() ? 1.0f : examples.values[size_t(begin + k)];
-    const float scale = scales_.size() ? scales_.data()[work.hashes[k] & mask_] : 1.0f;
-    work.x[size_t(k)] = scale > 0 ? x / scale : 0.0f;
+    const float scale = scales_.data()[work.hashes[k] & mask_];
+    work.x[size_t(k)] = scale > 0 ? work.x[size_t(k)] / scale : 0.0f;
   }
 }
 
@@ -298,7 +340,7 @@ void HashedModel::read_and_rescale(const Examples& examples, int64_t i, ExampleW
   work.norm = double(work.n);
   if (!work.ones) {
     work.norm = 0;
-    for (float x : work.x) work.norm += double(x) * double(x);
+    for (int64_t k = 0; k < work.n; ++k) work.norm += double(work.x[size_t(k)]) * double(work.x[size_t(k)]);
   }
 }
 
@@ -421,7 +463,7 @@ double HashedModel::next_rate(double norm, double weight) {
   largest_ = std::max(largest_, norm);
   t_ += 1;
   switch (settings_.optimizer) {
-    case Optimizer::adagrad: return norms_ > 0 ? settings_.rate * std::sqrt(t_ / norms_) : 0;
+    case Optimizer::adagrad: return norms_ > 0 ? settings_.rate * std::sqrt(t_ / norms_) * std::sqrt(std::sqrt(t_ / norms_)) : 0;
     case Optimizer::ftrl: return settings_.rate;
     case Optimizer::sgd: return 1 / (settings_.l2 * t_ + std::max(largest_, 1e-12) / settings_.rate);
   }
@@ -478,17 +520,16 @@ void HashedModel::step_one(ExampleWork& work, double y, double score, double slo
   double q = 0;
   if (work.ones) {
     const float add = h * (g * g);
-    for (int64_t k = 0; k < n; ++k) {
-      float* p = numbers(k);
-      p[1] += add;
-      q += steps[k] = 1.0f / std::sqrt(std::max(p[1], kTiny));
-    }
+    for (int64_t k = 0; k < n; ++k) numbers(k)[1] += add;
+    for (int64_t k = 0; k < n; ++k) q += steps[k] = 1.0f / std::sqrt(std::max(numbers(k)[1], kTiny));
   } else {
     for (int64_t k = 0; k < n; ++k) {
-      float* p = numbers(k);
-      const float x = work.x[size_t(k)], gx = g * x;
-      p[1] += h * (gx * gx);
-      steps[k] = x / std::sqrt(std::max(p[1], kTiny));
+      const float gx = g * work.x[size_t(k)];
+      numbers(k)[1] += h * (gx * gx);
+    }
+    for (int64_t k = 0; k < n; ++k) {
+      const float x = work.x[size_t(k)];
+      steps[k] = x / std::sqrt(std::max(numbers(k)[1], kTiny));
       q += steps[k] * x;
     }
   }
@@ -684,6 +725,7 @@ ProgressiveFigures HashedModel::learn(const Examples& examples, int64_t begin, i
     } else {
       if (regression) note_target(y, weight);
       score = score_one(work_);
+      if (!regression) score = std::max(-kLargestMargin, std::min(kLargestMargin, score));
       const LossAt at = loss_at(settings_.loss, score, y);
       value = at.value, slope = at.slope;
       prediction = regression ? (settings_.loss.loss == PointLoss::poisson ? std::exp(score) : score) : score > 0 ? 1 : 0;
@@ -770,13 +812,13 @@ template <class T, size_t N> T named(const char* what, const std::string& name, 
 
 LearnerSettings learner_settings(const std::string& task, const std::string& loss, int n_bits, const std::string& label_hashing,
                                  const std::string& optimizer, double rate, double l1, double l2, double alpha, double quantile,
-                                 double epsilon, bool intercept, bool scaled) {
+                                 double epsilon, bool intercept, bool scaled, bool damped) {
   LearnerSettings s;
   s.task = named<Task>("task", task, kTasks);
   s.loss.loss = named<PointLoss>("loss", loss, kLosses);
   s.label_hashing = named<LabelHashing>("label_hashing", label_hashing, kHashings);
   s.optimizer = named<Optimizer>("optimizer", optimizer, kOptimizers);
-  s.n_bits = n_bits, s.rate = rate, s.l1 = l1, s.l2 = l2, s.intercept = intercept, s.scaled = scaled;
+  s.n_bits = n_bits, s.rate = rate, s.l1 = l1, s.l2 = l2, s.intercept = intercept, s.scaled = scaled, s.damped = damped;
   s.loss.alpha = alpha, s.loss.quantile = quantile, s.loss.epsilon = epsilon;
   return s;
 }
@@ -877,6 +919,7 @@ nb::dict settings(const HashedModel& model) {
   out["epsilon"] = s.loss.epsilon;
   out["intercept"] = s.intercept;
   out["scaled"] = s.scaled;
+  out["damped"] = s.damped;
   return out;
 }
 
@@ -978,12 +1021,12 @@ void bind_learner(nb::module_& m) {
       .def("__init__",
            [](HashedModel* self, const std::string& task, const std::string& loss, int n_bits, const std::string& label_hashing,
               const std::string& optimizer, double rate, double l1, double l2, double alpha, double quantile, double epsilon,
-              bool intercept, bool scaled) {
+              bool intercept, bool scaled, bool damped) {
              new (self) HashedModel(learner_settings(task, loss, n_bits, label_hashing, optimizer, rate, l1, l2, alpha, quantile, epsilon,
-                                                     intercept, scaled));
+                                                     intercept, scaled, damped));
            },
            nb::kw_only(), "task"_a, "loss"_a, "n_bits"_a = 22, "label_hashing"_a = "joint", "optimizer"_a = "adagrad", "rate"_a = 0.5,
-           "l1"_a = 0.0, "l2"_a = 0.0, "alpha"_a = 0.5, "quantile"_a = 0.5, "epsilon"_a = 1.0, "intercept"_a = true, "scaled"_a = false)
+           "l1"_a = 0.0, "l2"_a = 0.0, "alpha"_a = 0.5, "quantile"_a = 0.5, "epsilon"_a = 1.0, "intercept"_a = true, "scaled"_a = false, "damped"_a = true)
       .def("learn", &learn, "examples"_a, "begin"_a = 0, "end"_a.none() = nb::none())
       .def("scores", &scores, "examples"_a, "begin"_a = 0, "end"_a.none() = nb::none(), "threads"_a = 1)
       .def("top_k", &top_k, "examples"_a, "k"_a, "threads"_a = 1)

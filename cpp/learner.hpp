@@ -14,7 +14,7 @@
 //
 // Optimizers; g = slope · x is the gradient of a weight, h the weight of the example:
 //
-//   adagrad   features divided by the largest |x| they had so far; G += h g², w moves along -g eta sqrt(t / N) / sqrt(G), where N / t
+//   adagrad   features divided by the largest |x| they had so far; G += h g², w moves along -g eta (t / N)^(3/4) / sqrt(G), where N / t
 //             is the mean squared length of the examples; one output: for as long as the loss asks (pointwise.hpp). Regression:
 //             eta is in units of the spread of the targets seen so far, so that the result does not depend on their unit.
 //   ftrl      n += h g², z += h g - (change of sqrt(n)) / alpha · w;  w = -shrink(z, l1) / ((1 + sqrt(n)) / alpha + l2)
@@ -46,6 +46,7 @@ struct LearnerSettings {
   int n_bits = 22;
   double rate = 0.5, l1 = 0, l2 = 0;
   bool intercept = true;
+  bool damped = true;   // examples without values: a feature that occurs c times has the value √c, not c
   bool scaled = false;  // room for the scales of features from the start; otherwise when the first value other than 1 comes
 };
 
@@ -76,10 +77,20 @@ struct ProgressiveFigures {
 
 // Working memory of one example; one for each thread.
 struct ExampleWork {
-  const uint64_t* hashes = nullptr;  // of its features, in the block of examples
+  struct Slot {
+    uint64_t key;
+    uint32_t stamp, position;
+  };
+  void merge(const uint64_t* all, int64_t n_all, const float* table, uint64_t mask, int64_t stride);
+
+  const uint64_t* hashes = nullptr;  // of its features
   int64_t n = 0;
   bool ones = false;                 // all values are 1, and x is not filled
   std::vector<float> x;              // values, scaled
+  std::vector<uint64_t> keys;        // features without repeats
+  std::vector<uint32_t> counts;      // how often each occurs
+  std::vector<Slot> slots;           // open addressing by feature; a slot is taken if it has the stamp of this example
+  uint32_t stamp = 0;
   double norm = 0;                   // Σ x²
   std::vector<float> steps;          // rate · x, one output
   std::vector<float> scores;         // of all classes, in whole blocks

@@ -108,6 +108,7 @@ class HashedModel:
         epsilon: float = 1.0,
         intercept: bool = True,
         scaled: bool = False,
+        damped: bool = True,
     ) -> None: ...
     def learn(self, examples: Examples, begin: int = 0, end: int | None = None) -> dict[str, Any]: ...
     def scores(

@@ -21,7 +21,7 @@ from mercer.online.files import FileLearning
 __all__ = ["HashedLearner", "check_not_negative"]
 
 OPTIMIZERS = ("adagrad", "ftrl", "sgd")
-RATES = {"adagrad": 0.5, "ftrl": 0.1, "sgd": 0.5}
+RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
 """``learning_rate=None``: chosen on the training streams of several data sets at once (benchmarks/online.py)."""
 
 SGD_L2 = 1e-5
@@ -43,6 +43,7 @@ class HashedLearner(FileLearning, BaseEstimator):
     n_jobs: int | None
     random_state: Any
     hasher: Any
+    counts: str
     learning_rate: float | None
     shuffle: bool
     fit_intercept: bool
@@ -104,6 +105,7 @@ class HashedLearner(FileLearning, BaseEstimator):
             "l1": l1,
             "l2": l2,
             "intercept": bool(self.fit_intercept),
+            "damped": check_choice("counts", self.counts, ("sqrt", "linear")) == "sqrt",
         }
 
     def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.HashedModel:
@@ -116,23 +118,26 @@ class HashedLearner(FileLearning, BaseEstimator):
 
     # ------------------------------------------------------------------ inputs
 
-    def _inputs(self, X: Any, *, reset: bool, y: Any = None) -> tuple[Rows | Documents, Any]:
-        """Checked inputs, and y checked with them where there is one."""
+    def _inputs(self, X: Any, *, reset: bool, y: Any = "no_validation") -> tuple[Rows | Documents, Any]:
+        """Checked inputs, and y checked with them unless only inputs are asked for."""
+        alone = isinstance(y, str) and y == "no_validation"
         documents = is_documents(X)
         if not reset and documents != (self.input_ == "hashed"):
             seen = f"arrays of {self.n_features_in_} columns" if self.input_ == "array" else "documents or files"
             raise ValueError(f"this model has learnt from {seen}, and X is {'documents' if documents else 'an array'}")
         if documents:
             inputs: Rows | Documents = Documents.of(X, self.hasher)
-            if y is not None and len(y) != len(inputs):
+            if alone:
+                return inputs, None
+            y = self._check_y(y)
+            if len(y) != len(inputs):
                 raise ValueError(f"found {len(inputs)} documents and {len(y)} values in y")
-            return inputs, None if y is None else self._check_y(y)
+            return inputs, y
         kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
-        if y is None:
-            X = validate_data(self, X, **kinds)
-        else:
-            X, y = validate_data(self, X, y, y_numeric=self._numeric_targets, **kinds)
-        return Rows.of(X, self.n_bits), None if y is None else self._check_y(y)
+        if alone:
+            return Rows.of(validate_data(self, X, **kinds), self.n_bits), None
+        X, y = validate_data(self, X, y, y_numeric=self._numeric_targets, **kinds)
+        return Rows.of(X, self.n_bits), self._check_y(y)
 
     _numeric_targets = False
 

@@ -69,8 +69,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         Share of the log loss in ``"hybrid"``, from 0 to 1.
     hasher : TextHasher or None
         Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower case.
+    counts : {"sqrt", "linear"}, default="sqrt"
+        The value of a word that occurs c times in a document: √c, which on text is clearly better, or c.
     learning_rate : float or None
-        None: 0.5 for adagrad and sgd, 0.1 for ftrl.
+        None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
     class_weight : dict, "balanced" or None
         Factors of the weights of examples.
     shuffle : bool, default=True
@@ -126,6 +128,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         *,
         alpha: float = 0.5,
         hasher: Any = None,
+        counts: str = "sqrt",
         learning_rate: float | None = None,
         class_weight: Any = None,
         shuffle: bool = True,
@@ -143,6 +146,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self.random_state = random_state
         self.alpha = alpha
         self.hasher = hasher
+        self.counts = counts
         self.learning_rate = learning_rate
         self.class_weight = class_weight
         self.shuffle = shuffle

@@ -52,8 +52,10 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         For ``loss="huber"``, in the unit of y.
     hasher : TextHasher or None
         Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower case.
+    counts : {"sqrt", "linear"}, default="sqrt"
+        The value of a word that occurs c times in a document: √c, which on text is clearly better, or c.
     learning_rate : float or None
-        None: 0.5 for adagrad and sgd, 0.1 for ftrl.
+        None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
     shuffle : bool, default=True
         Whether `fit` takes the examples in a random order, a new one in each pass. `partial_fit` never does.
     fit_intercept : bool, default=True
@@ -95,6 +97,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         quantile: float = 0.5,
         epsilon: float = 1.0,
         hasher: Any = None,
+        counts: str = "sqrt",
         learning_rate: float | None = None,
         shuffle: bool = True,
         fit_intercept: bool = True,
@@ -111,6 +114,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         self.quantile = quantile
         self.epsilon = epsilon
         self.hasher = hasher
+        self.counts = counts
         self.learning_rate = learning_rate
         self.shuffle = shuffle
         self.fit_intercept = fit_intercept
