@@ -765,8 +765,7 @@ class _Training:
             interrupted = True
         except DataFileError as error:
             if self.started and model.progress_.examples:
-                n = model.progress_.examples
-                error.hint = f"{error.hint}; the model has learnt the {n:,} examples before this line"
+                error.add_note(f"the model has learnt the {model.progress_.examples:,} examples before this line")
             raise
         finally:
             if self.started:
