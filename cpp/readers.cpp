@@ -652,7 +652,10 @@ void ExampleReader::json_value(JsonScanner& json, Value& value) {
   value.present = true;
   switch (value.kind) {
     case Json::null: return json.null();
-    case Json::boolean: value.text = json.boolean() ? "true" : "false"; return;
+    case Json::boolean:
+      value.number = json.boolean();
+      value.text = value.number ? "true" : "false";
+      return;
     case Json::number: value.text = json.number(value.number); return;
     case Json::string: value.text = json.string(value.scratch); return;
     default: json.skip();
@@ -697,8 +700,8 @@ void ExampleReader::json_fields(JsonScanner& json, const std::string& prefix, in
     } else if (resolved_->rest && depth == 0) {
       const uint64_t hash = feature_hash(name, settings_.text.seed);
       json_value(json, extra_);
-      if (extra_.kind == Json::number) feature(hash, extra_.number, 0);
-      else if (extra_.kind == Json::string || extra_.kind == Json::boolean)
+      if (extra_.kind == Json::number || extra_.kind == Json::boolean) feature(hash, extra_.number, 0);
+      else if (extra_.kind == Json::string)
         feature(combine(hash, feature_hash(extra_.text, settings_.text.seed)), 1.0, 0);
     } else {
       json.skip();
@@ -736,7 +739,7 @@ void ExampleReader::parse_jsonl(std::string_view line) {
       if (!scalar) throw Malformed{"expected a string or a number as " + shown(field.name)};
       if (value.kind == Json::number) set_number_label(value.text);
       else set_label(value.text);
-    } else if (value.kind == Json::number && !field.categorical) {
+    } else if ((value.kind == Json::number || value.kind == Json::boolean) && !field.categorical) {
       feature(field.hash, value.number, 0);
     } else if (scalar) {
       category(field, value.text);

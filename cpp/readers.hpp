@@ -8,7 +8,7 @@
 //   vw          h(name, s) in the default namespace, combine(h(namespace, s), h(name, s)) in another; numbers as names are names
 //   svmlight    the column's number, counted from 0, below 2^n_bits; h(number, s) beyond
 //   csv, jsonl  a text field: as text, combined with h(field, s) where there are several; a number: h(field, s) with the number as value;
-//               a category: combine(h(field, s), h(category, s))
+//               a category: combine(h(field, s), h(category, s)); true and false of JSON are the numbers 1 and 0
 //
 // A record may be cut by the end of a chunk at any byte: what is left over waits for the next chunk, and no byte is searched
 // twice for the end of its record.

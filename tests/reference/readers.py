@@ -198,10 +198,8 @@ def read_jsonl(data: bytes, label: str, text: str | None) -> list[Any]:
                 features += words(value.encode())
             elif name != label and text is None and not isinstance(value, dict | list):
                 plain: Any = value
-                if isinstance(value, bool):
-                    plain = str(value).lower().encode()
-                elif isinstance(value, int | float):
-                    plain = float(value)
+                if isinstance(value, int | float):
+                    plain = float(value)  # False is 0
                 elif isinstance(value, str):
                     plain = value.encode()
                 features += _record(name.encode(), plain)
