@@ -105,7 +105,8 @@ def against_vw(title: str, vw_file: Path, text_file: Path | None, repeats: int) 
         wall, cpu = statistics.median(each.wall), statistics.median(each.cpu)
         ratios = (statistics.median(base.wall) / wall, statistics.median(base.cpu) / cpu)
         print(
-            f"  {each.name:30} {wall:8.3f} {cpu:8.3f} {size / cpu:9.0f} {ratios[0]:7.2f} {ratios[1]:7.2f} {each.loss:17.6f}"
+            f"  {each.name:30} {wall:8.3f} {cpu:8.3f} {size / cpu:9.0f} {ratios[0]:7.2f} {ratios[1]:7.2f}"
+            f" {each.loss:17.6f}"
         )
 
 
@@ -122,7 +123,7 @@ def vw_part(repeats: int) -> None:
         if home is None or not small.exists():
             print("\nrcv1: MERCER_DATA has no rcv1-vw, left out")
             return
-        # The thousand documents twenty times over, for times that can be measured: from the second time on they are known.
+        # The thousand documents twenty times over, for times that can be measured; they are known from the second on.
         once, often = Path(folder) / "rcv1.vw", Path(folder) / "rcv1x20.vw"
         once.write_bytes(gzip.decompress(small.read_bytes()))
         often.write_bytes(20 * once.read_bytes())

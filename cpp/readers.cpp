@@ -52,6 +52,7 @@ bool is_blank(std::string_view text) {
 
 // Line ends as Python's universal newlines count them.
 int64_t count_lines(std::string_view text) {
+  if (text.find('\n') == std::string_view::npos && text.find('\r') == std::string_view::npos) return 0;
   int64_t n = 0;
   for (size_t i = 0; i < text.size(); ++i)
     n += text[i] == '\n' || (text[i] == '\r' && !(i + 1 < text.size() && text[i + 1] == '\n'));
