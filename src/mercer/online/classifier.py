@@ -42,8 +42,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     loss : {"log", "hinge", "hybrid", "squared-hinge"}, default="log"
         With y the true class and z the best other one: ``"log"`` −ln p(y | x), p ∝ exp score; ``"hinge"``
         h = max(0, 1 − score(y) + score(z)); ``"squared-hinge"`` h²; ``"hybrid"`` half of the log and half of the hinge
-        loss (see ``alpha``). Beyond 64 classes the log loss changes only the true class and those with a probability of at
-        least 0.02 / (number of classes).
+        loss (see ``alpha``). Up to 64 classes the log loss changes the weights of all; beyond, those of the true class and of
+        classes with a probability of at least 2 / (number of classes).
     n_bits : int, default=22
         The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values other
         than 1), 16 with ftrl (12 with more than two classes), 4 with sgd.
