@@ -74,16 +74,9 @@ std::string_view number_name(std::string_view text, std::string& scratch) {
     return text;
   double value;
   if (!whole_number(text, value) || !std::isfinite(value)) return text;
+  if (value != std::floor(value) || std::fabs(value) >= 9007199254740992.0) return scratch = shortest_number(value);
   char buffer[40];
-  if (value == std::floor(value) && std::fabs(value) < 9007199254740992.0) {
-    std::snprintf(buffer, sizeof buffer, "%.0f", value == 0 ? 0.0 : value);
-  } else {
-    for (int precision = 1; precision <= 17; ++precision) {
-      std::snprintf(buffer, sizeof buffer, "%.*g", precision, value);
-      double back = 0;
-      if (whole_number(buffer, back) && back == value) break;
-    }
-  }
+  std::snprintf(buffer, sizeof buffer, "%.0f", value == 0 ? 0.0 : value);
   return scratch = buffer;
 }
 
