@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import _core
-from tests.reference.online import CLASS_LOSSES, Learner
+from reference.online import CLASS_LOSSES, Learner
 
 OPTIMIZERS = ("adagrad", "ftrl", "sgd")
 RATES = {"adagrad": 1.0, "ftrl": 0.3, "sgd": 0.5}
@@ -16,7 +16,11 @@ N_CLASSES = 5
 def problem(seed=0, n=30, n_features=12, target="sign"):
     """Sparse examples with values, as dictionaries, targets and weights."""
     random = np.random.default_rng(seed)
-    X = random.normal(size=(n, n_features)) * (random.random((n, n_features)) < 0.5) * random.uniform(0.2, 3, n_features)
+    X = (
+        random.normal(size=(n, n_features))
+        * (random.random((n, n_features)) < 0.5)
+        * random.uniform(0.2, 3, n_features)
+    )
     s = X @ random.normal(size=n_features)
     y = {
         "sign": lambda: np.where(s > 0, 1.0, -1.0),
@@ -76,8 +80,8 @@ def test_classes_agree_with_a_dictionary_of_weights_step_by_step(loss, optimizer
     l2 = 0.02 if optimizer == "sgd" else 0.0
     # 60 weights in 2^20 places: for these features no two share one.
     model = _core.HashedModel(
-        task="multiclass", loss=loss, n_bits=8 if hashing == "separate" else 20, optimizer=optimizer, label_hashing=hashing,
-        rate=RATES[optimizer], l2=l2, alpha=0.4, scaled=True,
+        task="multiclass", loss=loss, n_bits=8 if hashing == "separate" else 20, optimizer=optimizer,
+        label_hashing=hashing, rate=RATES[optimizer], l2=l2, alpha=0.4, scaled=True,
     )  # fmt: skip
     names = [f"class {c}" for c in range(N_CLASSES)]
     model.set_labels(names)
@@ -94,7 +98,10 @@ def topics(n=200, n_classes=37, length=30, seed=0):
                      random.integers(0, 300, (n, length)))  # fmt: skip
     hashes = np.random.default_rng(9).integers(0, 2**63, 3000, dtype=np.uint64)[words]
     return _core.Examples(
-        np.arange(n + 1) * length, hashes.ravel(), labels=y.astype(np.int32), label_names=[str(c) for c in range(n_classes)]
+        np.arange(n + 1) * length,
+        hashes.ravel(),
+        labels=y.astype(np.int32),
+        label_names=[str(c) for c in range(n_classes)],
     )
 
 
@@ -138,7 +145,10 @@ def test_scores_do_not_depend_on_threads_or_on_how_the_examples_are_cut():
 def test_labels_get_numbers_in_the_order_of_their_first_example():
     model = _core.HashedModel(task="multiclass", loss="log", n_bits=8, label_hashing="separate")
     examples = _core.Examples(
-        np.arange(6), np.arange(5, dtype=np.uint64), labels=np.array([2, -1, 0, 2, 3], np.int32), label_names=["a", "b", "c", "é"]
+        np.arange(6),
+        np.arange(5, dtype=np.uint64),
+        labels=np.array([2, -1, 0, 2, 3], np.int32),
+        label_names=["a", "b", "c", "é"],
     )
     figures = model.learn(examples)
     assert model.labels() == ["c", "a", "é"]
@@ -160,7 +170,9 @@ def test_separate_tables_keep_their_weights_when_labels_come():
 def test_repeats_count_as_their_root_or_add_up():
     repeated = _core.Examples(np.array([0, 5]), np.array([7, 3, 7, 7, 7], np.uint64))
     for damped, value in ((True, 2.0), (False, 4.0)):
-        model = _core.HashedModel(task="regression", loss="squared", n_bits=4, optimizer="sgd", l2=0.1, damped=damped, intercept=False)
+        model = _core.HashedModel(
+            task="regression", loss="squared", n_bits=4, optimizer="sgd", l2=0.1, damped=damped, intercept=False
+        )
         table = np.zeros(16, np.float32)
         table[[3, 7]] = 1, 10
         model.set_state(table, np.empty(0, np.float32), np.zeros(1, np.float32), model.state()["counters"])
@@ -252,7 +264,6 @@ def test_wrong_calls_are_refused():
 
 def test_scores_beyond_all_bounds_are_an_error():
     model = _core.HashedModel(task="regression", loss="squared", n_bits=4, optimizer="sgd", l2=1e-6, rate=1e9)
-    rows, y, weights = problem(target="number")
+    rows, y, _ = problem(target="number")
     with pytest.raises(RuntimeError, match="learning_rate"):
-        for _ in range(50):
-            model.learn(block(rows, targets=y))
+        model.learn(block(rows * 50, targets=np.tile(y, 50)))

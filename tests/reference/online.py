@@ -1,6 +1,8 @@
-"""Online learners with a dictionary entry for each weight: no table, no hashing, double precision, slow and obviously right.
+"""Online learners with a dictionary entry for each weight: no table, no hashing, double precision, slow and obviously
+right.
 
-The same rules as ``cpp/learner.hpp``. A step "for as long as the loss asks" is followed by Euler's method in small pieces.
+The same rules as ``cpp/learner.hpp``. A step "for as long as the loss asks" is followed by Euler's method in small
+pieces.
 """
 
 from __future__ import annotations
@@ -116,7 +118,9 @@ class Learner:
 
     def slopes(self, scores, y):
         if not self.n_classes:
-            return loss_value(self.loss, scores[0], y, **self.settings), {0: loss_slope(self.loss, scores[0], y, **self.settings)}
+            return loss_value(self.loss, scores[0], y, **self.settings), {
+                0: loss_slope(self.loss, scores[0], y, **self.settings)
+            }
         alpha = {"log": 1.0, "hybrid": self.settings["alpha"]}.get(self.loss, 0.0)
         total = math.log(sum(math.exp(s) for s in scores))
         rival = max((c for c in range(self.n_classes) if c != y), key=lambda c: scores[c])
