@@ -1,4 +1,4 @@
-"""Hashed online learning: time for a feature, speed and memory against the number of classes (one thread), files beside vw.
+"""Hashed online learning: time for a feature; speed and memory against the number of classes; files, beside vw.
 
     python benchmarks/online.py [--parts learn classes vw] [--repeats 3]
 
