@@ -25,6 +25,7 @@ PACKAGES = [
     "mercer.learning.solvers",
     "mercer.maps",
     "mercer.metrics",
+    "mercer.online",
     "mercer.ranking",
     "mercer.ranking.preference_graph",
     "mercer.parsing",
