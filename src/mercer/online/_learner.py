@@ -22,7 +22,7 @@ __all__ = ["HashedLearner", "check_not_negative"]
 
 OPTIMIZERS = ("adagrad", "ftrl", "sgd")
 RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
-"""``learning_rate=None``: chosen on the training streams of several data sets at once (benchmarks/online.py)."""
+"""``learning_rate=None``: chosen on the progressive loss of fifteen streams together, never for one of them."""
 
 SGD_L2 = 1e-5
 _BLOCK = 1 << 20

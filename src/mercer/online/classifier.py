@@ -72,7 +72,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower
         case.
     counts : {"sqrt", "linear"}, default="sqrt"
-        The value of a word that occurs c times in a document: √c, which on text is clearly better, or c.
+        The value of a word that occurs c times in a document: √c, which is better on long texts, or c.
     learning_rate : float or None
         None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
     class_weight : dict, "balanced" or None

@@ -37,7 +37,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         other than 1), 16 with ftrl, 4 with sgd.
     optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         See :class:`HashedClassifier`. adagrad and ftrl measure their steps in the spread of the targets seen so far
-        (but for poisson), so the unit of y does not matter; the first target is the first intercept.
+        (but for poisson), so the unit of y does not matter; scores are measured from the first target.
     l1, l2 : float, default=0.0 and None
         Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
     passes : int, default=1
@@ -54,7 +54,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower
         case.
     counts : {"sqrt", "linear"}, default="sqrt"
-        The value of a word that occurs c times in a document: √c, which on text is clearly better, or c.
+        The value of a word that occurs c times in a document: √c, which is better on long texts, or c.
     learning_rate : float or None
         None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
     shuffle : bool, default=True
