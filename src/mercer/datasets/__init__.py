@@ -11,6 +11,21 @@ from mercer.datasets.coreference import (
 from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
+from mercer.datasets.texts import (
+    SparseData,
+    TextData,
+    load_20newsgroups,
+    load_ag_news,
+    load_movie_reviews,
+    load_news20,
+    load_r8,
+    load_rcv1_small,
+    load_reuters21578,
+    load_sms_spam,
+    load_trec_questions,
+    load_webkb,
+)
+from mercer.datasets.topics import TopicTree, make_topic_tree, make_zipf_corpus, path_features
 from mercer.datasets.trees import Treebank, make_treebank
 
 __all__ = [
@@ -19,16 +34,32 @@ __all__ = [
     "ChainTask",
     "Coreference",
     "DigitCodes",
+    "SparseData",
+    "TextData",
+    "TopicTree",
     "Treebank",
     "coreference_features",
+    "load_20newsgroups",
+    "load_ag_news",
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
+    "load_movie_reviews",
+    "load_news20",
+    "load_r8",
+    "load_rcv1_small",
+    "load_reuters21578",
+    "load_sms_spam",
+    "load_trec_questions",
+    "load_webkb",
     "make_alignments",
     "make_chain_task",
     "make_coreference",
     "make_digit_codes",
     "make_mixed_dominance",
     "make_nondominant",
+    "make_topic_tree",
     "make_treebank",
+    "make_zipf_corpus",
+    "path_features",
 ]
