@@ -69,7 +69,7 @@ def test_classes_can_be_told_apart_until_documents_are_exchanged() -> None:
         model = MultinomialNB(alpha=0.01).fit(X[:6000], tree.y[:6000])
         errors.append(1 - model.score(X[6000:], tree.y[6000:]))
     assert errors[0] < 0.2
-    assert errors[0] + 0.1 < errors[1] < errors[0] + 0.3  # some exchanges give a document its own class back
+    assert errors[0] + 0.1 < errors[1] < errors[0] + 0.4
 
 
 def test_languages_below_world_have_words_of_their_own() -> None:
