@@ -6,9 +6,9 @@ the language:
     p(word | class) = s_1 p(word | top) + s_2 p(word | middle) + s_3 p(word | leaf) + (1 − Σ s) p(word | language)
 
 Words of a language are Zipfian, p(r) ∝ 1/r; a topic has a pool of words, Zipfian too, and a word may belong to several
-pools and to the language. The pool of a topic is as large as the number of words drawn from it, so that large classes
-are broad and not just well known; and some documents could as well stand in another class. So errors are spread over
-classes of all sizes, as in the Open Directory (spec 000 S20, Fig. 2.2).
+pools and to the language. A topic from which n words are drawn has a pool of 2 n^0.6 words (Heaps' law), so that large
+classes are broad and not just well known; and some documents could as well stand in another class. So errors are spread
+over classes of all sizes, as in the Open Directory (spec 000 S20, Fig. 2.2).
 
 The k-th largest class has a share ∝ k^−zipf of the documents: with the default, the largest of 575 or 7,100 classes
 has 14 or 11 %, in the Open Directory 15 and 13 %.
@@ -226,7 +226,7 @@ def _draw_words(
         node = nodes[:, depth]
         here = np.flatnonzero((level == depth) & (node[y] >= 0))
         topic = node[y[here]]
-        sizes = np.bincount(topic)  # as many words as will be drawn: a topic with much text is a broad one
+        sizes = np.ceil(2.0 * np.bincount(topic) ** 0.6).astype(np.int64)
         starts = np.cumsum(sizes) - sizes
         pools = rng.integers(n_words, size=int(sizes.sum()))
         words[here] = pools[starts[topic] + _zipf_ranks(sizes[topic], rng)]
