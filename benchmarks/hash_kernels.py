@@ -192,8 +192,8 @@ def _bits_of(corpus: Corpus, all_bits: tuple[int, ...]) -> None:
         print("  ours hashes pairs of word and class to 2^bits weights; scikit-learn has 2^bits weights for each class")
     model, s = timed(lambda: unhashed(X.shape[1], loss, passes).fit(X, y))
     other, t = timed(lambda: peer(alpha).fit(X, y))
-    print("  bits           unique  lost %   ours: error %  seconds   scikit-learn: error %  seconds   printed lost, error")
-    row = "  {:<10} {:>10}  {:>6}   {:>13.2f}  {:>7.2f}   {:>21}  {:>7}   {:>15}"
+    print("  bits           unique  lost %   ours: error %  seconds   sklearn: error %  seconds   printed lost, error")
+    row = "  {:<10} {:>10}  {:>6}   {:>13.2f}  {:>7.2f}   {:>16}  {:>7}   {:>15}"
     errors = error(model, X_test, y_test), error(other, X_test, y_test)
     print(row.format("no hashing", "", "", errors[0], s, f"{errors[1]:.2f}", f"{t:.2f}", ""))
     for n_bits in all_bits:
@@ -327,7 +327,7 @@ def topics(sets: list[str], quick: bool) -> None:
 
 def _topics_of(tree: Any, n_train: int, column: int, quick: bool) -> None:
     X, X_test, y, y_test = tree.texts[:n_train], tree.texts[n_train:], tree.y[:n_train], tree.y[n_train:]
-    maps = {"rows": TextHasher(18, weighting="tfidf", norm="l2"), "narrow": TextHasher(11, weighting="tfidf", norm="l2")}
+    maps = {kind: TextHasher(b, weighting="tfidf", norm="l2") for kind, b in (("rows", 18), ("narrow", 11))}
     inputs: dict[str, Any] = {"texts": (X, X_test)}
     inputs |= {kind: (hasher.fit_transform(X), hasher.transform(X_test)) for kind, hasher in maps.items()}
     counter = CountVectorizer().fit(X)
