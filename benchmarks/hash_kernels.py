@@ -86,7 +86,7 @@ def error(model: Any, X: Any, y: np.ndarray) -> float:
 def scaled(counts: Any) -> csr_matrix:
     """Rows of log(1 + count) of length 1, as TextHasher(weighting="log", norm="l2") makes them."""
     counts = csr_matrix(counts, dtype=np.float64, copy=True)
-    counts.data = np.log1p(counts.data)
+    counts.data = np.copysign(np.log1p(np.abs(counts.data)), counts.data)
     return normalize(counts, copy=False)
 
 
@@ -224,9 +224,9 @@ def _ours(
 
 def _theirs(corpus: Corpus, alpha: float, n_bits: int) -> float:
     """The same of scikit-learn."""
-    hasher = HashingVectorizer(n_features=2**n_bits)
-    model = peer(alpha).fit(hasher.transform(corpus.train), corpus.y_train)
-    return error(model, hasher.transform(corpus.test), corpus.y_test)
+    hasher = HashingVectorizer(n_features=2**n_bits, norm=None)
+    model = peer(alpha).fit(scaled(hasher.transform(corpus.train)), corpus.y_train)
+    return error(model, scaled(hasher.transform(corpus.test)), corpus.y_test)
 
 
 # ------------------------------------------------------------------------------------------------ projections

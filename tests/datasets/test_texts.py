@@ -243,6 +243,7 @@ def test_news20_is_a_sparse_matrix(tmp_path: Path) -> None:
     data = load_news20(data_home=tmp_path)
     assert data.X.toarray().tolist() == [[0, 2, 0, 0, 1], [0, 0, 5, 0, 0]]
     assert data.y.tolist() == [3, 1]
+    assert data.X.indices.dtype == data.X.indptr.dtype == np.int32  # SGDClassifier takes no others
     put(tmp_path, "news20/news20.bz2", "3 1:2 x\n")
     with pytest.raises(ValueError, match=r"news20.bz2: expected lines 'label index:value"):
         load_news20(data_home=tmp_path)
@@ -253,6 +254,7 @@ def test_rcv1_is_read_from_the_format_of_vowpal_wabbit(tmp_path: Path) -> None:
     put(tmp_path, "rcv1-vw/rcv1_multiclass.dat", "2 |f 1:1\n")
     data = load_rcv1_small(data_home=tmp_path)
     assert data.X.toarray().tolist() == [[0.1, 0, 0.5, 0], [0, 0, 0, 2], [0, 0, 0, 0]]
+    assert data.X.indices.dtype == np.int32
     assert (data.y.tolist(), data.path.name) == ([-1, 1, 1], "rcv1_small.dat.gz")
     assert load_rcv1_small("multiclass", data_home=tmp_path).y.tolist() == [2]
     with pytest.raises(ValueError, match="labels must be one of 'binary', 'multiclass', got 'both'"):

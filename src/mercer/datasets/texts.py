@@ -531,7 +531,7 @@ def load_news20(data_home: Home = None) -> SparseData:
         X, y = load_svmlight_file(str(path), zero_based=True)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path}: expected lines 'label index:value ...' packed by bzip2: {error}") from error
-    return SparseData(csr_array(X), y.astype(np.int64), path)
+    return SparseData(_narrow(X.data, X.indices, X.indptr, X.shape), y.astype(np.int64), path)
 
 
 def load_rcv1_small(labels: str = "binary", data_home: Home = None) -> SparseData:
@@ -576,7 +576,15 @@ def load_rcv1_small(labels: str = "binary", data_home: Home = None) -> SparseDat
     if indices and min(indices) < 0:
         raise ValueError(f"{path}: expected indices of at least 0, found {min(indices)}")
     shape = (len(y), max(indices, default=-1) + 1)
-    return SparseData(csr_array((values, indices, ends), shape=shape), np.array(y, dtype=np.int64), path)
+    return SparseData(_narrow(values, indices, ends, shape), np.array(y, dtype=np.int64), path)
+
+
+def _narrow(values: Any, indices: Any, ends: Any, shape: tuple[int, int]) -> csr_array:
+    """A CSR array with 32-bit indices: some estimators of scikit-learn take no others."""
+    parts = np.asarray(values, np.float64), np.asarray(indices, np.int32), np.asarray(ends, np.int32)
+    X = csr_array(parts, shape=shape)
+    X.sort_indices()
+    return X
 
 
 # ---------------------------------------------------------------------------------------------- files
