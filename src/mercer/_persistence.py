@@ -56,6 +56,8 @@ MODELS: dict[str, str] = {
     "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",
     "SupervisedClusterer": "mercer.clustering:SupervisedClusterer",
     "LinearClassifier": "mercer.classification:LinearClassifier",
+    "SampledKNN": "mercer.classification:SampledKNN",
+    "KMeansMajority": "mercer.classification:KMeansMajority",
     "LabelRanker": "mercer.ranking:LabelRanker",
     "Ranker": "mercer.ranking:Ranker",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",

@@ -19,10 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mercer import _core
-from mercer._validation import group_order
+from mercer._validation import check_count, group_order
 
 __all__ = [
     "BoundaryScore",
+    "ClassSizeError",
     "ClusterScore",
     "SpanReport",
     "SpanScore",
@@ -31,6 +32,7 @@ __all__ = [
     "boundary_f1",
     "boundary_score",
     "bracket_f1",
+    "error_by_class_size",
     "hamming_loss",
     "is_span_labelling",
     "muc_score",
@@ -974,3 +976,84 @@ def bracket_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, preterminals: bo
         predicted += found.total()
         true += wanted.total()
     return SpanScore.from_counts(support=true, predicted=predicted, correct=correct)
+
+
+@dataclass(frozen=True)
+class ClassSizeError:
+    """The error of the classes of one range of sizes; see :func:`error_by_class_size`."""
+
+    smallest: int
+    """Training examples of the smallest class of the range."""
+    largest: int
+    """Training examples of the largest."""
+    n_classes: int
+    """Classes of the range that have test examples."""
+    n_examples: int
+    """Test examples of these classes."""
+    error: float
+    """Share of them that were classified wrongly."""
+
+
+def error_by_class_size(
+    y_train: Sequence[Any] | np.ndarray,
+    y_true: Sequence[Any] | np.ndarray,
+    y_pred: Sequence[Any] | np.ndarray,
+    n_groups: int = 5,
+) -> list[ClassSizeError]:
+    """Where a classifier of many classes errs: on rare classes, on frequent ones, or on all alike.
+
+    Test examples are put in order of the number of training examples of their class and divided into groups of about
+    equal size; a class is never divided.
+
+    Parameters
+    ----------
+    y_train : sequence of labels
+        The labels of the training examples, which give the sizes of classes.
+    y_true, y_pred : sequence of labels
+        True and predicted labels of the test examples.
+    n_groups : int, default=5
+        The most groups. Large classes may leave fewer.
+
+    Returns
+    -------
+    groups : list of ClassSizeError
+        From rare classes to frequent ones.
+
+    Examples
+    --------
+    >>> from mercer.metrics import error_by_class_size
+    >>> y_train = ["a"] * 10 + ["b"]
+    >>> for group in error_by_class_size(y_train, ["a", "a", "a", "b"], ["a", "a", "b", "a"], n_groups=2):
+    ...     print(group.smallest, group.largest, group.n_examples, round(group.error, 2))
+    1 1 1 1.0
+    10 10 3 0.33
+    """
+    check_count("n_groups", n_groups)
+    train, true, predicted = (np.asarray(labels) for labels in (y_train, y_true, y_pred))
+    if train.ndim != 1 or true.ndim != 1 or true.shape != predicted.shape:
+        raise ValueError(
+            "y_train, y_true and y_pred must be one-dimensional and the last two equally long, "
+            f"got shapes {train.shape}, {true.shape} and {predicted.shape}"
+        )
+    if not len(true):
+        raise ValueError("y_true holds no examples, so there is no error to compute")
+    classes, number = np.unique(np.concatenate([train, true]), return_inverse=True)
+    size = np.bincount(number[: len(train)], minlength=len(classes))
+    own = number[len(train) :]
+    tested = np.bincount(own, minlength=len(classes))
+    wrong = np.bincount(own, weights=true != predicted, minlength=len(classes))
+    order = np.argsort(size, kind="stable")
+    order = order[tested[order] > 0]
+    middle = np.cumsum(tested[order]) - tested[order] / 2  # of a class, in the row of all test examples
+    group = np.minimum((middle * n_groups / len(true)).astype(np.intp), n_groups - 1)
+    return [
+        ClassSizeError(
+            smallest=int(size[members].min()),
+            largest=int(size[members].max()),
+            n_classes=len(members),
+            n_examples=int(tested[members].sum()),
+            error=float(wrong[members].sum() / tested[members].sum()),
+        )
+        for members in (order[group == k] for k in range(n_groups))
+        if len(members)
+    ]

@@ -19,6 +19,21 @@ from mercer.datasets.segments import (
     make_actions,
     make_paragraphs,
 )
+from mercer.datasets.texts import (
+    SparseData,
+    TextData,
+    load_20newsgroups,
+    load_ag_news,
+    load_movie_reviews,
+    load_news20,
+    load_r8,
+    load_rcv1_small,
+    load_reuters21578,
+    load_sms_spam,
+    load_trec_questions,
+    load_webkb,
+)
+from mercer.datasets.topics import TopicTree, make_topic_tree, make_zipf_corpus, path_features
 from mercer.datasets.trees import Treebank, make_treebank
 
 __all__ = [
@@ -29,13 +44,26 @@ __all__ = [
     "Coreference",
     "DigitCodes",
     "ParagraphTask",
+    "SparseData",
+    "TextData",
+    "TopicTree",
     "Treebank",
     "coreference_features",
+    "load_20newsgroups",
+    "load_ag_news",
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
+    "load_movie_reviews",
+    "load_news20",
+    "load_r8",
+    "load_rcv1_small",
+    "load_reuters21578",
+    "load_sms_spam",
     "load_topics_prose",
+    "load_trec_questions",
     "load_tu",
+    "load_webkb",
     "make_actions",
     "make_alignments",
     "make_chain_task",
@@ -45,5 +73,8 @@ __all__ = [
     "make_motif_graphs",
     "make_nondominant",
     "make_paragraphs",
+    "make_topic_tree",
     "make_treebank",
+    "make_zipf_corpus",
+    "path_features",
 ]

@@ -1,0 +1,325 @@
+"""What a learner of many classes has to beat: neighbours in a sample, and clusters that vote (spec 000 S21).
+
+    SampledKNN       predict the most frequent label among the k nearest of a random share of the training rows
+    KMeansMajority   cluster a random share into M' clusters, predict the most frequent label of the nearest cluster;
+                     M' is the smallest number of classes that hold a given share of the rows
+
+The baselines that look at labels alone, the most frequent label and a random one, are scikit-learn's
+``DummyClassifier(strategy="most_frequent")`` and ``"uniform"``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer._validation import check_choice, check_count, check_positive
+
+__all__ = ["KMeansMajority", "SampledKNN"]
+
+
+class _SampledBaseline(ClassifierMixin, BaseEstimator):
+    """What both share: checks, and the sample of the training rows."""
+
+    classes_: NDArray[Any]
+    sample_indices_: NDArray[np.intp]
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _sample(self, X: Any, y: Any, fraction: Any) -> tuple[Any, NDArray[np.intp], NDArray[np.intp], Any]:
+        """Checked rows, all labels as numbers, which rows are in the sample, and the source of randomness."""
+        share = _check_share("fraction", fraction)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        random = check_random_state(self.random_state)
+        size = max(1, round(share * X.shape[0]))
+        rows = np.arange(len(labels)) if size == len(labels) else np.sort(random.permutation(len(labels))[:size])
+        self.sample_indices_ = rows
+        return X, labels, rows, random
+
+    def _check_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+
+
+class SampledKNN(_SampledBaseline):
+    """Nearest neighbours among a random share of the training rows.
+
+    Nearest neighbours in n training rows cost O(n) for each row to classify; a sample of a few percent makes that
+    bearable, at the price of accuracy.
+
+    Parameters
+    ----------
+    fraction : float in (0, 1], default=0.03
+        Share of the training rows to search.
+    n_neighbors : int, default=5
+        Neighbours that vote; all rows of the sample if it has fewer. Ties go to the label of the nearest of them.
+    metric : {"euclidean", "cosine", "manhattan"}, default="euclidean"
+        Distance of rows. For texts, ``"cosine"``.
+    n_jobs : int or None
+        Threads of the search.
+    random_state : int, RandomState or None
+        Seed of the sample.
+
+    Attributes
+    ----------
+    classes_ : array of labels, sorted
+        All labels of the training rows, also those not in the sample.
+    sample_indices_ : array of int
+        The training rows that are searched.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer.classification import SampledKNN
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SampledKNN(fraction=0.2, random_state=0).fit(X, y)
+    >>> len(model.sample_indices_), model.score(X, y) > 0.9
+    (30, True)
+    """
+
+    def __init__(
+        self,
+        fraction: float = 0.03,
+        n_neighbors: int = 5,
+        *,
+        metric: str = "euclidean",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.fraction = fraction
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> SampledKNN:
+        """Draws the sample.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        check_count("n_neighbors", self.n_neighbors)
+        check_choice("metric", self.metric, ("euclidean", "cosine", "manhattan"))
+        X, labels, rows, _ = self._sample(X, y, self.fraction)
+        self._keep(X[rows], labels[rows])
+        return self
+
+    def _keep(self, rows: Any, labels: NDArray[np.intp]) -> None:
+        self._labels = labels
+        self._rows = rows
+        self._index = NearestNeighbors(
+            n_neighbors=min(int(self.n_neighbors), len(labels)), metric=self.metric, n_jobs=self.n_jobs
+        ).fit(rows)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most frequent label among the nearest rows."""
+        rows = self._check_rows(X)
+        votes = self._labels[self._index.kneighbors(rows, return_distance=False)]  # the nearest first
+        count = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+        winner = count.argmax(axis=1)  # the first of equals: the nearest
+        return self.classes_[votes[np.arange(len(votes)), winner]]
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        check_is_fitted(self)
+        meta, arrays = _state(self)
+        arrays["labels"] = self._labels
+        if issparse(self._rows):
+            arrays |= {"data": self._rows.data, "indices": self._rows.indices, "indptr": self._rows.indptr}
+        else:
+            arrays["rows"] = self._rows
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SampledKNN:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**meta["params"])
+        labels = _restore(model, meta, arrays)
+        if "rows" in arrays:
+            rows = np.array(arrays["rows"])
+        else:
+            indptr = arrays["indptr"]
+            rows = csr_array((arrays["data"], arrays["indices"], indptr), shape=(len(indptr) - 1, model.n_features_in_))
+            rows.check_format(full_check=True)
+        if rows.ndim != 2 or rows.shape != (len(labels), model.n_features_in_) or not len(labels):
+            raise ValueError(f"expected a row for each of {len(labels)} labels, found an array of shape {rows.shape}")
+        if not np.isfinite(rows.data if issparse(rows) else rows).all():
+            raise ValueError("the rows must be finite")
+        model._keep(rows, labels)
+        return model
+
+
+class KMeansMajority(_SampledBaseline):
+    """Clusters that predict the most frequent label of their members.
+
+    There are as many clusters as the smallest number of classes that together hold a share ``coverage`` of the training
+    rows: rare classes get no cluster of their own.
+
+    Parameters
+    ----------
+    coverage : float in (0, 1], default=0.9
+        Share of the training rows that the counted classes must hold.
+    fraction : float in (0, 1], default=1.0
+        Share of the training rows to cluster.
+    max_iter : int, default=30
+        The most rounds of k-means.
+    random_state : int, RandomState or None
+        Seed of the sample and of the first centres.
+
+    Attributes
+    ----------
+    classes_ : array of labels, sorted
+    n_clusters_ : int
+        The number of classes counted, or of rows in the sample if that is smaller.
+    cluster_centers_ : array of shape (n_clusters_, n_features)
+    cluster_labels_ : array of shape (n_clusters_,)
+        The label that a cluster predicts.
+    sample_indices_ : array of int
+        The training rows that were clustered.
+    n_iter_ : int
+        Rounds of k-means.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer.classification import KMeansMajority
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KMeansMajority(random_state=0).fit(X, y)
+    >>> model.n_clusters_, model.score(X, y) > 0.8
+    (3, True)
+    """
+
+    def __init__(
+        self, coverage: float = 0.9, fraction: float = 1.0, *, max_iter: int = 30, random_state: Any = None
+    ) -> None:
+        self.coverage = coverage
+        self.fraction = fraction
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> KMeansMajority:
+        """Clusters the sample and lets the members of each cluster vote.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        coverage = _check_share("coverage", self.coverage)
+        max_iter = check_count("max_iter", self.max_iter)
+        X, labels, rows, random = self._sample(X, y, self.fraction)
+        sizes = np.sort(np.bincount(labels))[::-1]
+        needed = coverage * len(labels) * (1 - 1e-12)  # against rounding where the share is met exactly
+        self.n_clusters_ = min(int(np.searchsorted(np.cumsum(sizes), needed)) + 1, len(sizes), len(rows))
+        with warnings.catch_warnings():  # fewer distinct rows than clusters: some clusters stay empty, no harm
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            means = KMeans(self.n_clusters_, n_init=1, max_iter=max_iter, random_state=random).fit(X[rows])
+        self.cluster_centers_, self.n_iter_ = means.cluster_centers_, int(means.n_iter_)
+        self.cluster_labels_ = self.classes_[_majorities(means.labels_, labels[rows], self.n_clusters_)]
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of the nearest cluster."""
+        rows = self._check_rows(X)
+        return self.cluster_labels_[pairwise_distances_argmin(rows, self.cluster_centers_)]
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        check_is_fitted(self)
+        meta, arrays = _state(self)
+        meta["n_iter"] = self.n_iter_
+        arrays["labels"] = np.searchsorted(self.classes_, self.cluster_labels_)
+        arrays["centers"] = self.cluster_centers_
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> KMeansMajority:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**meta["params"])
+        labels = _restore(model, meta, arrays)
+        centers = np.array(arrays["centers"])
+        if centers.shape != (len(labels), model.n_features_in_) or not len(labels) or not np.isfinite(centers).all():
+            raise ValueError(f"expected {len(labels)} finite centres, found an array of shape {centers.shape}")
+        model.n_clusters_, model.cluster_centers_ = len(labels), centers
+        model.n_iter_ = check_count("n_iter", meta["n_iter"])
+        model.cluster_labels_ = model.classes_[labels]
+        return model
+
+
+def _check_share(name: str, value: Any) -> float:
+    """A number above 0 and at most 1."""
+    if check_positive(name, value) > 1:
+        raise ValueError(f"{name} must be above 0 and at most 1, got {value!r}")
+    return float(value)
+
+
+def _majorities(groups: NDArray[np.intp], labels: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
+    """The most frequent label of each group, the least of equals; of all rows for a group without rows."""
+    winners = np.full(n_groups, np.bincount(labels).argmax(), dtype=np.intp)
+    pairs, counts = np.unique(np.stack([groups, labels], axis=1), axis=0, return_counts=True)
+    order = np.lexsort((-pairs[:, 1], counts))  # ascending: what is written last, wins
+    winners[pairs[order, 0]] = pairs[order, 1]
+    return winners
+
+
+def _state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Parameters, classes and the sample, for a model file."""
+    params = model.get_params(deep=False)
+    if not isinstance(model.random_state, (int, type(None))):
+        params["random_state"] = None
+    meta: dict[str, Any] = {"params": params, "n_features": int(model.n_features_in_)}
+    arrays = {"sample_indices": model.sample_indices_}
+    if model.classes_.dtype.kind in "biuf":
+        arrays["classes"] = model.classes_
+    elif all(isinstance(c, str) for c in model.classes_.tolist()):
+        meta["classes"] = [str(c) for c in model.classes_]
+    else:
+        raise ValueError("only models whose labels are numbers or strings can be saved")
+    return meta, arrays
+
+
+def _restore(model: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> NDArray[np.intp]:
+    """Classes and sample of a model, and its labels as numbers."""
+    classes = np.array(arrays["classes"] if "classes" in arrays else [str(c) for c in meta["classes"]])
+    if classes.ndim != 1 or not len(classes) or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
+        raise ValueError("the model must have at least one label")
+    labels = np.array(arrays["labels"], dtype=np.intp)
+    if labels.ndim != 1 or (len(labels) and (labels.min() < 0 or labels.max() >= len(classes))):
+        raise ValueError(f"labels must be positions among the {len(classes)} classes")
+    model.classes_, model.n_features_in_ = classes, check_count("n_features", meta["n_features"])
+    model.sample_indices_ = np.array(arrays["sample_indices"], dtype=np.intp)
+    return labels
