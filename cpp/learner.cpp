@@ -378,21 +378,24 @@ double HashedModel::score_one(const ExampleWork& work) const {
   return factor_ * (even + odd) + intercepts_[0] + centre_;
 }
 
-void HashedModel::place(const ExampleWork& work, int64_t block, int64_t begin, int64_t end, uint64_t* out) const {
+void HashedModel::place(const ExampleWork& work, int64_t block, int64_t begin, int64_t end, uint64_t* out, float* x) const {
   const float* table = table_.data();
   const uint64_t width = uint64_t(this->width()), lines = width * kBlock;
   if (settings_.label_hashing == LabelHashing::separate) {
     const uint64_t length = width * uint64_t(row_);
     for (int64_t k = begin; k < end; ++k) out[k - begin] = ((work.hashes[k] & mask_) * length + uint64_t(block) * kBlock) << 4;
+    std::copy(work.x.data() + begin, work.x.data() + end, x);
   } else if (settings_.label_hashing == LabelHashing::joint) {
     for (int64_t k = begin; k < end; ++k) {
-      const uint64_t index = combine(work.hashes[k], uint64_t(block)) & mask_;
+      const uint64_t hash = combine(work.hashes[k], uint64_t(block)), index = hash & mask_;
+      x[k - begin] = float(hash_sign(hash)) * work.x[size_t(k)];
       out[k - begin] = ((index >> 4) * lines) << 4 | (index & 15);
     }
   } else {
     const uint64_t shift = mix64(2 * uint64_t(block) + 1), factor = mix64(2 * uint64_t(block) + 2) | 1;
     for (int64_t k = begin; k < end; ++k) {
-      const uint64_t index = ((work.hashes[k] & mask_) * factor + shift) & mask_;
+      const uint64_t hash = (work.hashes[k] & mask_) * factor + shift, index = hash & mask_;
+      x[k - begin] = float(hash_sign(hash)) * work.x[size_t(k)];
       out[k - begin] = ((index >> 4) * lines) << 4 | (index & 15);
     }
   }
@@ -403,13 +406,14 @@ void HashedModel::score_all(ExampleWork& work) const {
   const int64_t blocks = n_blocks();
   work.scores.assign(size_t(blocks * kBlock), 0.0f);
   for (auto& places : work.places) places.resize(size_t(kChunk));
+  for (auto& x : work.signed_x) x.resize(size_t(kChunk));
   for (int64_t begin = 0; begin < work.n; begin += kChunk) {
     const int64_t end = std::min(work.n, begin + kChunk);
     // While the lines of one block are summed, those of the next are on their way.
-    place(work, 0, begin, end, work.places[0].data());
+    place(work, 0, begin, end, work.places[0].data(), work.signed_x[0].data());
     for (int64_t block = 0; block < blocks; ++block) {
-      if (block + 1 < blocks) place(work, block + 1, begin, end, work.places[(block + 1) & 1].data());
-      block_kernels.sum(table_.data(), work.places[block & 1].data(), work.x.data() + begin, end - begin,
+      if (block + 1 < blocks) place(work, block + 1, begin, end, work.places[(block + 1) & 1].data(), work.signed_x[(block + 1) & 1].data());
+      block_kernels.sum(table_.data(), work.places[block & 1].data(), work.signed_x[block & 1].data(), end - begin,
                         work.scores.data() + block * kBlock);
     }
   }
@@ -641,6 +645,8 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
   const float h = float(weight), l1 = float(settings_.l1), l2 = float(settings_.l2);
   std::vector<uint64_t>& places = work.places[0];
   places.resize(size_t(std::max(n, kChunk)));
+  std::vector<float>& x = work.signed_x[0];
+  x.resize(places.size());
   // Calls one(label, slope) for the labels of a block that change if these are few, or all(slopes) if it is worth while.
   const auto each = [&](int64_t block, bool vector, auto one, auto all) {
     const float* slopes = work.slopes.data() + block * kBlock;
@@ -653,12 +659,12 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
   if (adagrad) {
     work.lengths.assign(work.scores.size(), 0.0f);
     for (int64_t block : work.touched) {
-      place(work, block, 0, n, places.data());
+      place(work, block, 0, n, places.data(), x.data());
       float* q = work.lengths.data() + block * kBlock;
       each(block, true, [&](int j, float g) {
         for (int64_t k = 0; k < n; ++k)
-          widen_slot(line_at(table, places[size_t(k)])[aux + (j ^ int(places[size_t(k)] & 15))], g * work.x[size_t(k)], work.x[size_t(k)], h, q[j]);
-      }, [&](const float* slopes) { block_kernels.widen(table, places.data(), work.x.data(), n, aux, slopes, h, q); });
+          widen_slot(line_at(table, places[size_t(k)])[aux + (j ^ int(places[size_t(k)] & 15))], g * x[size_t(k)], x[size_t(k)], h, q[j]);
+      }, [&](const float* slopes) { block_kernels.widen(table, places.data(), x.data(), n, aux, slopes, h, q); });
       for (int j = 0; settings_.intercept && j < kBlock; ++j)
         if (const float g = work.slopes[size_t(block * kBlock + j)]; g != 0)
           widen_slot(intercepts_[size_t((block * kBlock + j) * w + 1)], g, 1.0f, h, q[j]);
@@ -668,11 +674,11 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
   const float step = float(rate * weight * share / factor_);
   const StepSettings ftrl{float(rate), l1, l2};
   for (int64_t block : work.touched) {
-    place(work, block, 0, n, places.data());
+    place(work, block, 0, n, places.data(), x.data());
     each(block, adagrad && l1 == 0 && l2 == 0, [&](int j, float g) {
       for (int64_t k = 0; k < n; ++k) {
         float* numbers = line_at(table, places[size_t(k)]) + (j ^ int(places[size_t(k)] & 15));
-        const float gx = g * work.x[size_t(k)];
+        const float gx = g * x[size_t(k)];
         if (settings_.optimizer == Optimizer::ftrl) {
           ftrl_step(numbers, aux, gx, h, ftrl);
         } else if (adagrad) {
@@ -684,7 +690,7 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
           if (l1 > 0) numbers[0] = soften(numbers[0], float(rate * settings_.l1 / factor_));
         }
       }
-    }, [&](const float* slopes) { block_kernels.move(table, places.data(), work.x.data(), n, aux, slopes, step); });
+    }, [&](const float* slopes) { block_kernels.move(table, places.data(), x.data(), n, aux, slopes, step); });
     for (int j = 0; settings_.intercept && j < kBlock; ++j) {
       const float g = work.slopes[size_t(block * kBlock + j)];
       float* own = intercepts_.data() + (block * kBlock + j) * w;

@@ -3,14 +3,15 @@
 // One output (two classes, regression): s(x) = b + Σ_k w[f_k & mask] x_k. The numbers of a weight (itself, its sum of squared
 // gradients, …) lie side by side, so that an update touches one cache line.
 //
-// Several classes: s(x, y) = b_y + Σ_k w[index(f_k, y)] x_k, spec 000 S09. Labels go in blocks of 16, and the weights of a
+// Several classes: s(x, y) = b_y + Σ_k sign(f_k, y / 16) w[index(f_k, y)] x_k, spec 000 S09. Labels go in blocks of 16, and the weights of a
 // feature for the labels of a block share one line of 16:
 //
 //   joint      index(f, y) = (combine(f, y / 16) & mask) ^ (y % 16)
 //   two-stage  index(f, y) = ((f & mask) a + c & mask) ^ (y % 16),  a (odd) and c hashes of y / 16: for each label a permutation
 //   separate   row f & mask, column y of a table with 2^n_bits rows
 //
-// So any two pairs share a weight with probability 1 / 2^n_bits, and to score an example takes nnz · classes / 16 lines.
+// So any two pairs share a weight with probability 1 / 2^n_bits, and to score an example takes nnz · classes / 16 lines. The sign is
+// the highest bit of what index is the low bits of (1 for separate): what pairs that share a weight do to each other has mean 0.
 //
 // Optimizers; g = slope · x is the gradient of a weight, h the weight of the example:
 //
@@ -98,6 +99,7 @@ struct ExampleWork {
   std::vector<float> slopes;         // derivatives of the loss in them
   std::vector<float> lengths;        // Σ rate · x² of each class
   std::vector<uint64_t> places[2];   // of the lines of a block of labels
+  std::vector<float> signed_x[2];    // the values, with the signs of their lines
   std::vector<int64_t> touched;      // blocks that will be changed
 };
 
@@ -137,7 +139,7 @@ class HashedModel {
   void make_scales();
   void read(const Examples& examples, int64_t i, ExampleWork& work) const;
   void read_and_rescale(const Examples& examples, int64_t i, ExampleWork& work);
-  void place(const ExampleWork& work, int64_t block, int64_t begin, int64_t end, uint64_t* out) const;
+  void place(const ExampleWork& work, int64_t block, int64_t begin, int64_t end, uint64_t* out, float* x) const;
   double score_one(const ExampleWork& work) const;
   void score_all(ExampleWork& work) const;
   double next_rate(double norm, double weight);

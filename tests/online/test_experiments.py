@@ -126,8 +126,9 @@ def test_hashing_costs_little_against_a_vector_for_each_class() -> None:
     """S09: 1,000 classes; 2^22 weights within a point of weights for every pair, two stages within two points.
 
     The classes are well marked: half of the words are those of the leaf, and no document could stand elsewhere. In the
-    default tree, where a class shows in few words, weights that meet by chance count for more: there 2^22 costs about
-    3 points and it takes 2^24; see the next test and benchmarks/hash_kernels.py.
+    default tree, where a class shows in few words, weights that meet by chance count for more: there the log loss, whose
+    steps are small, still loses nothing to hashing, but the hinge loses 2 to 3 points with 2^22 weights, 1 to 1.5 with
+    2^24 and none with 2^26; see the next tests and benchmarks/hash_kernels.py.
     """
     tree = make_topic_tree(1000, 24_000, signal=(0.1, 0.2, 0.5), ambiguity=0.0, random_state=1)
     X, X_test, y, y_test = tree.texts[:20_000], tree.texts[20_000:], tree.y[:20_000], tree.y[20_000:]
@@ -138,21 +139,32 @@ def test_hashing_costs_little_against_a_vector_for_each_class() -> None:
     assert error(two_stage, X_test, y_test) <= without + 0.02
 
 
-def test_faint_classes_need_more_weights() -> None:
+@pytest.mark.parametrize("seed", [0, 1])
+def test_with_log_loss_hashing_costs_little_even_where_classes_are_faint(seed) -> None:
+    tree = make_topic_tree(1000, 10_000, random_state=seed)
+    X, X_test, y, y_test = tree.texts[:8000], tree.texts[8000:], tree.y[:8000], tree.y[8000:]
+    without = error_without_hashing(X, X_test, y, y_test, "log")
+    assert error(HashedClassifier("log", n_bits=22).fit(X, y), X_test, y_test) <= without + 0.01
+    two_stage = HashedClassifier("log", n_bits=22, label_hashing="two-stage").fit(X, y)
+    assert error(two_stage, X_test, y_test) <= without + 0.02
+
+
+def test_with_hinge_faint_classes_need_more_weights() -> None:
     tree = make_topic_tree(1000, 12_000, random_state=1)
     X, X_test, y, y_test = tree.texts[:8000], tree.texts[8000:], tree.y[:8000], tree.y[8000:]
     without = error_without_hashing(X, X_test, y, y_test)
     errors = [error(HashedClassifier("hinge", n_bits=n_bits).fit(X, y), X_test, y_test) for n_bits in (18, 22, 24)]
     assert errors == sorted(errors, reverse=True)
-    assert errors[-1] <= without + 0.01
+    assert errors[1] <= without + 0.035
+    assert errors[-1] <= without + 0.015
 
 
-def error_without_hashing(X, X_test, y, y_test) -> float:
+def error_without_hashing(X, X_test, y, y_test, loss="hinge") -> float:
     """Of the same learner with a weight for every pair of word and class."""
     words = CountVectorizer().fit(X)
     counts, counts_test = (words.transform(texts).astype(np.float32) for texts in (X, X_test))
     bits = int(counts.shape[1] - 1).bit_length()
-    model = HashedClassifier("hinge", n_bits=bits, label_hashing="separate").fit(counts, y)
+    model = HashedClassifier(loss, n_bits=bits, label_hashing="separate").fit(counts, y)
     assert model.model_bytes_ >= 8 * counts.shape[1] * len(model.classes_)
     return error(model, counts_test, y_test)
 

@@ -1,6 +1,6 @@
 """What a hashed learner takes: rows of a matrix or documents, handed to the compiled core in blocks of examples.
 
-Columns of a matrix are their own hashes if there are at most 2^n_bits of them, so that no two share a weight; a
+Columns of a matrix below 2^n_bits are their own hashes, so that no two of them share a weight; a
 document's features are hashes of its words or n-grams. A sparse matrix of documents is never made.
 """
 
