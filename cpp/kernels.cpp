@@ -4,6 +4,7 @@
 #include "linear.hpp"
 #include "multiclass.hpp"
 #include "online.hpp"
+#include "segments.hpp"
 
 #define MERCER_STRING_(x) #x
 #define MERCER_STRING(x) MERCER_STRING_(x)
@@ -13,6 +14,7 @@ namespace mercer::MERCER_ARCH {
 const Kernels& kernels() {
   static const Kernels table = {
       MERCER_STRING(MERCER_ARCH),
+      segment_marginals, segment_best, segment_k_best, segment_sample, segment_spans, segment_score,
       dot<float, float>, dot<float, double>, dot<double, double>,
       axpy<float, float>, axpy<float, double>, axpy<double, double>,
       scores<double>, backward<double>, marginals<double>, log_loss<double>, viterbi<double>,

@@ -64,6 +64,49 @@ class RelativeMarginDual:
     def figures(self) -> tuple[float, float, float, float, float]: ...
     def coefficients(self, out: np.ndarray) -> None: ...
 
+class SegmentParts:
+    def __init__(
+        self,
+        lengths: np.ndarray,
+        transitions: np.ndarray,
+        start: np.ndarray,
+        end: np.ndarray,
+        offsets: np.ndarray,
+        frames: np.ndarray | None = None,
+        means: np.ndarray | None = None,
+        starts: np.ndarray | None = None,
+        edges: np.ndarray | None = None,
+        pair_means: np.ndarray | None = None,
+        spans: np.ndarray | None = None,
+        x: np.ndarray | None = None,
+        variances: np.ndarray | None = None,
+        pair_variances: np.ndarray | None = None,
+        mark_length: np.ndarray | None = None,
+        mark_label: np.ndarray | None = None,
+        mark_score: np.ndarray | None = None,
+    ) -> None: ...
+    n_sums: int
+    def marginals(
+        self,
+        log_partition: np.ndarray,
+        sums: np.ndarray | None = None,
+        frames: np.ndarray | None = None,
+        means: np.ndarray | None = None,
+        starts: np.ndarray | None = None,
+        edges: np.ndarray | None = None,
+        pair_means: np.ndarray | None = None,
+        spans: np.ndarray | None = None,
+        entropy: np.ndarray | None = None,
+        threads: int = 1,
+    ) -> None: ...
+    def best(self, length: np.ndarray, label: np.ndarray, score: np.ndarray, threads: int = 1) -> None: ...
+    def k_best(self, length: np.ndarray, label: np.ndarray, score: np.ndarray, threads: int = 1) -> None: ...
+    def sample(self, seed: int, length: np.ndarray, label: np.ndarray, threads: int = 1) -> None: ...
+    def spans(self, out: np.ndarray, threads: int = 1) -> None: ...
+    def score(
+        self, lengths: np.ndarray, labels: np.ndarray, firsts: np.ndarray, out: np.ndarray, threads: int = 1
+    ) -> None: ...
+
 class ChartGrammar:
     def __init__(
         self,

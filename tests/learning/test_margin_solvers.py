@@ -45,6 +45,7 @@ MARGIN = ["bmrm", "cutting-plane", "bcfw", "subgradient", "marginal-dual"]
 KINDS = [
     *("labels", "labels, sparse", "enumerated", "joint"),
     *("chain", "chain, edges", "chain, pattern", "chain, constraints"),
+    *("segments, bounds", "unlabelled segments"),
 ]
 B = 0.8
 LOSSES = {"hinge": Hinge(), "squared-hinge": SquaredHinge(), "slack": Slack(), "relative-margin": RelativeMargin(B)}
@@ -115,8 +116,9 @@ def test_first_order_solvers_reach_the_optimum_of_a_users_structure(solver):
 @pytest.mark.parametrize(
     ("kind", "loss"),
     [
-        *[(kind, "squared-hinge") for kind in ("labels", "enumerated", "chain, edges", "joint")],
-        *[(kind, "slack") for kind in ("labels", "enumerated", "chain, edges")],  # exact: not a search over a hull
+        *[(kind, "squared-hinge") for kind in ("labels", "enumerated", "chain, edges", "segments, bounds", "joint")],
+        # Exact: not a search over a hull.
+        *[(kind, "slack") for kind in ("labels", "enumerated", "chain, edges", "segments, bounds")],
     ],
 )
 @pytest.mark.parametrize("solver", ["bmrm", "one slack", "n slacks", "bcfw"])
@@ -230,7 +232,9 @@ def test_the_marginal_dual_is_the_dual_over_all_labellings():
 # ------------------------------------------------------------------------------------- smooth risks
 
 
-@pytest.mark.parametrize("kind", ["labels", "chain, edges", "chain, constraints", "enumerated", "joint"])
+@pytest.mark.parametrize(
+    "kind", ["labels", "chain, edges", "chain, constraints", "segments, everything", "enumerated", "joint"]
+)
 @pytest.mark.parametrize("loss", [Log(), SoftmaxMargin(), Hybrid(1.0)])
 def test_bundles_of_a_smooth_risk_end_where_lbfgs_does(loss, kind):
     problem = PROBLEMS[kind]()
@@ -244,7 +248,7 @@ def test_bundles_of_a_smooth_risk_end_where_lbfgs_does(loss, kind):
     assert (np.diff(history["dual"]) >= 0).all()
 
 
-@pytest.mark.parametrize("kind", ["labels", "chain", "enumerated", "joint"])
+@pytest.mark.parametrize("kind", ["labels", "chain", "segments", "enumerated", "joint"])
 @pytest.mark.parametrize("margin", ["unit", "cost"])
 def test_hybrid_is_below_both_of_its_ends_blended(kind, margin):
     """min of the blend ≥ blend of the minima; and no random step from the solution goes down."""

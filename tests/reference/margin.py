@@ -15,15 +15,16 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from mercer.data import Sequences
+from mercer.data import Segmentations, Sequences, SpanSequences
 from mercer.data.labels import TagSequences
 from mercer.learning import Risk
 from mercer.structured import Structure
-from mercer.structures import Constraints, Enumerated, Labels
+from mercer.structures import Constraints, Enumerated, Labels, Segments
 from mercer.structures.costs import Cost, CostMatrix, Hamming, Taxonomy, ZeroOne, resolve_cost
 from mercer.structures.joint import Examples, Joint
 from reference.chains import labellings, log_sum_exp
 from reference.problems import make_problem
+from reference.segments import segmentations
 
 # ------------------------------------------------------------------------------------------------ costs
 
@@ -79,6 +80,7 @@ class Written:
     own_cost: Callable[[Any, Any], float]  # of two outputs, when no cost is named
     pack: Callable[[list[Any]], Any]  # outputs as the structure's batch
     of_labels: bool = True  # outputs are label sequences, to which the costs of label pairs apply
+    labels_of: Callable[[Any], Any] = tuple  # the label sequence of an output
     costs: list[np.ndarray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -93,7 +95,10 @@ class Written:
 
     def with_cost(self, pair: Callable[[int, int], float] | None) -> Written:
         """The same problem with the cost of label pairs (None: 0/1) in the table."""
-        self.costs = self.costs_of(lambda y, z: cost_of(pair, y, z) if self.of_labels else float(y != z))
+        if pair is None or not self.of_labels:
+            self.costs = self.costs_of(lambda y, z: float(y != z))
+        else:
+            self.costs = self.costs_of(lambda y, z: cost_of(pair, self.labels_of(y), self.labels_of(z)))
         return self
 
     @property
@@ -338,6 +343,98 @@ def joint(n=7, *, seed=0) -> Written:
     )
 
 
+def segments(
+    sizes=(3, 1, 2, 0, 3, 2), *, seed=0, C=3, n_bounds=0, n_spans=0, rules=None, sparse=False, cost=None, **options
+) -> Written:
+    """Segmentations with the given parts; features of every output are written out from their definitions."""
+    rng = np.random.default_rng(seed)
+    T, F = sum(sizes), 2
+    matrix = rng.normal(size=(T, F))
+    if sparse:
+        matrix[rng.random(matrix.shape) < 0.4] = 0.0
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    edges = rng.normal(size=(T, n_bounds)) if n_bounds else None
+    X = Sequences(csr_matrix(matrix) if sparse else matrix, offsets, edges=edges)
+    options = {"max_length": 2, **options}
+    masks = None if rules is None else rules.masks(range(C))
+    structure = Segments(C, F, n_bounds, n_spans, masks=masks, **options)
+    if n_spans:
+        X = SpanSequences.from_function(X, lambda x, s, e: rng.normal(size=n_spans), structure.K)
+    allowed = [[y for y in segmentations(n, C) if within(structure, rules, y)] for n in sizes]
+    features = [
+        np.array([segment_features(structure, matrix, edges, getattr(X, "spans", None), a, y) for y in outputs])
+        for a, outputs in zip(offsets[:-1], allowed, strict=True)
+    ]
+    truth = [int(rng.integers(len(outputs))) for outputs in allowed]
+
+    def pack(chosen):
+        return Segmentations.from_segments(chosen, sizes, range(C))
+
+    own = cost or (lambda y, z: float(sum(a != b for a, b in zip(frames_of(y), frames_of(z), strict=True))))
+    y = pack([outputs[t] for outputs, t in zip(allowed, truth, strict=True)])
+    return Written(structure, X, y, features, truth, allowed, own, pack, labels_of=frames_of)
+
+
+def frames_of(y) -> tuple[int, ...]:
+    return tuple(c for s, e, c in y for _ in range(s, e))
+
+
+def boundary_cost(y, z) -> float:
+    """S42 as a difference of sets."""
+    return float(len({s for s, _, _ in y} ^ {s for s, _, _ in z}))
+
+
+def within(structure, rules, y) -> bool:
+    fits = all(structure.shortest[c] <= e - s <= structure.longest[c] for s, e, c in y)
+    return fits and (rules is None or rules.allows([c for *_, c in y]))
+
+
+def segment_features(structure, x, edges, spans, begin, y) -> np.ndarray:
+    """Φ(x, y), term by term."""
+    C, out = structure.n_labels, np.zeros(structure.n_weights)
+
+    def add(part, values, column, width):
+        if part in structure.slices:
+            at = structure.slices[part].start + np.arange(len(values)) * width + column
+            out[at] += values
+
+    if y:
+        add("start", [1.0], y[0][2], C)
+        add("end", [1.0], y[-1][2], C)
+    for k, (s, e, c) in enumerate(y):
+        inside = x[begin + s : begin + e].astype(float)
+        add("sum", inside.sum(axis=0), c, C)
+        add("mean", inside.mean(axis=0), c, C)
+        add("variance", inside.var(axis=0), c, C)
+        add("length", structure._basis[e - s - 1], c, C)
+        if edges is not None:
+            add("boundary", edges[begin + s], c, C)
+        if spans is not None:
+            add("span", spans[begin + s, e - s - 1], c, C)
+        if k + 1 == len(y):
+            continue
+        pair = c * C + y[k + 1][2]
+        add("transitions", [1.0], pair, C * C)
+        if edges is not None:
+            add("edges", edges[begin + e], pair, C * C)
+        add("pair mean", inside.mean(axis=0), pair, C * C)
+        add("pair variance", inside.var(axis=0), pair, C * C)
+    return out
+
+
+SEGMENTS: dict[str, dict[str, Any]] = {
+    "segments": {},
+    "segments, sparse": {"sparse": True, "lengths": "poisson"},
+    "segments, boundaries": {"n_bounds": 2, "max_length": 3, "statistics": ("mean",)},
+    "segments, bounds": {"max_length": [1, 3, 2], "min_length": [1, 1, 2], "lengths": "constant"},
+    "segments, constraints": {"rules": RULES, "n_bounds": 2, "neighbours": ("boundary",), "lengths": None},
+    "segments, everything": {
+        "n_bounds": 1,
+        "n_spans": 2,
+        "statistics": ("sum", "mean", "variance"),
+        "neighbours": ("boundary", "mean", "variance"),
+    },
+}
 CHAINS: dict[str, dict[str, Any]] = {
     "chain": {},
     "chain, sparse": {"sparse": True},
@@ -354,4 +451,6 @@ PROBLEMS: dict[str, Callable[[], Written]] = {
     "enumerated, 0/1": lambda: enumerated(own=False),
     "joint": joint,
     **{name: (lambda options=options: chain(**options)) for name, options in CHAINS.items()},
+    **{name: (lambda options=options: segments(**options)) for name, options in SEGMENTS.items()},
+    "unlabelled segments": lambda: segments((4, 3, 0, 5), C=1, n_bounds=2, max_length=3, cost=boundary_cost),
 }

@@ -11,9 +11,11 @@ from mercer.structures import Chain, Constraints, Labels
 from mercer.structures.base import Structure
 from reference.margin import CHAINS, COSTS, PROBLEMS, TRAINED, chain, labels
 
-OVER_LABELS = [name for name in PROBLEMS if name.startswith(("labels", "chain"))]
+OVER_LABELS = [name for name in PROBLEMS if name.startswith(("labels", "chain", "segments"))]
 CASES = [
     *itertools.product(OVER_LABELS, [None, *COSTS]),
+    ("unlabelled segments", None),
+    ("unlabelled segments", "zero-one"),
     ("enumerated", None),
     ("enumerated", "zero-one"),
     ("enumerated, 0/1", None),

@@ -3,13 +3,26 @@
 from mercer.structures.base import Structure
 from mercer.structures.chain import Chain, ChainMarginals, ChainScores
 from mercer.structures.constraints import Constraints
-from mercer.structures.costs import Cost, CostMatrix, Hamming, Taxonomy, ZeroOne, resolve_cost
+from mercer.structures.costs import (
+    BoundaryDifference,
+    Cost,
+    CostMatrix,
+    Hamming,
+    SegmentCost,
+    SegmentDifference,
+    Taxonomy,
+    ZeroOne,
+    resolve_cost,
+)
 from mercer.structures.enumerated import Enumerated
 from mercer.structures.joint import Joint, OracleError
 from mercer.structures.labels import Labels
 from mercer.structures.relaxation import LPSolution, lp_inference
+from mercer.structures.segment_parts import SegmentMarginals, SegmentScores, length_basis
+from mercer.structures.segments import Segments
 
 __all__ = [
+    "BoundaryDifference",
     "Chain",
     "ChainMarginals",
     "ChainScores",
@@ -22,9 +35,15 @@ __all__ = [
     "LPSolution",
     "Labels",
     "OracleError",
+    "SegmentCost",
+    "SegmentDifference",
+    "SegmentMarginals",
+    "SegmentScores",
+    "Segments",
     "Structure",
     "Taxonomy",
     "ZeroOne",
+    "length_basis",
     "lp_inference",
     "resolve_cost",
 ]

@@ -4,9 +4,12 @@
     CostMatrix   Σ_t D[y_t, z_t]
     Taxonomy     Σ_t shortest path between y_t and z_t on a weighted graph of labels (spec 002 G6)
     ZeroOne      1[y ≠ z], of the whole output
+    BoundaryDifference, SegmentDifference   |y Δ z|: boundaries or whole segments in one and not in the other
 
-All but ZeroOne are sums over positions, so a structure adds them to its part scores. A cost of your own that is such
-a sum is a subclass of :class:`Cost` with one method, or a function of two labels.
+All but ZeroOne and the last two are sums over positions, so a structure adds them to its part scores. A cost of your
+own that is such a sum is a subclass of :class:`Cost` with one method, or a function of two labels. The last two are
+sums over the segments of a segmentation (:class:`SegmentCost`), which only :class:`~mercer.structures.Segments` takes;
+it takes the others, too, position by position ("frame" costs).
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from mercer.data.segments import Segmentations
 
 
 class Cost(ABC):
@@ -218,6 +223,121 @@ class ZeroOne(Cost):
         return Hamming().table(truth, n_labels)
 
 
+class SegmentCost(Cost):
+    """A cost that is a sum over the segments of the answer: Δ(y, z) = Σ starts[s, c] + mark · [segment in y].
+
+    Subclasses say what a segment costs by where it starts, and what it earns by being one of y.
+    """
+
+    @abstractmethod
+    def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
+        """Costs of shape (n_positions, n_labels) of starting a segment with a label at a position.
+
+        What does not depend on the answer is added where every segmentation has a segment: at position 0.
+        """
+
+    mark: float = 0.0  # added for each segment of the answer that is one of the truth
+
+    @abstractmethod
+    def distance(self, truth: Segmentations, answer: Segmentations) -> np.ndarray:
+        """Δ(y, z) of each sequence."""
+
+    def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
+        """There is none: not a sum over positions."""
+        raise ValueError(f"the cost {type(self).__name__} compares segmentations: it is for structures.Segments only")
+
+
+class BoundaryDifference(SegmentCost):
+    """Boundaries that only one of two segmentations has: Δ(y, z) = |y| + |z| − 2 |y ∩ z| (spec 000 S42).
+
+    A boundary is where a segment starts, 0 excepted, which every segmentation has. The cost can exceed |y|.
+
+    Parameters
+    ----------
+    labelled : bool, default=False
+        The label of the segment that starts there must match as well (then 0 counts, too).
+
+    Examples
+    --------
+    >>> from mercer.data import Segmentations
+    >>> y = Segmentations([2, 3, 1], [0, 1, 0], [0, 3], [0, 6])
+    >>> z = Segmentations([2, 4], [0, 0], [0, 2], [0, 6])
+    >>> BoundaryDifference().distance(y, z), BoundaryDifference(labelled=True).distance(y, z)
+    (array([1.]), array([3.]))
+    """
+
+    def __init__(self, labelled: bool = False) -> None:
+        self.labelled = bool(labelled)
+
+    def to_json(self) -> dict[str, Any]:
+        """Whether labels count."""
+        return {"kind": "boundary", "labelled": self.labelled}
+
+    def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
+        """1 for a wrong start, −1 for a right one, and |y| at position 0."""
+        table = np.ones((truth.n_positions, n_labels))
+        first = _firsts_of(truth)
+        counts = np.diff(truth.firsts).astype(float)
+        if self.labelled:
+            table[truth.starts, truth.labels] -= 2.0
+        else:
+            table[truth.starts] -= 2.0
+            table[first] += 1.0  # 0 is always a boundary: it costs nothing and is not counted
+            counts -= 1.0
+        table[first] += counts[np.diff(truth.positions) > 0][:, None]
+        return table
+
+    def distance(self, truth: Segmentations, answer: Segmentations) -> np.ndarray:
+        """The size of the symmetric difference."""
+        n = 1 if not self.labelled else 1 + int(max(truth.labels.max(initial=0), answer.labels.max(initial=0)))
+        keys = [y.starts * n + (y.labels if self.labelled else 0) for y in (truth, answer)]
+        return _only_in_one(truth, answer, *keys)
+
+
+class SegmentDifference(SegmentCost):
+    """Segments, with both ends and their label, that only one of two segmentations has: |y| + |z| − 2 |y ∩ z|.
+
+    Examples
+    --------
+    >>> from mercer.data import Segmentations
+    >>> y = Segmentations([2, 3, 1], [0, 1, 0], [0, 3], [0, 6])
+    >>> z = Segmentations([2, 4], [0, 0], [0, 2], [0, 6])
+    >>> SegmentDifference().distance(y, z)
+    array([3.])
+    """
+
+    mark = -2.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing but its name."""
+        return {"kind": "segment"}
+
+    def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
+        """1 for each segment, and |y| at position 0."""
+        table = np.ones((truth.n_positions, n_labels))
+        table[_firsts_of(truth)] += np.diff(truth.firsts)[np.diff(truth.positions) > 0][:, None]
+        return table
+
+    def distance(self, truth: Segmentations, answer: Segmentations) -> np.ndarray:
+        """The size of the symmetric difference."""
+        n = 1 + int(max(truth.labels.max(initial=0), answer.labels.max(initial=0)))
+        keys = [(y.starts * (truth.n_positions + 1) + y.lengths) * n + y.labels for y in (truth, answer)]
+        return _only_in_one(truth, answer, *keys)
+
+
+def _firsts_of(y: Segmentations) -> np.ndarray:
+    """The first positions of sequences that have any."""
+    return (y.positions[:-1] - y.positions[0])[np.diff(y.positions) > 0]
+
+
+def _only_in_one(y: Segmentations, z: Segmentations, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How many keys of segments, one each, are in one of two segmentations only, sequence by sequence."""
+    if len(y) != len(z):
+        raise ValueError(f"{len(y)} true segmentations, {len(z)} answers")
+    wrong = np.concatenate([y.sequence[~np.isin(a, b)], z.sequence[~np.isin(b, a)]])
+    return np.bincount(wrong, minlength=len(y)).astype(float)
+
+
 class _OfLabels(Cost):
     """A function of two labels."""
 
@@ -231,7 +351,12 @@ class _OfLabels(Cost):
         raise ValueError("a cost function must be bound to the labels first")
 
 
-COSTS: dict[str, type[Cost]] = {"hamming": Hamming, "zero-one": ZeroOne}
+COSTS: dict[str, type[Cost]] = {
+    "boundary": BoundaryDifference,
+    "hamming": Hamming,
+    "segment": SegmentDifference,
+    "zero-one": ZeroOne,
+}
 
 
 def cost_from_json(data: Any) -> Any:
@@ -245,6 +370,10 @@ def cost_from_json(data: Any) -> Any:
         return CostMatrix(data["matrix"])
     if kind == "zero-one":
         return ZeroOne()
+    if kind == "boundary":
+        return BoundaryDifference(data["labelled"])
+    if kind == "segment":
+        return SegmentDifference()
     raise ValueError("not a cost that this version knows")
 
 

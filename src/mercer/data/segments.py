@@ -1,0 +1,543 @@
+"""Segmentations: sequences cut into labelled segments [start, end), and the ways people write them.
+
+Four forms are read and written, one sequence at a time, and ``(start, end, label)`` triples are what lies between:
+
+| form | example for 5 positions | adjacent segments of one label |
+|---|---|---|
+| triples | ``[(0, 2, "a"), (2, 3, "a"), (3, 5, "b")]`` | kept apart |
+| BIO tags | ``["B-a", "I-a", "B-a", "B-b", "I-b"]`` | kept apart |
+| boundaries | ``[0, 2, 3]`` (where segments start; no labels, or labels beside them) | kept apart |
+| frames | ``["a", "a", "a", "b", "b"]`` | **one segment**: a label a position cannot tell them apart |
+
+:class:`Segmentations` holds many of them as numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mercer._validation import check_choice, check_count
+from mercer.data.labels import LabelIndex
+from mercer.data.sequences import Sequences
+
+Segment = tuple[int, int, Any]
+
+_FORMS = ("auto", "triples", "bio", "boundaries", "frames")
+
+
+# ---------------------------------------------------------------------------------------- ways of writing one
+
+
+def segments_from_frames(labels: Sequence[Any]) -> list[Segment]:
+    """Runs of one label as segments.
+
+    Two neighbouring segments of one label cannot be written with a label a position: they come back as one.
+
+    Examples
+    --------
+    >>> segments_from_frames(["a", "a", "b"])
+    [(0, 2, 'a'), (2, 3, 'b')]
+    """
+    items = _plain(labels)
+    changes = [t for t in range(1, len(items)) if items[t] != items[t - 1]]
+    return [(a, b, items[a]) for a, b in pairwise([0, *changes, len(items)])] if items else []
+
+
+def segments_to_frames(segments: Sequence[Segment]) -> list[Any]:
+    """The label of every position.
+
+    Examples
+    --------
+    >>> segments_to_frames([(0, 2, "a"), (2, 3, "b")])
+    ['a', 'a', 'b']
+    """
+    return [label for start, end, label in segments for _ in range(end - start)]
+
+
+def segments_from_boundaries(
+    boundaries: Sequence[int], length: int, labels: Sequence[Any] | None = None
+) -> list[Segment]:
+    """Segments that start at the given positions.
+
+    Parameters
+    ----------
+    boundaries : sequence of int
+        Where segments start, ascending. The first segment starts at 0, which may be left out where there are no labels.
+    length : int
+        Number of positions of the sequence.
+    labels : sequence, optional
+        One label a boundary. Without them every label is 0.
+
+    Examples
+    --------
+    >>> segments_from_boundaries([2, 5], 6)
+    [(0, 2, 0), (2, 5, 0), (5, 6, 0)]
+    """
+    found = np.asarray(boundaries)
+    if found.size and (found.ndim != 1 or found.dtype.kind not in "iu"):
+        raise ValueError("boundaries must be a list of integers")
+    starts = [int(b) for b in found]
+    for a, b in pairwise(starts):
+        if b <= a:
+            raise ValueError(f"boundaries must ascend: {b} comes after {a}")
+    if starts and (starts[0] < 0 or starts[-1] >= length):
+        wrong = starts[0] if starts[0] < 0 else starts[-1]
+        raise ValueError(f"boundary {wrong} lies outside the sequence, which has {length} positions")
+    if labels is not None and len(labels) != len(starts):
+        raise ValueError(f"{len(starts)} boundaries and {len(labels)} labels")
+    if length and (not starts or starts[0] != 0):
+        if labels is not None:
+            raise ValueError("with labels the first boundary must be 0: the first segment needs a label, too")
+        starts = [0, *starts]
+    names = [0] * len(starts) if labels is None else _plain(labels)
+    return [(a, b, name) for (a, b), name in zip(pairwise([*starts, length]), names, strict=True)]
+
+
+def segments_to_boundaries(segments: Sequence[Segment]) -> list[int]:
+    """Where segments start, 0 included.
+
+    Examples
+    --------
+    >>> segments_to_boundaries([(0, 2, "a"), (2, 3, "b")])
+    [0, 2]
+    """
+    return [start for start, _, _ in segments]
+
+
+def segments_from_bio(tags: Sequence[str], outside: str = "O") -> list[Segment]:
+    """Segments of BIO tags (IOB2): ``B-x`` begins a segment ``x``, ``I-x`` goes on with it.
+
+    Every outside position becomes a segment of its own, of length 1 and with the label ``outside``: long stretches of
+    them then do not ask for a large ``max_length``.
+
+    Examples
+    --------
+    >>> segments_from_bio(["O", "B-PER", "I-PER", "B-PER"])
+    [(0, 1, 'O'), (1, 3, 'PER'), (3, 4, 'PER')]
+    """
+    found: list[Segment] = []
+    for t, tag in enumerate(tags):
+        prefix, _, name = tag.partition("-") if isinstance(tag, str) else ("", "", "")
+        if tag == outside:
+            found.append((t, t + 1, outside))
+        elif prefix == "B" and name and name != outside:
+            found.append((t, t + 1, name))
+        elif prefix == "I" and name:
+            if not found or found[-1][2] != name or name == outside:
+                raise ValueError(f"position {t}: {tag!r} does not follow 'B-{name}' or 'I-{name}'")
+            found[-1] = (found[-1][0], t + 1, name)
+        else:
+            raise ValueError(f"position {t}: expected {outside!r}, 'B-NAME' or 'I-NAME', found {tag!r}")
+    return found
+
+
+def segments_to_bio(segments: Sequence[Segment], outside: str = "O") -> list[str]:
+    """BIO tags of segments; those labelled ``outside`` are written as that.
+
+    Examples
+    --------
+    >>> segments_to_bio([(0, 1, "O"), (1, 3, "PER"), (3, 4, "PER")])
+    ['O', 'B-PER', 'I-PER', 'B-PER']
+    """
+    tags: list[str] = []
+    for start, end, label in segments:
+        size = end - start
+        tags += [outside] * size if label == outside else [f"B-{label}", *[f"I-{label}"] * (size - 1)]
+    return tags
+
+
+def check_segments(segments: Sequence[Segment], length: int) -> list[Segment]:
+    """The triples as tuples, if they cover the sequence without gap or overlap; else ValueError says where not.
+
+    Examples
+    --------
+    >>> check_segments([[0, 2, "a"], [2, 3, "b"]], 3)
+    [(0, 2, 'a'), (2, 3, 'b')]
+    """
+    found: list[Segment] = []
+    at = 0
+    for k, item in enumerate(segments):
+        if not isinstance(item, (tuple, list, np.ndarray)) or len(item) != 3:
+            raise ValueError(f"segment {k}: expected (start, end, label), found {item!r}")
+        try:
+            start, end = (int(v) for v in item[:2])
+        except (TypeError, ValueError):
+            raise ValueError(f"segment {k}: start and end must be integers, found {item!r}") from None
+        if end <= start:
+            raise ValueError(f"segment {k}: [{start}, {end}) is empty or reversed")
+        if start < at:
+            raise ValueError(f"segment {k}: [{start}, {end}) overlaps the one before it, which ends at {at}")
+        if start > at:
+            raise ValueError(f"segment {k}: the positions {at} to {start - 1} before it belong to no segment")
+        found.append((start, end, _item(item[2])))
+        at = end
+    if at != length:
+        what = "go beyond it" if at > length else "leave the rest out"
+        raise ValueError(f"the segments end at {at}, the sequence at {length}: they {what}")
+    return found
+
+
+def as_segments(y: Sequence[Any], lengths: Sequence[int] | np.ndarray, form: str = "auto") -> list[list[Segment]]:
+    """Segmentations of many sequences, in any of the four forms, as lists of triples.
+
+    Parameters
+    ----------
+    y : list, one item a sequence
+    lengths : numbers of positions of the sequences
+    form : {"auto", "triples", "bio", "boundaries", "frames"}, default="auto"
+        How they are written. ``"auto"`` looks at all of them: items of three are triples; strings of which all are
+        ``O``, ``B-…`` or ``I-…`` are BIO tags; as many items as positions in every sequence are frames; what is left
+        are boundaries.
+
+    Examples
+    --------
+    >>> as_segments([["a", "a", "b"]], [3])
+    [[(0, 2, 'a'), (2, 3, 'b')]]
+    >>> as_segments([[0, 2]], [3])
+    [[(0, 2, 0), (2, 3, 0)]]
+    """
+    check_choice("form", form, _FORMS)
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        raise TypeError(f"expected a list of segmentations, found {type(y).__name__}")
+    if len(y) != len(lengths):
+        raise ValueError(f"{len(lengths)} sequences in X, {len(y)} in y")
+    if form == "auto":
+        form = _form_of(y, lengths)
+    found = []
+    for i, (one, length) in enumerate(zip(y, lengths, strict=True)):
+        try:
+            found.append(_READERS[form](one, int(length)))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sequence {i}: {error}") from None
+    return found
+
+
+def _sized(labels: Sequence[Any], length: int) -> Sequence[Any]:
+    if len(labels) != length:
+        raise ValueError(f"{length} positions in X and {len(labels)} labels in y")
+    return labels
+
+
+_READERS: dict[str, Callable[[Any, int], list[Segment]]] = {
+    "triples": check_segments,
+    "bio": lambda one, length: segments_from_bio(_plain(_sized(one, length))),
+    "boundaries": lambda one, length: segments_from_boundaries(one, length),
+    "frames": lambda one, length: segments_from_frames(_sized(one, length)),
+}
+
+
+def _form_of(y: Sequence[Any], lengths: Sequence[int] | np.ndarray) -> str:
+    for i, one in enumerate(y):
+        if isinstance(one, (str, bytes)) or not hasattr(one, "__len__"):
+            kind = type(one).__name__
+            raise TypeError(f"sequence {i}: expected a list of labels, boundaries or segments, found {kind}")
+    items = [item for one in y for item in one]
+    if items and all(isinstance(item, (tuple, list, np.ndarray)) for item in items):
+        return "triples"
+    if items and all(isinstance(item, str) and (item == "O" or item[:2] in ("B-", "I-")) for item in items):
+        return "bio"
+    if all(len(one) == length for one, length in zip(y, lengths, strict=True)):
+        return "frames"
+    if all(isinstance(item, (int, np.integer)) for item in items):
+        return "boundaries"
+    for i, (one, length) in enumerate(zip(y, lengths, strict=True)):
+        if len(one) != length:
+            raise ValueError(f"sequence {i} has {length} positions in X and {len(one)} labels in y")
+    raise AssertionError("not reached")
+
+
+def _item(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _plain(labels: Sequence[Any]) -> list[Any]:
+    return labels.tolist() if isinstance(labels, np.ndarray) else [_item(label) for label in labels]
+
+
+# ---------------------------------------------------------------------------------------------- many of them
+
+
+class Segmentations:
+    """Stacked segmentations as numbers.
+
+    Segment k of sequence i is number ``firsts[i] + k``; segments follow each other without gap, so their lengths say
+    where they are. A sequence that has positions but no segment has no segmentation (none was allowed).
+
+    Parameters
+    ----------
+    lengths : int array of shape (n_segments,)
+    labels : int array of shape (n_segments,)
+    firsts : int array of shape (n_sequences + 1,)
+        Where the segments of each sequence begin.
+    positions : int array of shape (n_sequences + 1,)
+        Where the positions of each sequence begin, as :attr:`Sequences.offsets`.
+
+    Examples
+    --------
+    >>> y = Segmentations.from_segments([[(0, 2, "a"), (2, 3, "b")], [(0, 1, "b")]], [3, 1], ["a", "b"])
+    >>> y.lengths, y.labels, y.starts
+    (array([2, 1, 1]), array([0, 1, 1], dtype=int32), array([0, 2, 3]))
+    >>> y.frames()
+    array([0, 0, 1, 1], dtype=int32)
+    >>> y[1:].segments(["a", "b"])
+    [[(0, 1, 'b')]]
+    """
+
+    __slots__ = ("firsts", "labels", "lengths", "positions")
+
+    def __init__(self, lengths: Any, labels: Any, firsts: Any, positions: Any) -> None:
+        self.lengths = np.ascontiguousarray(lengths, dtype=np.int64)
+        self.labels = np.ascontiguousarray(labels, dtype=np.int32)
+        self.firsts = np.ascontiguousarray(firsts, dtype=np.int64)
+        self.positions = np.ascontiguousarray(positions, dtype=np.int64)
+        if self.lengths.ndim != 1 or self.lengths.shape != self.labels.shape:
+            raise ValueError(f"{self.lengths.shape} lengths and {self.labels.shape} labels: they must be equally many")
+        if self.firsts.shape != self.positions.shape or self.firsts.ndim != 1 or not len(self.firsts):
+            raise ValueError("firsts and positions must both hold the number of sequences + 1 values")
+        if self.firsts[0] != 0 or self.firsts[-1] != len(self.lengths) or (np.diff(self.firsts) < 0).any():
+            raise ValueError("firsts must ascend from 0 to the number of segments")
+        if (self.lengths < 1).any() or (self.labels < 0).any():
+            raise ValueError("a segment needs a length of at least 1 and a label of at least 0")
+        sizes, covered = np.diff(self.positions), self._sums(self.lengths)
+        wrong = (covered != sizes) & (np.diff(self.firsts) > 0)
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            raise ValueError(f"sequence {i}: the segments cover {covered[i]} positions of {sizes[i]}")
+
+    # ------------------------------------------------------------------ ways in and out
+
+    @classmethod
+    def from_segments(
+        cls, y: Sequence[Sequence[Segment]], lengths: Sequence[int] | np.ndarray, classes: Sequence[Any] | LabelIndex
+    ) -> Segmentations:
+        """From lists of triples that cover their sequences; labels are numbered in the order of ``classes``."""
+        if len(y) != len(lengths):
+            raise ValueError(f"{len(lengths)} sequences in X, {len(y)} in y")
+        names = list(classes.classes if isinstance(classes, LabelIndex) else classes)
+        numbers = {name: c for c, name in enumerate(names)}
+        sizes, labels, firsts = [], [], [0]
+        for i, (one, length) in enumerate(zip(y, lengths, strict=True)):
+            try:
+                checked = check_segments(one, int(length))
+            except ValueError as error:
+                raise ValueError(f"sequence {i}: {error}") from None
+            for start, end, label in checked:
+                if label not in numbers:
+                    known = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+                    raise ValueError(
+                        f"sequence {i}, segment [{start}, {end}): unknown label {label!r}; known are {known}"
+                    )
+                sizes.append(end - start)
+                labels.append(numbers[label])
+            firsts.append(len(sizes))
+        return cls(sizes, labels, firsts, np.concatenate([[0], np.cumsum(lengths)]))
+
+    @classmethod
+    def from_marks(cls, length: np.ndarray, label: np.ndarray, positions: np.ndarray) -> Segmentations:
+        """From the length and the label of the segment that starts at each position; length 0 where none does."""
+        starts = np.flatnonzero(length)
+        firsts = np.searchsorted(starts, np.asarray(positions) - positions[0])
+        return cls(length[starts], label[starts], firsts, positions)
+
+    @classmethod
+    def from_frames(cls, labels: np.ndarray, positions: np.ndarray) -> Segmentations:
+        """Runs of one label a position, as numbers."""
+        labels, positions = np.asarray(labels), np.asarray(positions, dtype=np.int64)
+        begins = positions[:-1] - positions[0]
+        new = np.ones(len(labels), bool)
+        new[1:] = labels[1:] != labels[:-1]
+        new[begins[begins < len(labels)]] = True
+        starts = np.flatnonzero(new)
+        lengths = np.diff(np.append(starts, len(labels)))
+        return cls(lengths, labels[starts], np.searchsorted(starts, positions - positions[0]), positions)
+
+    def marks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Length and label of the segment that starts at each position (int32 arrays); 0 where none does."""
+        length, label = (np.zeros(self.n_positions, np.int32) for _ in range(2))
+        length[self.starts], label[self.starts] = self.lengths, self.labels
+        return length, label
+
+    def frames(self) -> np.ndarray:
+        """The label of every position; −1 in a sequence that has no segmentation."""
+        if self.complete:
+            return np.repeat(self.labels, self.lengths)
+        out = np.full(self.n_positions, -1, np.int32)
+        for start, size, label in zip(self.starts, self.lengths, self.labels, strict=True):
+            out[start : start + size] = label
+        return out
+
+    def segments(self, classes: Sequence[Any] | LabelIndex) -> list[list[Segment]]:
+        """Lists of (start, end, label) with names of labels."""
+        names = list(classes.classes if isinstance(classes, LabelIndex) else classes)
+        begins = np.repeat(self.positions[:-1] - self.positions[0], np.diff(self.firsts))
+        starts = (self.starts - begins).tolist()
+        rows = [
+            (start, start + size, names[label])
+            for start, size, label in zip(starts, self.lengths.tolist(), self.labels.tolist(), strict=True)
+        ]
+        return [rows[a:b] for a, b in pairwise(self.firsts.tolist())]
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions in all sequences together."""
+        return int(self.positions[-1] - self.positions[0])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every sequence has a segmentation."""
+        return int(self.lengths.sum()) == self.n_positions
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each segment starts, counted from the first position of the first sequence."""
+        inside = np.concatenate([[0], np.cumsum(self.lengths)])[:-1]
+        counts = np.diff(self.firsts)
+        filled = np.flatnonzero(counts)
+        shift = np.zeros(len(counts), np.int64)
+        shift[filled] = (self.positions[:-1] - self.positions[0])[filled] - inside[self.firsts[:-1][filled]]
+        return inside + np.repeat(shift, counts)
+
+    @property
+    def sequence(self) -> np.ndarray:
+        """The number of the sequence of each segment."""
+        return np.repeat(np.arange(len(self)), np.diff(self.firsts))
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the segments of each sequence."""
+        totals = np.concatenate([[0], np.cumsum(values)])
+        return totals[self.firsts[1:]] - totals[self.firsts[:-1]]
+
+    def __len__(self) -> int:
+        return len(self.firsts) - 1
+
+    def __iter__(self) -> Iterator[Segmentations]:
+        return (self[i : i + 1] for i in range(len(self)))
+
+    def __getitem__(self, key: slice) -> Segmentations:
+        start, stop, step = key.indices(len(self))
+        if step != 1:
+            raise IndexError("segmentations take slices without step")
+        stop = max(start, stop)
+        part = object.__new__(Segmentations)
+        firsts = self.firsts[start : stop + 1]
+        rows = slice(int(firsts[0]), int(firsts[-1]))
+        part.lengths, part.labels = self.lengths[rows], self.labels[rows]
+        part.firsts, part.positions = firsts - firsts[0], self.positions[start : stop + 1]
+        return part
+
+    def __repr__(self) -> str:
+        return f"Segmentations({len(self)} sequences, {self.n_positions} positions, {len(self.lengths)} segments)"
+
+
+class SpanSequences(Sequences):
+    """Sequences with features of whole segments, written out for every start and length.
+
+    For features that are no sum, mean or variance of features of positions (those :class:`~mercer.structures.Segments`
+    makes itself). They take positions × max_length × features numbers, so keep ``max_length`` short.
+
+    Parameters
+    ----------
+    matrix, offsets, edges, index, edge_index
+        See :class:`Sequences`; ``edges`` holds the features of a boundary before each position.
+    spans : array of shape (n_positions, max_length, n_span_features)
+        ``spans[t, l - 1]``: features of the segment of length l that starts at row t. Those of segments that go beyond
+        the end of their sequence are not used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = SpanSequences.from_function(Sequences(np.eye(3)), lambda x, s, e: [e - s, x[s:e].max()], 2)
+    >>> X.spans.shape, X.spans[0]
+    ((3, 2, 2), array([[1., 1.],
+           [2., 1.]]))
+    """
+
+    def __init__(self, matrix: Any, offsets: Any = None, *, spans: Any, **options: Any) -> None:
+        super().__init__(matrix, offsets, **options)
+        self.spans = np.ascontiguousarray(spans, dtype=np.float64)
+        if self.spans.ndim != 3 or self.spans.shape[0] != self.rows.shape[0]:
+            raise ValueError(
+                f"spans must be of shape (positions, lengths, features) with {self.rows.shape[0]} positions, "
+                f"found {self.spans.shape}"
+            )
+        if not np.isfinite(self.spans).all():
+            raise ValueError("features must be finite: spans hold NaN or infinity")
+        self.spans.flags.writeable = False
+
+    @classmethod
+    def from_function(
+        cls,
+        X: Sequences,
+        function: Callable[[Any, int, int], Any],
+        max_length: int,
+        inputs: Sequence[Any] | None = None,
+    ) -> SpanSequences:
+        """Features ``function(x, start, end)`` of all segments up to ``max_length``.
+
+        x is the matrix of the sequence, or ``inputs[i]`` if given.
+        """
+        max_length = check_count("max_length", max_length)
+        if inputs is not None and len(inputs) != len(X):
+            raise ValueError(f"{len(X)} sequences in X, {len(inputs)} inputs")
+        spans: np.ndarray | None = None
+        for i in range(len(X)):
+            x = X[i] if inputs is None else inputs[i]
+            begin, end = int(X.offsets[i]), int(X.offsets[i + 1])
+            for s in range(end - begin):
+                for length in range(1, min(max_length, end - begin - s) + 1):
+                    found = np.asarray(function(x, s, s + length), dtype=float)
+                    if spans is None:
+                        spans = np.zeros((X.rows.shape[0], max_length, found.size))
+                    if found.shape != (spans.shape[2],):
+                        raise ValueError(
+                            f"sequence {i}, segment [{s}, {s + length}): the function gave shape {found.shape}, "
+                            f"expected ({spans.shape[2]},)"
+                        )
+                    spans[begin + s, length - 1] = found
+        if spans is None:
+            spans = np.zeros((X.rows.shape[0], max_length, 0))
+        return cls(X.rows, X.offsets, spans=spans, edges=X.edges, index=X.index, edge_index=X.edge_index)
+
+    @property
+    def n_span_features(self) -> int:
+        """Number of features of a segment."""
+        return self.spans.shape[2]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Sequences]) -> SpanSequences:
+        """One after the other."""
+        if any(not isinstance(p, SpanSequences) for p in parts):
+            raise ValueError("some of the parts have features of segments and some do not")
+        whole = Sequences.concatenate(parts)
+        held = [p.spans[int(p.offsets[0]) : int(p.offsets[-1])] for p in parts if isinstance(p, SpanSequences)]
+        if len({s.shape[1:] for s in held}) > 1:
+            raise ValueError("the parts have different lengths or numbers of features of segments")
+        return cls._of(whole, np.concatenate(held))
+
+    @classmethod
+    def _of(cls, X: Sequences, spans: np.ndarray) -> SpanSequences:
+        part = object.__new__(cls)
+        part.__dict__.update(X.__dict__)
+        part.spans = spans
+        return part
+
+    def _view(self, start: int, stop: int) -> SpanSequences:
+        return self._of(super()._view(start, stop), self.spans)
+
+    def _gather(self, chosen: np.ndarray) -> SpanSequences:
+        rows = [np.arange(self.offsets[i], self.offsets[i + 1]) for i in chosen]
+        return self._of(super()._gather(chosen), self.spans[np.concatenate([np.zeros(0, np.int64), *rows])])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SpanSequences):
+            return NotImplemented
+        mine, theirs = (x.spans[int(x.offsets[0]) : int(x.offsets[-1])] for x in (self, other))
+        return bool(super().__eq__(other)) and np.array_equal(mine, theirs)
+
+    __hash__ = None
