@@ -59,6 +59,7 @@ MODELS: dict[str, str] = {
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
     "Parser": "mercer.parsing:Parser",
     "Aligner": "mercer.alignment:Aligner",
+    "Segmenter": "mercer.segmentation:Segmenter",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
