@@ -39,7 +39,7 @@ from mercer.data.segments import (
 )
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, loss_from_json, resolve_loss
+from mercer.learning.losses import Loss, RelativeMargin, loss_from_json, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
@@ -81,8 +81,7 @@ default="hinge"
         :mod:`mercer.learning`.
     solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn"} or Solver, \
 default="auto"
-        ``"auto"``: bcfw for hinge, squared-hinge and slack, lbfgs for smooth losses (owlqn with an ℓ1 penalty),
-        cutting-plane for relative-margin, bmrm for hybrid.
+        ``"auto"``: bmrm, but lbfgs for smooth losses (owlqn with an ℓ1 penalty) and cutting-plane for relative-margin.
     C : float, default=1.0
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller means simpler.
     cost : {"auto", "hamming", "boundary", "segment", "zero-one"} or Cost, default="auto"
@@ -299,7 +298,10 @@ default="table"
         thread_count(self.n_jobs)
         loss = resolve_loss(self.loss, self._cost())
         penalty = Penalty.named(self.penalty, self.l1_ratio)
-        return resolve_solver(self.solver, loss, penalty), penalty, loss
+        solver = self.solver
+        if solver == "auto" and not loss.smooth and not isinstance(loss, RelativeMargin):
+            solver = "bmrm"  # all sequences at once, in compiled code
+        return resolve_solver(solver, loss, penalty), penalty, loss
 
     def _cost(self) -> Cost | None:
         """None: the structure's own, by the number of labels."""
