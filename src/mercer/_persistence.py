@@ -71,6 +71,7 @@ MODELS: dict[str, str] = {
     "RecordHasher": "mercer.maps:RecordHasher",
     "StringHasher": "mercer.maps:StringHasher",
     "TextHasher": "mercer.maps:TextHasher",
+    "Segmenter": "mercer.segmentation:Segmenter",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

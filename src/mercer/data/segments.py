@@ -206,7 +206,7 @@ def as_segments(y: Sequence[Any], lengths: Sequence[int] | np.ndarray, form: str
     if len(y) != len(lengths):
         raise ValueError(f"{len(lengths)} sequences in X, {len(y)} in y")
     if form == "auto":
-        form = _form_of(y, lengths)
+        form = form_of(y, lengths)
     found = []
     for i, (one, length) in enumerate(zip(y, lengths, strict=True)):
         try:
@@ -230,7 +230,8 @@ _READERS: dict[str, Callable[[Any, int], list[Segment]]] = {
 }
 
 
-def _form_of(y: Sequence[Any], lengths: Sequence[int] | np.ndarray) -> str:
+def form_of(y: Sequence[Any], lengths: Sequence[int] | np.ndarray) -> str:
+    """How segmentations are written, by a look at all of them; see :func:`as_segments`."""
     for i, one in enumerate(y):
         if isinstance(one, (str, bytes)) or not hasattr(one, "__len__"):
             kind = type(one).__name__

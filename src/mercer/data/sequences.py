@@ -116,7 +116,12 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        return sum(a.nbytes for a in (self.dense, self.indptr, self.indices, self.values) if a is not None)
+        return sum(a.nbytes for a in self.arrays)
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """What it holds, for a look at every byte."""
+        return [a for a in (self.indptr, self.indices, self.values, self.dense) if a is not None]
 
 
 def _rows(indptr: Any, indices: Any, values: Any, n_columns: int, dense: Any, dtype: Any) -> Rows:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,18 @@ import numpy as np
 from mercer._persistence import ModelFileError, read_file, write_file
 
 KIND = "checkpoint"
+
+
+def fingerprint(settings: Any, arrays: Iterable[np.ndarray | None]) -> str:
+    """Same data and settings, same fingerprint: what may go on from a checkpoint.
+
+    ``settings`` must have a ``repr`` that says all about it; None among the arrays is passed over.
+    """
+    digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+    for array in arrays:
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 class Checkpoint:

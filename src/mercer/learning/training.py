@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
@@ -11,6 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from mercer._validation import check_count
+from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
@@ -57,28 +59,56 @@ def train(
     random_state: Any = None,
     verbose: int = 0,
     warn: bool = True,
+    evaluate: Callable[[np.ndarray], float] | None = None,
+    patience: int = 10,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    fingerprint: Callable[[], str] | None = None,
 ) -> tuple[Result, dict[str, list[float]]]:
     """Minimises ``penalty(w) + C · risk(w)``; returns the result and the history.
 
     A run that ended too early gives a :class:`ConvergenceWarning`. An error on the way keeps the history: it is in the
-    attribute ``history`` of the exception.
+    attribute ``history`` of the exception. With ``evaluate`` the weights with the best score are kept (see
+    :class:`Monitor`); with ``checkpoint`` a killed run goes on, if its ``fingerprint`` of data and settings is the
+    same.
     """
     penalty = penalty or Penalty()
     method = resolve_solver(solver, getattr(risk, "loss", None), penalty)
     method.check(risk, penalty)
     max_iter = method.default_max_iter if max_iter is None else check_count("max_iter", max_iter, 0)
     tol = method.default_tol if tol is None else check_tol(tol)
-    monitor = Monitor(verbose=verbose, max_iter=max_iter)
+    if checkpoint is not None and not method.resumable:
+        raise ValueError(f"solver {method.name!r} writes no checkpoints; leave checkpoint out")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    monitor = Monitor(
+        verbose=verbose,
+        max_iter=max_iter,
+        evaluate=evaluate,
+        patience=check_count("patience", patience),
+        checkpoint=checkpoint,
+    )
+    resumed = None if fingerprint is None or checkpoint is None else monitor.resume(fingerprint())
     try:
         with monitor:
             result = method.minimize(
-                risk, penalty, float(C), w0, max_iter=max_iter, tol=tol, monitor=monitor, random_state=random_state
+                risk,
+                penalty,
+                float(C),
+                w0,
+                max_iter=max_iter,
+                tol=tol,
+                monitor=monitor,
+                random_state=random_state,
+                resumed=resumed,
             )
     except Exception as error:
         error.history = monitor.history  # type: ignore[attr-defined]
         raise
-    if warn and not result.converged:
-        warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+    if warn and not result.converged:  # 4: the caller of a fit that all_or_nothing wraps
+        message = f"training was {result.message}" if result.interrupted else result.message
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+    if checkpoint is not None and not result.interrupted:
+        checkpoint.close()
     return result, monitor.history
 
 

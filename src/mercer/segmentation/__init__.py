@@ -11,6 +11,7 @@ from mercer.segmentation.features import (
     segment_statistics,
 )
 from mercer.segmentation.language import NgramModel
+from mercer.segmentation.segmenter import Segmenter
 from mercer.segmentation.text import (
     Document,
     join_paragraphs,
@@ -29,6 +30,7 @@ __all__ = [
     "ParagraphFeatures",
     "SegmentFeatures",
     "SegmentStatistics",
+    "Segmenter",
     "bow_rescale",
     "join_paragraphs",
     "read_paragraphs",

@@ -367,8 +367,11 @@ class Segments(Structure):
         """``μ -= 1_y``."""
         self.add_output(mu, y, np.full(len(y), -1.0))
 
-    def check(self, X: Sequences, y: Segmentations | None = None) -> None:
-        """Raises ValueError, naming the sequence, where bounds and constraints allow no segmentation, or not y."""
+    def check(self, X: Sequences, y: Segmentations | None = None, classes: Sequence[Any] | None = None) -> None:
+        """Raises ValueError, naming the sequence, where bounds and constraints allow no segmentation, or not y.
+
+        ``classes`` are the names of the labels, for the message.
+        """
         zero = np.zeros(self.n_weights)
         theta = SegmentScores(self.length_scores(zero), *self.shared_scores(zero), X.offsets)
         none = np.flatnonzero(np.isneginf(self.argmax(theta)[1]))
@@ -393,8 +396,9 @@ class Segments(Structure):
                 k = int(np.flatnonzero(wrong)[sizes.argmax() if name == "max_length" else sizes.argmin()])
                 i = int(y.sequence[k])
                 start = int(y.starts[k] - (y.positions[i] - y.positions[0]))
+                label = y.labels[k] if classes is None else repr(classes[y.labels[k]])
                 raise ValueError(
-                    f"sequence {i}: the true segment [{start}, {start + y.lengths[k]}) of label {y.labels[k]} has "
+                    f"sequence {i}: the true segment [{start}, {start + y.lengths[k]}) of label {label} has "
                     f"{y.lengths[k]} positions, {name} is {bound[y.labels[k]]}"
                 )
         forbidden = np.flatnonzero(np.isneginf(self.score(theta, y)) & (X.lengths > 0))

@@ -9,9 +9,7 @@ penalty="l1" with C = 1 / c1; Wapiti's rho2 to C = 1 / rho2.
 from __future__ import annotations
 
 import copy
-import hashlib
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -25,13 +23,13 @@ from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
-from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
-from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
-from mercer.learning.training import all_or_nothing, check_tol, history_from_json, history_to_json
+from mercer.learning.solvers import Result, Solver, resolve_solver
+from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
 from mercer.structures import patterns
 from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
@@ -212,41 +210,26 @@ default="log"
         X_, y_ = self._training
         loss = loss.for_labels(self._labels.classes)
         w0 = None if previous is None else self._carry_over(self.coef_, previous)
-        risk = Risk(self.structure_, loss, X_, y_)
-        solver.check(risk, penalty)
-        max_iter = solver.default_max_iter if self.max_iter is None else check_count("max_iter", self.max_iter, 0)
-        tol = solver.default_tol if self.tol is None else check_tol(self.tol)
-        if checkpoint is not None and not solver.resumable:
-            raise ValueError(f"solver {solver.name!r} writes no checkpoints; leave checkpoint out")
-        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-            checkpoint = Checkpoint(checkpoint)
-        monitor = Monitor(
-            verbose=self.verbose,
-            max_iter=max_iter,
-            evaluate=None if dev is None else self._evaluator(*dev),
-            patience=check_count("patience", self.patience),
-            checkpoint=checkpoint,
-        )
-        resumed = monitor.resume(self._fingerprint(solver)) if checkpoint is not None else None
         try:
-            with monitor:
-                result = solver.minimize(
-                    risk,
-                    penalty,
-                    float(self.C),
-                    w0,
-                    max_iter=max_iter,
-                    tol=tol,
-                    monitor=monitor,
-                    random_state=self.random_state,
-                    resumed=resumed,
-                )
+            result, history = train(
+                Risk(self.structure_, loss, X_, y_),
+                solver=solver,
+                C=self.C,
+                penalty=penalty,
+                w0=w0,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=self.random_state,
+                verbose=self.verbose,
+                evaluate=None if dev is None else self._evaluator(*dev),
+                patience=self.patience,
+                checkpoint=checkpoint,
+                fingerprint=lambda: self._fingerprint(solver),
+            )
         finally:
             del self._training
         self.solver_ = solver.name
-        self._finish(result, monitor, penalty)
-        if checkpoint is not None and not result.interrupted:
-            checkpoint.close()
+        self._finish(result, history, penalty)
         return self
 
     @all_or_nothing
@@ -442,39 +425,20 @@ default="log"
         return evaluate
 
     def _fingerprint(self, solver: Solver) -> str:
-        """Same data and settings, same fingerprint: what may go on from a checkpoint."""
         X, y = self._training
-        digest = hashlib.blake2b(digest_size=16)
-        settings = {
-            k: v
-            for k, v in self.get_params(deep=False).items()
-            if k not in _NOT_IN_FINGERPRINT
-        }
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
         settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
         loss = resolve_loss(self.loss, resolve_cost(self.cost)).for_labels(self._labels.classes)
-        digest.update(repr((solver.name, loss.to_json(), sorted(settings.items(), key=str))).encode())
-        digest.update(repr(self._labels.classes).encode())
-        for rows in (X.rows, X.edges):
-            if rows is not None:
-                for array in (rows.indptr, rows.indices, rows.values, rows.dense):
-                    if array is not None:
-                        digest.update(array.tobytes())
-        digest.update(X.offsets.tobytes())
-        digest.update(y.labels.tobytes())
-        if y.allowed is not None:
-            digest.update(y.allowed.tobytes())
-        return digest.hexdigest()
+        said = solver.name, loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
+        edges = [] if X.edges is None else X.edges.arrays
+        return fingerprint(said, [*X.rows.arrays, *edges, X.offsets, y.labels, y.allowed])
 
-    def _finish(self, result: Result, monitor: Monitor, penalty: Penalty) -> None:
+    def _finish(self, result: Result, history: dict[str, list[float]], penalty: Penalty) -> None:
         self.coef_ = result.w
-        self.history_ = monitor.history
-        self.converged_, self.n_iter_ = result.converged, monitor.iterations
+        self.history_ = history
+        self.converged_, self.n_iter_ = result.converged, len(history.get("seconds", ()))
         self.interrupted_ = result.interrupted
         self._online_state = result.state
-        if result.interrupted:
-            warnings.warn(f"training was {result.message}", ConvergenceWarning, stacklevel=4)
-        elif not result.converged:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
         if penalty.l1 and not result.interrupted:
             self._drop_zeros()
 

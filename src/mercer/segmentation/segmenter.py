@@ -1,0 +1,886 @@
+"""Segmentation and labelling at once: a semi-Markov structure, any loss, any solver (spec 000 S41-S54).
+
+    minimise  penalty(w) + C Σ_i loss(x_i, y_i; w),   score(x, y) = Σ_segments Φ1 + Φ2 + Σ_neighbours Φ3
+
+y cuts a sequence into labelled segments. A segment is scored as a whole: by statistics of its positions, by its length,
+by features of the place where it starts, and with the label of the segment before it; see
+:class:`mercer.structures.Segments`. After training every segment may get an extra score, the offset (spec 000 S49):
+
+    score(x, y) + offset · n(y),   n(y) the number of segments
+
+so that more boundaries are found, or fewer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+
+from mercer._persistence import pack_strings, unpack_strings
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.data.conll import Template
+from mercer.data.features import FeatureIndex, as_sequences
+from mercer.data.labels import LabelIndex
+from mercer.data.segments import (
+    Segment,
+    Segmentations,
+    SpanSequences,
+    as_segments,
+    form_of,
+    segments_to_bio,
+    segments_to_boundaries,
+)
+from mercer.data.sequences import Sequences
+from mercer.learning.checkpoint import Checkpoint, fingerprint
+from mercer.learning.losses import Loss, RelativeMargin, loss_from_json, resolve_loss
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import Risk
+from mercer.learning.solvers import Solver, resolve_solver
+from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.metrics import boundary_score
+from mercer.segmentation._packs import FeaturePack, SegmentFeatures
+from mercer.segmentation.baselines import OffsetCurve, tune_offset
+from mercer.structures import patterns
+from mercer.structures.base import check_random_seed
+from mercer.structures.constraints import Constraints
+from mercer.structures.costs import Cost, cost_from_json, resolve_cost
+from mercer.structures.segment_parts import SegmentMarginals, SegmentScores
+from mercer.structures.segments import Segments
+
+__all__ = ["Segmenter"]
+
+_PREDICT_POSITIONS = 8192
+_FORMS = ("auto", "triples", "bio", "boundaries", "frames")
+_OFFSETS = 20  # tried on either side of 0, the nearer the denser
+_PARTS = ("sum", "mean", "variance", "boundary", "span")  # of features, for one label each
+# What a resumed training may change, and what the fingerprint holds in another form.
+_CHANGEABLE = ("n_jobs", "verbose", "max_iter", "tol", "patience", "random_state")
+_NOT_IN_FINGERPRINT = {*_CHANGEABLE, "solver", "loss", "cost", "features", "template", "constraints", "form"}
+
+
+class Segmenter(BaseEstimator):
+    """Cuts sequences into labelled segments.
+
+    Parameters
+    ----------
+    max_length : int, mapping label → int, or None
+        The longest segment there can be; time grows with it. None: the longest of the training data. 1: every position
+        is a segment, and the model is that of :class:`mercer.tagging.Tagger`.
+    min_length : int or mapping label → int, default=1
+        The shortest segment there can be.
+    loss : {"hinge", "squared-hinge", "slack", "log", "softmax-margin", "hybrid", "relative-margin"} or Loss, \
+default="hinge"
+        ``"hinge"`` is a structured support vector machine, ``"log"`` a semi-Markov conditional random field; see
+        :mod:`mercer.learning`.
+    solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn"} or Solver, \
+default="auto"
+        ``"auto"``: bmrm, but lbfgs for smooth losses (owlqn with an ℓ1 penalty) and cutting-plane for relative-margin.
+    C : float, default=1.0
+        Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller means simpler.
+    cost : {"auto", "hamming", "boundary", "segment", "zero-one"} or Cost, default="auto"
+        Δ(y, z) of the margin losses: wrong positions (or weights by label, or a matrix, as for a tagger), boundaries in
+        one of both only, segments in one of both only, or 1 for any error. ``"auto"``: wrong positions, or boundaries
+        where there is only one label.
+    features : FeaturePack or None
+        What makes features of raw sequences, such as :class:`SegmentStatistics` for frames or
+        :class:`ParagraphFeatures` for sentences; fitted anew by :meth:`fit`. None: X holds the features of positions.
+    length_model : {"table", "poisson", "log-normal", "constant"}, array of shape (max_length, n) or None, \
+default="table"
+        Score of a segment's length: a number for every length, a curve, the same for all lengths, or none; see
+        :func:`mercer.structures.length_basis`. Only used if the statistics of a pack name ``"length"``.
+    statistics : sequence of {"sum", "mean", "variance"}, optional
+        What a segment knows of the features of its positions. None: what the pack says, ``("sum",)`` without one.
+    boundaries : bool, default=True
+        Weights for features of the position where a segment starts: those of the pack, the ``edges`` of X, or, without
+        either, the features of that position.
+    neighbours : sequence of {"boundary", "mean", "variance"}, default=()
+        What has weights for pairs of labels of neighbouring segments: the features of the boundary between them, mean
+        and variance of the first one (which take as many times longer as there are labels).
+    weights : {"observed", "all"}, default="observed"
+        With sparse features: weights for the (feature, label) pairs of the training data, or for all pairs.
+    repeats : {"auto", True, False}, default="auto"
+        Whether two neighbouring segments may have one label. ``"auto"``: if two do in the training data (and always
+        with one label, or ``max_length=1``).
+    constraints : Constraints or None
+        Further neighbours, first and last labels that are impossible.
+    form : {"auto", "frames", "boundaries", "triples", "bio"}, default="auto"
+        How segmentations are written; see :func:`mercer.data.as_segments` for how it is found out.
+    n_bits : int, default=0
+        Named features (dicts, strings) get a column for each name of the training data; otherwise they are hashed to
+        ``2**n_bits`` columns.
+    template : Template or None
+        If given, X holds sentences of column tuples and the template makes the features.
+    offset : float, default=0.0
+        Extra score of every segment in predictions, until :meth:`tune_offset` finds another.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ½‖w‖², ‖w‖₁, or a blend of both. ℓ1 needs ``"owlqn"``.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``.
+    max_iter, tol : int and float or None
+        None: the solver's own.
+    patience : int, default=10
+        With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
+    n_jobs : int or None
+        Threads; -1 for all cores. The result does not depend on it.
+    random_state : int, RandomState, Generator or None
+        Seed of solvers that draw at random, and of :meth:`sample`.
+    verbose : int, default=0
+        1 shows progress on standard error, 2 prints a line for each iteration.
+
+    Attributes
+    ----------
+    classes_ : array of labels, sorted; ``[0]`` where segments have none
+    form_ : str, how segmentations were written in training
+    max_length_ : int, the longest segment there can be
+    offset_ : float
+    curve_ : OffsetCurve, what :meth:`tune_offset` saw
+    features_ : the fitted pack, or None
+    n_features_in_ : int, features of a position
+    structure_ : Segments, with the layout of ``coef_``
+    coef_ : array, the weight vector
+    history_ : dict of lists, one value an iteration
+    solver_ : str, the solver that ran
+    converged_, interrupted_ : bool
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from mercer.datasets import make_actions
+    >>> from mercer.segmentation import Segmenter, SegmentStatistics
+    >>> task = make_actions(n_actions=3, random_state=1)
+    >>> model = Segmenter(features=SegmentStatistics(sum=True), length_model="poisson").fit(task.X[:6], task.y[:6])
+    >>> model.score(task.X[6:], task.y[6:]) > 0.95
+    True
+    >>> model.predict_segments(task.X[6:7])[0][-2:] == task.segments[6][-2:]
+    True
+    """
+
+    coef_: np.ndarray
+    classes_: np.ndarray
+    structure_: Segments
+    features_: FeaturePack | None
+    index_: FeatureIndex | None
+    edge_index_: FeatureIndex | None
+    history_: dict[str, list[float]]
+    curve_: OffsetCurve
+
+    def __init__(
+        self,
+        max_length: int | Mapping[Any, int] | None = None,
+        min_length: int | Mapping[Any, int] = 1,
+        loss: str | Loss = "hinge",
+        solver: str | Solver = "auto",
+        C: float = 1.0,
+        cost: Any = "auto",
+        features: FeaturePack | None = None,
+        length_model: Any = "table",
+        *,
+        statistics: Sequence[str] | None = None,
+        boundaries: bool = True,
+        neighbours: Sequence[str] = (),
+        weights: str = "observed",
+        repeats: str | bool = "auto",
+        constraints: Constraints | None = None,
+        form: str = "auto",
+        n_bits: int = 0,
+        template: Template | None = None,
+        offset: float = 0.0,
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        patience: int = 10,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_length = max_length
+        self.min_length = min_length
+        self.loss = loss
+        self.solver = solver
+        self.C = C
+        self.cost = cost
+        self.features = features
+        self.length_model = length_model
+        self.statistics = statistics
+        self.boundaries = boundaries
+        self.neighbours = neighbours
+        self.weights = weights
+        self.repeats = repeats
+        self.constraints = constraints
+        self.form = form
+        self.n_bits = n_bits
+        self.template = template
+        self.offset = offset
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.max_iter = max_iter
+        self.tol = tol
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        segments: Sequence[Any],
+        *,
+        dev: tuple[Any, Sequence[Any]] | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> Segmenter:
+        """Trains on sequences and their segments.
+
+        Parameters
+        ----------
+        X : list of sequences, Sequences or SegmentFeatures
+            Each sequence a 2-D array or sparse matrix (positions × features), or a list of dicts or strings; with
+            ``features`` what the pack takes, with ``template`` sentences of column tuples.
+        segments : list, one item a sequence
+            Labels of positions, positions where segments start, (start, end, label) triples or BIO tags; see ``form``.
+        dev : (X, segments), optional
+            Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
+            rises.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds, by solvers that can; a fit that was killed goes on from there.
+
+        Returns
+        -------
+        self
+        """
+        solver, penalty, loss = self._check_parameters()
+        X_, y_ = self._read_training(X, segments)
+        self.offset_ = float(self.offset)
+        loss = loss.for_labels(self._labels.classes)
+        result, history = train(
+            Risk(self.structure_, loss, X_, y_),
+            solver=solver,
+            C=self.C,
+            penalty=penalty,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            evaluate=None if dev is None else self._evaluator(*dev),
+            patience=self.patience,
+            checkpoint=checkpoint,
+            fingerprint=lambda: self._fingerprint(solver, loss, X_, y_),
+        )
+        self.coef_, self.history_, self.solver_ = result.w, history, solver.name
+        self.converged_, self.interrupted_ = result.converged, result.interrupted
+        self.n_iter_ = len(history.get("seconds", ()))
+        return self
+
+    def _check_parameters(self) -> tuple[Solver, Penalty, Loss]:
+        check_positive("C", self.C)
+        check_choice("form", self.form, _FORMS)
+        check_choice("repeats", self.repeats, ("auto", True, False))
+        check_choice("weights", self.weights, ("observed", "all"))
+        check_count("n_bits", self.n_bits, 0)
+        for name, kind in (("features", FeaturePack), ("template", Template), ("constraints", Constraints)):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, kind):
+                raise TypeError(f"{name} must be a {kind.__name__} or None, got {type(given).__name__}")
+        if self.features is not None and self.template is not None:
+            raise ValueError("give features or template, not both: each makes the features from what X holds")
+        if isinstance(self.offset, bool) or not np.isfinite(self.offset):
+            raise ValueError(f"offset must be a finite number, got {self.offset!r}")
+        thread_count(self.n_jobs)
+        loss = resolve_loss(self.loss, self._cost())
+        penalty = Penalty.named(self.penalty, self.l1_ratio)
+        solver = self.solver
+        if solver == "auto" and not loss.smooth and not isinstance(loss, RelativeMargin):
+            solver = "bmrm"  # all sequences at once, in compiled code
+        return resolve_solver(solver, loss, penalty), penalty, loss
+
+    def _cost(self) -> Cost | None:
+        """None: the structure's own, by the number of labels."""
+        return None if isinstance(self.cost, str) and self.cost == "auto" else resolve_cost(self.cost)
+
+    def _read_training(self, X: Any, y: Sequence[Any]) -> tuple[Sequences, Segmentations]:
+        """X and y as arrays, the label and feature indices, and the structure that fits them."""
+        self.features_ = None if self.features is None else clone(self.features)
+        self.index_, self.edge_index_ = FeatureIndex(self.n_bits), FeatureIndex(self.n_bits)
+        found = self._read(X, learn=True)
+        if not len(found):
+            raise ValueError("no sequences to learn from: X is empty")
+        if not found.n_positions:
+            raise ValueError("nothing to learn from: all sequences are empty")
+        triples = self._triples(y, found.lengths, learn=True)
+        self._labels = LabelIndex.from_sequences([[label for _, _, label in one] for one in triples])
+        self.classes_ = self._labels.array
+        truth = Segmentations.from_segments(triples, found.lengths, self._labels)
+        shortest, longest = self._bounds(truth)
+        self.max_length_ = int(longest.max())
+        self.n_features_in_ = found.n_features
+        # Where every position is a segment, the features of a start are those of the position.
+        own = found.edges is not None or bool(self._names)
+        self._starts_are_rows = bool(self.boundaries and not own and self.max_length_ > 1)
+        found = self._completed(found)
+        self._labels_may_repeat = self._repeats(truth)
+        self.structure_ = self._make_structure(found, truth, shortest, longest)
+        self.structure_.check(found, truth, self._labels.classes)
+        return found, truth
+
+    def _read(self, X: Any, learn: bool = False) -> Sequences:
+        """X as sequences; :meth:`_completed` adds what depends on the model."""
+        if self.features_ is not None:
+            X = self.features_.fit_transform(X) if learn else self.features_.transform(X)
+        if isinstance(X, SegmentFeatures):
+            if learn:
+                self.index_ = self.edge_index_ = None
+                names = ("frame", X.frame_names), ("boundary", X.boundary_names), ("span", X.segment_names)
+                self._names = {kind: list(some) for kind, some in names}
+                self._found_statistics = X.statistics
+            return _joined(X)
+        found = as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_, learn=learn)
+        if learn:
+            self.index_, self.edge_index_ = found.index, found.edge_index
+            self._names, self._found_statistics = {}, ("sum", "length")
+        return found
+
+    def _completed(self, X: Sequences) -> Sequences:
+        """With features of starts where they are those of positions, and those of segments for all lengths."""
+        if self._starts_are_rows and X.edges is None:
+            X = X[:]
+            X.edges, X.edge_index = X.rows, X.index
+        if isinstance(X, SpanSequences) and X.spans.shape[1] != self.max_length_:
+            T, K, n = X.spans.shape
+            spans = np.zeros((T, self.max_length_, n))
+            spans[:, : min(K, self.max_length_)] = X.spans[:, : self.max_length_]
+            X = SpanSequences._of(X, spans)
+        return X
+
+    def _triples(self, y: Sequence[Any], lengths: np.ndarray, learn: bool = False) -> list[list[Segment]]:
+        """Segmentations in the form of the training data, or as triples."""
+        form = self.form
+        if form == "auto" and hasattr(y, "__len__") and len(y) == len(lengths):
+            form = form_of(y, lengths)
+        if learn:
+            self.form_ = form
+        elif "triples" not in (form, self.form_):
+            form = self.form_
+        if form == "frames" and self.max_length == 1:  # every position is a segment: nothing is joined to runs
+            form = "triples"
+            y = [[(t, t + 1, label) for t, label in enumerate(one)] for one in y]
+        return as_segments(y, lengths, form)
+
+    def _bounds(self, y: Segmentations) -> tuple[np.ndarray, np.ndarray]:
+        """Shortest and longest length of each label."""
+        found = []
+        for name, given, default in (
+            ("min_length", self.min_length, 1),
+            ("max_length", self.max_length, int(y.lengths.max())),
+        ):
+            bounds = np.full(len(self._labels), default, np.int64)
+            if isinstance(given, Mapping):
+                for label, bound in given.items():
+                    if label not in self._labels.classes:
+                        raise ValueError(f"{name} names the label {label!r}, which does not occur in training")
+                    bounds[self._labels.classes.index(label)] = check_count(name, bound)
+            elif given is not None:
+                bounds[:] = check_count(name, given)
+            found.append(bounds)
+        wrong = np.flatnonzero(found[0] > found[1])
+        if len(wrong):
+            c = int(wrong[0])
+            said = " (the longest segment of the training data)" if self.max_length is None else ""
+            raise ValueError(f"min_length={found[0][c]} is greater than max_length={found[1][c]}{said}")
+        return found[0], found[1]
+
+    def _repeats(self, y: Segmentations) -> bool:
+        if len(self._labels) == 1 or self.max_length_ == 1:
+            return True
+        if self.repeats != "auto":
+            return bool(self.repeats)
+        return bool(((y.labels[1:] == y.labels[:-1]) & (y.sequence[1:] == y.sequence[:-1])).any())
+
+    def _make_structure(
+        self, X: Sequences, y: Segmentations, shortest: np.ndarray, longest: np.ndarray
+    ) -> Segments:
+        C, n_rows, begin = len(self._labels), X.rows.shape[0], int(X.offsets[0])
+        # The label of every row, of the segment that starts there, and with the one before it; −2: none.
+        frames, starts, pairs = (np.full(n_rows, -2, np.int32) for _ in range(3))
+        frames[begin : begin + X.n_positions] = y.frames()
+        starts[begin + y.starts] = y.labels
+        inner = np.flatnonzero(y.sequence[1:] == y.sequence[:-1]) + 1
+        pairs[begin + y.starts[inner]] = y.labels[inner - 1] * C + y.labels[inner]
+        statistics = self._found_statistics if self.statistics is None else self.statistics
+        has_lengths = "length" in self._found_statistics and self.max_length_ > 1
+        pattern = boundary_pattern = edge_pattern = None
+        if self.weights == "observed":
+            pattern = patterns.observed(X.rows, frames, C)
+            if X.edges is not None:
+                boundary_pattern = patterns.observed(X.edges, starts, C)
+                edge_pattern = patterns.observed(X.edges, pairs, C * C) if "boundary" in self.neighbours else None
+        return Segments(
+            C,
+            X.n_features,
+            X.n_edge_features,
+            X.n_span_features if isinstance(X, SpanSequences) else 0,
+            max_length=longest.tolist(),
+            min_length=shortest.tolist(),
+            statistics=[name for name in statistics if name != "length"],
+            boundaries=self.boundaries,
+            neighbours=self.neighbours,
+            lengths=self.length_model if has_lengths else None,
+            masks=self._masks(),
+            pattern=pattern,
+            boundary_pattern=boundary_pattern,
+            edge_pattern=edge_pattern,
+            threads=thread_count(self.n_jobs),
+        )
+
+    def _masks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        if self.constraints is None and self._labels_may_repeat:
+            return None
+        masks = (self.constraints or Constraints()).masks(self._labels.classes)
+        if not self._labels_may_repeat:
+            np.fill_diagonal(masks[0], True)
+        return masks
+
+    def _evaluator(self, X: Any, y: Any) -> Callable[[np.ndarray], float]:
+        sequences = self._sequences(X)
+        truth = self._encoded(y, sequences)
+        return lambda w: self._quality(truth, self._argmax(self._theta(sequences, w), sequences))
+
+    def _fingerprint(self, solver: Solver, loss: Loss, X: Sequences, y: Segmentations) -> str:
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
+        settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
+        said = solver.name, loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
+        edges = [] if X.edges is None else X.edges.arrays
+        return fingerprint(said, [*X.rows.arrays, *edges, getattr(X, "spans", None), X.offsets, y.lengths, y.labels])
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict(self, X: Any) -> list[Any]:
+        """The best segmentation of each sequence, written as in training (``form_``)."""
+        sequences = self._sequences(X)
+        answer = self._argmax(self._theta(sequences), sequences)
+        if self.form_ == "frames":
+            return self._labels.decode(answer.frames(), answer.positions)
+        triples = answer.segments(self._labels)
+        if self.form_ == "triples":
+            return triples
+        write: Callable[[list[Segment]], Any] = segments_to_bio if self.form_ == "bio" else segments_to_boundaries
+        return [write(one) for one in triples]
+
+    def predict_segments(self, X: Any) -> list[list[Segment]]:
+        """The best segmentation of each sequence as (start, end, label) triples."""
+        sequences = self._sequences(X)
+        return self._argmax(self._theta(sequences), sequences).segments(self._labels)
+
+    def predict_marginals(self, X: Any) -> list[np.ndarray]:
+        """p(label of the position | x): an array (positions, labels) for each sequence, columns as in ``classes_``."""
+        return self._marginals(X, lambda mu: mu.frames)
+
+    def boundary_marginals(self, X: Any) -> list[np.ndarray]:
+        """p(a segment starts at the position | x): an array for each sequence, 1 at its first position."""
+        return self._marginals(X, lambda mu: mu.starts.sum(axis=1))
+
+    def segment_marginals(self, X: Any) -> list[np.ndarray]:
+        """p(segment | x): arrays (positions, max_length, labels), for its start, its length − 1 and its label."""
+        return self._marginals(X, lambda mu: mu.spans, spans=True)
+
+    def _marginals(self, X: Any, part: Callable[[SegmentMarginals], Any], spans: bool = False) -> list[np.ndarray]:
+        sequences = self._sequences(X)
+        out: list[np.ndarray] = []
+        for theta in self._theta(sequences):
+            mu = self.structure_.marginals(theta, spans=spans)
+            self._check_feasible(mu.log_partition, sequences)
+            found, bounds = part(mu), (theta.offsets - theta.offsets[0]).tolist()
+            out.extend(found[a:b] for a, b in pairwise(bounds))
+        return out
+
+    def k_best(self, X: Any, k: int) -> list[list[tuple[list[Segment], float]]]:
+        """The k best segmentations of each sequence (or all, if fewer) with their log-probabilities, best first."""
+        check_count("k", k)
+        sequences = self._sequences(X)
+        out: list[list[tuple[list[Segment], float]]] = []
+        for theta in self._theta(sequences):
+            ranks, scores = self.structure_.k_best(theta, k)
+            self._check_feasible(scores[:, 0], sequences)
+            scores = scores - self.structure_.log_partition(theta)[:, None]
+            named = [rank.segments(self._labels) for rank in ranks]
+            for i in range(len(theta)):
+                out.append([(named[r][i], float(scores[i, r])) for r in range(k) if scores[i, r] > -np.inf])
+        return out
+
+    def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Segment]]]:
+        """Segmentations drawn from p(y | x): ``n_samples`` for each sequence."""
+        check_count("n_samples", n_samples)
+        sequences = self._sequences(X)
+        random = np.random.default_rng(check_random_seed(self.random_state))
+        out: list[list[list[Segment]]] = []
+        for theta in self._theta(sequences):
+            self._check_feasible(self.structure_.log_partition(theta), sequences)
+            draws = [one.segments(self._labels) for one in self.structure_.sample(theta, n_samples, random)]
+            out.extend([draw[i] for draw in draws] for i in range(len(theta)))
+        return out
+
+    def log_likelihood(self, X: Any, segments: Sequence[Any]) -> np.ndarray:
+        """log p(y | x) of each sequence; −inf where bounds or constraints forbid y."""
+        sequences = self._sequences(X)
+        truth, done = self._encoded(segments, sequences), 0
+        out = np.empty(len(sequences))
+        for theta in self._theta(sequences):
+            log_z = self.structure_.log_partition(theta)
+            self._check_feasible(log_z, sequences)
+            rows = slice(done, done + len(theta))
+            out[rows] = self.structure_.score(theta, truth[rows]) - log_z
+            done += len(theta)
+        return out
+
+    def entropy(self, X: Any) -> np.ndarray:
+        """The entropy of p(y | x) of each sequence, in nats: how unsure the model is."""
+        sequences = self._sequences(X)
+        return np.concatenate([self.structure_.entropy(theta) for theta in self._theta(sequences)] or [np.zeros(0)])
+
+    def score(self, X: Any, segments: Sequence[Any]) -> float:
+        """Share of positions labelled right; with one label, F1 of the boundaries.
+
+        See :func:`mercer.metrics.boundary_score` and :func:`mercer.metrics.segment_f1` for more.
+        """
+        sequences = self._sequences(X)
+        truth = self._encoded(segments, sequences)
+        return self._quality(truth, self._argmax(self._theta(sequences), sequences))
+
+    def _quality(self, truth: Segmentations, answer: Segmentations) -> float:
+        if not truth.n_positions:
+            raise ValueError("nothing to compare with: all sequences are empty")
+        if len(self._labels) > 1:
+            return float((truth.frames() == answer.frames()).mean())
+        return boundary_score(_starts(truth), _starts(answer), np.diff(truth.positions)).f1
+
+    def tune_offset(
+        self,
+        X: Any,
+        segments: Sequence[Any],
+        offsets: Sequence[float] | np.ndarray | None = None,
+        *,
+        metric: str = "f1",
+        min_recall: float = 0.0,
+        min_precision: float = 0.0,
+    ) -> Segmenter:
+        """Sets ``offset_``, the extra score of every segment, to the best for the boundaries of held-out sequences.
+
+        Parameters
+        ----------
+        X, segments
+            As for :meth:`fit`; not what it was fitted to.
+        offsets : array of float, optional
+            Those to try. None: forty, on both sides of 0, up to where nothing changes any more.
+        metric : {"f1", "accuracy", "recall", "precision"}, default="f1"
+        min_recall, min_precision : float, default=0.0
+            Only offsets that reach these are taken; see :func:`mercer.segmentation.tune_offset`.
+
+        Returns
+        -------
+        self
+        """
+        sequences = self._sequences(X)
+        truth = self._encoded(segments, sequences)
+        thetas = list(self._theta(sequences, offset=0.0))
+
+        def predict(offset: float) -> list[np.ndarray]:
+            moved = (replace(theta, lengths=theta.lengths + offset) for theta in thetas)
+            return _starts(self._argmax(moved, sequences))
+
+        if offsets is None:
+            offsets = _spread(lambda offset: sum(map(len, predict(offset))))
+        self.curve_ = tune_offset(
+            predict,
+            _starts(truth),
+            sequences.lengths,
+            offsets,
+            metric=metric,
+            min_recall=min_recall,
+            min_precision=min_precision,
+        )
+        self.offset_ = self.curve_.best
+        return self
+
+    # ------------------------------------------------------------------ looking inside
+
+    @property
+    def transitions_(self) -> np.ndarray:
+        """Weights of neighbouring labels, rows from, columns to; −inf where forbidden."""
+        self._check_is_fitted()
+        return self.structure_.shared_scores(self.coef_)[0]
+
+    @property
+    def start_(self) -> np.ndarray:
+        """Weights of the first label."""
+        self._check_is_fitted()
+        return self.structure_.shared_scores(self.coef_)[1]
+
+    @property
+    def end_(self) -> np.ndarray:
+        """Weights of the last label."""
+        self._check_is_fitted()
+        return self.structure_.shared_scores(self.coef_)[2]
+
+    @property
+    def lengths_(self) -> np.ndarray:
+        """Scores (max_length, labels) of lengths, −inf outside the bounds; row l − 1 is length l."""
+        self._check_is_fitted()
+        return self.structure_.length_scores(self.coef_)
+
+    def top_features(self, label: Any, n: int = 20) -> list[tuple[str, float]]:
+        """The features with the largest weights for a label, largest first, as ``part:name``.
+
+        Parts are ``sum``, ``mean`` and ``variance`` (of positions), ``boundary`` and ``span`` (of whole segments).
+        """
+        self._check_is_fitted()
+        check_count("n", n)
+        if label not in self._labels.classes:
+            raise ValueError(f"unknown label {label!r}; known are {', '.join(map(repr, self._labels.classes))}")
+        s, C, c = self.structure_, len(self._labels), self._labels.classes.index(label)
+        given = {"sum": s.pattern, "mean": s.pattern, "boundary": s.boundary_pattern}
+        sizes = {"boundary": s.n_boundary_features, "span": s.n_span_features}
+        found: list[tuple[str, float]] = []
+        for part in _PARTS:
+            if part not in s.slices:
+                continue
+            keys = patterns.keys(given.get(part), sizes.get(part, s.n_features), C)
+            chosen = keys % C == c
+            columns, weights = keys[chosen] // C, self.coef_[s.slices[part]][chosen]
+            best = np.argsort(-weights, kind="stable")[:n]
+            found += [(f"{part}:{self._name(part, int(columns[j]))}", float(weights[j])) for j in best]
+        return sorted(found, key=lambda item: -item[1])[:n]
+
+    def _name(self, part: str, column: int) -> str:
+        if self._names:
+            return self._names[part if part in self._names else "frame"][column]
+        index = self.edge_index_ if part == "boundary" and not self._starts_are_rows else self.index_
+        return f"x{column}" if index is None or part == "span" else index.name(column)
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
+        self._check_is_fitted()
+        s, classes = self.structure_, self._labels.classes
+        params = self.get_params(deep=False)
+        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
+        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.for_labels(classes).to_json()
+        params["cost"] = self.cost if isinstance(self.cost, str) else resolve_cost(self.cost).bind(classes).to_json()
+        params["constraints"] = None if self.constraints is None else self.constraints.to_json()
+        params["template"] = None if self.template is None else self.template.text
+        params["features"] = None  # the fitted pack says it all
+        if not isinstance(self.random_state, (int, type(None))):
+            params["random_state"] = None
+        params = {name: _to_json(value) for name, value in params.items()}
+        meta: dict[str, Any] = {
+            "params": params,
+            "classes": classes,
+            "form": self.form_,
+            "offset": self.offset_,
+            "n_features": s.n_features,
+            "n_boundary_features": s.n_boundary_features,
+            "n_span_features": s.n_span_features,
+            "max_length": s.longest.tolist(),
+            "min_length": s.shortest.tolist(),
+            "statistics": list(s.statistics),
+            "has_lengths": s.lengths is not None,
+            "starts_are_rows": self._starts_are_rows,
+            "repeats": self._labels_may_repeat,
+            "names": list(self._names),
+            "index_bits": None if self.index_ is None else self.index_.n_bits,
+            "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
+            "history": history_to_json(self.history_),
+            "converged": bool(self.converged_),
+            "solver": self.solver_,
+            "pack": None,
+        }
+        arrays = {"w": self.coef_}
+        for kind, names in self._names.items():
+            arrays.update(_under(f"names.{kind}", pack_strings(names)))
+        if self.features_ is not None:
+            meta["pack"], held = self.features_.to_state()
+            arrays.update(_under("pack", held))
+        for name in ("pattern", "boundary_pattern", "edge_pattern"):
+            if getattr(s, name) is not None:
+                arrays[f"{name}.starts"], arrays[f"{name}.columns"] = getattr(s, name)
+        for name, index in (("index", self.index_), ("edge_index", self.edge_index_)):
+            if index is not None and not index.n_bits:
+                arrays.update(_under(name, index.to_arrays()))
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Segmenter:
+        """The inverse of :meth:`to_state`."""
+        params = {name: _from_json(value) for name, value in meta["params"].items()}
+        params["template"] = None if params["template"] is None else Template.parse(params["template"])
+        params["constraints"] = None if params["constraints"] is None else Constraints.from_json(params["constraints"])
+        params["loss"], params["cost"] = loss_from_json(params["loss"]), cost_from_json(params["cost"])
+        model = cls(**params)
+        model.features_ = None
+        if meta["pack"] is not None:
+            model.features_ = FeaturePack.from_state(meta["pack"], _of(arrays, "pack"))
+            model.features = clone(model.features_)
+        model._labels = LabelIndex(meta["classes"])
+        model.classes_ = model._labels.array
+        model.form_, model.offset_ = check_choice("form", meta["form"], _FORMS[1:]), float(meta["offset"])
+        model.n_features_in_ = int(meta["n_features"])
+        model.max_length_ = max(int(bound) for bound in meta["max_length"])
+        model._starts_are_rows, model._labels_may_repeat = bool(meta["starts_are_rows"]), bool(meta["repeats"])
+        model._names = {kind: unpack_strings(_of(arrays, f"names.{kind}")) for kind in meta["names"]}
+        model.index_, model.edge_index_ = (_index_of(name, meta, arrays) for name in ("index", "edge_index"))
+        given = {
+            name: (arrays[f"{name}.starts"], arrays[f"{name}.columns"]) if f"{name}.starts" in arrays else None
+            for name in ("pattern", "boundary_pattern", "edge_pattern")
+        }
+        model.structure_ = Segments(
+            len(model._labels),
+            model.n_features_in_,
+            int(meta["n_boundary_features"]),
+            int(meta["n_span_features"]),
+            max_length=meta["max_length"],
+            min_length=meta["min_length"],
+            statistics=meta["statistics"],
+            boundaries=model.boundaries,
+            neighbours=model.neighbours,
+            lengths=model.length_model if meta["has_lengths"] else None,
+            masks=model._masks(),
+            threads=thread_count(model.n_jobs),
+            **given,
+        )
+        model.coef_ = np.array(arrays["w"], dtype=float)
+        if model.coef_.shape != (model.structure_.n_weights,):
+            raise ValueError(f"expected {model.structure_.n_weights} weights, found {model.coef_.shape}")
+        if not np.isfinite(model.coef_).all() or not np.isfinite(model.offset_):
+            raise ValueError("a weight is not finite")
+        if model.index_ is not None and len(model.index_) != model.n_features_in_:
+            raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
+        model.history_ = history_from_json(meta["history"])
+        model.converged_, model.solver_, model.interrupted_ = bool(meta["converged"]), str(meta["solver"]), False
+        model.n_iter_ = len(model.history_.get("seconds", ()))
+        return model
+
+    # ------------------------------------------------------------------ parts
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def _sequences(self, X: Any) -> Sequences:
+        """X with all features that the fitted structure asks for."""
+        if not hasattr(self, "structure_"):
+            self._check_is_fitted()
+        self.structure_.threads = thread_count(self.n_jobs)
+        found = self._read(X)
+        if found.n_features != self.n_features_in_ and len(found):
+            raise ValueError(f"X has {found.n_features} features, the model has {self.n_features_in_}")
+        if None not in (found.index, self.index_) and found.index != self.index_:
+            raise ValueError("X was made with another feature index: its columns mean other features than the model's")
+        return self._completed(found)
+
+    def _encoded(self, y: Sequence[Any], X: Sequences) -> Segmentations:
+        return Segmentations.from_segments(self._triples(y, X.lengths), X.lengths, self._labels)
+
+    def _theta(
+        self, X: Sequences, w: np.ndarray | None = None, offset: float | None = None
+    ) -> Iterator[SegmentScores]:
+        """Part scores batch by batch, with the offset."""
+        offset = self.offset_ if offset is None else offset
+        for batch in self.structure_.batches(X, _PREDICT_POSITIONS):
+            theta = self.structure_.scores(self.coef_ if w is None else w, X[batch])
+            yield replace(theta, lengths=theta.lengths + offset) if offset else theta
+
+    def _argmax(self, thetas: Iterator[SegmentScores], X: Sequences) -> Segmentations:
+        """The best segmentations of all batches together."""
+        length, label = (np.zeros(X.n_positions, np.int32) for _ in range(2))
+        begin = int(X.offsets[0])
+        for theta in thetas:
+            found, scores = self.structure_.argmax(theta)
+            self._check_feasible(scores, X)
+            rows = slice(int(theta.offsets[0]) - begin, int(theta.offsets[-1]) - begin)
+            length[rows], label[rows] = found.marks()
+        return Segmentations.from_marks(length, label, X.offsets)
+
+    def _check_feasible(self, scores: np.ndarray, X: Sequences) -> None:
+        """An error that names the sequence where bounds and constraints leave no segmentation."""
+        if np.isneginf(scores).any():
+            self.structure_.check(X)
+
+
+def _joined(features: SegmentFeatures) -> Sequences:
+    """What a pack gives, as the structure reads it."""
+    rows, edges = _whole(features.frames), _whole(features.boundaries)
+    offsets = features.frames.offsets - features.frames.offsets[0]
+    edges = edges if edges.shape[1] else None
+    if features.segments is None:
+        return Sequences(rows, offsets, edges=edges)
+    k = len(features.segment_names)
+    longest = max((table.shape[1] for table in features.segments), default=0)
+    spans = np.concatenate([np.zeros((0, longest, k)), *features.segments])
+    return SpanSequences(rows, offsets, edges=edges, spans=spans)
+
+
+def _whole(X: Sequences) -> Any:
+    """The rows of the sequences alone, which may be a part of what lies in memory."""
+    if X.n_positions == X.rows.shape[0]:
+        return X.rows
+    return X.rows.take(np.arange(int(X.offsets[0]), int(X.offsets[-1])))
+
+
+def _starts(y: Segmentations) -> list[np.ndarray]:
+    """Where segments start, counted from the beginning of their sequence."""
+    begins = np.repeat(y.positions[:-1] - y.positions[0], np.diff(y.firsts))
+    return np.split(y.starts - begins, y.firsts[1:-1])
+
+
+def _spread(count: Callable[[float], int]) -> np.ndarray:
+    """Offsets on both sides of 0, up to where the number of segments no longer changes."""
+    found = []
+    for sign in (1.0, -1.0):
+        end, last = sign, count(sign)
+        for _ in range(40):
+            following = count(2 * end)
+            if following == last:
+                break
+            end, last = 2 * end, following
+        found.append(end * (np.arange(1, _OFFSETS + 1) / _OFFSETS) ** 2)
+    return np.concatenate(found)
+
+
+def _to_json(value: Any) -> Any:
+    """A parameter as plain data; a mapping as pairs, since its keys may be numbers."""
+    if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
+        return {"": [[_to_json(k), _to_json(v)] for k, v in value.items()]}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict) and list(value) == [""]:
+        return {k: v for k, v in value[""]}
+    return value
+
+
+def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def _of(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The inverse of :func:`_under`."""
+    return {n.removeprefix(f"{prefix}."): array for n, array in arrays.items() if n.startswith(f"{prefix}.")}
+
+
+def _index_of(name: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FeatureIndex | None:
+    bits = meta[f"{name}_bits"]
+    if bits is None or bits:
+        return None if bits is None else FeatureIndex(bits)
+    return FeatureIndex.from_arrays(_of(arrays, name))
