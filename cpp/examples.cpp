@@ -15,8 +15,9 @@ template <class T> std::vector<T> copied(const std::optional<In1<T>>& array) {
 
 Examples from_arrays(In1<int64_t> indptr, In1<uint64_t> hashes, std::optional<In1<float>> values,
                      std::optional<In1<float>> weights, std::optional<In1<double>> targets, std::optional<In1<int32_t>> labels,
-                     std::vector<std::string> label_names) {
+                     std::vector<std::string> label_names, bool documents) {
   Examples e;
+  e.documents = documents;
   e.indptr.assign(indptr.data(), indptr.data() + indptr.shape(0));
   e.hashes.assign(hashes.data(), hashes.data() + hashes.shape(0));
   e.values = copied<float>(values);
@@ -38,6 +39,7 @@ void Examples::check() const {
   require(indptr.back() == int64_t(hashes.size()), "indptr must end with the number of hashes");
   const size_t n = size_t(size());
   require(values.empty() || values.size() == hashes.size(), "values and hashes must have one length");
+  require(values.empty() || !documents, "the features of documents have no values");
   require(all_finite(values.data(), int64_t(values.size())), "values must be finite");
   require(weights.empty() || weights.size() == n, "weights must hold one value for each example");
   require(all_finite(weights.data(), int64_t(weights.size())), "weights must be finite");
@@ -54,12 +56,14 @@ void bind_examples(nb::module_& m) {
       .def("__init__",
            [](Examples* self, In1<int64_t> indptr, In1<uint64_t> hashes, std::optional<In1<float>> values,
               std::optional<In1<float>> weights, std::optional<In1<double>> targets, std::optional<In1<int32_t>> labels,
-              std::vector<std::string> label_names) {
-             new (self) Examples(from_arrays(indptr, hashes, values, weights, targets, labels, std::move(label_names)));
+              std::vector<std::string> label_names, bool documents) {
+             new (self) Examples(from_arrays(indptr, hashes, values, weights, targets, labels, std::move(label_names), documents));
            },
            "indptr"_a, "hashes"_a, "values"_a.none() = nb::none(), "weights"_a.none() = nb::none(),
-           "targets"_a.none() = nb::none(), "labels"_a.none() = nb::none(), "label_names"_a = std::vector<std::string>())
+           "targets"_a.none() = nb::none(), "labels"_a.none() = nb::none(), "label_names"_a = std::vector<std::string>(),
+           "documents"_a = false)
       .def("__len__", &Examples::size)
+      .def_ro("documents", &Examples::documents)
       .def_prop_ro("indptr", [](const Examples& e) { return copy_out(e.indptr); })
       .def_prop_ro("hashes", [](const Examples& e) { return copy_out(e.hashes); })
       .def_prop_ro("values", [](const Examples& e) { return copy_out(e.values); })

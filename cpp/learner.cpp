@@ -313,7 +313,7 @@ void ExampleWork::merge(const uint64_t* all, int64_t n_all, const float* table, 
 // Values as the learner sees them: divided by the largest so far (adagrad), which for a feature never seen is itself.
 void HashedModel::read(const Examples& examples, int64_t i, ExampleWork& work) const {
   const int64_t begin = examples.indptr[size_t(i)], n = examples.indptr[size_t(i) + 1] - begin;
-  if (examples.values.empty() && settings_.damped) {
+  if (examples.documents && settings_.damped) {
     require(n < int64_t(std::numeric_limits<uint32_t>::max()), "an example has too many features");
     work.merge(examples.hashes.data() + begin, n, settings_.task == Task::multiclass ? nullptr : table_.data(), mask_, width());
     if (!scales_.size()) return;
@@ -986,6 +986,7 @@ Examples document_examples(nb::sequence documents, In1<int64_t> order, const std
   TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
   const int64_t n = int64_t(nb::len(documents));
   Examples out;
+  out.documents = true;
   out.indptr.reserve(order.shape(0) + 1);
   for (size_t i = 0; i < order.shape(0); ++i) {
     const int64_t at = order.data()[i];

@@ -48,7 +48,7 @@ struct LearnerSettings {
   int n_bits = 22;
   double rate = 0.5, l1 = 0, l2 = 0;
   bool intercept = true;
-  bool damped = true;   // examples without values: a feature that occurs c times has the value √c, not c
+  bool damped = true;   // documents: a feature that occurs c times has the value √c, not c
   bool scaled = false;  // room for the scales of features from the start; otherwise when the first value other than 1 comes
 };
 

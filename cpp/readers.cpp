@@ -227,6 +227,7 @@ Examples ExampleReader::feed(std::string_view chunk, bool last) {
   if (last || done()) std::string().swap(pending_);
   finished_ = last;
   n_hashes_ = block_.hashes.size();
+  block_.documents = settings_.format == FileFormat::text || (resolved_ && resolved_->columns.empty() && !resolved_->rest);
   return std::move(block_);
 }
 

@@ -49,8 +49,10 @@ class Examples:
         targets: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         label_names: list[str] = ...,
+        documents: bool = False,
     ) -> None: ...
     def __len__(self) -> int: ...
+    documents: bool
     indptr: np.ndarray
     hashes: np.ndarray
     values: np.ndarray

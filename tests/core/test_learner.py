@@ -168,7 +168,7 @@ def test_separate_tables_keep_their_weights_when_labels_come():
 
 
 def test_repeats_count_as_their_root_or_add_up():
-    repeated = _core.Examples(np.array([0, 5]), np.array([7, 3, 7, 7, 7], np.uint64))
+    repeated = _core.Examples(np.array([0, 5]), np.array([7, 3, 7, 7, 7], np.uint64), documents=True)
     for damped, value in ((True, 2.0), (False, 4.0)):
         model = _core.HashedModel(
             task="regression", loss="squared", n_bits=4, optimizer="sgd", l2=0.1, damped=damped, intercept=False

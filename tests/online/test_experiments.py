@@ -126,9 +126,9 @@ def test_hashing_costs_little_against_a_vector_for_each_class() -> None:
     """S09: 1,000 classes; 2^22 weights within a point of weights for every pair, two stages within two points.
 
     The classes are well marked: half of the words are those of the leaf, and no document could stand elsewhere. In the
-    default tree, where a class shows in few words, weights that meet by chance count for more: there the log loss, whose
-    steps are small, still loses nothing to hashing, but the hinge loses 2 to 3 points with 2^22 weights, 1 to 1.5 with
-    2^24 and none with 2^26; see the next tests and benchmarks/hash_kernels.py.
+    default tree, where a class shows in few words, weights that meet by chance count for more: there the log loss
+    still loses nothing to hashing, as its steps are small, but the hinge loses 2 to 3 points with 2^22 weights, 1 to
+    1.5 with 2^24 and none with 2^26; see the next tests and benchmarks/hash_kernels.py.
     """
     tree = make_topic_tree(1000, 24_000, signal=(0.1, 0.2, 0.5), ambiguity=0.0, random_state=1)
     X, X_test, y, y_test = tree.texts[:20_000], tree.texts[20_000:], tree.y[:20_000], tree.y[20_000:]

@@ -72,7 +72,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower
         case.
     counts : {"sqrt", "linear"}, default="sqrt"
-        The value of a word that occurs c times in a document: √c, which is better on long texts, or c.
+        The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
+        and the features of vw and svmlight files have the values they come with.
     learning_rate : float or None
         None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
     class_weight : dict, "balanced" or None
@@ -99,8 +100,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     The weight of an example (``sample_weight`` times ``class_weight``) stands for repeats in a row: with adagrad and
     two classes a step of weight 2 goes as far as two infinitely fine ones, not twice as far.
 
-    Columns of an array have weights of their own if there are at most 2^n_bits of them (two classes, or
-    ``label_hashing="separate"``), so that nothing is lost by hashing.
+    Columns of an array below 2^n_bits have weights of their own (two classes, or ``label_hashing="separate"``), so that
+    nothing is lost by hashing.
 
     Examples
     --------

@@ -54,7 +54,8 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower
         case.
     counts : {"sqrt", "linear"}, default="sqrt"
-        The value of a word that occurs c times in a document: √c, which is better on long texts, or c.
+        The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
+        and the features of vw and svmlight files have the values they come with.
     learning_rate : float or None
         None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
     shuffle : bool, default=True
