@@ -57,6 +57,74 @@ class Examples:
     labels: np.ndarray
     label_names: list[str]
 
+class ExampleReader:
+    def __init__(
+        self,
+        format: str,
+        *,
+        numeric: bool = False,
+        label_required: bool = True,
+        skip: bool = False,
+        limit: int = -1,
+        analyzer: str = "word",
+        ngrams: tuple[int, int] = (1, 1),
+        lowercase: bool = True,
+        seed: int = 0,
+        label_place: str = "first",
+        separator: str = "\t",
+        header: bool = True,
+        zero_based: bool = False,
+        n_bits: int = 0,
+        label: int | str | None = None,
+        texts: list[int | str] | None = None,
+        columns: list[int | str] | None = None,
+        rest: bool = False,
+        categorical: list[int | str] = ...,
+    ) -> None: ...
+    def feed(self, chunk: Any, last: bool) -> Examples: ...
+    error: tuple[int, str] | None
+    skipped: list[tuple[int, str]]
+    n_skipped: int
+    n_examples: int
+    n_columns: int
+    n_lines: int
+    done: bool
+    fields: dict[str, Any] | None
+
+class HashedModel:
+    def __init__(
+        self,
+        *,
+        task: str,
+        loss: str,
+        n_bits: int = 22,
+        label_hashing: str = "joint",
+        optimizer: str = "adagrad",
+        rate: float = 0.5,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        alpha: float = 0.5,
+        quantile: float = 0.5,
+        epsilon: float = 1.0,
+        intercept: bool = True,
+        scaled: bool = False,
+        damped: bool = True,
+    ) -> None: ...
+    def learn(self, examples: Examples, begin: int = 0, end: int | None = None) -> dict[str, Any]: ...
+    def scores(
+        self, examples: Examples, begin: int = 0, end: int | None = None, threads: int = 1
+    ) -> np.ndarray: ...
+    def top_k(self, examples: Examples, k: int, threads: int = 1) -> tuple[np.ndarray, np.ndarray]: ...
+    def labels(self) -> list[str]: ...
+    def set_labels(self, labels: list[str]) -> None: ...
+    def settings(self) -> dict[str, Any]: ...
+    def state(self) -> dict[str, np.ndarray]: ...
+    def set_state(
+        self, table: np.ndarray, scales: np.ndarray, intercepts: np.ndarray, counters: np.ndarray
+    ) -> None: ...
+    n_outputs: int
+    table_bytes: int
+
 class RelativeMarginDual:
     def __init__(self, *args: Any) -> None: ...
     def start(self, s: np.ndarray, g: np.ndarray) -> bool: ...
@@ -281,3 +349,24 @@ def align_log_partition(batch: AlignmentBatch, threads: int = 1) -> np.ndarray: 
 def align_expect(
     batch: AlignmentBatch, counts: np.ndarray, matches: np.ndarray | None = None, threads: int = 1
 ) -> np.ndarray: ...
+
+def row_examples(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    order: np.ndarray,
+    n_columns: int,
+    n_bits: int,
+    seed: int,
+) -> Examples: ...
+def document_examples(
+    documents: Any, order: np.ndarray, analyzer: str, min_n: int, max_n: int, lowercase: bool, seed: int
+) -> Examples: ...
+def set_outputs(
+    examples: Examples,
+    labels: np.ndarray | None = None,
+    label_names: list[str] = ...,
+    targets: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> None: ...
+def plain_blocks(plain: bool) -> None: ...

@@ -51,6 +51,8 @@ FORMAT_VERSION = 1
 MODELS: dict[str, str] = {
     "Tagger": "mercer.tagging:Tagger",
     "HMM": "mercer.tagging:HMM",
+    "HashedClassifier": "mercer.online:HashedClassifier",
+    "HashedRegressor": "mercer.online:HashedRegressor",
     "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",
     "SupervisedClusterer": "mercer.clustering:SupervisedClusterer",
     "LinearClassifier": "mercer.classification:LinearClassifier",

@@ -27,7 +27,7 @@ class _InOrder(TyperGroup):
 app = typer.Typer(
     name="mercer",
     cls=_InOrder,
-    help="""Learning with structure: train, apply and look into models of sequences.
+    help="""Learning with structure: train, apply and look into models of sequences, texts and records.
 
     [bold]A first look[/bold]
       mercer demo --output demo.html
@@ -37,6 +37,11 @@ app = typer.Typer(
       mercer evaluate np.mercer test.conll
       mercer inspect np.mercer --html np.html
       cat text.conll | mercer predict np.mercer - > labelled.conll
+
+    [bold]From a file of examples to classes[/bold] (text, csv, json lines, svmlight, vw; of any size)
+      mercer train classifier mail.txt --model spam.mercer
+      mercer evaluate spam.mercer held-out.txt
+      mercer predict spam.mercer new.txt --proba
     """,
     epilog="Exit status: 0 done, 1 a failure, 2 a mistake in the call or in a file, 130 stopped by Ctrl-C.",
     rich_markup_mode="rich",

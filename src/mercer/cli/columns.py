@@ -86,13 +86,16 @@ def batches(sentences: Iterable[Sentence], n_tokens: int) -> Iterator[list[Sente
         yield batch
 
 
-def load_tagger(model: str, jobs: int) -> Tagger:
-    """Load a tagger that reads column files."""
-    loaded = load(model)
+def check_tagger(loaded: Any, model: str, jobs: int) -> Tagger:
+    """A loaded model as a tagger that reads column files."""
     from mercer.tagging import Tagger
 
     if not isinstance(loaded, Tagger):
-        raise Mistake(f"{model}: expected a Tagger, this is a model of the kind {type(loaded).__name__}")
+        raise Mistake(
+            f"{model}: expected a tagger, a classifier or a regressor, this is a model of the kind "
+            f"{type(loaded).__name__}",
+            "use it from Python: mercer.load(path).predict(X)",
+        )
     if loaded.template is None:
         raise Mistake(
             f"{model}: this tagger has no template: it was trained on features, not on a column file",

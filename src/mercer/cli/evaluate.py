@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import terminal
-from mercer.cli.columns import load_tagger, n_columns, read_labelled
+from mercer.cli import classifier, terminal
+from mercer.cli.columns import check_tagger, load, n_columns, read_labelled
+from mercer.cli.errors import Mistake
 
 if TYPE_CHECKING:
     from mercer.metrics import SpanReport, SpanScore
@@ -19,22 +20,44 @@ def evaluate(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Labelled sentences: a column file (also .gz), or - for standard input."
+            metavar="FILE",
+            help="Labelled sentences (a column file) or examples in the format of training; also .gz; - for "
+            "standard input.",
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
+    format: classifier.Format = None,
+    label: classifier.Label = None,
+    text: classifier.Text = None,
+    columns: classifier.Columns = None,
+    categorical: classifier.Categorical = None,
+    separator: classifier.Separator = None,
+    no_header: classifier.Header = False,
+    zero_based: classifier.ZeroBased = False,
+    on_error: classifier.OnError = classifier.OnErrorName.stop,
 ) -> None:
     """Compare a model's labels with those of a file.
 
-    Prints the share of tokens and of whole sentences labelled right. For span labels (B-NP, I-NP, O and their
-    kin) also precision, recall and F1 of the spans, as the scorer of CoNLL counts them.
+    Tagger: the share of tokens and of whole sentences labelled right; for span labels (B-NP, I-NP, O and their
+    kin) also precision, recall and F1 of the spans, as the scorer of CoNLL counts them. Classifier: accuracy, log
+    loss, precision, recall and F1 of every class, and for few classes which is taken for which. Regressor: mean
+    errors and R². How a file of examples is read is kept in the model and need not be said again.
 
     [bold]Examples[/bold]
       mercer evaluate np.mercer test.conll
       mercer evaluate np.mercer test.conll --json | jq .spans.f1
+      mercer evaluate spam.mercer held-out.txt
     """
-    tagger = load_tagger(model, jobs)
+    loaded = load(model)
+    given = classifier.given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    if classifier.is_hashed(loaded):
+        loaded.n_jobs = jobs
+        classifier.evaluate(loaded, file, on_error.value, given, as_json)
+        return
+    tagger = check_tagger(loaded, model, jobs)
+    if any(value is not None for value in given.values()):
+        raise Mistake(f"{model}: this is a tagger: it reads column files, and the options are for classifiers")
     with terminal.working(f"evaluating {model}"):
         X, y = read_labelled(file, n_columns(tagger))
         predicted = tagger.predict(X)

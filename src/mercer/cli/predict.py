@@ -1,4 +1,4 @@
-"""``mercer predict``: labels for the sentences of a column file, batch by batch in bounded memory."""
+"""``mercer predict``: labels for the sentences or examples of a file, batch by batch in bounded memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mercer.cli.columns import batches, check_writable, iter_columns, load_tagger, n_columns
+from mercer.cli import classifier
+from mercer.cli.columns import batches, check_tagger, check_writable, iter_columns, load, n_columns
 from mercer.cli.errors import Mistake
 
 if TYPE_CHECKING:
@@ -15,13 +16,18 @@ if TYPE_CHECKING:
     from mercer.tagging import Tagger
 
 _BATCH = 1 << 14  # tokens
+_TAGGERS = "Taggers"
+_CLASSIFIERS = "Classifiers and regressors"
 
 
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that mercer train wrote.")],
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Sentences: a column file (also .gz), or - for standard input."),
+        typer.Argument(
+            metavar="FILE",
+            help="Sentences (a column file), or examples in the format of training; also .gz; - for standard input.",
+        ),
     ],
     output: Annotated[
         str,
@@ -30,7 +36,10 @@ def predict(
         ),
     ] = "-",
     marginals: Annotated[
-        bool, typer.Option("--marginals", help="Append the probability of the predicted label.")
+        bool,
+        typer.Option(
+            "--marginals", help="Append the probability of the predicted label.", rich_help_panel=_TAGGERS
+        ),
     ] = False,
     k_best: Annotated[
         int | None,
@@ -40,24 +49,66 @@ def predict(
             min=1,
             help="Write the K best labellings of each sentence, one after the other, and append to each "
             "line the rank and the log-probability of the labelling.",
+            rich_help_panel=_TAGGERS,
         ),
     ] = None,
+    proba: Annotated[
+        bool,
+        typer.Option(
+            "--proba", help="Append the probability of the predicted label.", rich_help_panel=_CLASSIFIERS
+        ),
+    ] = False,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            min=1,
+            help="Write the K best labels of each example with their scores (with --proba: probabilities).",
+            rich_help_panel=_CLASSIFIERS,
+        ),
+    ] = None,
+    format: classifier.Format = None,
+    label: classifier.Label = None,
+    text: classifier.Text = None,
+    columns: classifier.Columns = None,
+    categorical: classifier.Categorical = None,
+    separator: classifier.Separator = None,
+    no_header: classifier.Header = False,
+    zero_based: classifier.ZeroBased = False,
+    on_error: classifier.OnError = classifier.OnErrorName.stop,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
 ) -> None:
-    """Label the sentences of a file.
+    """Label the sentences of a file with a tagger, or its examples with a classifier or regressor.
 
-    The file has the columns of the training file, with or without its label column. Each line comes back with
-    the predicted label appended. Sentences are read and written in batches: a stream of any length will do.
+    A tagger takes the columns of the training file, with or without its label column; each line comes back with
+    the predicted label appended. A classifier or regressor takes examples as in training, with or without labels
+    in them, and writes one line for each; how the file is read is kept in the model and need not be said again.
+    All is read and written in batches: a stream of any length will do.
 
     [bold]Examples[/bold]
       mercer predict np.mercer text.conll --output labelled.conll
       cat text.conll | mercer predict np.mercer - --marginals | head
+      mercer predict spam.mercer mail.txt --proba
+      mercer predict news.mercer news.csv --top 3 --output topics.tsv
     """
-    if marginals and k_best is not None:
-        raise Mistake("--marginals and --k-best cannot be combined")
     if output != "-":
         check_writable(output, device=True)
-    tagger = load_tagger(model, jobs)
+    loaded = load(model)
+    given = classifier.given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    if classifier.is_hashed(loaded):
+        if marginals or k_best is not None:
+            raise Mistake(f"{model}: --marginals and --k-best are for taggers", "--proba and --top are for classifiers")
+        loaded.n_jobs = jobs
+        classifier.predict(loaded, file, output, proba, top, on_error.value, given)
+        return
+    tagger = check_tagger(loaded, model, jobs)
+    if proba or top is not None or any(value is not None for value in given.values()):
+        raise Mistake(
+            f"{model}: this is a tagger, and the options are for classifiers",
+            "--marginals and --k-best are for taggers",
+        )
+    if marginals and k_best is not None:
+        raise Mistake("--marginals and --k-best cannot be combined")
     from mercer.data.conll import write_conll
 
     sentences = iter_columns(file, n_columns(tagger))

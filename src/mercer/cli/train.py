@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import terminal
+from mercer.cli import classifier, terminal
 from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
 from mercer.cli.errors import Mistake
 
@@ -358,3 +358,5 @@ def _summarise(
 
 
 app.command("tagger", help=terminal.prose(tagger))(tagger)
+app.command("classifier", help=terminal.prose(classifier.train_classifier))(classifier.train_classifier)
+app.command("regressor", help=terminal.prose(classifier.train_regressor))(classifier.train_regressor)

@@ -1,3 +1,6 @@
 """Learners that see each example once: hashed linear models for streams, files and thousands of classes."""
 
-__all__: list[str] = []
+from mercer.online.classifier import HashedClassifier
+from mercer.online.regressor import HashedRegressor
+
+__all__ = ["HashedClassifier", "HashedRegressor"]

@@ -1,0 +1,148 @@
+"""Online learning over hashed features, beside its peers, in one run.
+
+    python benchmarks/online.py [--parts vw …] [--repeats 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+# ------------------------------------------------------------------------------------------------ files, beside vw
+
+
+def zipf_documents(megabytes: float, seed: int = 0) -> list[tuple[str, str]]:
+    """(label, text): words with Zipf's frequencies, which in each of two classes differ by a random factor."""
+    rng = np.random.default_rng(seed)
+    n_words = 50_000
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    words = np.array(["".join(rng.choice(letters, size=n)) for n in rng.integers(3, 12, n_words)], dtype=object)
+    shares = np.exp(0.3 * rng.normal(size=(2, n_words))) / np.arange(1, n_words + 1)
+    totals = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
+    rows, size = [], 0
+    while size < megabytes * 1e6:
+        label = int(rng.integers(2))
+        drawn = np.searchsorted(totals[label], rng.random(int(rng.integers(100, 300))))
+        text = " ".join(words[np.minimum(drawn, n_words - 1)])
+        rows.append((("-1", "1")[label], text))
+        size += len(text)
+    return rows
+
+
+class Timed:
+    """Wall and processor seconds of repeated runs, and the loss of the last one."""
+
+    def __init__(self, name: str, run: Callable[[], float]) -> None:
+        self.name, self.run = name, run
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+        self.loss = float("nan")
+
+    def once(self) -> None:
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.loss = self.run()
+        self.wall.append(time.perf_counter() - wall)
+        self.cpu.append(time.process_time() - cpu)
+
+
+def threads_of(code: str) -> int:
+    """The largest number of threads that a Python process has while it runs the code, less those it starts with."""
+    before = "import vowpalwabbit, sys; print(len(__import__('os').listdir('/proc/self/task')), flush=True); "
+    process = subprocess.Popen([sys.executable, "-c", before + code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    first = most = int(process.stdout.readline())
+    while process.poll() is None:
+        try:
+            most = max(most, len(os.listdir(f"/proc/{process.pid}/task")))
+        except FileNotFoundError:
+            break
+        time.sleep(0.002)
+    return 1 + most - first
+
+
+def against_vw(title: str, vw_file: Path, text_file: Path | None, repeats: int) -> None:
+    """One pass over a file, 2^20 weights, logistic loss; both judge every example before they learn it."""
+    import vowpalwabbit
+
+    from mercer.online import HashedClassifier
+
+    def vw(options: str = "") -> Callable[[], float]:
+        def run() -> float:
+            driver = vowpalwabbit.Workspace(f"-d {vw_file} -b 20 --loss_function logistic --quiet {options}")
+            loss = driver.get_sum_loss() / driver.get_weighted_examples()
+            driver.finish()
+            return float(loss)
+
+        return run
+
+    def mercer(path: Path, n_jobs: int) -> Callable[[], float]:
+        # A word that occurs twice counts twice, as in vw.
+        return lambda: HashedClassifier(n_bits=20, n_jobs=n_jobs, counts="linear").fit_file(path).progressive_loss_
+
+    size = vw_file.stat().st_size / 1e6
+    runs = [Timed("vw", vw()), Timed("vw --sgd", vw("--sgd"))]
+    runs += [Timed("mercer, vw format", mercer(vw_file, 2)), Timed("mercer, vw format, n_jobs=1", mercer(vw_file, 1))]
+    if text_file is not None:
+        runs.append(Timed("mercer, text format", mercer(text_file, 2)))
+    for _ in range(repeats):
+        for each in runs:
+            each.once()
+    code = f"vowpalwabbit.Workspace('-d {vw_file} -b 20 --loss_function logistic --quiet --passes 5 -c -k')"
+    print(f"\n{title}: {size:.1f} MB, 2^20 weights, one pass; vw runs {threads_of(code)} threads")
+    print(f"  {'':30} {'wall s':>8} {'CPU s':>8} {'MB/CPU s':>9} {'wall ×':>7} {'CPU ×':>7} {'progressive loss':>17}")
+    base = runs[0]
+    for each in runs:
+        wall, cpu = statistics.median(each.wall), statistics.median(each.cpu)
+        ratios = (statistics.median(base.wall) / wall, statistics.median(base.cpu) / cpu)
+        print(
+            f"  {each.name:30} {wall:8.3f} {cpu:8.3f} {size / cpu:9.0f} {ratios[0]:7.2f} {ratios[1]:7.2f} {each.loss:17.6f}"
+        )
+
+
+def vw_part(repeats: int) -> None:
+    """File to trained model, against the C++ driver of vw."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = zipf_documents(20)
+        vw_file, text_file = Path(folder) / "zipf.vw", Path(folder) / "zipf.txt"
+        vw_file.write_text("".join(f"{y} | {x}\n" for y, x in rows))
+        text_file.write_text("".join(f"{y}\t{x}\n" for y, x in rows))
+        against_vw("Zipf text, two classes", vw_file, text_file, repeats)
+        home = os.environ.get("MERCER_DATA")
+        small = Path(home or "") / "rcv1-vw" / "rcv1_small.dat.gz"
+        if home is None or not small.exists():
+            print("\nrcv1: MERCER_DATA has no rcv1-vw, left out")
+            return
+        # The thousand documents twenty times over, for times that can be measured: from the second time on they are known.
+        once, often = Path(folder) / "rcv1.vw", Path(folder) / "rcv1x20.vw"
+        once.write_bytes(gzip.decompress(small.read_bytes()))
+        often.write_bytes(20 * once.read_bytes())
+        against_vw("RCV1, a thousand documents", once, None, repeats)
+        against_vw("RCV1, the same twenty times over", often, None, repeats)
+
+
+PARTS: dict[str, Callable[[int], None]] = {"vw": vw_part}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        PARTS[part](arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()

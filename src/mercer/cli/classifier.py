@@ -1,0 +1,678 @@
+"""``mercer train classifier`` and ``regressor``: hashed models from files of any size; how they predict, are
+evaluated and shown."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mercer.cli import terminal
+from mercer.cli.columns import check_writable, shown
+from mercer.cli.errors import Mistake
+
+if TYPE_CHECKING:
+    from mercer.online.files import ReadReport
+
+_FEW_CLASSES = 12  # with more, a table of all pairs is no longer read but searched
+_MANY_CLASSES = 100
+
+
+# Spelled out here, not taken from the estimator: the help must not import it. A test compares the names.
+class FormatName(StrEnum):
+    """Formats of files of examples."""
+
+    text = "text"
+    vw = "vw"
+    svmlight = "svmlight"
+    csv = "csv"
+    jsonl = "jsonl"
+
+
+class ClassifierLoss(StrEnum):
+    """Losses of classifiers."""
+
+    log = "log"
+    hinge = "hinge"
+    hybrid = "hybrid"
+    squared_hinge = "squared-hinge"
+
+
+class RegressorLoss(StrEnum):
+    """Losses of regressors."""
+
+    squared = "squared"
+    quantile = "quantile"
+    huber = "huber"
+    poisson = "poisson"
+
+
+class LabelHashingName(StrEnum):
+    """Where the weights of many classes are."""
+
+    joint = "joint"
+    separate = "separate"
+    two_stage = "two-stage"
+
+
+class OptimizerName(StrEnum):
+    """Rules of learning."""
+
+    adagrad = "adagrad"
+    ftrl = "ftrl"
+    sgd = "sgd"
+
+
+class AnalyzerName(StrEnum):
+    """What the features of a text are."""
+
+    word = "word"
+    char = "char"
+    char_wb = "char_wb"
+
+
+class OnErrorName(StrEnum):
+    """What to do with malformed lines."""
+
+    stop = "raise"
+    skip = "skip"
+
+
+_READING = "Reading"
+_FEATURES = "Features"
+_LEARNING = "Learning"
+_RUNNING = "Running"
+
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="Training examples (also .gz, .bz2, .xz), or - for standard input.")
+]
+Model = Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")]
+Dev = Annotated[str | None, typer.Option(metavar="FILE", help="Held-out examples: their score is printed at the end.")]
+Format = Annotated[
+    FormatName | None,
+    typer.Option(
+        "--format",
+        help="What a line is: [bold]text[/bold] a label, a tab and a text; [bold]vw[/bold] Vowpal Wabbit's; "
+        "[bold]svmlight[/bold]; [bold]csv[/bold]; [bold]jsonl[/bold] an object. Default: by the suffix (.txt .vw "
+        ".svm .csv .tsv .jsonl …).",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD",
+        help="csv, jsonl: the field with the label, a.b inside a. Default: label, or the first column of a csv. "
+        "text: first or last.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Text = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIELD",
+        help="csv, jsonl: a field with text; may be repeated. Default: text.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="FIELD",
+        help="csv, jsonl: a field that is a feature itself (a number or a category); may be repeated; rest for all "
+        "others. Default: the rest if there is no text.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIELD",
+        help="One of the columns whose numbers are names, such as postcodes; may be repeated.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="C",
+        help="csv: between columns. text: between label and text. Default: a comma (.tsv: a tab); a tab.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Header = Annotated[
+    bool,
+    typer.Option("--no-header", help="csv: the first line is no header; columns are 0, 1, …", rich_help_panel=_READING),
+]
+ZeroBased = Annotated[
+    bool, typer.Option("--zero-based", help="svmlight: columns are counted from 0.", rich_help_panel=_READING)
+]
+OnError = Annotated[
+    OnErrorName,
+    typer.Option(
+        "--on-error",
+        help="Malformed lines: stop at the first (raise), or skip and count them.",
+        rich_help_panel=_READING,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Read only so many examples.", rich_help_panel=_READING, show_default=False),
+]
+NBits = Annotated[
+    int, typer.Option("--n-bits", metavar="N", help="The model has 2^N weights.", rich_help_panel=_FEATURES)
+]
+Ngrams = Annotated[
+    str,
+    typer.Option(
+        metavar="N-M", help="Runs of N to M words (or characters) of a text are features.", rich_help_panel=_FEATURES
+    ),
+]
+AnalyzerOption = Annotated[
+    AnalyzerName,
+    typer.Option(help="Features of a text: words, characters, or characters within words.", rich_help_panel=_FEATURES),
+]
+KeepCase = Annotated[bool, typer.Option("--keep-case", help="Tell upper from lower case.", rich_help_panel=_FEATURES)]
+Optimizer = Annotated[
+    OptimizerName,
+    typer.Option(
+        help="adagrad: a rate for each weight. ftrl: the same with exact zeros under --l1. sgd: plain steps.",
+        rich_help_panel=_LEARNING,
+    ),
+]
+L1 = Annotated[float, typer.Option(metavar="X", help="Penalty that makes weights 0.", rich_help_panel=_LEARNING)]
+L2 = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X",
+        help="Penalty that makes weights small. Default: 1e-5 for sgd, 0 otherwise.",
+        rich_help_panel=_LEARNING,
+        show_default=False,
+    ),
+]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        "--learning-rate",
+        metavar="X",
+        help="Default: the optimizer's.",
+        rich_help_panel=_LEARNING,
+        show_default=False,
+    ),
+]
+Passes = Annotated[int, typer.Option(metavar="N", help="Passes over the file.", rich_help_panel=_LEARNING)]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="1 reads and learns in turn, otherwise both at once. The result is the same.",
+        rich_help_panel=_RUNNING,
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)]
+
+
+def train_classifier(
+    file: File,
+    model: Model,
+    dev: Dev = None,
+    format: Format = None,
+    label: Label = None,
+    text: Text = None,
+    columns: Columns = None,
+    categorical: Categorical = None,
+    separator: Separator = None,
+    no_header: Header = False,
+    zero_based: ZeroBased = False,
+    on_error: OnError = OnErrorName.stop,
+    limit: Limit = None,
+    n_bits: NBits = 22,
+    ngrams: Ngrams = "1-1",
+    analyzer: AnalyzerOption = AnalyzerName.word,
+    keep_case: KeepCase = False,
+    loss: Annotated[
+        ClassifierLoss,
+        typer.Option(
+            help="log gives probabilities; hinge learns from mistakes and near-misses only.", rich_help_panel=_LEARNING
+        ),
+    ] = ClassifierLoss.log,
+    label_hashing: Annotated[
+        LabelHashingName,
+        typer.Option(
+            "--label-hashing",
+            help="More than two classes: one table for all (joint, two-stage), or one for each (separate).",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = LabelHashingName.joint,
+    optimizer: Optimizer = OptimizerName.adagrad,
+    l1: L1 = 0.0,
+    l2: L2 = None,
+    learning_rate: Rate = None,
+    passes: Passes = 1,
+    jobs: Jobs = -1,
+    quiet: Quiet = False,
+) -> None:
+    """Train a classifier: a label for every line of a file, however long the file is.
+
+    Features are hashed: the model has a fixed size and needs no vocabulary, whatever the number of words and
+    classes. Lines are read, judged, learnt and forgotten; on a terminal the running loss is shown at powers of
+    two. Ctrl-C stops and keeps what was learnt.
+
+    [bold]Examples[/bold]
+      mercer train classifier mail.txt --model spam.mercer
+      mercer train classifier news.csv --text title --text body --label topic --model news.mercer --ngrams 1-2
+      mercer train classifier clicks.vw.gz --model clicks.mercer --passes 3 --dev held-out.vw
+      mercer train classifier visits.jsonl --columns rest --label paid --model visits.mercer
+      zcat huge.txt.gz | mercer train classifier - --format text --model m.mercer --on-error skip
+    """
+    check_writable(model)
+    from mercer.online import HashedClassifier
+
+    estimator = HashedClassifier(
+        loss=loss.value,
+        n_bits=n_bits,
+        label_hashing=label_hashing.value,
+        optimizer=optimizer.value,
+        l1=l1,
+        l2=l2,
+        learning_rate=learning_rate,
+        passes=passes,
+        hasher=_features(analyzer, ngrams, keep_case),
+        n_jobs=jobs,
+        verbose=int(terminal.is_watched() and not quiet),
+    )
+    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    _train(estimator, file, model, dev, given, on_error, limit, quiet)
+
+
+def train_regressor(
+    file: File,
+    model: Model,
+    dev: Dev = None,
+    format: Format = None,
+    label: Label = None,
+    text: Text = None,
+    columns: Columns = None,
+    categorical: Categorical = None,
+    separator: Separator = None,
+    no_header: Header = False,
+    zero_based: ZeroBased = False,
+    on_error: OnError = OnErrorName.stop,
+    limit: Limit = None,
+    n_bits: NBits = 22,
+    ngrams: Ngrams = "1-1",
+    analyzer: AnalyzerOption = AnalyzerName.word,
+    keep_case: KeepCase = False,
+    loss: Annotated[
+        RegressorLoss,
+        typer.Option(
+            help="squared: means. quantile: see --quantile. huber: outliers count less. poisson: counts.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = RegressorLoss.squared,
+    quantile: Annotated[
+        float, typer.Option(metavar="X", help="Which quantile, between 0 and 1.", rich_help_panel=_LEARNING)
+    ] = 0.5,
+    optimizer: Optimizer = OptimizerName.adagrad,
+    l1: L1 = 0.0,
+    l2: L2 = None,
+    learning_rate: Rate = None,
+    passes: Passes = 1,
+    jobs: Jobs = -1,
+    quiet: Quiet = False,
+) -> None:
+    """Train a regressor: a number for every line of a file.
+
+    Files are as for a classifier, with a number where the label is.
+
+    [bold]Examples[/bold]
+      mercer train regressor prices.csv --label price --model prices.mercer
+      mercer train regressor ratings.jsonl --text review --label stars --model stars.mercer
+    """
+    check_writable(model)
+    from mercer.online import HashedRegressor
+
+    estimator = HashedRegressor(
+        loss=loss.value,
+        quantile=quantile,
+        n_bits=n_bits,
+        optimizer=optimizer.value,
+        l1=l1,
+        l2=l2,
+        learning_rate=learning_rate,
+        passes=passes,
+        hasher=_features(analyzer, ngrams, keep_case),
+        n_jobs=jobs,
+        verbose=int(terminal.is_watched() and not quiet),
+    )
+    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    _train(estimator, file, model, dev, given, on_error, limit, quiet)
+
+
+def _features(analyzer: AnalyzerName, ngrams: str, keep_case: bool) -> Any:
+    from mercer.online._inputs import TextFeatures
+
+    least, dash, most = ngrams.partition("-")
+    if not least.isdecimal() or (dash and not most.isdecimal()) or not 1 <= int(least) <= int(most or least) <= 64:
+        raise Mistake(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
+    return TextFeatures(analyzer.value, (int(least), int(most or least)), not keep_case)
+
+
+def given_options(
+    format: FormatName | None,
+    label: str | None,
+    text: list[str] | None,
+    columns: list[str] | None,
+    categorical: list[str] | None,
+    separator: str | None,
+    no_header: bool,
+    zero_based: bool,
+) -> dict[str, Any]:
+    """The options about reading that were given, as arguments of ``fit_file``."""
+    if separator in ("\\t", "tab"):
+        separator = "\t"
+    return {
+        "format": None if format is None else format.value,
+        "label": label,
+        "text": text or None,
+        "columns": ("rest" if columns == ["rest"] else columns) or None,
+        "categorical": categorical or None,
+        "separator": separator,
+        "header": False if no_header else None,
+        "zero_based": True if zero_based else None,
+    }
+
+
+def _train(
+    estimator: Any,
+    file: str,
+    model: str,
+    dev: str | None,
+    given: dict[str, Any],
+    on_error: OnErrorName,
+    limit: int | None,
+    quiet: bool,
+) -> None:
+    if dev == "-" == file:
+        raise Mistake("FILE and --dev cannot both be standard input")
+    if file == "-" and given["format"] is None:
+        raise Mistake("standard input has no suffix that says what it is", "--format text, vw, svmlight, csv or jsonl")
+    if dev not in (None, "-") and not os.path.isfile(dev):
+        raise Mistake(f"{dev}: no such file to score")
+    import time
+
+    start = time.perf_counter()
+    with terminal.working(f"learning from {shown(file)}") if not estimator.verbose else _nothing():
+        estimator.fit_file(file, on_error=on_error.value, limit=limit, **given)
+    seconds = time.perf_counter() - start
+    # How this machine trained is nothing that a model should do elsewhere.
+    estimator.set_params(n_jobs=None, verbose=0)
+    import mercer
+
+    mercer.save(estimator, model)
+    if estimator.interrupted_:
+        terminal.complain("interrupted", f"the model trained so far is saved to {model}")
+    _show_skipped(file, estimator.skipped_)
+    if not quiet:
+        _summarise(estimator, dev, model, seconds)
+
+
+def _nothing() -> Any:
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def _show_skipped(file: str, report: ReadReport) -> None:
+    if not report.n_skipped:
+        return
+    line, what = report.skipped[0]
+    count = terminal.count(report.n_skipped, "malformed line")
+    terminal.complain("warning", f"{shown(file)}: skipped {count}; the first: line {line}: {what}")
+
+
+def _summarise(estimator: Any, dev: str | None, model: str, seconds: float) -> None:
+    classifier = not estimator._numeric_targets
+    terminal.heading("classifier" if classifier else "regressor")
+    progress = estimator.progress_
+    rows: list[tuple[str, object]] = [("examples", f"{progress.examples:,}")]
+    if classifier:
+        rows.append(("classes", f"{len(estimator.classes_):,}"))
+    rows.append(("progressive loss", f"{estimator.progressive_loss_:.6f}"))
+    if classifier:
+        rows.append(("progressive error", f"{progress.average_error:.4f}"))
+    rows += [("weights", f"{estimator.model_bytes_ / 1e6:,.1f} MB"), ("seconds", f"{seconds:.2f}")]
+    if dev is not None:
+        name = f"{'accuracy' if classifier else 'R²'} on {shown(dev)}"
+        rows.append((name, f"{estimator.score_file(dev):.4f}"))
+    rows.append(("model", f"{model} ({os.path.getsize(model) / 1e6:,.1f} MB)"))
+    terminal.figures(rows)
+
+
+# ---------------------------------------------------------------------------------------------- predict
+
+
+def is_hashed(model: Any) -> bool:
+    """Whether a loaded model is one of these."""
+    from mercer.online import HashedClassifier, HashedRegressor
+
+    return isinstance(model, HashedClassifier | HashedRegressor)
+
+
+def predict(
+    model: Any, file: str, output: str, proba: bool, top: int | None, on_error: str, given: dict[str, Any]
+) -> None:
+    """A line for every example of a file."""
+    if model._numeric_targets and (proba or top is not None):
+        raise Mistake("--proba and --top are for classifiers: this model is a regressor")
+    if proba and model.loss not in ("log", "hybrid"):
+        raise Mistake(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
+    model.predict_file(file, output, proba=proba, top=top, on_error=on_error, **given)
+
+
+# ---------------------------------------------------------------------------------------------- evaluate
+
+
+def evaluate(model: Any, file: str, on_error: str, given: dict[str, Any], as_json: bool) -> None:
+    """Compare predictions with what a file says."""
+    found = (
+        _regression_figures(model, file, on_error, given)
+        if model._numeric_targets
+        else _figures(model, file, on_error, given)
+    )
+    if as_json:
+        print(json.dumps(found, indent=2, allow_nan=False))
+        return
+    names = ("examples", "unlabelled", "unknown labels", "skipped lines")
+    optional = {"unlabelled", "unknown_labels", "skipped_lines"}
+    rows: list[tuple[str, object]] = []
+    for name in names:
+        key = name.replace(" ", "_")
+        if found[key] or key not in optional:
+            rows.append((name, f"{found[key]:,}"))
+    for key, value in found.items():
+        if isinstance(value, float):
+            rows.append((key.replace("_", " "), f"{value:.4f}"))
+    terminal.figures(rows)
+    if "classes" in found:
+        _show_classes(found)
+
+
+def _blocks(model: Any, file: str, on_error: str, given: dict[str, Any]) -> tuple[Any, ReadReport]:
+    from mercer.online.files import ReadReport, labelled_blocks
+
+    report = ReadReport()
+    return labelled_blocks(model, file, dict(given), on_error, report=report), report
+
+
+def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    from mercer.online.files import outputs_of
+
+    blocks, report = _blocks(model, file, on_error, given)
+    pairs: Counter[tuple[Any, Any]] = Counter()
+    place = {c: i for i, c in enumerate(model.classes_.tolist())}
+    log_loss, n_scored, unlabelled, weight, right = 0.0, 0.0, 0, 0.0, 0.0
+    probable = model.loss in ("log", "hybrid")
+    with terminal.working(f"evaluating {shown(file)}"):
+        for block in blocks:
+            truth, weights, known = outputs_of(model, block)
+            unlabelled += int((~known).sum())
+            if probable:
+                p = model.predict_proba(block)
+                predicted = model.classes_[p.argmax(axis=1)]
+                seen = np.flatnonzero(known & np.array([t in place for t in truth], dtype=bool))
+                at = p[seen, [place[truth[i]] for i in seen]] if len(seen) else np.empty(0)
+                log_loss -= float(weights[seen] @ np.log(np.maximum(at, 1e-300)))
+                n_scored += float(weights[seen].sum())
+            else:
+                predicted = model.predict(block)
+            pairs.update(zip(truth[known].tolist(), predicted[known].tolist(), strict=True))
+            weight += float(weights[known].sum())
+            right += float(weights[known] @ (truth == predicted)[known])
+    if not pairs or weight == 0:
+        raise Mistake(f"{shown(file)}: no labelled examples in this file", "mercer predict takes files without labels")
+    found: dict[str, Any] = {
+        "examples": sum(pairs.values()),
+        "unlabelled": unlabelled,
+        "unknown_labels": sum(n for (t, _), n in pairs.items() if t not in place),
+        "skipped_lines": report.n_skipped,
+        "accuracy": right / weight,
+    }
+    classes = _class_figures(pairs)
+    for mean in ("precision", "recall", "f1"):
+        found[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
+    if probable and n_scored:
+        found["log_loss"] = log_loss / n_scored
+    _show_problems(file, report)
+    names = sorted(classes, key=str)
+    confusion = None
+    if len(classes) <= _FEW_CLASSES:
+        confusion = [[pairs.get((t, q), 0) for q in names] for t in names]
+    return {**found, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
+
+
+def _show_problems(file: str, report: ReadReport) -> None:
+    if report.n_skipped:
+        _show_skipped(file, report)
+
+
+def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float]]:
+    """Precision, recall and F1 of every label that is true or predicted somewhere."""
+    true: Counter[Any] = Counter()
+    predicted: Counter[Any] = Counter()
+    for (t, q), n in pairs.items():
+        true[t] += n
+        predicted[q] += n
+    out = {}
+    for c in true.keys() | predicted.keys():
+        correct = pairs.get((c, c), 0)
+        out[c] = {
+            "precision": correct / predicted[c] if predicted[c] else 0.0,
+            "recall": correct / true[c] if true[c] else 0.0,
+            "f1": 2 * correct / (true[c] + predicted[c]),
+            "support": true[c],
+            "predicted": predicted[c],
+        }
+    return out
+
+
+def _show_classes(found: dict[str, Any]) -> None:
+    classes: dict[str, dict[str, Any]] = found["classes"]
+    names = sorted(classes, key=lambda c: (-classes[c]["support"], c))[:_MANY_CLASSES]
+    print()
+    rows = [
+        [
+            c,
+            *(f"{classes[c][f]:.4f}" for f in ("precision", "recall", "f1")),
+            f"{classes[c]['support']:,}",
+            f"{classes[c]['predicted']:,}",
+        ]
+        for c in (names if len(classes) > _MANY_CLASSES else classes)
+    ]
+    terminal.table(["class", "precision", "recall", "F1", "true", "predicted"], rows, "lrrrrr")
+    if len(classes) > _MANY_CLASSES:
+        terminal.say(f"  … and {len(classes) - _MANY_CLASSES:,} classes with fewer examples; --json has all")
+    if found["confusion"] is not None:
+        print()
+        terminal.heading("true label on the left, predicted label above")
+        rows = [[c, *(f"{n:,}" for n in counts)] for c, counts in zip(classes, found["confusion"], strict=True)]
+        terminal.table(["", *classes], rows, "l" + "r" * len(classes))
+
+
+def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    from mercer.online.files import outputs_of
+
+    blocks, report = _blocks(model, file, on_error, given)
+    n, unlabelled, sums = 0, 0, np.zeros(5)  # weight, Σ|e|, Σe², Σy, Σy²
+    with terminal.working(f"evaluating {shown(file)}"):
+        for block in blocks:
+            y, w, known = outputs_of(model, block)
+            unlabelled += int((~known).sum())
+            y, w, e = y[known], w[known], (y - model.predict(block))[known]
+            n += len(y)
+            sums += [w.sum(), w @ np.abs(e), w @ e**2, w @ y, w @ y**2]
+    if not sums[0]:
+        raise Mistake(
+            f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets"
+        )
+    _show_problems(file, report)
+    spread = sums[4] - sums[3] ** 2 / sums[0]
+    found = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
+    figures = {
+        "mean_absolute_error": float(sums[1] / sums[0]),
+        "root_mean_squared_error": float(np.sqrt(sums[2] / sums[0])),
+    }
+    return {**found, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}
+
+
+# ---------------------------------------------------------------------------------------------- inspect
+
+
+def show(model: Any, path: str) -> None:
+    """Settings, classes, size and weights of a hashed model."""
+    import numpy as np
+
+    terminal.heading(f"{path}: {type(model).__name__}")
+    settings = {
+        k: v for k, v in model.get_params(deep=False).items() if k not in ("n_jobs", "verbose", "hasher", "passes")
+    }
+    table = np.asarray(model.model_.state()["table"])
+    width = {"adagrad": 2, "ftrl": 4, "sgd": 1}[model.optimizer]
+    used = int(np.count_nonzero(table))
+    rows: list[tuple[str, object]] = [("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"), *settings.items()]
+    rows.append(("examples", f"{model.progress_.examples:,}{' (interrupted)' if model.interrupted_ else ''}"))
+    rows.append(("progressive loss", f"{model.progressive_loss_:.6f}"))
+    if not model._numeric_targets:
+        names = [str(c) for c in model.classes_.tolist()]
+        more = ", …" if len(names) > 20 else ""
+        rows += [("classes", f"{len(names):,}: {', '.join(names[:20])}{more}")]
+        rows.append(("progressive error", f"{model.progress_.average_error:.4f}"))
+    if hasattr(model, "file_format_"):
+        form = {k: v for k, v in model.file_format_.to_json().items() if v not in (None, [], False) and k != "header"}
+        rows.append(
+            ("trained on", ", ".join(f"{k} {v if isinstance(v, str) else json.dumps(v)}" for k, v in form.items()))
+        )
+    features = model.hasher
+    if features is not None:
+        rows.append(("text", f"{features.analyzer}, n-grams {features.ngrams[0]}-{features.ngrams[1]}"))
+    rows += [
+        ("table", f"{model.model_bytes_ / 1e6:,.1f} MB, {width} number{'s' if width > 1 else ''} for a weight"),
+        ("numbers in use", f"{used:,} of {table.size:,} ({100 * used / max(1, table.size):.1f} %)"),
+    ]
+    terminal.figures(rows)

@@ -1,0 +1,351 @@
+"""What the hashed estimators share: settings, the walk over blocks of examples, model files."""
+
+from __future__ import annotations
+
+import copyreg
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from mercer import _core
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.online._inputs import Documents, Rows, TextFeatures, is_documents, text_features
+from mercer.online._progress import Progress
+from mercer.online.files import FileLearning
+
+__all__ = ["HashedLearner", "check_not_negative"]
+
+OPTIMIZERS = ("adagrad", "ftrl", "sgd")
+RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
+"""``learning_rate=None``: chosen on the training streams of several data sets at once (benchmarks/online.py)."""
+
+SGD_L2 = 1e-5
+_BLOCK = 1 << 20
+"""Features times blocks of 16 classes between two looks at Ctrl-C: some tens of milliseconds."""
+
+_LINE = 16
+
+
+class HashedLearner(FileLearning, BaseEstimator):
+    """Base of `HashedClassifier` and `HashedRegressor`."""
+
+    loss: str
+    n_bits: int
+    optimizer: str
+    l1: float
+    l2: float | None
+    passes: int
+    n_jobs: int | None
+    random_state: Any
+    hasher: Any
+    counts: str
+    learning_rate: float | None
+    shuffle: bool
+    fit_intercept: bool
+    verbose: int
+
+    model_: _core.HashedModel
+    progress_: Progress
+    input_: str
+    interrupted_: bool
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        return tags
+
+    # ------------------------------------------------------------------ what was learnt
+
+    @property
+    def model_bytes_(self) -> int:
+        """Bytes of the weights and what the optimizer keeps beside them; labels and their intercepts are not counted."""
+        check_is_fitted(self, "model_")
+        return int(self.model_.table_bytes)
+
+    @property
+    def history_(self) -> dict[str, list[float]]:
+        """Progressive figures at doubling numbers of examples, and at the end of each call of `fit`."""
+        check_is_fitted(self, "model_")
+        return self.progress_.history
+
+    @property
+    def progressive_loss_(self) -> float:
+        """Average loss over the stream, each example judged before it was learnt; of `fit`, over the first pass."""
+        check_is_fitted(self, "model_")
+        return self.progress_.average_loss
+
+    # ------------------------------------------------------------------ settings
+
+    def _check_parameters(self) -> dict[str, Any]:
+        """The settings of the compiled model that all tasks share."""
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        n_bits = check_n_bits(self.n_bits)
+        rate = RATES[self.optimizer] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
+        l1 = check_not_negative("l1", self.l1)
+        if self.l2 is None:
+            l2 = SGD_L2 if self.optimizer == "sgd" else 0.0
+        else:
+            l2 = check_not_negative("l2", self.l2)
+        if self.optimizer == "sgd" and l2 == 0:
+            raise ValueError("optimizer='sgd' needs l2 > 0: its steps are 1 / (l2 (t + t0))")
+        check_count("passes", self.passes)
+        thread_count(self.n_jobs)
+        text_features(self.hasher)
+        return {
+            "loss": self.loss,
+            "n_bits": n_bits,
+            "optimizer": self.optimizer,
+            "rate": rate,
+            "l1": l1,
+            "l2": l2,
+            "intercept": bool(self.fit_intercept),
+            "damped": check_choice("counts", self.counts, ("sqrt", "linear")) == "sqrt",
+        }
+
+    def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.HashedModel:
+        """A model that has learnt nothing; `n_rows` classes with weights of their own."""
+        check_memory(settings, n_rows)
+        try:
+            return _core.HashedModel(**settings)
+        except MemoryError as error:
+            raise MemoryError(f"no memory for {_size(settings, n_rows)}: lower n_bits") from error
+
+    # ------------------------------------------------------------------ inputs
+
+    def _inputs(self, X: Any, *, reset: bool, y: Any = "no_validation") -> tuple[Rows | Documents, Any]:
+        """Checked inputs, and y checked with them unless only inputs are asked for."""
+        alone = isinstance(y, str) and y == "no_validation"
+        documents = is_documents(X)
+        if not reset and documents != (self.input_ == "hashed"):
+            seen = f"arrays of {self.n_features_in_} columns" if self.input_ == "array" else "documents or files"
+            raise ValueError(f"this model has learnt from {seen}, and X is {'documents' if documents else 'an array'}")
+        if documents:
+            inputs: Rows | Documents = Documents.of(X, self.hasher)
+            if alone:
+                return inputs, None
+            y = self._check_y(y)
+            if len(y) != len(inputs):
+                raise ValueError(f"found {len(inputs)} documents and {len(y)} values in y")
+            return inputs, y
+        kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
+        if alone:
+            return Rows.of(validate_data(self, X, **kinds), self.n_bits), None
+        X, y = validate_data(self, X, y, y_numeric=self._numeric_targets, **kinds)
+        return Rows.of(X, self.n_bits), self._check_y(y)
+
+    _numeric_targets = False
+
+    def _check_y(self, y: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def _check_weights(self, sample_weight: Any, inputs: Rows | Documents) -> np.ndarray | None:
+        if sample_weight is None:
+            return None
+        rows = np.empty((len(inputs), 1))
+        return _check_sample_weight(sample_weight, rows, dtype=np.float32, ensure_non_negative=True)
+
+    # ------------------------------------------------------------------ walks
+
+    def _block_sizes(self, inputs: Rows | Documents) -> int:
+        """Examples in a block."""
+        work = max(1, inputs.n_values // max(1, len(inputs))) * max(1, self.model_.n_outputs // _LINE)
+        return int(max(1, min(1 << 16, _BLOCK // work)))
+
+    def _learn(self, inputs: Rows | Documents, outputs: Callable[[np.ndarray], dict[str, Any]], passes: int, shuffle: bool) -> None:
+        """Passes over the inputs. Ctrl-C ends them, and the model stays as far as it came."""
+        random = check_random_state(self.random_state) if shuffle else None
+        step = self._block_sizes(inputs)
+        self.interrupted_ = False
+        try:
+            for number in range(passes):
+                order = np.arange(len(inputs)) if random is None else random.permutation(len(inputs))
+                for begin in range(0, len(order), step):
+                    part = order[begin : begin + step]
+                    examples = inputs.examples(part)
+                    _core.set_outputs(examples, **outputs(part))
+                    figures = self.model_.learn(examples)
+                    if number == 0:
+                        self.progress_.add(figures, self.verbose)
+                if number == 0:
+                    self.progress_.record(self.verbose)
+        except KeyboardInterrupt:
+            self.interrupted_ = True
+
+    def _blocks(self, X: Any) -> Iterator[tuple[slice, _core.Examples]]:
+        """The examples of X in blocks whose scores fit into memory with ease."""
+        check_is_fitted(self, "model_")
+        if isinstance(X, _core.Examples):  # of a file
+            yield slice(0, len(X)), X
+            return
+        inputs, _ = self._inputs(X, reset=False)
+        step = self._block_sizes(inputs)
+        for begin in range(0, len(inputs), step):
+            part = np.arange(begin, min(len(inputs), begin + step))
+            yield slice(begin, begin + len(part)), inputs.examples(part)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores of all examples, (n, n_outputs)."""
+        threads = thread_count(self.n_jobs)
+        parts = [self.model_.scores(examples, threads=threads) for _, examples in self._blocks(X)]
+        return np.concatenate(parts).astype(np.float64) if parts else np.zeros((0, self.model_.n_outputs))
+
+    def _column_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the columns of an array, (n_outputs, n_features), and the intercepts: the scores of unit vectors."""
+        check_is_fitted(self, "model_")
+        if self.input_ != "array":
+            raise AttributeError("coef_ and intercept_ are those of columns: this model has learnt from documents or files")
+        n = self.n_features_in_
+        indptr = np.concatenate([[0], np.arange(n + 1)])  # an empty row, then the unit vectors
+        examples = _core.row_examples(
+            indptr, np.arange(n), np.ones(n), np.arange(n + 1), n, check_n_bits(self.n_bits), 0
+        )
+        scores = self.model_.scores(examples, threads=thread_count(self.n_jobs)).astype(np.float64)
+        return (scores[1:] - scores[0]).T, scores[0]
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        check_is_fitted(self, "model_")
+        params = self.get_params(deep=False)
+        if not isinstance(self.random_state, (int, type(None))):
+            params["random_state"] = None
+        if self.hasher is not None:
+            params["hasher"] = text_features(self.hasher).to_json()
+        meta: dict[str, Any] = {
+            "params": params,
+            "settings": self.model_.settings(),
+            "progress": self.progress_.to_json(),
+            "input": self.input_,
+            "interrupted": self.interrupted_,
+            **self._file_state(),
+        }
+        if self.input_ == "array":
+            meta["n_features"] = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            meta["feature_names"] = [str(name) for name in self.feature_names_in_]
+        state = self.model_.state()
+        arrays = {"intercepts": state["intercepts"], "counters": state["counters"]}
+        for name in ("table", "scales"):
+            arrays.update(_pack(name, state[name]))
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        """The inverse of :meth:`to_state`."""
+        params = dict(meta["params"])
+        if params.get("hasher") is not None:
+            params["hasher"] = TextFeatures.from_json(params["hasher"])
+        model = cls(**params)
+        model._restore_labels(meta, arrays)
+        settings = dict(meta["settings"])
+        model.model_ = model._new_model(settings, 1)
+        model._set_core_labels()
+        parts = {name: _unpack(name, arrays) for name in ("table", "scales")}
+        model.model_.set_state(parts["table"], parts["scales"], arrays["intercepts"], arrays["counters"])
+        model.progress_ = Progress.from_json(meta["progress"])
+        model.input_ = check_choice("input", meta["input"], ("array", "hashed"))
+        model.interrupted_ = bool(meta["interrupted"])
+        model._restore_file_state(meta)
+        if model.input_ == "array":
+            model.n_features_in_ = check_count("n_features", meta["n_features"])
+        if "feature_names" in meta:
+            names = np.array([str(name) for name in meta["feature_names"]], dtype=object)
+            if len(names) != model.n_features_in_:
+                raise ValueError(f"{len(names)} feature names for {model.n_features_in_} features")
+            model.feature_names_in_ = names
+        return model
+
+    def _restore_labels(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Sets what the labels are, before the weights come."""
+
+    def _set_core_labels(self) -> None:
+        """Tells the new compiled model its labels."""
+
+
+# ---------------------------------------------------------------------------------------------------- checks
+
+
+def check_not_negative(name: str, value: Any) -> float:
+    """A finite number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
+    return float(value)
+
+
+def check_n_bits(n_bits: Any) -> int:
+    """An integer from 1 to 32."""
+    if check_count("n_bits", n_bits) > 32:
+        raise ValueError(f"n_bits must be at most 32 (2^32 weights take 32 GiB with adagrad), got {n_bits!r}")
+    return int(n_bits)
+
+
+def _bytes(settings: dict[str, Any], n_rows: int) -> int:
+    width = {"adagrad": 2, "ftrl": 4, "sgd": 1}[settings["optimizer"]]
+    return 4 * width * n_rows << settings["n_bits"]
+
+
+def _size(settings: dict[str, Any], n_rows: int) -> str:
+    rows = f" for each of {n_rows} classes" if n_rows > 1 else ""
+    return f"2^{settings['n_bits']} weights{rows}: {_bytes(settings, n_rows) / 2**30:.2f} GiB"
+
+
+def check_memory(settings: dict[str, Any], n_rows: int) -> None:
+    """Raises MemoryError if the weights would not fit into the machine's memory."""
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return
+    if _bytes(settings, n_rows) > there:
+        raise MemoryError(f"{_size(settings, n_rows)}, but the machine has {there / 2**30:.1f} GiB: lower n_bits")
+
+
+# ---------------------------------------------------------------------------------------------------- storage
+
+
+def _pack(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    """An array as it is, or only its lines of 16 that are not all 0 where that is shorter."""
+    if not len(values) or len(values) % _LINE:
+        return {name: values}
+    lines = values.reshape(-1, _LINE)
+    used = np.flatnonzero(lines.any(axis=1))
+    if len(used) > 0.75 * len(lines):
+        return {name: values}
+    return {f"{name}_lines": used, f"{name}_used": lines[used], f"{name}_size": np.array([len(values)])}
+
+
+def _unpack(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    if name in arrays:
+        return arrays[name]
+    size, used, lines = int(arrays[f"{name}_size"][0]), arrays[f"{name}_used"], arrays[f"{name}_lines"]
+    if not 0 <= size <= 1 << 40 or size % _LINE or used.shape != (len(lines), _LINE):
+        raise ValueError(f"the lines of {name} do not fit together")
+    if len(lines) and not (0 <= lines.min() and lines.max() < size // _LINE):
+        raise ValueError(f"a line of {name} is out of range")
+    values = np.zeros(size, np.float32)
+    values.reshape(-1, _LINE)[lines] = used
+    return values
+
+
+def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.ndarray]) -> _core.HashedModel:
+    model = _core.HashedModel(**settings)
+    if labels:
+        model.set_labels(labels)
+    model.set_state(_unpack("table", state), _unpack("scales", state), state["intercepts"], state["counters"])
+    return model
+
+
+def _reduce(model: _core.HashedModel) -> tuple[Any, ...]:
+    state = model.state()
+    packed = {"intercepts": state["intercepts"], "counters": state["counters"]}
+    packed |= _pack("table", state["table"]) | _pack("scales", state["scales"])
+    return _rebuild, (model.settings(), model.labels(), packed)
+
+
+copyreg.pickle(_core.HashedModel, _reduce)  # type: ignore[arg-type]

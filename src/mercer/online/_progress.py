@@ -1,0 +1,76 @@
+"""Progressive validation: every example is judged before it is learnt, so the running loss is that of data never seen.
+
+    progressive loss = Σ_i weight_i loss(score before example i, y_i) / Σ_i weight_i
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+__all__ = ["Progress"]
+
+
+@dataclass
+class Progress:
+    """Running sums of the figures that ``_core.HashedModel.learn`` returns, and a history at doubling numbers of examples."""
+
+    examples: int = 0
+    weight: float = 0.0
+    loss: float = 0.0
+    errors: float = 0.0
+    history: dict[str, list[float]] = field(
+        default_factory=lambda: {"examples": [], "loss": [], "loss_since_last": [], "error": []}
+    )
+    _last: tuple[int, float, float] = (0, 0.0, 0.0)
+
+    def add(self, figures: dict[str, Any], verbose: int = 0, stream: TextIO | None = None) -> None:
+        """Adds the figures of a block; takes a line into the history when the examples have doubled since the last one."""
+        self.examples += figures["labelled"]
+        self.weight += figures["weight"]
+        self.loss += figures["loss"]
+        self.errors += figures["errors"]
+        if self.examples >= 2 * self._last[0] and self.examples:
+            self.record(verbose, stream)
+
+    def record(self, verbose: int = 0, stream: TextIO | None = None) -> None:
+        """Takes a line into the history, unless nothing has happened since the last one."""
+        examples, weight, loss = self._last
+        if self.weight <= weight:
+            return
+        since = (self.loss - loss) / (self.weight - weight)
+        line = (float(self.examples), self.average_loss, since, self.average_error)
+        for values, value in zip(self.history.values(), line, strict=True):
+            values.append(value)
+        self._last = (self.examples, self.weight, self.loss)
+        if verbose:
+            print(
+                f"{self.examples:>12,} examples   loss {self.average_loss:.6f}   since last {since:.6f}"
+                f"   error {self.average_error:.4f}",
+                file=stream or sys.stderr,
+            )
+
+    @property
+    def average_loss(self) -> float:
+        """The progressive loss so far; NaN before the first example."""
+        return self.loss / self.weight if self.weight else float("nan")
+
+    @property
+    def average_error(self) -> float:
+        """The progressive share of wrong labels so far (0 for regression); NaN before the first example."""
+        return self.errors / self.weight if self.weight else float("nan")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, for model files."""
+        sums = {"examples": self.examples, "weight": self.weight, "loss": self.loss, "errors": self.errors}
+        return {**sums, "last": list(self._last), "history": self.history}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Progress:
+        """The inverse of :meth:`to_json`."""
+        names = ("examples", "loss", "loss_since_last", "error")
+        history = {name: [float(x) for x in data["history"][name]] for name in names}
+        last = (int(data["last"][0]), float(data["last"][1]), float(data["last"][2]))
+        sums = (float(data["weight"]), float(data["loss"]), float(data["errors"]))
+        return cls(int(data["examples"]), *sums, history, last)

@@ -1,0 +1,403 @@
+"""Classification over hashed features: one vector of weights in fixed memory, for two classes or ten thousand.
+
+    two classes      s(x) = b + Σ_k w[f_k & mask] x_k,              above 0: ``classes_[1]``
+    more (joint)     s(x, y) = b_y + Σ_k w[index(f_k, y)] x_k,      the class with the highest score (spec 000 S09)
+
+Each example is judged, then learnt, then forgotten. The details are in ``cpp/learner.hpp``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from mercer._validation import check_choice, check_count, thread_count
+from mercer.learning.training import all_or_nothing
+from mercer.online._inputs import Documents, Rows
+from mercer.online._learner import HashedLearner
+from mercer.online._progress import Progress
+
+__all__ = ["HashedClassifier"]
+
+LOSSES = ("log", "hinge", "hybrid", "squared-hinge")
+LABEL_HASHINGS = ("joint", "separate", "two-stage")
+
+
+def _has_probabilities(model: HashedClassifier) -> bool:
+    if model.loss not in ("log", "hybrid"):
+        raise AttributeError(f"predict_proba needs loss='log' or 'hybrid', and this is {model.loss!r}")
+    return True
+
+
+class HashedClassifier(ClassifierMixin, HashedLearner):
+    """A linear classifier over hashed features, learnt in one pass, in memory that does not grow with the data.
+
+    Parameters
+    ----------
+    loss : {"log", "hinge", "hybrid", "squared-hinge"}, default="log"
+        With y the true class and z the best other one: ``"log"`` −ln p(y | x), p ∝ exp score; ``"hinge"``
+        h = max(0, 1 − score(y) + score(z)); ``"squared-hinge"`` h²; ``"hybrid"`` half of the log and half of the hinge
+        loss (see ``alpha``). Beyond 64 classes the log loss changes only the true class and those with a probability of at
+        least 0.02 / (number of classes).
+    n_bits : int, default=22
+        The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values other
+        than 1), 16 with ftrl (12 with more than two classes), 4 with sgd.
+    label_hashing : {"joint", "separate", "two-stage"}, default="joint"
+        Where the weights of more than two classes are. ``"joint"``: one table, indexed by a hash of feature and label.
+        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets. ``"separate"``: a
+        table for each class. Two classes need one vector anyway.
+    optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
+        ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not overshoot.
+        ``"ftrl"``: follows the regularised leader; with ``l1`` most weights are exactly 0. ``"sgd"``: steps of
+        1 / (l2 (t + t0)), which over many passes minimises l2/2 ‖w‖² + mean loss.
+    l1, l2 : float, default=0.0 and None
+        Penalties of weights (never of intercepts). ftrl: of the whole vector. sgd: l2 of the whole vector by a common factor, l1 of
+        the weights of an example when it is learnt. adagrad: both of the weights of an example when it is learnt, times their
+        rates; so weights that never come up again stay. None: 1e-5 for sgd, 0 for the others.
+    passes : int, default=1
+        Passes of `fit` over the data.
+    n_jobs : int or None
+        Threads of prediction; -1 for all cores. Learning goes from example to example in one thread. No result depends on it.
+    random_state : int, RandomState or None, default=0
+        Seed of the order of examples in `fit`.
+    alpha : float, default=0.5
+        Share of the log loss in ``"hybrid"``, from 0 to 1.
+    hasher : TextHasher or None
+        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower case.
+    counts : {"sqrt", "linear"}, default="sqrt"
+        The value of a word that occurs c times in a document: √c, which on text is clearly better, or c.
+    learning_rate : float or None
+        None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
+    class_weight : dict, "balanced" or None
+        Factors of the weights of examples.
+    shuffle : bool, default=True
+        Whether `fit` takes the examples in a random order, a new one in each pass. `partial_fit` never does.
+    fit_intercept : bool, default=True
+        Whether each class has a score of its own.
+    verbose : int, default=0
+        1 prints the progressive loss whenever the number of examples has doubled.
+
+    Attributes
+    ----------
+    classes_ : array of labels; sorted, those that came later through `partial_fit` at the end
+    n_features_in_ : int, number of columns of arrays
+    model_bytes_ : int, bytes of the table; the same for any number of classes unless ``label_hashing="separate"``
+    progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
+    history_ : dict of lists: examples, loss, loss_since_last, error
+    coef_, intercept_ : weights of columns, for arrays
+    interrupted_ : bool, whether Ctrl-C ended `fit`
+
+    Notes
+    -----
+    The weight of an example (``sample_weight`` times ``class_weight``) stands for repeats in a row: with adagrad and two classes a
+    step of weight 2 goes as far as two infinitely fine ones, not twice as far.
+
+    Columns of an array have weights of their own if there are at most 2^n_bits of them (two classes, or
+    ``label_hashing="separate"``), so that nothing is lost by hashing.
+
+    Examples
+    --------
+    >>> from mercer.online import HashedClassifier
+    >>> texts = ["cheap pills now", "meeting at noon", "cheap watches now", "notes of the meeting"] * 5
+    >>> labels = ["spam", "ham", "spam", "ham"] * 5
+    >>> model = HashedClassifier(n_bits=16).fit(texts, labels)
+    >>> model.predict(["cheap meeting pills now", "meeting notes"])
+    array(['spam', 'ham'], dtype='<U4')
+    >>> model.model_bytes_ == 2**16 * 8
+    True
+    """
+
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        loss: str = "log",
+        n_bits: int = 22,
+        label_hashing: str = "joint",
+        optimizer: str = "adagrad",
+        l1: float = 0.0,
+        l2: float | None = None,
+        passes: int = 1,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        *,
+        alpha: float = 0.5,
+        hasher: Any = None,
+        counts: str = "sqrt",
+        learning_rate: float | None = None,
+        class_weight: Any = None,
+        shuffle: bool = True,
+        fit_intercept: bool = True,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.n_bits = n_bits
+        self.label_hashing = label_hashing
+        self.optimizer = optimizer
+        self.l1 = l1
+        self.l2 = l2
+        self.passes = passes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.alpha = alpha
+        self.hasher = hasher
+        self.counts = counts
+        self.learning_rate = learning_rate
+        self.class_weight = class_weight
+        self.shuffle = shuffle
+        self.fit_intercept = fit_intercept
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedClassifier:
+        """Learns afresh from examples and their labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or documents
+            Documents: a list of str or bytes, a string array, a series of pandas or Polars, an Arrow column.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Not negative.
+
+        Returns
+        -------
+        self
+        """
+        settings = self._check_parameters()
+        inputs, y = self._inputs(X, reset=True, y=y)
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"need at least two classes to learn from, found one class: {classes[0]!r}")
+        weights = self._weights(inputs, y, classes, sample_weight)
+        self._start(settings, inputs, classes)
+        self._learn(inputs, self._outputs(y, weights), self.passes, self.shuffle)
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> HashedClassifier:
+        """Learns from more examples, in their order, in one pass.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+        classes : array, optional
+            Labels there will be; useful in the first call, needed there if the call itself has at most two labels and more will
+            come. Labels never seen before get a place in ``classes_`` when they come.
+
+        Returns
+        -------
+        self
+        """
+        settings = self._check_parameters()
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all examples at once: use fit, or give the weights as a dict")
+        first = not hasattr(self, "model_")
+        inputs, y = self._inputs(X, reset=first, y=y)
+        seen = np.unique(y)
+        if classes is not None:
+            seen = np.unique(np.concatenate([np.asarray(classes), seen]))
+        if not first:
+            if self.model_.settings()["task"] == "binary" and len(np.union1d(self.classes_, seen)) > 2:
+                new = np.setdiff1d(seen, self.classes_)
+                raise ValueError(
+                    f"a model of two classes cannot take a third one ({new[0]!r}): name all classes in the first call of "
+                    "partial_fit"
+                )
+            seen = np.concatenate([self.classes_, np.setdiff1d(seen, self.classes_)])
+        weights = self._weights(inputs, y, np.unique(seen), sample_weight)
+        if first:
+            self._start(settings, inputs, seen)
+        else:
+            self.classes_ = seen
+            self._set_core_labels()
+        self._learn(inputs, self._outputs(y, weights), 1, False)
+        return self
+
+    def _start(self, settings: dict[str, Any], inputs: Rows | Documents, classes: np.ndarray) -> None:
+        """A model that has learnt nothing."""
+        self.classes_ = classes
+        several = len(classes) > 2
+        settings |= {
+            "task": "multiclass" if several else "binary",
+            "label_hashing": self.label_hashing,
+            "alpha": float(self.alpha),
+            "scaled": isinstance(inputs, Rows),
+        }
+        if several and self.n_bits < 4:
+            raise ValueError(f"n_bits must be at least 4 for more than two classes, got {self.n_bits}")
+        self.model_ = self._new_model(settings, len(classes) if several and self.label_hashing == "separate" else 1)
+        self._set_core_labels()
+        self.progress_ = Progress()
+        self.input_ = "array" if isinstance(inputs, Rows) else "hashed"
+
+    def _check_parameters(self) -> dict[str, Any]:
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("label_hashing", self.label_hashing, LABEL_HASHINGS)
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha must lie between 0 and 1, got {self.alpha!r}")
+        return super()._check_parameters()
+
+    def _check_y(self, y: Any) -> np.ndarray:
+        y = np.asarray(y)
+        if y.ndim != 1:
+            raise ValueError(f"y must have one dimension, got an array of shape {y.shape}")
+        check_classification_targets(y)
+        return y
+
+    def _weights(self, inputs: Any, y: np.ndarray, classes: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+        """The weight of each example, None if all are 1."""
+        weights = self._check_weights(sample_weight, inputs)
+        if self.class_weight is None:
+            return weights
+        factors = compute_class_weight(self.class_weight, classes=classes, y=y, sample_weight=weights)
+        if (factors < 0).any():
+            raise ValueError("class_weight must not be negative")
+        factors = factors[np.searchsorted(classes, y)].astype(np.float32)
+        return factors if weights is None else factors * weights
+
+    def _outputs(self, y: np.ndarray, weights: np.ndarray | None) -> Any:
+        order = np.argsort(self.classes_, kind="stable")
+        numbers = order[np.searchsorted(self.classes_, y, sorter=order)].astype(np.int32)
+        names = self.model_.labels()
+
+        def of(part: np.ndarray) -> dict[str, Any]:
+            return {"labels": numbers[part], "label_names": names, "weights": None if weights is None else weights[part]}
+
+        return of
+
+    def _set_core_labels(self) -> None:
+        self.model_.set_labels([str(label) for label in self.classes_.tolist()])
+
+    # ------------------------------------------------------------------ prediction
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: (n_samples, n_classes), or (n_samples,) with two classes, above 0 for ``classes_[1]``."""
+        scores = self._scores(X)
+        return scores.ravel() if self._one_output() else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The label with the highest score.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or documents, as in `fit`
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        threads = thread_count(self.n_jobs)
+        parts = []
+        for _, examples in self._blocks(X):
+            if self._one_output():
+                best = (self.model_.scores(examples, threads=threads).ravel() > 0).astype(np.intp)
+                parts.append(np.minimum(best, len(self.classes_) - 1))
+            else:
+                parts.append(self.model_.top_k(examples, 1, threads=threads)[0].ravel())
+        return self.classes_[np.concatenate(parts)] if parts else self.classes_[:0]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(y | x) ∝ exp score(x, y), with loss "log" or "hybrid".
+
+        Parameters
+        ----------
+        X : array, sparse matrix or documents, as in `fit`
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        if self._one_output():
+            scores = np.hstack([np.zeros_like(scores), scores])[:, : max(1, len(self.classes_))]
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """The k labels with the highest scores, and these scores.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or documents, as in `fit`
+        k : int
+            At most the number of classes.
+
+        Returns
+        -------
+        labels : array of shape (n_samples, k), best first
+        scores : array of shape (n_samples, k)
+
+        Examples
+        --------
+        >>> from mercer.online import HashedClassifier
+        >>> model = HashedClassifier(n_bits=12).fit(["red rose", "blue sky", "green tree"] * 9, ["r", "b", "g"] * 9)
+        >>> labels, scores = model.top_k(["a red sky"], 2)
+        >>> sorted(labels[0].tolist()), bool(scores[0, 0] >= scores[0, 1])
+        (['b', 'r'], True)
+        """
+        blocks = list(self._blocks(X))
+        if check_count("k", k) > len(self.classes_):
+            raise ValueError(f"k must be at most the number of classes, {len(self.classes_)}, got {k}")
+        threads, labels, scores = thread_count(self.n_jobs), [], []
+        for _, examples in blocks:
+            if self._one_output():
+                positive = self.model_.scores(examples, threads=threads).astype(np.float64)
+                both = np.hstack([np.zeros_like(positive), positive])[:, : len(self.classes_)]
+                number = np.argsort(-both, axis=1, kind="stable")[:, :k]
+                score = np.take_along_axis(both, number, axis=1)
+            else:
+                number, score = self.model_.top_k(examples, k, threads=threads)
+            labels.append(number)
+            scores.append(score.astype(np.float64))
+        if not blocks:
+            return np.empty((0, k), self.classes_.dtype), np.zeros((0, k))
+        return self.classes_[np.concatenate(labels)], np.concatenate(scores)
+
+    def _one_output(self) -> bool:
+        return self.model_.settings()["task"] == "binary"
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the columns of arrays: (n_classes, n_features), or (1, n_features) with two classes."""
+        return self._column_weights()[0]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Intercepts, for arrays: (n_classes,), or (1,) with two classes."""
+        return self._column_weights()[1]
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        meta, arrays = super().to_state()
+        if isinstance(self.class_weight, dict):
+            factors = [self.class_weight.get(c, 1.0) for c in self.classes_.tolist()]
+            arrays["class_weight"] = np.array(factors, dtype=float)
+            meta["params"]["class_weight"] = None
+        if self.classes_.dtype.kind in "biuf":
+            arrays["classes"] = self.classes_
+        elif all(isinstance(c, str) for c in self.classes_.tolist()):
+            meta["classes"] = [str(c) for c in self.classes_]
+        else:
+            raise ValueError("only models whose labels are numbers or strings can be saved")
+        return meta, arrays
+
+    def _restore_labels(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        classes = arrays["classes"] if "classes" in arrays else np.array([str(c) for c in meta["classes"]])
+        if classes.ndim != 1 or not len(classes) or len(np.unique(classes)) != len(classes):
+            raise ValueError("the labels must be a list without repeats")
+        if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+            raise ValueError("the labels must be finite")
+        self.classes_ = classes
+        if "class_weight" in arrays:
+            self.class_weight = dict(zip(classes.tolist(), arrays["class_weight"].tolist(), strict=True))

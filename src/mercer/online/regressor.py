@@ -1,0 +1,227 @@
+"""Regression over hashed features, in fixed memory and one pass.
+
+    s(x) = b + Σ_k w[f_k & mask] x_k,   predict s (poisson: exp s)
+
+Each example is judged, then learnt, then forgotten. The losses are in ``cpp/pointwise.hpp``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from mercer._validation import check_choice, check_positive
+from mercer.learning.training import all_or_nothing
+from mercer.online._inputs import Documents, Rows
+from mercer.online._learner import HashedLearner
+from mercer.online._progress import Progress
+
+__all__ = ["HashedRegressor"]
+
+LOSSES = ("squared", "quantile", "huber", "poisson")
+
+
+class HashedRegressor(RegressorMixin, HashedLearner):
+    """A linear regression over hashed features, learnt in one pass, in memory that does not grow with the data.
+
+    Parameters
+    ----------
+    loss : {"squared", "quantile", "huber", "poisson"}, default="squared"
+        With e = prediction − y: ``"squared"`` e²; ``"quantile"`` the pinball loss, whose answer is the given ``quantile`` of y;
+        ``"huber"`` e²/2 up to ``epsilon`` and a straight line beyond; ``"poisson"`` exp(s) − y s for counts y ≥ 0,
+        with the prediction exp(s).
+    n_bits : int, default=22
+        The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values other
+        than 1), 16 with ftrl, 4 with sgd.
+    optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
+        See :class:`HashedClassifier`. adagrad and ftrl measure their steps in the spread of the targets seen so far (but for
+        poisson), so the unit of y does not matter; the first target is the first intercept.
+    l1, l2 : float, default=0.0 and None
+        Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
+    passes : int, default=1
+        Passes of `fit` over the data.
+    n_jobs : int or None
+        Threads of prediction; -1 for all cores. No result depends on it.
+    random_state : int, RandomState or None, default=0
+        Seed of the order of examples in `fit`.
+    quantile : float, default=0.5
+        For ``loss="quantile"``, between 0 and 1.
+    epsilon : float, default=1.0
+        For ``loss="huber"``, in the unit of y.
+    hasher : TextHasher or None
+        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower case.
+    counts : {"sqrt", "linear"}, default="sqrt"
+        The value of a word that occurs c times in a document: √c, which on text is clearly better, or c.
+    learning_rate : float or None
+        None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
+    shuffle : bool, default=True
+        Whether `fit` takes the examples in a random order, a new one in each pass. `partial_fit` never does.
+    fit_intercept : bool, default=True
+        Whether there is a constant term.
+    verbose : int, default=0
+        1 prints the progressive loss whenever the number of examples has doubled.
+
+    Attributes
+    ----------
+    n_features_in_ : int, number of columns of arrays
+    model_bytes_ : int, bytes of the table
+    progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
+    history_ : dict of lists: examples, loss, loss_since_last, error
+    coef_, intercept_ : weights of columns, for arrays
+    interrupted_ : bool, whether Ctrl-C ended `fit`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.online import HashedRegressor
+    >>> X = np.random.default_rng(0).normal(size=(2000, 3))
+    >>> y = 5 + X @ [1.0, -2.0, 0.5]
+    >>> model = HashedRegressor(n_bits=10, passes=5).fit(X, y)
+    >>> np.round(model.coef_, 1), round(model.intercept_, 1)
+    (array([ 1. , -2. ,  0.5]), 5.0)
+    """
+
+    def __init__(
+        self,
+        loss: str = "squared",
+        n_bits: int = 22,
+        optimizer: str = "adagrad",
+        l1: float = 0.0,
+        l2: float | None = None,
+        passes: int = 1,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        *,
+        quantile: float = 0.5,
+        epsilon: float = 1.0,
+        hasher: Any = None,
+        counts: str = "sqrt",
+        learning_rate: float | None = None,
+        shuffle: bool = True,
+        fit_intercept: bool = True,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.n_bits = n_bits
+        self.optimizer = optimizer
+        self.l1 = l1
+        self.l2 = l2
+        self.passes = passes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.quantile = quantile
+        self.epsilon = epsilon
+        self.hasher = hasher
+        self.counts = counts
+        self.learning_rate = learning_rate
+        self.shuffle = shuffle
+        self.fit_intercept = fit_intercept
+        self.verbose = verbose
+
+    _numeric_targets = True
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
+        """Learns afresh from examples and their targets.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or documents
+            Documents: a list of str or bytes, a string array, a series of pandas or Polars, an Arrow column.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Not negative.
+
+        Returns
+        -------
+        self
+        """
+        settings = self._check_parameters()
+        inputs, y = self._inputs(X, reset=True, y=y)
+        weights = self._check_weights(sample_weight, inputs)
+        self._start(settings, inputs)
+        self._learn(inputs, _outputs(y, weights), self.passes, self.shuffle)
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
+        """Learns from more examples, in their order, in one pass.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+
+        Returns
+        -------
+        self
+        """
+        settings = self._check_parameters()
+        first = not hasattr(self, "model_")
+        inputs, y = self._inputs(X, reset=first, y=y)
+        weights = self._check_weights(sample_weight, inputs)
+        if first:
+            self._start(settings, inputs)
+        self._learn(inputs, _outputs(y, weights), 1, False)
+        return self
+
+    def _start(self, settings: dict[str, Any], inputs: Rows | Documents) -> None:
+        """A model that has learnt nothing."""
+        settings |= {
+            "task": "regression",
+            "quantile": float(self.quantile),
+            "epsilon": float(self.epsilon),
+            "scaled": isinstance(inputs, Rows),
+        }
+        self.model_ = self._new_model(settings)
+        self.progress_ = Progress()
+        self.input_ = "array" if isinstance(inputs, Rows) else "hashed"
+
+    def _check_parameters(self) -> dict[str, Any]:
+        check_choice("loss", self.loss, LOSSES)
+        if not 0 < self.quantile < 1:
+            raise ValueError(f"quantile must lie between 0 and 1, got {self.quantile!r}")
+        check_positive("epsilon", self.epsilon)
+        return super()._check_parameters()
+
+    def _check_y(self, y: Any) -> np.ndarray:
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        if y.ndim != 1:
+            raise ValueError(f"y must have one dimension, got an array of shape {y.shape}")
+        if not np.isfinite(y).all():
+            raise ValueError("y must not hold NaN or infinite values")
+        if self.loss == "poisson" and (y < 0).any():
+            raise ValueError("loss='poisson' needs targets of at least 0")
+        return y
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted values.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or documents, as in `fit`
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        scores = self._scores(X).ravel()
+        return np.exp(scores) if self.loss == "poisson" else scores
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the columns of arrays, (n_features,)."""
+        return self._column_weights()[0].ravel()
+
+    @property
+    def intercept_(self) -> float:
+        """The constant term, for arrays."""
+        return float(self._column_weights()[1][0])
+
+
+def _outputs(y: np.ndarray, weights: np.ndarray | None) -> Any:
+    def of(part: np.ndarray) -> dict[str, Any]:
+        return {"targets": y[part], "weights": None if weights is None else weights[part]}
+
+    return of

@@ -1,0 +1,266 @@
+"""Classifiers and regressors on the command line: training, prediction, evaluation, messages."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, precision_recall_fscore_support
+
+import mercer as package
+from mercer.cli import classifier as command
+from mercer.cli import main
+from mercer.online import HashedClassifier, HashedRegressor, files
+
+
+def mail(n: int, seed: int = 0) -> list[tuple[str, str]]:
+    rng = np.random.default_rng(seed)
+    common = ["meeting", "noon", "today", "the", "report", "please"]
+    own = {"ham": ["agenda", "minutes"], "spam": ["pills", "cheap", "winner"]}
+    rows = []
+    for _ in range(n):
+        y = str(rng.choice(["ham", "spam"]))
+        rows.append((y, " ".join(rng.choice(common + own[y], size=6))))
+    return rows
+
+
+def write(path: Path, rows: list[tuple[str, str]]) -> str:
+    path.write_text("".join(f"{y}\t{x}\n" for y, x in rows))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("cli")
+    out = {
+        "folder": str(folder),
+        "train": write(folder / "train.txt", mail(300)),
+        "test": write(folder / "test.txt", mail(80, seed=1)),
+        "model": str(folder / "spam.mercer"),
+        "prices": str(folder / "prices.csv"),
+        "regressor": str(folder / "prices.mercer"),
+    }
+    rows = [f"{3 * (i % 5) + (i % 2)},{i % 5},{'ab'[i % 2]}" for i in range(200)]
+    (folder / "prices.csv").write_text("price,rooms,town\n" + "\n".join(rows) + "\n")
+    assert main(["train", "classifier", out["train"], "--model", out["model"], "--n-bits", "14", "--quiet"]) == 0
+    arguments = ["--model", out["regressor"], "--label", "price", "--n-bits", "10", "--passes", "20", "-q"]
+    assert main(["train", "regressor", out["prices"], *arguments]) == 0
+    return out
+
+
+class Ran:
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+
+@pytest.fixture
+def mercer(capfd: pytest.CaptureFixture[str]):
+    """Run a command in this process; return status and what it printed."""
+
+    def run(*args: str) -> Ran:
+        status = main(args)
+        out, err = capfd.readouterr()
+        assert "Traceback" not in err
+        return Ran(status, out, err)
+
+    return run
+
+
+def test_training_prints_what_was_learnt(mercer, made, tmp_path):
+    model = str(tmp_path / "m.mercer")
+    ran = mercer("train", "classifier", made["train"], "--model", model, "--dev", made["test"], "--ngrams", "1-2")
+    assert (ran.status, ran.err) == (0, "")
+    for name in ("examples           ", "classes", "progressive loss", "accuracy on ", "weights", "seconds", "MB)"):
+        assert name in ran.out
+    loaded = package.load(model)
+    assert loaded.hasher.ngrams == (1, 2)
+    assert loaded.n_jobs is None
+    assert f"{loaded.score_file(made['test']):.4f}" in ran.out
+
+
+def test_the_command_trains_the_model_that_python_trains(made):
+    model = HashedClassifier(n_bits=14).fit_file(made["train"])
+    loaded = package.load(made["model"])
+    np.testing.assert_array_equal(loaded.model_.state()["table"], model.model_.state()["table"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("a.vw.gz", gzip.compress(b"ham | agenda noon\nspam | cheap pills\n" * 20), ["--optimizer", "ftrl", "--l1", "0.01"]),
+        ("a.svm", b"1 1:1 3:1\n-1 2:1\n" * 20, ["--loss", "hinge"]),
+        ("a.csv", b"id,topic,title,body\n1,x,one,two\n2,y,three,four\n" * 1, ["--label", "topic", "--text", "title", "--text", "body"]),
+        ("a.tsv", b"y\tsize\ttown\nx\t1\tparis\nz\t2\trome\n", ["--categorical", "size", "--passes", "2"]),
+        ("a.jsonl", b'{"y": 1, "a": {"b": "one"}}\n{"y": 2, "a": {"b": "two"}}\n', ["--label", "y", "--text", "a.b"]),
+        ("a.txt", b"one two;x\nthree;y\n", ["--label", "last", "--separator", ";", "--analyzer", "char_wb", "--ngrams", "3"]),
+        ("a.dat", b"x | a\ny | b\nz | c\n" * 5, ["--format", "vw", "--label-hashing", "two-stage", "--limit", "6"]),
+    ],
+)  # fmt: skip
+def test_every_format_is_trained_predicted_and_evaluated(mercer, tmp_path, name, content, options):
+    path, model = tmp_path / name, str(tmp_path / "m.mercer")
+    path.write_bytes(content)
+    assert mercer("train", "classifier", str(path), "--model", model, "--n-bits", "12", "-q", *options).status == 0
+    ran = mercer("predict", model, str(path))
+    assert ran.status == 0, ran.err
+    assert ran.out.splitlines() == [str(y) for y in package.load(model).predict_file(path)]
+    ran = mercer("evaluate", model, str(path), "--json")
+    assert ran.status == 0, ran.err
+    assert json.loads(ran.out)["accuracy"] == package.load(model).score_file(path)
+
+
+def test_evaluation_is_that_of_scikit_learn(mercer, made):
+    found = json.loads(mercer("evaluate", made["model"], made["test"], "--json").out)
+    model = package.load(made["model"])
+    truth, texts = zip(*mail(80, seed=1), strict=True)
+    predicted, p = model.predict(list(texts)), model.predict_proba(list(texts))
+    assert found["examples"] == 80
+    assert found["accuracy"] == pytest.approx(accuracy_score(truth, predicted))
+    assert found["log_loss"] == pytest.approx(log_loss(truth, p, labels=model.classes_), rel=1e-6)
+    assert found["confusion"] == confusion_matrix(truth, predicted).tolist()
+    expected = precision_recall_fscore_support(truth, predicted, zero_division=0)
+    for i, name in enumerate(("precision", "recall", "f1", "support")):
+        assert [found["classes"][c][name] for c in ("ham", "spam")] == pytest.approx(expected[i])
+    shown = mercer("evaluate", made["model"], made["test"]).out
+    assert f"accuracy         {found['accuracy']:.4f}" in shown
+    assert "true label on the left" in shown
+
+
+def test_labels_never_seen_are_counted(mercer, made, tmp_path):
+    path = write(tmp_path / "a.txt", [("ham", "agenda"), ("eggs", "minutes")])
+    found = json.loads(mercer("evaluate", made["model"], path, "--json").out)
+    assert (found["unknown_labels"], found["examples"]) == (1, 2)
+    assert found["classes"]["eggs"]["recall"] == 0
+    assert "unknown labels" in mercer("evaluate", made["model"], path).out
+
+
+def test_predictions_with_probabilities_and_the_best_few(mercer, made, tmp_path, monkeypatch):
+    texts = ["agenda minutes", "cheap pills"]
+    (tmp_path / "a.txt").write_text("\n".join(texts))
+    model = package.load(made["model"])
+    p = model.predict_proba(texts)
+    ran = mercer("predict", made["model"], str(tmp_path / "a.txt"), "--proba")
+    assert ran.out.splitlines() == [f"ham\t{p[0, 0]:.6f}", f"spam\t{p[1, 1]:.6f}"]
+    ran = mercer("predict", made["model"], str(tmp_path / "a.txt"), "--proba", "--top", "5")
+    assert ran.out.splitlines()[1] == f"spam\t{p[1, 1]:.6f}\tham\t{p[1, 0]:.6f}"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"cheap pills\n")))
+    assert mercer("predict", made["model"], "-").out == "spam\n"
+    out = tmp_path / "out.txt"
+    assert mercer("predict", made["model"], str(tmp_path / "a.txt"), "-o", str(out)).out == ""
+    assert out.read_text() == "ham\nspam\n"
+
+
+def test_a_regressor_is_evaluated_by_its_errors(mercer, made):
+    found = json.loads(mercer("evaluate", made["regressor"], made["prices"], "--json").out)
+    model = package.load(made["regressor"])
+    truth = np.array([3 * (i % 5) + (i % 2) for i in range(200)])
+    predicted = model.predict_file(made["prices"])
+    assert found["mean_absolute_error"] == pytest.approx(np.abs(truth - predicted).mean())
+    assert found["r2"] == pytest.approx(1 - ((truth - predicted) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+    assert mercer("predict", made["regressor"], made["prices"]).out.splitlines() == [repr(float(x)) for x in predicted]
+    assert "r2" in mercer("evaluate", made["regressor"], made["prices"]).out
+
+
+def test_inspect_shows_a_hashed_model(mercer, made):
+    out = mercer("inspect", made["model"]).out
+    for piece in ("HashedClassifier", "n_bits", "2: ham, spam", "progressive loss", "format text", "0.1 MB"):
+        assert piece in out
+    assert "HashedRegressor" in mercer("inspect", made["regressor"]).out
+
+
+def test_malformed_lines_are_named_or_skipped(mercer, made, tmp_path):
+    path = tmp_path / "broken.jsonl"
+    lines = [json.dumps({"label": y, "text": x}) for y, x in mail(20)]
+    path.write_text("\n".join([*lines[:12], '{"label": "ham", "text": agenda}', *lines[12:]]))
+    model = str(tmp_path / "m.mercer")
+    ran = mercer("train", "classifier", str(path), "--model", model, "--n-bits", "10")
+    assert ran.status == 2
+    assert f"error: {path}:13: column 26: expected a value, found 'a'" in ran.err
+    assert "hint: on_error='skip' (--on-error skip)" in ran.err
+    assert not Path(model).exists()
+    ran = mercer("train", "classifier", str(path), "--model", model, "--n-bits", "10", "--on-error", "skip")
+    assert ran.status == 0
+    assert "skipped 1 malformed line; the first: line 13: column 26" in ran.err
+    ran = mercer("evaluate", model, str(path), "--on-error", "skip")
+    assert ran.status == 0
+    assert "skipped lines" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "classifier", "-", "--model", "m.mercer"], "standard input has no suffix"),
+        (["train", "classifier", "nowhere.txt", "--model", "m.mercer"], "nowhere.txt: no such file"),
+        (["train", "classifier", "TRAIN", "--model", "m.mercer", "--dev", "nowhere.txt"], "nowhere.txt: no such file"),
+        (["train", "classifier", "TRAIN", "--model", "m.mercer", "--ngrams", "2-1"], "--ngrams must be"),
+        (["train", "classifier", "TRAIN", "--model", "m.mercer", "--n-bits", "50"], "n_bits must be"),
+        (["train", "classifier", "TRAIN", "--model", "m.mercer", "--columns", "a"], "columns means nothing"),
+        (["train", "classifier", "PRICES", "--model", "m.mercer", "--label", "cost"], "the columns are: price, rooms, town"),
+        (["train", "classifier", "TRAIN", "--model", "nowhere/m.mercer"], "no such directory"),
+        (["predict", "MODEL", "TRAIN", "--marginals"], "--marginals and --k-best are for taggers"),
+        (["predict", "REGRESSOR", "PRICES", "--proba"], "this model is a regressor"),
+        (["predict", "MODEL", "PRICES", "--format", "svmlight"], "this model has learnt from documents"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(mercer, made, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    names = {"TRAIN": made["train"], "MODEL": made["model"], "PRICES": made["prices"], "REGRESSOR": made["regressor"]}
+    ran = mercer(*(names.get(a, a) for a in arguments))
+    assert ran.status == 2
+    assert message in ran.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_choices_are_those_of_the_estimators():
+    from mercer.online.classifier import LABEL_HASHINGS, LOSSES
+    from mercer.online.regressor import LOSSES as REGRESSOR_LOSSES
+
+    assert [str(f) for f in command.FormatName] == list(files.FORMATS)
+    assert {str(x) for x in command.ClassifierLoss} == set(LOSSES)
+    assert {str(x) for x in command.RegressorLoss} == set(REGRESSOR_LOSSES)
+    assert {str(x) for x in command.LabelHashingName} == set(LABEL_HASHINGS)
+    for name in command.OptimizerName:
+        HashedRegressor(optimizer=str(name))._check_parameters()
+
+
+def test_ctrl_c_keeps_a_model(tmp_path):
+    """Lines come without end; Ctrl-C comes once some were learnt."""
+    model = tmp_path / "m.mercer"
+    code = """
+import sys
+from mercer.online import files
+files._CHUNK = 1 << 12
+learn = files._Training._learn
+def told(self, block, number):
+    learn(self, block, number)
+    print("learnt", flush=True)
+files._Training._learn = told
+from mercer.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "train", "classifier", "-", "--format", "text", "--model", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    process.stdin.write(b"ham\tagenda\nspam\tcheap pills\n" * 3000)
+    process.stdin.flush()
+    assert process.stdout.readline() == b"learnt\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.stdout.read().decode(), process.stderr.read().decode()
+    assert process.wait() == 0, err
+    watchdog.cancel()
+    assert "the model trained so far is saved" in err
+    assert "progressive loss" in out
+    assert package.load(model).interrupted_
