@@ -19,8 +19,7 @@ from mercer.cli.columns import check_writable
 if TYPE_CHECKING:
     import numpy as np
 
-    from mercer.datasets import DigitCodes
-    from mercer.datasets import ActionTask
+    from mercer.datasets import ActionTask, DigitCodes
     from mercer.report.demo import ActionResult, Cutter, DemoResult, Reader
 
 _KEYPAD = ("123", "456", "789", " 0 ")
@@ -66,7 +65,7 @@ def demo(
         "lrrrr",
     )
     print()
-    terminal.heading(f"{len(result.actions.X)} sequences of actions seen through noise, each action of a typical length")
+    terminal.heading(f"{len(result.actions.X)} sequences of actions seen through noise, each with its typical duration")
     print()
     terminal.table(
         ["", "frames right", "F1 of boundaries", "training"],
@@ -205,7 +204,8 @@ def run_actions(n_train: int = 8, n_test: int = 12, seed: int = 4) -> ActionResu
         return Segmenter(features=SegmentStatistics(), statistics=statistics, C=C, random_state=0).fit(X, y)
 
     # Both persons in both parts.
-    order = [i for pair in zip(range(len(task.X) // 2), range(len(task.X) // 2, len(task.X)), strict=True) for i in pair]
+    half = len(task.X) // 2
+    order = [i for pair in zip(range(half), range(half, 2 * half), strict=True) for i in pair]
     train, test = order[:n_train], order[n_train:]
     _, alone_cutter = _cutter("support vector machine, frame by frame", _FrameByFrame.train, task, train, test)
     _, chain_cutter = _cutter("tagger", chain, task, train, test)
@@ -252,10 +252,10 @@ def _cutter(
 
     def accuracy(C: float) -> float:
         halves = [(inside[k::4] + inside[k + 1 :: 4], inside[2 - k :: 4] + inside[3 - k :: 4]) for k in (0, 2)]
-        return sum(
-            token_accuracy([task.y[i] for i in held], fitted(C, kept).predict([task.X[i] for i in held]))
-            for kept, held in halves
-        )
+        return sum(right(held, fitted(C, kept).predict([task.X[i] for i in held])) for kept, held in halves)
+
+    def right(chosen: list[int], found: Any) -> float:
+        return token_accuracy([task.y[i].tolist() for i in chosen], found)
 
     C = max(_ACTION_GRID, key=accuracy)
     begin = time.perf_counter()
@@ -268,5 +268,4 @@ def _cutter(
         [[start for start, _, _ in one] for one in segments],
         [len(task.y[i]) for i in outside],
     )
-    frames = token_accuracy([task.y[i] for i in outside], found)
-    return model, Cutter(name, C, segments, frames, score.f1, seconds)
+    return model, Cutter(name, C, segments, right(outside, found), score.f1, seconds)

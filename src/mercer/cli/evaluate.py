@@ -27,7 +27,7 @@ def evaluate(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
-    sentences: segmenter.Sentences = segmenter.SentencesName.split,
+    sentences: segmenter.Sentences = segmenter.SentencesName.rules,
     format: classifier.Format = None,
     label: classifier.Label = None,
     text: classifier.Text = None,
@@ -68,7 +68,7 @@ def evaluate(
         else:
             _show_tags(y, predicted, as_json, spans=True)
         return
-    if sentences is not segmenter.SentencesName.split:
+    if sentences is not segmenter.SentencesName.rules:
         raise Mistake(f"{model}: --sentences is for segmenters of texts, and this is another kind of model")
     if classifier.is_hashed(loaded):
         loaded.n_jobs = jobs

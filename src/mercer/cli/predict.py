@@ -60,7 +60,7 @@ def predict(
     sentences: Annotated[
         segmenter.SentencesName,
         typer.Option(help="Split at the end of sentences by rules, or take each line as one.", rich_help_panel=_TEXTS),
-    ] = segmenter.SentencesName.split,
+    ] = segmenter.SentencesName.rules,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -99,8 +99,9 @@ def predict(
 
     A tagger takes the columns of the training file, with or without its label column; each line comes back with
     the predicted label appended. So does a segmenter of column files; one of texts takes a text, forgets where its
-    paragraphs began, and writes it with blank lines where they should. A classifier or regressor takes examples as in training, with or without labels
-    in them, and writes one line for each; how the file is read is kept in the model and need not be said again.
+    paragraphs began, and writes it with blank lines where they should. A classifier or regressor takes examples as
+    in training, with or without labels in them, and writes one line for each; how the file is read is kept in the
+    model and need not be said again.
     All but texts is read and written in batches: a stream of any length will do.
 
     [bold]Examples[/bold]
@@ -126,8 +127,17 @@ def predict(
         if for_classifiers:
             raise Mistake(f"{model}: this is a segmenter, and the options are for classifiers")
         loaded.n_jobs = jobs
-        chosen = {"sentences": sentences.value, "lines": lines, "as_json": as_json}
-        segmenter.predict(loaded, model, file, output, marginals=marginals, k_best=k_best, **chosen)
+        segmenter.predict(
+            loaded,
+            model,
+            file,
+            output,
+            sentences=sentences.value,
+            lines=lines,
+            as_json=as_json,
+            marginals=marginals,
+            k_best=k_best,
+        )
         return
     tagger = check_tagger(loaded, model, jobs)
     if for_classifiers:
@@ -140,12 +150,12 @@ def predict(
         raise Mistake("--marginals and --k-best cannot be combined")
     from mercer.data.conll import write_conll
 
-    sentences = iter_columns(file, n_columns(tagger))
-    write_conll(output, _labelled(tagger, batches(sentences, _BATCH), marginals, k_best))
+    parts = batches(iter_columns(file, n_columns(tagger)), _BATCH)
+    write_conll(output, _labelled(tagger, parts, marginals, k_best))
 
 
 def _check_no_texts(model: str, lines: bool, sentences: segmenter.SentencesName, as_json: bool) -> None:
-    if lines or as_json or sentences is not segmenter.SentencesName.split:
+    if lines or as_json or sentences is not segmenter.SentencesName.rules:
         raise Mistake(f"{model}: --lines, --sentences and --json are for segmenters, and this is another kind of model")
 
 

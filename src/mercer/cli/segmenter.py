@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,7 +41,7 @@ class SegmentFormat(StrEnum):
 class SentencesName(StrEnum):
     """How a text is cut into sentences."""
 
-    split = "split"
+    rules = "split"
     lines = "lines"
 
 
@@ -114,7 +114,7 @@ def train_segmenter(
         typer.Option(
             help="Texts: split at the end of sentences by rules, or take each line as one.", rich_help_panel=_FEATURES
         ),
-    ] = SentencesName.split,
+    ] = SentencesName.rules,
     template: Annotated[
         str | None,
         typer.Option(
@@ -227,14 +227,18 @@ def train_segmenter(
         raise Mistake("only one of the files can be standard input")
     with terminal.working(f"reading {shown(files[0])}{' …' if len(files) > 1 else ''}"):
         kind = format.value if format is not None else _kind(files, held_out)
-        settings: dict[str, Any]
+        X: Any
+        X_dev: Any
+        y_dev: Any
         if kind == "text":
             if template is not None:
                 raise Mistake("--template is for column files, and these are texts")
-            X, y, settings = _texts(files, sentences.value, n_bits, max_length)
-            X_dev, y_dev = (None, None) if not held_out else _texts(held_out, sentences.value, n_bits, max_length)[:2]
+            X, y = _texts(files, sentences.value)
+            settings = _text_settings(y, files, n_bits)
+            X_dev, y_dev = (None, None) if not held_out else _texts(held_out, sentences.value)
         else:
-            X, y, settings = _columns(files, template, n_bits)
+            X, y = _labelled(files)
+            settings = _column_settings(len(X[0][0]), files[0], template, n_bits)
             X_dev, y_dev = (None, None) if not held_out else _labelled(held_out, len(X[0][0]))
     from mercer.segmentation import Segmenter
 
@@ -297,7 +301,7 @@ def _has_span_tags(file: str) -> bool:
     return len(widths) == 1 and widths.pop() > 1 and is_span_labelling({row[-1] for row in rows})
 
 
-def _lines(file: str) -> Iterator[str]:
+def _lines(file: str) -> Generator[str, None, None]:
     """Decoded lines of a file, which may be packed."""
     from mercer.data.conll import _lines as decoded
     from mercer.data.conll import _open_source
@@ -319,20 +323,21 @@ def _documents(files: Iterable[str], sentences: str) -> list[Document]:
     return found
 
 
-def _texts(
-    files: list[str], sentences: str, n_bits: int, max_length: int | None
-) -> tuple[list[list[str]], list[Any], dict[str, Any]]:
-    """Sentences, where paragraphs start, and the settings of the model."""
+def _texts(files: list[str], sentences: str) -> tuple[list[list[str]], list[Any]]:
+    """Sentences, and where paragraphs start."""
+    documents = _documents(files, sentences)
+    return [d.sentences for d in documents], [d.starts for d in documents]
+
+
+def _text_settings(y: list[Any], files: list[str], n_bits: int) -> dict[str, Any]:
     from mercer.segmentation import ParagraphFeatures
 
-    documents = _documents(files, sentences)
-    if all(len(document.starts) == 1 for document in documents):
+    if all(len(starts) == 1 for starts in y):
         raise Mistake(
             f"{', '.join(map(shown, files[:3]))}: nothing to learn from: no file has more than one paragraph",
             "paragraphs are separated by blank lines",
         )
-    settings = {"features": ParagraphFeatures(n_bits=n_bits), "form": "boundaries"}
-    return [d.sentences for d in documents], [d.starts for d in documents], settings
+    return {"features": ParagraphFeatures(n_bits=n_bits), "form": "boundaries"}
 
 
 def _labelled(files: list[str], width: int | None = None) -> tuple[list[Sentence], list[list[str]]]:
@@ -359,24 +364,22 @@ def _as_bio(y: list[list[str]], file: str) -> list[list[str]]:
         written = ["O"] * len(tags)
         for start, end, name in spans(tags):
             if not name:
-                raise Mistake(f"{shown(file)}: expected span tags with a name, such as B-NP, found {tags[start]!r}", hint)
+                raise Mistake(f"{shown(file)}: expected tags with names, such as B-NP, found {tags[start]!r}", hint)
             written[start:end] = [f"B-{name}", *[f"I-{name}"] * (end - start - 1)]
         found.append(written)
     return found
 
 
-def _columns(files: list[str], name: str | None, n_bits: int) -> tuple[list[Sentence], list[Any], dict[str, Any]]:
+def _column_settings(width: int, file: str, name: str | None, n_bits: int) -> dict[str, Any]:
     from mercer.data.conll import Template
 
-    X, y = _labelled(files)
-    width = len(X[0][0])
     template = Template.load(name or ("words" if width == 1 else "words+pos"))
     if template.n_columns > width:
         raise Mistake(
-            f"the template {name!r} uses column {template.n_columns - 1}, but {shown(files[0])} has "
+            f"the template {name!r} uses column {template.n_columns - 1}, but {shown(file)} has "
             f"{terminal.count(width, 'column')} before the label (columns count from 0)"
         )
-    return X, y, {"template": template, "n_bits": n_bits, "form": "bio"}
+    return {"template": template, "n_bits": n_bits, "form": "bio"}
 
 
 def _known_only(y_dev: Any, y: Any) -> list[list[str]]:
@@ -610,7 +613,7 @@ def _boundary_scores(y: list[Any], predicted: list[Any], lengths: list[int]) -> 
     }
 
 
-# --------------------------------------------------------------------------------------------------------------- inspect
+# ------------------------------------------------------------------------------------------------------------- inspect
 
 
 def show(model: Segmenter, path: str, top: int, label: str | None) -> None:

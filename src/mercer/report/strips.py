@@ -21,7 +21,6 @@ from mercer.report.charts import (
     _LINE,
     _MUTED,
     _POS,
-    _SURFACE,
     _axis_text,
     _clipped,
     _num,
@@ -200,7 +199,7 @@ def _features(x: Any) -> np.ndarray:
     dense = x.toarray() if hasattr(x, "toarray") else x
     values = np.asarray(dense, dtype=float)
     if values.ndim != 2 or values.size == 0:
-        raise ValueError(f"x must be of shape (n_positions, n_features) with at least one of both, found {values.shape}")
+        raise ValueError(f"x must be of shape (n_positions, n_features), at least one of both, found {values.shape}")
     return values
 
 
@@ -251,7 +250,9 @@ def _score(truth: list[Segment], found: list[Segment], n: int, plain: bool) -> s
 class _Palette:
     """A colour for each label; neighbours of one label, or segments without labels, are told apart by their edges."""
 
-    def __init__(self, found: Mapping[str, list[Segment]], labels: Sequence[Any] | None, names: Mapping[Any, str]) -> None:
+    def __init__(
+        self, found: Mapping[str, list[Segment]], labels: Sequence[Any] | None, names: Mapping[Any, str]
+    ) -> None:
         seen = {label for y in found.values() for _, _, label in y}
         if labels is None:
             self.labels = sorted(label_order(seen), key=lambda label: label in _OUTSIDE)
@@ -350,15 +351,13 @@ class _Board:
     def curve(self, p: np.ndarray, boundaries: Sequence[int]) -> None:
         bottom = self.y + _CURVE
         self.name("p(start)", self.y + _CURVE / 2)
-        for level, text in ((0.0, "0"), (1.0, "1")):
-            y = bottom - _CURVE * level
-            self.parts.append(_tag("line", x1=self.left, x2=self.right, y1=y, y2=y, stroke=_LINE))
-            self.parts.append(_text(text, self.right + 8, y + 4, 11, "start", _MUTED))
+        for level, text in ((bottom, "0"), (self.y, "1")):
+            self.parts.append(_tag("line", x1=self.left, x2=self.right, y1=level, y2=level, stroke=_LINE))
+            self.parts.append(_text(text, self.right + 8, level + 4, 11, "start", _MUTED))
         for start in boundaries:
-            x = self.at(start)
-            line = {"x1": x, "x2": x, "y1": self.y, "y2": bottom, "stroke": _MUTED, "stroke_dasharray": "2 3"}
-            self.parts.append(_tag("line", **line))
-        x, y = np.array([self.at(t) for t in range(len(p))]), bottom - _CURVE * p
+            place = {"x1": self.at(start), "x2": self.at(start), "y1": self.y, "y2": bottom}
+            self.parts.append(_tag("line", **place, stroke=_MUTED, stroke_dasharray="2 3"))
+        x, y = self.left + self.width * np.arange(len(p)) / self.n, bottom - _CURVE * p
         y[0] = np.nan  # a segment starts there in any case
         shown = np.flatnonzero(np.isfinite(y))
         if len(shown):
@@ -397,8 +396,8 @@ class _Board:
             if what is _Mark.WRONG:
                 self.parts.append(_tag("rect", x=x, y=y + 4, width=14, height=3, fill=_INK))
             elif what is _Mark.BOUNDARY:
-                line = {"x1": x + 7, "x2": x + 7, "y1": y - 1, "y2": y + 13, "stroke": _MUTED, "stroke_dasharray": "2 3"}
-                self.parts.append(_tag("line", **line))
+                place = {"x1": x + 7, "x2": x + 7, "y1": y - 1, "y2": y + 13}
+                self.parts.append(_tag("line", **place, stroke=_MUTED, stroke_dasharray="2 3"))
             else:
                 self.parts.append(palette.box(x, y, 14, 12, what))
             self.parts.append(_text(_short(text, 30), x + 20, y + 10, 12, "start", hover=text))
