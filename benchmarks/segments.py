@@ -5,8 +5,8 @@
 inference   log Z and its gradient in all part scores; how time and memory grow with the length of a sequence; threads.
 
 Peers are flash-semicrf 0.2.0 and torch-struct 0.5 on torch's CPU side (``pip install torch flash-semicrf==0.2.0
-torch-struct==0.5``). Those that are not installed are shown with the figures of an earlier run, and said to be. Seconds are processor
-time, medians of runs in turn.
+torch-struct==0.5``). Those that are not installed are shown with the figures of an earlier run, and said to be. Seconds
+are processor time, medians of runs in turn.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from mercer.structures import Segments, SegmentScores
 KNOWN = {"flash-semicrf 0.2.0": 3.8, "torch-struct 0.5": 0.145}
 
 
-def interleaved(repeats: int, *calls: Callable[[], object], clock: Callable[[], float] = time.process_time) -> list[float]:
+Clock = Callable[[], float]
+
+
+def interleaved(repeats: int, *calls: Callable[[], object], clock: Clock = time.process_time) -> list[float]:
     """Median seconds of each call, run in turn."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
@@ -58,7 +61,8 @@ def scores(T: int, K: int, C: int, batch: int, seed: int = 0) -> SegmentScores:
     frames, offsets = rng.normal(size=(batch * T, C)), np.arange(batch + 1) * T
     tau = 0.1 * rng.normal(size=(C, C))
     # The peers sum over a label before the first segment, too.
-    return SegmentScores(0.1 * rng.normal(size=(K, C)), tau, logsumexp(tau, axis=0), np.zeros(C), offsets, frames=frames)
+    shared = 0.1 * rng.normal(size=(K, C)), tau, logsumexp(tau, axis=0), np.zeros(C)
+    return SegmentScores(*shared, offsets, frames=frames)
 
 
 def installed(module: str) -> bool:
@@ -154,32 +158,35 @@ def growth(repeats: int) -> None:
         calls = [many(lambda verb=verb, theta=theta: verb(theta), inner) for verb in verbs]  # type: ignore[misc]
         found = [s / inner for s in interleaved(min(repeats, 3), *calls)]
         rows.append(found)
-        print(f"{T:8}{found[0]:10.4f}{found[1]:10.4f}{found[2]:10.4f}   {T / found[1]:10.0f}             {peak(T, K, C):9.1f}")
+        times = "".join(f"{seconds:10.4f}" for seconds in found)
+        print(f"{T:8}{times}   {T / found[1]:10.0f}             {peak(T, K, C):9.1f}")
     slopes = np.polyfit(np.log(lengths), np.log(np.array(rows)), 1)[0]
-    print("exponents of T:  " + "  ".join(f"{n} {s:.2f}" for n, s in zip(("log Z", "gradient", "argmax"), slopes, strict=True)))
+    names = ("log Z", "gradient", "argmax")
+    print("exponents of T:  " + "  ".join(f"{n} {s:.2f}" for n, s in zip(names, slopes, strict=True)))
     print(f"a table of all segments at T = 100000 would take {100_000 * K * C * 8 / 2**20:.0f} MB")
 
 
+PEAK = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("benchmark", sys.argv[1])
+benchmark = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(benchmark)
+T, K, C = map(int, sys.argv[2:])
+theta, segments = benchmark.scores(T, K, C, 1), benchmark.Segments(C, 0, max_length=K)
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+before = peak()
+segments.marginals(theta)
+print(peak() - before)
+"""
+
+
 def peak(T: int, K: int, C: int) -> float:
-    """How much the largest resident size grows during marginals, in a process of its own."""
-    code = (
-        "import resource, benchmarks_segments as b\n"
-        "from mercer.structures import Segments\n"
-        f"theta, segments = b.scores({T}, {K}, {C}, 1), Segments({C}, 0, max_length={K})\n"
-        "segments.log_partition(b.scores(50, 2, 2, 1)) if False else None\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "segments.marginals(theta)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
-    )
-    setup = (
-        "import importlib.util, sys\n"
-        f"spec = importlib.util.spec_from_file_location('benchmarks_segments', {__file__!r})\n"
-        "module = importlib.util.module_from_spec(spec)\n"
-        "sys.modules['benchmarks_segments'] = module\n"
-        "spec.loader.exec_module(module)\n"
-    )
-    found = subprocess.run([sys.executable, "-c", setup + code], capture_output=True, text=True, check=True)
-    return float(found.stdout) / 1024
+    """By how many MB the largest resident size grows during marginals, in a process of its own."""
+    if not os.path.exists("/proc/self/status"):
+        return float("nan")
+    command = [sys.executable, "-c", PEAK, __file__, str(T), str(K), str(C)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024
 
 
 def threads(repeats: int) -> None:
@@ -187,7 +194,8 @@ def threads(repeats: int) -> None:
     theta = scores(T, K, C, batch)
     calls = [lambda n=n: Segments(C, 0, max_length=K, threads=n).marginals(theta) for n in (1, 2)]  # type: ignore[misc]
     one, two = interleaved(max(repeats, 7), *calls, clock=time.perf_counter)
-    print(f"\n{batch} sequences of {T}, K = {K}, C = {C}: 1 thread {one:.4f} s, 2 threads {two:.4f} s of wall time: {one / two:.2f}x")
+    print(f"\n{batch} sequences of {T}, K = {K}, C = {C}, wall time of the gradient:")
+    print(f"1 thread {one:.4f} s, 2 threads {two:.4f} s: {one / two:.2f}x")
     a, b = (call().frames for call in calls)
     assert (a == b).all(), "the number of threads changed the result"
 

@@ -8,6 +8,11 @@
 // (spec 000 S44, S52, with back-pointers found again on the way back). Where the score of a segment depends on the label after it
 // (pair scores, Φ3 of spec 000 S53) B is summed over c and l at once: O(T K C²) steps.
 // Sums are in the log domain: the exponentials are taken relative to the largest of their terms, forbidden parts are exact zeros.
+//
+// Where segments know sums of frames, their length and their boundaries alone, the score of a segment is a product of three factors,
+//   exp segment(s, e, c) = exp -P(s, c) · exp lengths(e - s, c) · exp P(e, c)         P: prefix sums of frames
+// so A is a convolution over s, without an exponential for each length. Its terms are kept relative to a reference for each label,
+// which moves along; sums that come out too small are done again with logarithms.
 #pragma once
 
 #include <algorithm>
@@ -36,6 +41,8 @@ class SegmentWorkspace {
       }
     }
     trans_.prepare(batch.transitions, C, S);
+    plain_ = !pairs_ && !batch.means && !batch.variances && !batch.spans && !batch.mark_length;
+    prepare_lengths();
     into_.assign(size_t(C) * S, kNegInf<double>);
     from_.assign(size_t(C) * S, kNegInf<double>);
     for (int a = 0; a < C; ++a)
@@ -67,14 +74,19 @@ class SegmentWorkspace {
       if (out.entropy) out.entropy[i] = 0.0;
       return;
     }
-    const double log_z = forward();
+    const bool convolves = plain_ && barrier_.empty();
+    const double log_z = convolves ? plain_forward() : forward();
     out.log_partition[i] = log_z;
     if (out.entropy) out.entropy[i] = 0.0;
     if (!out.wanted()) return;
     clear(out);
     if (!(log_z > kNegInf<double>)) return;
     own_.assign(size_t(b_.sums()), 0.0);
-    backward(log_z, out);
+    length_sums_.assign(size_t(K + 1) * S, 0.0);
+    pair_sums_.assign(size_t(C) * S, 0.0);
+    if (convolves) plain_backward(log_z, out);
+    else backward(log_z, out);
+    take_sums();
     if (out.entropy) out.entropy[i] = std::max(0.0, log_z - expected_score(out));
     if (sums)
       for (size_t k = 0; k < own_.size(); ++k) sums[k] += own_[k];
@@ -292,8 +304,8 @@ class SegmentWorkspace {
       }
       store(other_.data() + c, top);
       store(third_.data() + c, total);
+      store(out + c, top > splat(kNegInf<double>) ? top + vlog(total) : top);
     }
-    for (int64_t c = 0; c < S; ++c) out[c] = other_[c] > kNegInf<double> ? other_[c] + std::log(third_[c]) : kNegInf<double>;
   }
 
   static double largest_of(const double* x, int64_t n) {
@@ -310,7 +322,9 @@ class SegmentWorkspace {
   }
   // exp(x - max x) over a padded row; returns the maximum.
   double exp_row(const double* x, double* out) const {
-    const double top = largest_of(x, S), shift = top > kNegInf<double> ? top : 0.0;
+    Vec<double> most = load(x);
+    for (int64_t c = L; c < S; c += L) most = vmax<double>(most, load(x + c));
+    const double top = largest<double>(most), shift = top > kNegInf<double> ? top : 0.0;
     for (int64_t c = 0; c < S; c += L) store(out + c, vexp(load(x + c) - shift));
     return top;
   }
@@ -320,19 +334,14 @@ class SegmentWorkspace {
     const double top = exp_row(x, other_.data());
     if (!(top > kNegInf<double>)) return std::fill(out, out + S, kNegInf<double>);
     matvec(other_.data(), C, M.data(), S, third_.data());
+    for (int64_t b = 0; b < S; b += L) store(out + b, vlog(load(third_.data() + b)) + (top + trans_.shift));
+    scratch_.resize(size_t(S));
     for (int b = 0; b < C; ++b) {
-      if (third_[b] > 1e-250) {
-        out[b] = top + trans_.shift + std::log(third_[b]);
-        continue;
-      }
-      for (int a = 0; a < C; ++a) other_scratch(a) = x[a] + by_column[b * S + a];
+      if (third_[b] > 1e-250) continue;
+      for (int a = 0; a < C; ++a) scratch_[a] = x[a] + by_column[b * S + a];
       out[b] = log_sum(scratch_.data(), C);
     }
     for (int64_t b = C; b < S; ++b) out[b] = kNegInf<double>;
-  }
-  double& other_scratch(int a) {
-    if (int64_t(scratch_.size()) < S) scratch_.resize(S);
-    return scratch_[a];
   }
 
   void begin_row(double* B) const {
@@ -436,8 +445,13 @@ class SegmentWorkspace {
     reach_.assign(S, 0.0);
     share_.assign(S, 0.0);
     below_.assign(size_t(2 * S), 0.0);
+    if (out.means) {
+      grown(mean_cover_, T_ * S);
+      std::fill(mean_cover_.begin(), mean_cover_.begin() + T_ * S, 0.0);
+    }
     for (int64_t s = T_ - 1; s >= 0; --s) {
       const int last = int(std::min<int64_t>(K, T_ - s));
+      std::fill(cover_row(s), cover_row(s) + S, 0.0);
       for (int l = shortest_; l <= last; ++l) {
         double* x = x_.data() + l * S;
         segment_row(s, l, x);
@@ -449,13 +463,25 @@ class SegmentWorkspace {
       if (last < shortest_) std::fill(reach_.begin(), reach_.end(), kNegInf<double>);
       // x_l · share = p(segment [s, s + l) labelled c)
       const double* B = B_.data() + s * S;
-      for (int64_t c = 0; c < S; ++c)
-        share_[c] = reach_[c] > kNegInf<double> && B[c] > kNegInf<double> ? std::exp(other_[c] + B[c] - log_z) : 0.0;
+      for (int64_t c = 0; c < S; c += L) store(share_.data() + c, vexp(load(other_.data() + c) + load(B + c) - log_z));
       if (last >= shortest_) count_segments(s, last, out);
       if (s > 0) count_neighbours(s, log_z, out);
-      else
-        for (int c = 0; c < C; ++c) own_start()[c] += third_[c] * share_[c];
     }
+    if (out.frames)
+      for (int64_t t = 0; t < T_; ++t) std::copy_n(cover_row(t), C, out.frames + (begin_ + t) * C);
+    if (out.means)
+      for (int64_t t = 0; t < T_; ++t) std::copy_n(mean_cover_.data() + t * S, C, out.means + (begin_ + t) * C);
+  }
+
+  // p(label at t), where A(t + 1) was: that is no longer needed when the first segment over t is met.
+  double* cover_row(int64_t t) { return A_.data() + (t + 1) * S; }
+
+  // The padded sums in the order of SegmentBatch::sums.
+  void take_sums() {
+    for (int l = 1; l <= K; ++l)
+      for (int c = 0; c < C; ++c) own_lengths()[int64_t(l - 1) * C + c] += length_sums_[l * S + c];
+    for (int a = 0; a < C; ++a)
+      for (int b = 0; b < C; ++b) own_transitions()[int64_t(a) * C + b] += pair_sums_[a * S + b];
   }
 
   double* own_lengths() { return own_.data(); }
@@ -466,35 +492,39 @@ class SegmentWorkspace {
   double* own_pair_variances() { return own_variances() + (b_.variances ? int64_t(b_.d) * C : 0); }
   double& own_marks() { return own_.back(); }
 
+  // From the longest to the shortest: a position lies in all segments from s that are long enough.
   void count_segments(int64_t s, int last, const SegmentMarginals& out) {
     double *below = below_.data(), *below_mean = below_.data() + S;
     std::fill(below_.begin(), below_.end(), 0.0);
-    for (int l = last; l >= shortest_; --l) {
-      double* p = x_.data() + l * S;
+    for (int l = last; l >= 1; --l) {
+      double *p = x_.data() + l * S, *sums = length_sums_.data() + l * S, *cover = cover_row(s + l - 1);
       for (int64_t c = 0; c < S; c += L) {
-        const Vec<double> q = load(p + c) * load(share_.data() + c);
-        store(p + c, q);
-        store(below + c, load(below + c) + q);
-        store(below_mean + c, load(below_mean + c) + q * inverse_[l]);
+        if (l >= shortest_) {
+          const Vec<double> q = load(p + c) * load(share_.data() + c);
+          store(p + c, q);
+          store(sums + c, load(sums + c) + q);
+          store(below + c, load(below + c) + q);
+          store(below_mean + c, load(below_mean + c) + q * inverse_[l]);
+        }
+        store(cover + c, load(cover + c) + load(below + c));
       }
-      double* lengths = own_lengths() + int64_t(l - 1) * C;
-      for (int c = 0; c < C; ++c) lengths[c] += p[c];
+      if (out.means) {
+        double* mean = mean_cover_.data() + (s + l - 1) * S;
+        for (int64_t c = 0; c < S; c += L) store(mean + c, load(mean + c) + load(below_mean + c));
+      }
+      if (l < shortest_) continue;
       if (s + l == T_)
         for (int c = 0; c < C; ++c) own_end()[c] += p[c];
-      cover(s + l - 1, below, below_mean, out);
-      count_rest(s, l, p, out);
+      if (!plain_) count_rest(s, l, p, out);
+      else if (out.spans) std::copy_n(p, C, out.spans + ((begin_ + s) * K + (l - 1)) * C);
     }
-    for (int l = shortest_ - 1; l >= 1; --l) cover(s + l - 1, below, below_mean, out);
+    count_starts(s, out);
+  }
+  void count_starts(int64_t s, const SegmentMarginals& out) {
     if (out.starts)
       for (int c = 0; c < C; ++c) out.starts[(begin_ + s) * C + c] = third_[c] * share_[c];
-  }
-
-  // Frame t lies in the segments from s that are long enough.
-  void cover(int64_t t, const double* below, const double* below_mean, const SegmentMarginals& out) const {
-    if (out.frames)
-      for (int c = 0; c < C; ++c) out.frames[(begin_ + t) * C + c] += below[c];
-    if (out.means)
-      for (int c = 0; c < C; ++c) out.means[(begin_ + t) * C + c] += below_mean[c];
+    if (s == 0)
+      for (int c = 0; c < C; ++c) own_start()[c] += third_[c] * share_[c];
   }
 
   // Parts that few models have: variances, segments' own scores, marks, pairs.
@@ -575,9 +605,9 @@ class SegmentWorkspace {
         for (int a = 0; a < C; ++a) {
           const double x = other_[a] * scale;
           if (!(x > 0)) continue;
-          double* sums = own_transitions() + int64_t(a) * C;
+          double* sums = pair_sums_.data() + a * S;
           const double* M = trans_.exp.data() + a * S;
-          for (int b = 0; b < C; ++b) sums[b] += x * M[b] * third_[b];
+          for (int64_t b = 0; b < S; b += L) store(sums + b, load(sums + b) + x * load(M + b) * load(third_.data() + b));
           if (out.edges)
             for (int b = 0; b < C; ++b) out.edges[((begin_ + s) * C + a) * C + b] = x * M[b] * third_[b];
         }
@@ -623,20 +653,210 @@ class SegmentWorkspace {
     return total;
   }
 
+  // ------------------------------------------------------------------------------------------ convolutions
+
+  void prepare_lengths() {
+    double low = std::numeric_limits<double>::infinity(), high = kNegInf<double>;
+    for (int l = 1; l <= K; ++l)
+      for (int c = 0; c < C; ++c) {
+        const double x = lengths_[l * S + c];
+        high = std::max(high, x);
+        if (x > kNegInf<double>) low = std::min(low, x);
+      }
+    length_shift_ = high > kNegInf<double> ? high : 0.0;
+    if (high - low > 200.0) plain_ = false;
+    length_exp_.resize(size_t(K + 1) * S);
+    for (int64_t k = 0; k < int64_t(K + 1) * S; k += L) store(length_exp_.data() + k, vexp(load(lengths_.data() + k) - splat(length_shift_)));
+  }
+
+  // Row `at` of exp(logs - reference) into G_; a label that has gone far beyond its reference gets a new one, for all rows of the
+  // window [first, last].
+  void enter(const Buffer<double>& logs, int64_t at, int64_t first, int64_t last) {
+    const double* x = logs.data() + at * S;
+    bool far = false;
+    for (int64_t c = 0; c < S; c += L) {
+      const Vec<double> y = load(x + c) - load(reference_.data() + c);
+      far |= largest<double>(y) > 100.0;
+      store(G_.data() + at * S + c, vexp(y < splat(100.0) ? y : splat(100.0)));
+    }
+    for (int c = 0; far && c < C; ++c)
+      if (x[c] - reference_[c] > 100.0) refer(logs, c, first, last);
+  }
+  // A new reference for label c: the largest of the window.
+  bool refer(const Buffer<double>& logs, int c, int64_t first, int64_t last) {
+    double top = kNegInf<double>;
+    for (int64_t t = first; t <= last; ++t) top = std::max(top, logs[t * S + c]);
+    if (!(top > kNegInf<double>)) return false;
+    reference_[c] = top;
+    for (int64_t t = first; t <= last; ++t) G_[t * S + c] = std::exp(logs[t * S + c] - top);
+    return true;
+  }
+
+  // third_ = Σ_l exp lengths(l) G(at + step l), and logs of them (without P) into out; step is -1 or 1.
+  // Labels whose sum is nearly lost are listed in lost_: out has their logarithms, third_ is 0.
+  void convolve(const Buffer<double>& logs, int64_t at, int step, int last, double* out) {
+    lost_.clear();
+    const int64_t stride = step * S;
+    for (int64_t c = 0; c < S; c += L) {
+      Vec<double> even{}, odd{};
+      const double *g = G_.data() + at * S + c, *w = length_exp_.data() + c;
+      int l = shortest_;
+      for (; l < last; l += 2) {
+        even += load(w + l * S) * load(g + l * stride);
+        odd += load(w + (l + 1) * S) * load(g + (l + 1) * stride);
+      }
+      if (l == last) even += load(w + l * S) * load(g + l * stride);
+      const Vec<double> all = even + odd;
+      store(third_.data() + c, all);
+      store(out + c, vlog(all) + load(reference_.data() + c) + splat(length_shift_));
+    }
+    for (int64_t c = 0; c < S; ++c)
+      if (!(third_[c] > 1e-60)) convolve_one(logs, at, step, last, int(c), out);
+  }
+  void convolve_one(const Buffer<double>& logs, int64_t at, int step, int last, int c, double* out) {
+    third_[c] = 0.0;
+    out[c] = kNegInf<double>;
+    if (c >= C || last < shortest_) return;
+    scratch_.resize(size_t(std::max<int64_t>(S, K + 1)));
+    for (int l = shortest_; l <= last; ++l) scratch_[l] = lengths_[l * S + c] + logs[(at + step * int64_t(l)) * S + c];
+    out[c] = log_sum(scratch_.data() + shortest_, last - shortest_ + 1);
+    if (!(out[c] > kNegInf<double>)) return;
+    refer(logs, c, std::min<int64_t>(at + step, at + step * int64_t(last)), std::max<int64_t>(at + step, at + step * int64_t(last)));
+    double all = 0.0;
+    for (int l = shortest_; l <= last; ++l) all += length_exp_[l * S + c] * G_[(at + step * int64_t(l)) * S + c];
+    if (all > 1e-60) third_[c] = all;
+    else lost_.push_back(c);
+  }
+
+  // B_ becomes B - P: the score of everything before a segment, without the part of the prefix sums that it takes away.
+  void without_prefix(double* row, int64_t t) const {
+    if (!b_.frames) return;
+    const double* P = P_.data() + t * S;
+    for (int64_t c = 0; c < S; c += L) store(row + c, load(row + c) - load(P + c));
+  }
+  void with_prefix(double* row, int64_t t) const {
+    if (!b_.frames) return;
+    const double* P = P_.data() + t * S;
+    for (int64_t c = 0; c < S; c += L) store(row + c, load(row + c) + load(P + c));
+  }
+
+  double plain_forward() {
+    grown(A_, (T_ + 1) * S);
+    grown(B_, T_ * S);
+    grown(G_, (T_ + 1) * S);
+    reference_.assign(S, 0.0);
+    begin_row(B_.data());
+    for (int c = 0; c < C; ++c)
+      if (B_[c] > kNegInf<double>) reference_[c] = B_[c];
+    for (int64_t e = 1; e <= T_; ++e) {
+      without_prefix(B_.data() + (e - 1) * S, e - 1);
+      enter(B_, e - 1, std::max<int64_t>(0, e - K), e - 1);
+      double* A = A_.data() + e * S;
+      convolve(B_, e, -1, longest(e), A);
+      with_prefix(A, e);
+      if (e < T_) into(e, A, B_.data() + e * S);
+    }
+    for (int64_t c = 0; c < S; ++c) row_[c] = c < C ? A_[T_ * S + c] + b_.end[c] : kNegInf<double>;
+    return log_sum(row_.data(), C);
+  }
+
+  // after_ becomes after + P, as B_ is B - P.
+  void plain_backward(double log_z, const SegmentMarginals& out) {
+    grown(after_, (T_ + 1) * S);
+    double* end = after_.data() + T_ * S;
+    for (int64_t c = 0; c < S; ++c) end[c] = c < C ? b_.end[c] : kNegInf<double>;
+    with_prefix(end, T_);
+    reference_.assign(S, 0.0);
+    for (int c = 0; c < C; ++c)
+      if (end[c] > kNegInf<double>) reference_[c] = end[c];
+    reach_.assign(S, 0.0);
+    share_.assign(S, 0.0);
+    below_.assign(size_t(2 * S), 0.0);
+    for (int64_t s = T_ - 1; s >= 0; --s) {
+      const int last = int(std::min<int64_t>(K, T_ - s));
+      enter(after_, s + 1, s + 1, s + last);
+      convolve(after_, s, 1, last, reach_.data());
+      const double* B = B_.data() + s * S;
+      for (int64_t c = 0; c < S; c += L) {  // what has no sum (or a lost one) has no share either
+        const Vec<double> share = vexp(load(B + c) + load(reference_.data() + c) + (length_shift_ - log_z));
+        store(share_.data() + c, load(third_.data() + c) > Vec<double>{} ? share : Vec<double>{});
+      }
+      std::fill(cover_row(s), cover_row(s) + S, 0.0);
+      count_products(s, last, out);
+      for (int c : lost_) count_lost(s, last, c, log_z, out);
+      without_prefix(reach_.data(), s);
+      if (s == 0) break;
+      count_neighbours(s, log_z, out);
+      with_prefix(after_.data() + s * S, s);
+    }
+    if (out.frames)
+      for (int64_t t = 0; t < T_; ++t) std::copy_n(cover_row(t), C, out.frames + (begin_ + t) * C);
+  }
+
+  // As count_segments, with p = exp lengths(l) G(s + l) share.
+  void count_products(int64_t s, int last, const SegmentMarginals& out) {
+    for (int64_t c = 0; c < S; c += L) {
+      const Vec<double> share = load(share_.data() + c);
+      Vec<double> below{};
+      for (int l = last; l >= shortest_; --l) {
+        const Vec<double> q = load(length_exp_.data() + l * S + c) * load(G_.data() + (s + l) * S + c) * share;
+        double *sums = length_sums_.data() + l * S + c, *cover = cover_row(s + l - 1) + c;
+        below += q;
+        store(sums, load(sums) + q);
+        store(cover, load(cover) + below);
+      }
+      for (int l = std::min(last, shortest_ - 1); l >= 1; --l) {
+        double* cover = cover_row(s + l - 1) + c;
+        store(cover, load(cover) + below);
+      }
+    }
+    if (s + last == T_ && last >= shortest_)
+      for (int c = 0; c < C; ++c) own_end()[c] += length_exp_[last * S + c] * G_[T_ * S + c] * share_[c];
+    if (out.spans)
+      for (int l = shortest_; l <= last; ++l)
+        for (int c = 0; c < C; ++c)
+          out.spans[((begin_ + s) * K + (l - 1)) * C + c] = length_exp_[l * S + c] * G_[(s + l) * S + c] * share_[c];
+    count_starts(s, out);
+  }
+  // The same for a label whose products are below the range of a double: term by term.
+  void count_lost(int64_t s, int last, int c, double log_z, const SegmentMarginals& out) {
+    double below = 0.0;
+    for (int l = last; l >= 1; --l) {
+      const double x = l >= shortest_ ? B_[s * S + c] + lengths_[l * S + c] + after_[(s + l) * S + c] : kNegInf<double>;
+      const double p = x > kNegInf<double> ? std::exp(x - log_z) : 0.0;
+      below += p;
+      length_sums_[l * S + c] += p;
+      cover_row(s + l - 1)[c] += below;
+      if (s + l == T_) own_end()[c] += p;
+      if (out.spans) out.spans[((begin_ + s) * K + (l - 1)) * C + c] = p;
+    }
+    if (out.starts) out.starts[(begin_ + s) * C + c] = below;
+    if (s == 0) own_start()[c] += below;
+  }
+
   // ------------------------------------------------------------------------------------------ maxima
 
   void best_forward() {
     grown(A_, (T_ + 1) * S);
     grown(B_, T_ * S);
     begin_row(B_.data());
+    const bool plain = plain_ && barrier_.empty();
+    if (plain) grown(G_, (T_ + 1) * S);
     for (int64_t e = 1; e <= T_; ++e) {
-      ending_rows(e);
       double* A = A_.data() + e * S;
       const int last = longest(e);
-      for (int64_t c = 0; c < S; c += L) {
-        Vec<double> top = splat(kNegInf<double>);
-        for (int l = shortest_; l <= last; ++l) top = vmax<double>(top, load(x_.data() + l * S + c));
-        store(A + c, top);
+      if (plain) {
+        double* before = G_.data() + (e - 1) * S;
+        std::copy_n(B_.data() + (e - 1) * S, S, before);
+        without_prefix(before, e - 1);
+        best_of_sums(e, last, A);
+      } else {
+        ending_rows(e);
+        for (int64_t c = 0; c < S; c += L) {
+          Vec<double> top = splat(kNegInf<double>);
+          for (int l = shortest_; l <= last; ++l) top = vmax<double>(top, load(x_.data() + l * S + c));
+          store(A + c, top);
+        }
       }
       if (e == T_) break;
       double* B = B_.data() + e * S;
@@ -648,6 +868,22 @@ class SegmentWorkspace {
       }
       for (int b = 0; b < C; ++b) B[b] += start_score(e, b);
     }
+  }
+
+  // A = P(e) + max_l lengths(l) + (B - P)(e - l)
+  void best_of_sums(int64_t e, int last, double* A) const {
+    for (int64_t c = 0; c < S; c += L) {
+      Vec<double> even = splat(kNegInf<double>), odd = even;
+      const double *g = G_.data() + e * S + c, *w = lengths_.data() + c;
+      int l = shortest_;
+      for (; l < last; l += 2) {
+        even = vmax<double>(even, load(w + l * S) + load(g - l * S));
+        odd = vmax<double>(odd, load(w + (l + 1) * S) + load(g - (l + 1) * S));
+      }
+      if (l == last) even = vmax<double>(even, load(w + l * S) + load(g - l * S));
+      store(A + c, vmax<double>(even, odd));
+    }
+    with_prefix(A, e);
   }
 
   // The best label of the segment that ends at e where the next one has label b.
@@ -697,13 +933,17 @@ class SegmentWorkspace {
   const int C, K;
   const int64_t S;     // C rounded up to whole vectors
   const bool pairs_;   // scores of segments depend on the next label
+  bool plain_ = false;  // the score of a segment is a sum of one part for its start, one for its length and one for its end
   int shortest_ = 1;   // the shortest length that some label may have
   int64_t begin_ = 0, T_ = 0;
   Transitions<double> trans_;
-  Buffer<double> lengths_, into_, from_, variances_, pair_variances_;
+  Buffer<double> lengths_, length_exp_, into_, from_, variances_, pair_variances_;
+  double length_shift_ = 0.0;
+  std::vector<int> lost_;
   std::vector<double> inverse_, center_, variance_, scratch_, own_;
   std::vector<int64_t> barrier_;  // one past the last frame before e that forbids c; empty where none does
   Buffer<double> P_, M_, PM_, X1_, X2_, A_, B_, after_, x_, pair_x_, ring_, row_, other_, third_, square_, reach_, share_, below_;
+  Buffer<double> G_, reference_, length_sums_, pair_sums_, mean_cover_;
 };
 
 // A step of a ranked segmentation: its score so far, the segment before, and the rank of what came before that.

@@ -141,6 +141,31 @@ inline Vec<float> vexp(Vec<float> x) {
   return in >= lo ? p : Vec<float>{};
 }
 
+// log(x) for normal x > 0: x = 2^n m with √½ ≤ m < √2, and log m = 2 artanh f with f = (m - 1) / (m + 1), by its series.
+inline Vec<double> vlog(Vec<double> x) {
+  IVec<double> bits;
+  std::memcpy(&bits, &x, sizeof x);
+  constexpr int64_t root = 0x3fe6a09e667f3bcd;  // the bits of √½: counted from there, exponents change at √½ 2^n
+  const IVec<double> shifted = bits - root, n = shifted >> 52;
+  bits = (shifted & ((int64_t(1) << 52) - 1)) + root;
+  Vec<double> m, e;
+  std::memcpy(&m, &bits, sizeof m);
+  for (int i = 0; i < kLanes<double>; ++i) e[i] = double(n[i]);
+  const Vec<double> f = (m - 1.0) / (m + 1.0), s = f * f;
+  Vec<double> p = splat(1.0 / 21.0);
+  p = p * s + 1.0 / 19.0;
+  p = p * s + 1.0 / 17.0;
+  p = p * s + 1.0 / 15.0;
+  p = p * s + 1.0 / 13.0;
+  p = p * s + 1.0 / 11.0;
+  p = p * s + 1.0 / 9.0;
+  p = p * s + 1.0 / 7.0;
+  p = p * s + 1.0 / 5.0;
+  p = p * s + 1.0 / 3.0;
+  const Vec<double> small = 2.0 * f + (2.0 * f) * (s * p);
+  return e * 0x1.62e42fefa39efp-1 + (small + e * 0x1.abc9e3b39803fp-56);
+}
+
 // out = Σ_a x[a] M[a][·] for a block of NV vectors of columns; two running sums hide the latency of the additions.
 template <class T, int NV>
 inline void matvec_block(const T* x, int n, const T* M, int64_t stride, T* out) {

@@ -30,40 +30,60 @@ def segmentations(length: int, n_labels: int) -> list[tuple[tuple[int, int, int]
     ]
 
 
-def score_of(y, theta, begin: int = 0) -> float:
+def segment_score(theta, begin: int, s: int, e: int, c: int) -> float:
+    """The score of a segment of the sequence that starts at row ``begin``, term by term."""
+    size, frames = e - s, slice(begin + s, begin + e)
+    if size > len(theta.lengths):
+        return -np.inf
+    total = float(theta.lengths[size - 1, c])
+    if theta.frames is not None:
+        total += theta.frames[frames, c].sum()
+    if theta.means is not None:
+        total += theta.means[frames, c].mean()
+    if theta.starts is not None:
+        total += theta.starts[begin + s, c]
+    if theta.spans is not None:
+        total += theta.spans[begin + s, size - 1, c]
+    if theta.variances is not None:
+        total += theta.features[frames].var(axis=0) @ theta.variances[:, c]
+    if theta.marks is not None:
+        length, label, bonus = (m[begin + s] for m in theta.marks)
+        total += bonus if (length, label) == (size, c) else 0.0
+    return float(total)
+
+
+def neighbour_score(theta, begin: int, s: int, e: int, c: int, after: int) -> float:
+    """What a segment and the label after it score together."""
+    frames = slice(begin + s, begin + e)
+    total = float(theta.transitions[c, after])
+    if theta.edges is not None:
+        total += theta.edges[begin + e, c, after]
+    if theta.pair_means is not None:
+        total += theta.pair_means[frames, c, after].mean()
+    if theta.pair_variances is not None:
+        total += theta.features[frames].var(axis=0) @ theta.pair_variances[:, c, after]
+    return float(total)
+
+
+def score_of(y, theta, begin: int = 0, segment=segment_score, neighbours=neighbour_score) -> float:
     """The score of one segmentation under θ, whose sequence starts at row ``begin``; the empty one scores 0."""
     if not y:
         return 0.0
     total = float(theta.start[y[0][2]] + theta.end[y[-1][2]])
-    for k, (s, e, c) in enumerate(y):
-        size, frames = e - s, slice(begin + s, begin + e)
-        if size > len(theta.lengths):
-            return -np.inf
-        total += theta.lengths[size - 1, c]
-        if theta.frames is not None:
-            total += theta.frames[frames, c].sum()
-        if theta.means is not None:
-            total += theta.means[frames, c].mean()
-        if theta.starts is not None:
-            total += theta.starts[begin + s, c]
-        if theta.spans is not None:
-            total += theta.spans[begin + s, size - 1, c]
-        if theta.variances is not None:
-            total += theta.features[frames].var(axis=0) @ theta.variances[:, c]
-        if theta.marks is not None:
-            length, label, bonus = (m[begin + s] for m in theta.marks)
-            total += bonus if (length, label) == (size, c) else 0.0
-        if k + 1 == len(y):
-            continue
-        after = y[k + 1][2]
-        total += theta.transitions[c, after]
-        if theta.edges is not None:
-            total += theta.edges[begin + e, c, after]
-        if theta.pair_means is not None:
-            total += theta.pair_means[frames, c, after].mean()
-        if theta.pair_variances is not None:
-            total += theta.features[frames].var(axis=0) @ theta.pair_variances[:, c, after]
-    return float(total)
+    total += sum(segment(theta, begin, *one) for one in y)
+    return total + sum(neighbours(theta, begin, *one, after[2]) for one, after in pairwise(y))
+
+
+def remembered(function):
+    """The same function, which computes a value only once."""
+    known: dict = {}
+
+    def call(theta, *key):
+        if key not in known:
+            known[key] = function(theta, *key)
+        return known[key]
+
+    return call
 
 
 class Enumeration:
@@ -72,15 +92,11 @@ class Enumeration:
     def __init__(self, theta, begin: int, length: int) -> None:
         self.theta, self.begin, self.length = theta, begin, length
         self.outputs = segmentations(length, theta.n_labels)
-        with np.errstate(invalid="ignore"):
-            self.scores = np.array([score_of(y, theta, begin) for y in self.outputs])
+        parts = remembered(segment_score), remembered(neighbour_score)
+        self.scores = np.array([score_of(y, theta, begin, *parts) for y in self.outputs])
         self.log_partition = log_sum_exp(self.scores)
         feasible = np.isfinite(self.log_partition)
         self.probabilities = np.exp(self.scores - self.log_partition) if feasible else np.zeros(len(self.scores))
-
-    def expected(self, part) -> np.ndarray:
-        """Σ_y p(y) part(y)."""
-        return sum(p * np.asarray(part(y), dtype=float) for y, p in zip(self.outputs, self.probabilities, strict=True))
 
     def spans(self) -> np.ndarray:
         """p(segment) by start, length and label."""

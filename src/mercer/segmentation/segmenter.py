@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
+from mercer._persistence import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
@@ -38,7 +39,7 @@ from mercer.data.segments import (
 )
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, loss_from_json, resolve_loss
+from mercer.learning.losses import Loss, RelativeMargin, loss_from_json, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
@@ -60,9 +61,8 @@ _FORMS = ("auto", "triples", "bio", "boundaries", "frames")
 _OFFSETS = 20  # tried on either side of 0, each √2 times the one before
 _PARTS = ("sum", "mean", "variance", "boundary", "span")  # of features, for one label each
 # What a resumed training may change, and what the fingerprint holds in another form.
-_NOT_IN_FINGERPRINT = frozenset(
-    "n_jobs verbose max_iter tol patience random_state solver loss cost features template constraints form".split()
-)
+_CHANGEABLE = ("n_jobs", "verbose", "max_iter", "tol", "patience", "random_state")
+_NOT_IN_FINGERPRINT = {*_CHANGEABLE, "solver", "loss", "cost", "features", "template", "constraints", "form"}
 
 
 class Segmenter(BaseEstimator):
@@ -81,8 +81,7 @@ default="hinge"
         :mod:`mercer.learning`.
     solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn"} or Solver, \
 default="auto"
-        ``"auto"``: bcfw for hinge, squared-hinge and slack, lbfgs for smooth losses (owlqn with an ℓ1 penalty),
-        cutting-plane for relative-margin, bmrm for hybrid.
+        ``"auto"``: bmrm, but lbfgs for smooth losses (owlqn with an ℓ1 penalty) and cutting-plane for relative-margin.
     C : float, default=1.0
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller means simpler.
     cost : {"auto", "hamming", "boundary", "segment", "zero-one"} or Cost, default="auto"
@@ -166,6 +165,9 @@ default="table"
     coef_: np.ndarray
     classes_: np.ndarray
     structure_: Segments
+    features_: FeaturePack | None
+    index_: FeatureIndex | None
+    edge_index_: FeatureIndex | None
     history_: dict[str, list[float]]
     curve_: OffsetCurve
 
@@ -296,7 +298,10 @@ default="table"
         thread_count(self.n_jobs)
         loss = resolve_loss(self.loss, self._cost())
         penalty = Penalty.named(self.penalty, self.l1_ratio)
-        return resolve_solver(self.solver, loss, penalty), penalty, loss
+        solver = self.solver
+        if solver == "auto" and not loss.smooth and not isinstance(loss, RelativeMargin):
+            solver = "bmrm"  # all sequences at once, in compiled code
+        return resolve_solver(solver, loss, penalty), penalty, loss
 
     def _cost(self) -> Cost | None:
         """None: the structure's own, by the number of labels."""
@@ -334,8 +339,8 @@ default="table"
         if isinstance(X, SegmentFeatures):
             if learn:
                 self.index_ = self.edge_index_ = None
-                self._names = {"boundary": list(X.boundary_names), "span": list(X.segment_names)}
-                self._names.update(dict.fromkeys(("sum", "mean", "variance"), list(X.frame_names)))
+                names = ("frame", X.frame_names), ("boundary", X.boundary_names), ("span", X.segment_names)
+                self._names = {kind: list(some) for kind, some in names}
                 self._found_statistics = X.statistics
             return _joined(X)
         found = as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_, learn=learn)
@@ -464,8 +469,11 @@ default="table"
         answer = self._argmax(self._theta(sequences), sequences)
         if self.form_ == "frames":
             return self._labels.decode(answer.frames(), answer.positions)
-        write = {"triples": list, "bio": segments_to_bio, "boundaries": segments_to_boundaries}[self.form_]
-        return [write(one) for one in answer.segments(self._labels)]
+        triples = answer.segments(self._labels)
+        if self.form_ == "triples":
+            return triples
+        write: Callable[[list[Segment]], Any] = segments_to_bio if self.form_ == "bio" else segments_to_boundaries
+        return [write(one) for one in triples]
 
     def predict_segments(self, X: Any) -> list[list[Segment]]:
         """The best segmentation of each sequence as (start, end, label) triples."""
@@ -652,8 +660,8 @@ default="table"
         return sorted(found, key=lambda item: -item[1])[:n]
 
     def _name(self, part: str, column: int) -> str:
-        if part in self._names:
-            return self._names[part][column]
+        if self._names:
+            return self._names[part if part in self._names else "frame"][column]
         index = self.edge_index_ if part == "boundary" and not self._starts_are_rows else self.index_
         return f"x{column}" if index is None or part == "span" else index.name(column)
 
@@ -687,7 +695,7 @@ default="table"
             "has_lengths": s.lengths is not None,
             "starts_are_rows": self._starts_are_rows,
             "repeats": self._labels_may_repeat,
-            "names": self._names,
+            "names": list(self._names),
             "index_bits": None if self.index_ is None else self.index_.n_bits,
             "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
             "history": history_to_json(self.history_),
@@ -696,15 +704,17 @@ default="table"
             "pack": None,
         }
         arrays = {"w": self.coef_}
+        for kind, names in self._names.items():
+            arrays.update(_under(f"names.{kind}", pack_strings(names)))
         if self.features_ is not None:
             meta["pack"], held = self.features_.to_state()
-            arrays.update({f"pack.{name}": array for name, array in held.items()})
+            arrays.update(_under("pack", held))
         for name in ("pattern", "boundary_pattern", "edge_pattern"):
             if getattr(s, name) is not None:
                 arrays[f"{name}.starts"], arrays[f"{name}.columns"] = getattr(s, name)
         for name, index in (("index", self.index_), ("edge_index", self.edge_index_)):
             if index is not None and not index.n_bits:
-                arrays.update({f"{name}.{key}": array for key, array in index.to_arrays().items()})
+                arrays.update(_under(name, index.to_arrays()))
         return meta, arrays
 
     @classmethod
@@ -717,8 +727,7 @@ default="table"
         model = cls(**params)
         model.features_ = None
         if meta["pack"] is not None:
-            held = {name.removeprefix("pack."): a for name, a in arrays.items() if name.startswith("pack.")}
-            model.features_ = FeaturePack.from_state(meta["pack"], held)
+            model.features_ = FeaturePack.from_state(meta["pack"], _of(arrays, "pack"))
             model.features = clone(model.features_)
         model._labels = LabelIndex(meta["classes"])
         model.classes_ = model._labels.array
@@ -726,7 +735,7 @@ default="table"
         model.n_features_in_ = int(meta["n_features"])
         model.max_length_ = max(int(bound) for bound in meta["max_length"])
         model._starts_are_rows, model._labels_may_repeat = bool(meta["starts_are_rows"]), bool(meta["repeats"])
-        model._names = {str(part): [str(name) for name in names] for part, names in meta["names"].items()}
+        model._names = {kind: unpack_strings(_of(arrays, f"names.{kind}")) for kind in meta["names"]}
         model.index_, model.edge_index_ = (_index_of(name, meta, arrays) for name in ("index", "edge_index"))
         given = {
             name: (arrays[f"{name}.starts"], arrays[f"{name}.columns"]) if f"{name}.starts" in arrays else None
@@ -861,8 +870,17 @@ def _from_json(value: Any) -> Any:
     return value
 
 
+def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def _of(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The inverse of :func:`_under`."""
+    return {n.removeprefix(f"{prefix}."): array for n, array in arrays.items() if n.startswith(f"{prefix}.")}
+
+
 def _index_of(name: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FeatureIndex | None:
     bits = meta[f"{name}_bits"]
     if bits is None or bits:
         return None if bits is None else FeatureIndex(bits)
-    return FeatureIndex.from_arrays({key: arrays[f"{name}.{key}"] for key in ("bytes", "offsets")})
+    return FeatureIndex.from_arrays(_of(arrays, name))

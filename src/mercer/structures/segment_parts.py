@@ -207,7 +207,7 @@ def length_basis(model: Any, max_length: int) -> np.ndarray:
     if model == "table":
         return np.eye(max_length)
     if model == "poisson":
-        return np.stack([np.ones_like(l), l, -np.array([lgamma(k + 1) for k in l])], axis=1)
+        return np.stack([np.ones_like(l), l, 0.0 - np.array([lgamma(k + 1) for k in l])], axis=1)
     if model == "log-normal":
         return np.stack([np.ones_like(l), np.log(l), np.log(l) ** 2], axis=1)
     return np.ones((max_length, 1))

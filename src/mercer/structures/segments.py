@@ -93,6 +93,10 @@ class Segments(Structure):
     ----------
     slices : dict of str to slice
         Where the weights of each part lie.
+    shortest, longest : int arrays of shape (n_labels,)
+        The bounds of each label.
+    K : int
+        The largest of the longest lengths.
 
     Examples
     --------
@@ -110,7 +114,7 @@ class Segments(Structure):
     >>> best.segments(["up", "down"]), score
     ([[(0, 2, 'up'), (2, 5, 'down')]], array([2.]))
     >>> segments.marginals(theta).starts.sum(axis=1).round(2)
-    array([1.  , 0.35, 0.73, 0.46, 0.41])
+    array([1.  , 0.25, 0.86, 0.3 , 0.22])
     """
 
     def __init__(
@@ -427,13 +431,14 @@ class Segments(Structure):
         sequence, counts = y.sequence, np.diff(y.firsts)
         weight = np.asarray(weights, dtype=float)[sequence]
         mu.starts[starts, labels] += weight
-        np.add.at(mu.lengths, (lengths - 1, labels), weight)
+        known = np.flatnonzero(lengths <= len(mu.lengths))  # a longer one is forbidden, and has no such part
+        np.add.at(mu.lengths, (lengths[known] - 1, labels[known]), weight[known])
         frame, covered = _covered(starts, lengths)
         mu.frames[frame, labels[covered]] += weight[covered]
         if mu.means is not None:
             mu.means[frame, labels[covered]] += (weight / lengths)[covered]
         if mu.spans is not None:
-            mu.spans[starts, lengths - 1, labels] += weight
+            mu.spans[starts[known], lengths[known] - 1, labels[known]] += weight[known]
         filled = counts > 0
         np.add.at(mu.start, labels[y.firsts[:-1][filled]], np.asarray(weights)[filled])
         np.add.at(mu.end, labels[y.firsts[1:][filled] - 1], np.asarray(weights)[filled])
