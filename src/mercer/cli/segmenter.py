@@ -88,7 +88,7 @@ def train_segmenter(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE…",
+            metavar="FILE",
             help="Texts in UTF-8, one document each, with blank lines between paragraphs; or column files with "
             "BIO tags last. Also .gz; - for standard input.",
         ),
