@@ -12,6 +12,7 @@ are processor time, medians of runs in turn.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import itertools
 import os
@@ -21,6 +22,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -31,6 +33,7 @@ from scipy.special import logsumexp
 
 from mercer.classification import LinearClassifier
 from mercer.data import Sequences, Template
+from mercer.data.segments import segments_from_frames, segments_to_frames
 from mercer.datasets import (
     ActionTask,
     ParagraphTask,
@@ -52,13 +55,16 @@ Clock = Callable[[], float]
 
 
 def interleaved(repeats: int, *calls: Callable[[], object], clock: Clock = time.process_time) -> list[float]:
-    """Median seconds of each call, run in turn."""
+    """Median seconds of each call, run in turn; as timeit, without the collector of cycles."""
     times: list[list[float]] = [[] for _ in calls]
+    gc.collect()
+    gc.disable()
     for _ in range(repeats):
         for kept, call in zip(times, calls, strict=True):
             start = clock()
             call()
             kept.append(clock() - start)
+    gc.enable()
     return [statistics.median(kept) for kept in times]
 
 
@@ -216,7 +222,6 @@ def threads(repeats: int, small: bool) -> None:
 
 # --------------------------------------------------------------------------------------------- actions
 
-Fit = Callable[[list[int]], Any]  # sequences of the training data → something that predicts
 ACTION_LENGTH = 45
 
 
@@ -271,17 +276,24 @@ def chosen(make: Callable[..., Any], grid: list[dict[str, Any]], task: ActionTas
     halves = inside[::2], inside[1::2]
 
     def score(settings: dict[str, Any]) -> float:
-        total = 0.0
-        for kept, held in (halves, halves[::-1]):
-            model = make(**settings).fit([task.X[i] for i in kept], [task.y[i] for i in kept])
-            total += accuracy(task, held, model.predict([task.X[i] for i in held]))
-        return total
+        both = halves, halves[::-1]
+        return sum(accuracy(task, held, answers_of(make(**settings), task, kept, held)) for kept, held in both)
 
     return max(grid, key=score)
 
 
+def answers_of(model: Any, task: ActionTask, inside: list[int], outside: list[int]) -> list[list[Any]]:
+    """Segments of held-out sequences: a segmenter knows neighbours of one label, the others find runs of labels."""
+    X, held = ([task.X[i] for i in part] for part in (inside, outside))
+    if isinstance(model, Segmenter):
+        return model.fit(X, [task.segments[i] for i in inside]).predict_segments(held)
+    model.fit(X, [task.y[i] for i in inside])
+    return [segments_from_frames(y) for y in model.predict(held)]
+
+
 def accuracy(task: ActionTask, part: list[int], found: Sequence[Any]) -> float:
-    return float(np.mean(np.concatenate([np.asarray(y) for y in found]) == np.concatenate([task.y[i] for i in part])))
+    labels = [segments_to_frames(y) for y in found]
+    return float(np.mean(np.concatenate(labels) == np.concatenate([task.y[i] for i in part])))
 
 
 def action_fold(task: ActionTask, inside: list[int], outside: list[int]) -> dict[str, tuple[float, float, list[Any]]]:
@@ -297,11 +309,10 @@ def action_fold(task: ActionTask, inside: list[int], outside: list[int]) -> dict
     found = {}
     lengths = [len(task.y[i]) for i in outside]
     for name, model in models.items():
-        model.fit([task.X[i] for i in inside], [task.y[i] for i in inside])
-        labels = [np.asarray(y) for y in model.predict([task.X[i] for i in outside])]
-        starts = [[0, *(np.flatnonzero(np.diff(y)) + 1)] for y in labels]
+        answers = answers_of(model, task, inside, outside)
+        starts = [[start for start, _, _ in one] for one in answers]
         f1 = boundary_score([task.starts[i] for i in outside], starts, lengths).f1
-        found[name] = accuracy(task, outside, labels), f1, labels
+        found[name] = accuracy(task, outside, answers), f1, answers
     return found
 
 
@@ -345,7 +356,10 @@ def actions(repeats: int, small: bool) -> None:
 
 # What the source reports for its videos: accuracy, F1 of boundaries (None: not given).
 VIDEOS = {
-    "6 actions (for KTH, table 6.1)": ({"n_actions": 6}, {"frame SVM": (0.851, None), "segment SVM, bmrm": (0.950, None)}),
+    "6 actions (for KTH, table 6.1)": (
+        {"n_actions": 6},
+        {"frame SVM": (0.851, None), "segment SVM, bmrm": (0.950, None)},
+    ),
     "4 actions (for CMU MoBo, table 6.3)": (
         {"n_actions": 4, "stay": 0.3, "drift": 0.5},
         {
@@ -379,7 +393,7 @@ def stand_ins(folds: int) -> None:
             for name, (right, f1, found) in action_fold(task, inside, outside).items():
                 rows.setdefault(name, []).append((right, f1))
                 if name == "segment SVM, bmrm":
-                    labels += [y.tolist() for y in found]
+                    labels += found
                     truth += [task.segments[i] for i in outside]
         print(f"{'':28}{'frames right':>16}{'F1 of starts':>16}{'videos':>14}")
         for name, found in rows.items():
@@ -392,39 +406,41 @@ def stand_ins(folds: int) -> None:
 # ------------------------------------------------------------------------------------------ paragraphs
 
 
-def paragraph_models() -> dict[str, Callable[[Any], Any]]:
-    """By name: from a setting to a model that takes features made once for all."""
-    return {
-        "segments": lambda C: Segmenter(C=C, form="boundaries", tol=1e-2, random_state=0),
-        "sentences, SVM": lambda C: BoundaryClassifier(LinearClassifier(C=10 * C, random_state=0)),
-        "sentences, boosted stumps": lambda C: BoundaryClassifier("stumps"),
-        "majority": lambda C: BoundaryClassifier("majority"),
-    }
+PARAGRAPH_MODELS: dict[str, Callable[[float], Any]] = {
+    "segments": lambda C: Segmenter(C=C, form="boundaries", tol=1e-2, random_state=0),
+    "sentences, SVM": lambda C: BoundaryClassifier(LinearClassifier(C=10 * C, random_state=0)),
+    "sentences, boosted stumps": lambda C: BoundaryClassifier("stumps"),
+    "majority": lambda C: BoundaryClassifier("majority"),
+}
+# With features of single words, and C: tried by the linear models. Stumps would take minutes with thousands of words.
+LINEAR = [(words, C) for words in (False, True) for C in (0.1, 1.0)]
+PARAGRAPH_GRID = {"segments": LINEAR, "sentences, SVM": LINEAR}
 
 
-PARAGRAPH_GRID = {"segments": (0.01, 0.1, 1.0), "sentences, SVM": (0.01, 0.1, 1.0)}
-
-
-def paragraph_fold(
-    task: ParagraphTask, words: bool, train: list[int], dev: list[int], test: list[int]
-) -> dict[str, dict[str, Any]]:
-    """Scores of every model on the test documents: C and offset by the held-out ones."""
-    pack = ParagraphFeatures(words=words, max_length=None)
-    features = {"train": pack.fit_transform([task.documents[i] for i in train])}
-    features["dev"], features["test"] = (pack.transform([task.documents[i] for i in part]) for part in (dev, test))
-    y = {name: [task.starts[i] for i in part] for name, part in (("train", train), ("dev", dev), ("test", test))}
+def paragraph_fold(task: ParagraphTask, train: list[int], dev: list[int], test: list[int]) -> dict[str, dict[str, Any]]:
+    """Scores of every model on the test documents: settings and offset by the held-out ones."""
+    parts = {"train": train, "dev": dev, "test": test}
+    y = {name: [task.starts[i] for i in part] for name, part in parts.items()}
+    features = {}
+    for words in (False, True):
+        pack = ParagraphFeatures(words=words)
+        features[words] = {"train": pack.fit_transform([task.documents[i] for i in train])}
+        features[words] |= {name: pack.transform([task.documents[i] for i in parts[name]]) for name in ("dev", "test")}
     lengths = task.lengths[test]
     found: dict[str, dict[str, Any]] = {}
-    for name, make in paragraph_models().items():
-        # Stumps take dense features: the words are left to the linear models.
-        fitted = [make(C).fit(features["train"], y["train"]) for C in PARAGRAPH_GRID.get(name, (1.0,))]
-        tunable = name != "majority"
-        scored = [model.tune_offset(features["dev"], y["dev"]).curve_.f1.max() if tunable else 0.0 for model in fitted]
-        model = fitted[int(np.argmax(scored))]
-        found[name] = {"f1": boundary_score(y["test"], model.predict(features["test"]), lengths)}
-        if tunable:
-            model.tune_offset(features["dev"], y["dev"], metric="accuracy")
-            found[name]["accuracy"] = boundary_score(y["test"], model.predict(features["test"]), lengths)
+    for name, make in PARAGRAPH_MODELS.items():
+        best = (-1.0, None, False)
+        for words, C in PARAGRAPH_GRID.get(name, [(False, 1.0)]):
+            model = make(C).fit(features[words]["train"], y["train"])
+            if name != "majority":
+                model.tune_offset(features[words]["dev"], y["dev"])
+            score = boundary_score(y["dev"], model.predict(features[words]["dev"]), task.lengths[dev]).f1
+            best = max(best, (score, model, words), key=lambda one: one[0])
+        _, model, words = best
+        found[name] = {"f1": boundary_score(y["test"], model.predict(features[words]["test"]), lengths)}
+        if name != "majority":
+            model.tune_offset(features[words]["dev"], y["dev"], metric="accuracy")
+            found[name]["accuracy"] = boundary_score(y["test"], model.predict(features[words]["test"]), lengths)
     return found
 
 
@@ -443,9 +459,9 @@ def paragraphs(repeats: int, small: bool) -> None:
         for k in range(n_folds):
             held = order[k::n_folds]
             rest = [i for i in order if i not in set(held)]
-            dev = rest[:: 4]
+            dev = rest[::4]
             train = [i for i in rest if i not in set(dev)]
-            for name, found in paragraph_fold(task, False, train, dev, list(held)).items():
+            for name, found in paragraph_fold(task, train, dev, list(held)).items():
                 rows.setdefault(name, []).append(found)
         n_starts = sum(len(s) - 1 for s in task.starts)
         share = 1 - n_starts / (task.lengths.sum() - n)
@@ -502,12 +518,14 @@ def entities(repeats: int, small: bool) -> None:
         return
     limit = 600 if small else 3000
     print(f"\nentities, the first {limit} training sentences, the log loss; C by testa, one look at testb")
-    print(f"{'':10}{'':10}{'C':>6}{'testa F1':>10}{'testb F1':>10}{'weights':>10}{'train s':>9}{'tokens/s decoded':>18}")
+    print(f"{'':20}{'C':>6}{'testa F1':>10}{'testb F1':>10}{'weights':>10}{'train s':>9}{'decoded tokens/s':>18}")
     for language in ("esp", "ned"):
         (X, y), (X_a, y_a), (X_b, y_b) = (entity_data(language, part, limit) for part in ("train", "testa", "testb"))
         makers: dict[str, Callable[[float], Any]] = {
             "chain": lambda C: Tagger(C=C, template=ENTITIES, tol=1e-3, random_state=0),
-            "segments": lambda C: Segmenter(C=C, loss="log", template=ENTITIES, form="bio", tol=1e-3, random_state=0),
+            "segments": lambda C: Segmenter(
+                {"O": 1}, C=C, loss="log", template=ENTITIES, form="bio", tol=1e-3, random_state=0
+            ),
         }
         kept, times = {}, {}
         for name, make in makers.items():
@@ -521,8 +539,7 @@ def entities(repeats: int, small: bool) -> None:
                     best, times[name] = (score, C, model), seconds
             kept[name] = best
         encoded = {name: kept[name][2].index_.encode(X_b, ENTITIES) for name in kept}
-        calls = [lambda name=name: kept[name][2].predict(encoded[name]) for name in kept]  # type: ignore[misc]
-        seconds = interleaved(min(repeats, 3), *calls)
+        seconds = interleaved(min(repeats, 3), *(partial(kept[name][2].predict, encoded[name]) for name in kept))
         n_tokens = sum(map(len, y_b))
         for (name, (score, C, model)), spent in zip(kept.items(), seconds, strict=True):
             final = span_f1(y_b, model.predict(encoded[name]))
@@ -560,7 +577,9 @@ def decode(repeats: int, small: bool) -> None:
     """Tokens a second beside dlib, features given to both as numbers."""
     title, X, y, X_b, y_b = span_data(small)
     n_tokens = sum(map(len, y_b))
-    model = Segmenter(C=0.1, template=ENTITIES, form="bio", tol=1e-2, random_state=0).fit(X, y)
+    # Outside positions are segments of length 1; as dlib, without features of starts beside those of positions.
+    settings = {"C": 0.1, "boundaries": False, "tol": 1e-2, "random_state": 0}
+    model = Segmenter({"O": 1}, template=ENTITIES, form="bio", **settings).fit(X, y)
     encoded = {"train": model.index_.encode(X, ENTITIES), "test": model.index_.encode(X_b, ENTITIES)}
     calls: list[Callable[[], Any]] = [lambda: model.predict_segments(encoded["test"])]
     names = ["mercer"]
@@ -586,7 +605,7 @@ def decode(repeats: int, small: bool) -> None:
         found["dlib, BIO"] = [
             dlib_tags(answer, len(tags)) for answer, tags in zip(calls[-1](), y_b, strict=True)
         ]
-    seconds = interleaved(max(repeats, 5), *calls)
+    seconds = interleaved(4 * max(repeats, 5), *calls)
     print(f"{'':12}{'span F1':>9}{'tokens right':>14}{'CPU s':>9}{'tokens/s':>12}")
     for name, spent in zip(names, seconds, strict=True):
         f1, right = span_f1(y_b, found[name]), token_accuracy(y_b, found[name])

@@ -26,7 +26,8 @@ _KEYPAD = ("123", "456", "789", " 0 ")
 _GRID = (0.03, 0.1, 0.3, 1.0)
 _FOLDS = 3
 _ACTIONS = ("walk", "bend", "draw")
-_ACTION_GRID = (0.01, 0.1, 1.0)
+_DIFFICULTY = 4  # of 5
+_ACTION_GRID = (0.03, 0.3, 3.0)
 
 
 def demo(
@@ -194,14 +195,22 @@ def run_actions(n_train: int = 8, n_test: int = 12, seed: int = 4) -> ActionResu
     from mercer.segmentation import Segmenter, SegmentStatistics
     from mercer.tagging import Tagger
 
-    task = make_actions((n_train + n_test) // 2, n_actions=len(_ACTIONS), difficulty=3, random_state=seed)
+    task = make_actions((n_train + n_test) // 2, n_actions=len(_ACTIONS), difficulty=_DIFFICULTY, random_state=seed)
 
     def chain(C: float, X: Sequence[Any], y: Sequence[Any]) -> Any:
-        return Tagger(loss="hinge", C=C, random_state=0).fit(X, y)
+        return Tagger(loss="hinge", C=C, tol=1e-2, random_state=0).fit(X, y)
 
     def whole(C: float, X: Sequence[Any], y: Sequence[Any]) -> Any:
-        statistics = ("sum", "mean", "variance")
-        return Segmenter(features=SegmentStatistics(), statistics=statistics, C=C, random_state=0).fit(X, y)
+        return Segmenter(
+            45,
+            features=SegmentStatistics(),
+            statistics=("sum", "mean", "variance"),
+            length_model="log-normal",
+            boundaries=False,
+            C=C,
+            tol=1e-2,
+            random_state=0,
+        ).fit(X, y)
 
     # Both persons in both parts.
     half = len(task.X) // 2

@@ -149,15 +149,14 @@ def train_segmenter(
         int, typer.Option("--min-length", metavar="N", min=1, help="The shortest segment.", rich_help_panel=_FEATURES)
     ] = 1,
     c: Annotated[
-        float | None,
+        float,
         typer.Option(
             "--C",
             metavar="X",
-            help="Weight of the loss against the penalty: smaller is simpler. Default: 1, or 0.1 for texts.",
+            help="Weight of the loss against the penalty: smaller is simpler.",
             rich_help_panel=_LEARNING,
-            show_default=False,
         ),
-    ] = None,
+    ] = 1.0,
     loss: Annotated[
         SegmenterLoss,
         typer.Option(
@@ -168,7 +167,7 @@ def train_segmenter(
     solver: Annotated[
         SegmenterSolver | None,
         typer.Option(
-            help="Default: chosen by the loss (bcfw for hinge, lbfgs for log).",
+            help="Default: bmrm; lbfgs for log and softmax-margin, cutting-plane for relative-margin.",
             rich_help_panel=_LEARNING,
             show_default=False,
         ),
@@ -247,7 +246,7 @@ def train_segmenter(
         min_length,
         loss.value,
         "auto" if solver is None else solver.value,
-        c if c is not None else 0.1 if kind == "text" else 1.0,
+        c,
         max_iter=max_iter,
         tol=tol,
         n_jobs=jobs,
