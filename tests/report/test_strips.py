@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -76,13 +77,13 @@ def test_one_label_has_one_colour_and_neighbours_differ_by_hatching_at_most() ->
     boxes = [e for e in drawn(svg).iter(f"{SVG}rect") if e.find(f"{SVG}title") is not None]
     assert len({box.get("fill") for box in boxes[:7]}) == 7  # seven colours before hatching begins
     assert [box.get("fill") for box in boxes[:16]] == [box.get("fill") for box in boxes[16:]]
-    assert len(list(drawn(svg).iter(f"{SVG}path"))) == 3 * 9  # hatched: nine of the labels, in two strips and the legend
+    assert len(list(drawn(svg).iter(f"{SVG}path"))) == 3 * 9  # nine are hatched, thrice
 
 
 def test_given_labels_fix_the_colours_and_must_hold_all() -> None:
     first = plot_segmentation(truth=list("bb"), labels=["a", "b"])
     second = plot_segmentation(truth=list("ab"), labels=["a", "b"])
-    fill = [e.get("fill") for e in drawn(first).iter(f"{SVG}rect")][0]
+    fill = next(e.get("fill") for e in drawn(first).iter(f"{SVG}rect"))
     assert fill == [e.get("fill") for e in drawn(second).iter(f"{SVG}rect")][1]
     with pytest.raises(ValueError, match="labels lacks 'b'"):
         plot_segmentation(truth=list("ab"), labels=["a"])
@@ -150,7 +151,7 @@ def test_confusion_equals_counting_position_by_position() -> None:
         rows = []
         for t, f in zip(truth, found, strict=True):
             cuts = [0, *(i for i in range(1, 30) if t[i] != t[i - 1]), 30]
-            rows += [[np.mean(np.array(f[s:e]) == b) for b in labels] for s, e in zip(cuts, cuts[1:]) if t[s] == a]
+            rows += [[np.mean(np.array(f[s:e]) == b) for b in labels] for s, e in pairwise(cuts) if t[s] == a]
         np.testing.assert_allclose(shares[a], np.mean(rows, axis=0))
 
 
@@ -161,5 +162,5 @@ def test_confusion_refuses_what_does_not_fit() -> None:
         segment_confusion([list("ab")], [list("ab"), list("a")])
     with pytest.raises(ValueError, match="labels lacks 'b'"):
         segment_confusion([list("ab")], [list("ab")], ["a"])
-    labels, shares = segment_confusion([list("aa")], [list("ab")], ["a", "b"])
+    _, shares = segment_confusion([list("aa")], [list("ab")], ["a", "b"])
     assert np.isnan(shares[1]).all()

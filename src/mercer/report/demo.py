@@ -390,8 +390,9 @@ tagger.k_best(codes.X_test, 3)            # the three best readings
 from mercer.datasets import make_actions
 from mercer.segmentation import Segmenter, SegmentStatistics
 
-task = make_actions(n_actions=3, difficulty=3)
-segmenter = Segmenter(features=SegmentStatistics(), C={r.actions.whole.C:g}).fit(task.X[::2], task.y[::2])
+task = make_actions(n_actions=3, difficulty=5)
+segmenter = Segmenter(45, C={r.actions.whole.C:g}, features=SegmentStatistics(), length_model="log-normal")
+segmenter.fit(task.X[::2], task.y[::2])
 segmenter.predict_segments(task.X[1::2])      # (start, end, action) of every segment
 segmenter.boundary_marginals(task.X[1::2])    # how sure it is that a segment starts"""
     return [Html(f"<pre><code>{text_of(code)}</code></pre>")]
