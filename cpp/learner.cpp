@@ -27,11 +27,12 @@ namespace {
 
 constexpr int kBlock = HashedModel::kBlock;
 constexpr float kTiny = 1e-20f;      // least sum of squares: below it a weight does not move visibly
+constexpr float kStart = 0.1f;       // several classes: sums of squares start here, or one in a thousand would move a class at full rate
 constexpr int64_t kAhead = 24;       // features between a prefetch and its use
 constexpr int64_t kChunk = 256;      // features whose lines are fetched before any of them is used
 constexpr uint64_t kPage = uint64_t(1) << 21;
 constexpr int kExactClasses = 64;    // up to here the log loss changes all classes
-constexpr double kLeastShare = 0.02; // beyond, those with a probability of at least this share of the average, 1 / classes
+constexpr double kLeastShare = 2;    // beyond, those with a probability of at least this many times the average, 1 / classes
 constexpr double kLargestScore = 1e30;
 constexpr double kLargestMargin = 50;  // two classes: one long example must not count for hundreds of others
 
@@ -61,7 +62,7 @@ void sum_plain(const float* table, const uint64_t* places, const float* x, int64
 
 inline void widen_slot(float& G, float gx, float x, float weight, float& q) {
   G += weight * (gx * gx);
-  q += (x * x) / std::sqrt(std::max(G, kTiny));
+  q += (x * x) / std::sqrt(G + kStart);
 }
 
 void widen_plain(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float weight, float* q) {
@@ -72,7 +73,7 @@ void widen_plain(float* table, const uint64_t* places, const float* x, int64_t n
   }
 }
 
-inline void move_slot(float& w, float G, float gx, float step) { w -= (step * gx) / std::sqrt(std::max(G, kTiny)); }
+inline void move_slot(float& w, float G, float gx, float step) { w -= (step * gx) / std::sqrt(G + kStart); }
 
 void move_plain(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float step) {
   for (int64_t k = 0; k < n; ++k) {
@@ -112,31 +113,34 @@ MERCER_AVX2 void sum_avx2(const float* table, const uint64_t* places, const floa
 
 MERCER_AVX2 void widen_avx2(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float weight,
                             float* q) {
-  const __m256 tiny = _mm256_set1_ps(kTiny), h = _mm256_set1_ps(weight);
-  for (int half = 0; half < 2; ++half) {
-    const __m256 slope = _mm256_loadu_ps(g + 8 * half);
-    __m256 length = _mm256_loadu_ps(q + 8 * half);
-    for (int64_t k = 0; k < n; ++k) {
-      float* sums = line_at(table, places[k]) + aux;
-      const __m256i order = slot_order(places[k]);
-      const __m256 gx = _mm256_mul_ps(slope, _mm256_set1_ps(x[k]));
+  const __m256 start = _mm256_set1_ps(kStart), h = _mm256_set1_ps(weight);
+  const __m256 slopes[2] = {_mm256_loadu_ps(g), _mm256_loadu_ps(g + 8)};
+  __m256 lengths[2] = {_mm256_loadu_ps(q), _mm256_loadu_ps(q + 8)};
+  for (int64_t k = 0; k < n; ++k) {
+    float* sums = line_at(table, places[k]) + aux;
+    const __m256i order = slot_order(places[k]);
+    const __m256 value = _mm256_set1_ps(x[k]), square = _mm256_mul_ps(value, value);
+    for (int half = 0; half < 2; ++half) {
+      const __m256 gx = _mm256_mul_ps(slopes[half], value);
       const __m256 G = _mm256_add_ps(load_half(sums, half, places[k], order), _mm256_mul_ps(h, _mm256_mul_ps(gx, gx)));
       store_half(sums, half, places[k], order, G);
-      length = _mm256_add_ps(length, _mm256_div_ps(_mm256_set1_ps(x[k] * x[k]), _mm256_sqrt_ps(_mm256_max_ps(G, tiny))));
+      lengths[half] = _mm256_add_ps(lengths[half], _mm256_div_ps(square, _mm256_sqrt_ps(_mm256_add_ps(G, start))));
     }
-    _mm256_storeu_ps(q + 8 * half, length);
   }
+  _mm256_storeu_ps(q, lengths[0]);
+  _mm256_storeu_ps(q + 8, lengths[1]);
 }
 
 MERCER_AVX2 void move_avx2(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float step) {
-  const __m256 tiny = _mm256_set1_ps(kTiny), length = _mm256_set1_ps(step);
-  for (int half = 0; half < 2; ++half) {
-    const __m256 slope = _mm256_loadu_ps(g + 8 * half);
-    for (int64_t k = 0; k < n; ++k) {
-      float* line = line_at(table, places[k]);
-      const __m256i order = slot_order(places[k]);
-      const __m256 gx = _mm256_mul_ps(slope, _mm256_set1_ps(x[k]));
-      const __m256 root = _mm256_sqrt_ps(_mm256_max_ps(load_half(line + aux, half, places[k], order), tiny));
+  const __m256 start = _mm256_set1_ps(kStart), length = _mm256_set1_ps(step);
+  const __m256 slopes[2] = {_mm256_loadu_ps(g), _mm256_loadu_ps(g + 8)};
+  for (int64_t k = 0; k < n; ++k) {
+    float* line = line_at(table, places[k]);
+    const __m256i order = slot_order(places[k]);
+    const __m256 value = _mm256_set1_ps(x[k]);
+    for (int half = 0; half < 2; ++half) {
+      const __m256 gx = _mm256_mul_ps(slopes[half], value);
+      const __m256 root = _mm256_sqrt_ps(_mm256_add_ps(load_half(line + aux, half, places[k], order), start));
       const __m256 w = load_half(line, half, places[k], order);
       store_half(line, half, places[k], order, _mm256_sub_ps(w, _mm256_div_ps(_mm256_mul_ps(length, gx), root)));
     }
@@ -371,7 +375,7 @@ double HashedModel::score_one(const ExampleWork& work) const {
     }
     if (k < n) even += double(weight(k)) * x[k];
   }
-  return factor_ * (even + odd) + intercepts_[0];
+  return factor_ * (even + odd) + intercepts_[0] + centre_;
 }
 
 void HashedModel::place(const ExampleWork& work, int64_t block, int64_t begin, int64_t end, uint64_t* out) const {
@@ -470,11 +474,12 @@ double HashedModel::next_rate(double norm, double weight) {
   return 0;
 }
 
-// Mean and spread of the targets so far: what a step of regression is measured in. The first target is the first intercept.
+// Mean and spread of the targets so far: what a step of regression is measured in. The first target is
+// the centre that all scores are measured from.
 void HashedModel::note_target(double y, double weight) {
   if (weight <= 0) return;
   if (settings_.intercept && target_weight_ == 0)
-    intercepts_[0] = float(settings_.loss.loss == PointLoss::poisson ? std::log(std::max(y, 0.5)) : y);
+    centre_ = settings_.loss.loss == PointLoss::poisson ? std::log(std::max(y, 0.5)) : y;
   target_weight_ += weight;
   const double centre = settings_.intercept ? target_mean_ : 0;
   const double change = y - target_mean_;
@@ -672,7 +677,7 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
           ftrl_step(numbers, aux, gx, h, ftrl);
         } else if (adagrad) {
           move_slot(numbers[0], numbers[aux], gx, step);
-          const float r = float(rate) * h / std::sqrt(std::max(numbers[aux], kTiny));
+          const float r = float(rate) * h / std::sqrt(numbers[aux] + kStart);
           if (l1 > 0 || l2 > 0) numbers[0] = soften(numbers[0] / (1 + r * l2), r * l1);
         } else {
           numbers[0] -= step * gx;
@@ -754,7 +759,7 @@ ProgressiveFigures HashedModel::learn(const Examples& examples, int64_t begin, i
 // ------------------------------------------------------------------------------------------ state
 
 std::vector<double> HashedModel::counters() const {
-  return {t_, weight_, norms_, largest_, factor_, target_weight_, target_mean_, target_spread_, double(row_)};
+  return {t_, weight_, norms_, largest_, factor_, target_weight_, target_mean_, target_spread_, centre_, double(row_)};
 }
 
 void HashedModel::set_state(const float* table, uint64_t n_table, const float* scales, uint64_t n_scales, const float* intercepts,
@@ -762,7 +767,7 @@ void HashedModel::set_state(const float* table, uint64_t n_table, const float* s
   require(n_counters == this->counters().size(), "the counters have the wrong length");
   require(all_finite(counters, int64_t(n_counters)), "the counters must be finite");
   if (settings_.task == Task::multiclass && settings_.label_hashing == LabelHashing::separate) {
-    const double row = counters[8];
+    const double row = counters[9];
     require(row >= double(labels_.size()) && row < 1e9 && row == std::floor(row) && int64_t(row) % 4 == 0, "the rows have a wrong length");
     if (int64_t(row) != row_) {
       table_ = FloatTable(uint64_t(row) * uint64_t(width()) * (mask_ + 1) + kPadding);
@@ -781,7 +786,7 @@ void HashedModel::set_state(const float* table, uint64_t n_table, const float* s
   }
   std::copy_n(intercepts, n_intercepts, intercepts_.begin());
   t_ = counters[0], weight_ = counters[1], norms_ = counters[2], largest_ = counters[3], factor_ = counters[4];
-  target_weight_ = counters[5], target_mean_ = counters[6], target_spread_ = counters[7];
+  target_weight_ = counters[5], target_mean_ = counters[6], target_spread_ = counters[7], centre_ = counters[8];
 }
 
 // ------------------------------------------------------------------------------------------ binding

@@ -15,7 +15,8 @@
 // Optimizers; g = slope · x is the gradient of a weight, h the weight of the example:
 //
 //   adagrad   features divided by the largest |x| they had so far; G += h g², w moves along -g eta (t / N)^(3/4) / sqrt(G), where N / t
-//             is the mean squared length of the examples; one output: for as long as the loss asks (pointwise.hpp). Regression:
+//             is the mean squared length of the examples, for as long as the loss asks (pointwise.hpp). Several classes: G starts
+//             at 0.1, and the log loss of more than 64 leaves classes with less than twice the average probability alone. Regression:
 //             eta is in units of the spread of the targets seen so far, so that the result does not depend on their unit.
 //   ftrl      n += h g², z += h g - (change of sqrt(n)) / alpha · w;  w = -shrink(z, l1) / ((1 + sqrt(n)) / alpha + l2)
 //   sgd       w <- (1 - eta λ) w - eta h g,  eta = 1 / (λ (t + t0)), λ = l2; w is kept as a number times a vector (spec 000 S17)
@@ -155,9 +156,9 @@ class HashedModel {
   std::unordered_map<std::string, int32_t> numbers_;
   int64_t row_ = 0;  // separate: columns of the table
 
-  // Counters: examples, their weight, Σ ‖x‖², largest ‖x‖², factor of all weights (sgd), and of the targets: weight, mean, spread.
+  // Counters: examples, their weight, Σ ‖x‖², largest ‖x‖², factor of all weights (sgd), and of the targets: weight, mean, spread, first.
   double t_ = 0, weight_ = 0, norms_ = 0, largest_ = 0, factor_ = 1;
-  double target_weight_ = 0, target_mean_ = 0, target_spread_ = 0;
+  double target_weight_ = 0, target_mean_ = 0, target_spread_ = 0, centre_ = 0;
   ExampleWork work_;
 };
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <string>
@@ -79,6 +80,22 @@ inline const char* read_number(const char* p, const char* end, double& value) {
     value = detail::rounded_number(std::string_view(start, size_t(p - start)), scale, n_digits);
   }
   return p;
+}
+
+// The shortest decimal that reads as this number again, in Python's notation: 0.0001, 1e-05, 2.5, 1e+20.
+inline std::string shortest_number(double value) {
+  char buffer[64];
+#if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
+  const double size = std::fabs(value);
+  const auto form = size >= 1e-4 && size < 1e16 ? std::chars_format::fixed : std::chars_format::scientific;
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value, form).ptr);
+#else
+  for (int precision = 1; precision <= 17; ++precision) {
+    std::snprintf(buffer, sizeof buffer, "%.*g", precision, value);
+    if (std::strtod(buffer, nullptr) == value) break;
+  }
+  return buffer;
+#endif
 }
 
 // The whole of a text as a number; false if it is anything else.

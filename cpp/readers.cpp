@@ -52,6 +52,7 @@ bool is_blank(std::string_view text) {
 
 // Line ends as Python's universal newlines count them.
 int64_t count_lines(std::string_view text) {
+  if (text.find('\n') == std::string_view::npos && text.find('\r') == std::string_view::npos) return 0;
   int64_t n = 0;
   for (size_t i = 0; i < text.size(); ++i)
     n += text[i] == '\n' || (text[i] == '\r' && !(i + 1 < text.size() && text[i + 1] == '\n'));
@@ -73,16 +74,9 @@ std::string_view number_name(std::string_view text, std::string& scratch) {
     return text;
   double value;
   if (!whole_number(text, value) || !std::isfinite(value)) return text;
+  if (value != std::floor(value) || std::fabs(value) >= 9007199254740992.0) return scratch = shortest_number(value);
   char buffer[40];
-  if (value == std::floor(value) && std::fabs(value) < 9007199254740992.0) {
-    std::snprintf(buffer, sizeof buffer, "%.0f", value == 0 ? 0.0 : value);
-  } else {
-    for (int precision = 1; precision <= 17; ++precision) {
-      std::snprintf(buffer, sizeof buffer, "%.*g", precision, value);
-      double back = 0;
-      if (whole_number(buffer, back) && back == value) break;
-    }
-  }
+  std::snprintf(buffer, sizeof buffer, "%.0f", value == 0 ? 0.0 : value);
   return scratch = buffer;
 }
 

@@ -24,6 +24,7 @@ PACKAGES = [
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.metrics",
+    "mercer.online",
     "mercer.ranking",
     "mercer.ranking.preference_graph",
     "mercer.parsing",

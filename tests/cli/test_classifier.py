@@ -95,12 +95,12 @@ def test_the_command_trains_the_model_that_python_trains(made):
 @pytest.mark.parametrize(
     ("name", "content", "options"),
     [
-        ("a.vw.gz", gzip.compress(b"ham | agenda noon\nspam | cheap pills\n" * 20), ["--optimizer", "ftrl", "--l1", "0.01"]),
+        ("a.vw.gz", gzip.compress(b"ham | agenda\nspam | cheap pills\n" * 20), ["--optimizer", "ftrl", "--l1", "0.01"]),
         ("a.svm", b"1 1:1 3:1\n-1 2:1\n" * 20, ["--loss", "hinge"]),
-        ("a.csv", b"id,topic,title,body\n1,x,one,two\n2,y,three,four\n" * 1, ["--label", "topic", "--text", "title", "--text", "body"]),
+        ("a.csv", b"id,y,title\n1,x,one\n2,z,three\n", ["--label", "y", "--text", "title", "--text", "id"]),
         ("a.tsv", b"y\tsize\ttown\nx\t1\tparis\nz\t2\trome\n", ["--categorical", "size", "--passes", "2"]),
         ("a.jsonl", b'{"y": 1, "a": {"b": "one"}}\n{"y": 2, "a": {"b": "two"}}\n', ["--label", "y", "--text", "a.b"]),
-        ("a.txt", b"one two;x\nthree;y\n", ["--label", "last", "--separator", ";", "--analyzer", "char_wb", "--ngrams", "3"]),
+        ("a.txt", b"one two;x\nthree;y\n", ["--label", "last", "--separator", ";", "--analyzer", "char_wb"]),
         ("a.dat", b"x | a\ny | b\nz | c\n" * 5, ["--format", "vw", "--label-hashing", "two-stage", "--limit", "6"]),
     ],
 )  # fmt: skip
@@ -202,7 +202,7 @@ def test_malformed_lines_are_named_or_skipped(mercer, made, tmp_path):
         (["train", "classifier", "TRAIN", "--model", "m.mercer", "--ngrams", "2-1"], "--ngrams must be"),
         (["train", "classifier", "TRAIN", "--model", "m.mercer", "--n-bits", "50"], "n_bits must be"),
         (["train", "classifier", "TRAIN", "--model", "m.mercer", "--columns", "a"], "columns means nothing"),
-        (["train", "classifier", "PRICES", "--model", "m.mercer", "--label", "cost"], "the columns are: price, rooms, town"),
+        (["train", "classifier", "PRICES", "--model", "m.mercer", "--label", "cost"], "the columns are: price, rooms"),
         (["train", "classifier", "TRAIN", "--model", "nowhere/m.mercer"], "no such directory"),
         (["predict", "MODEL", "TRAIN", "--marginals"], "--marginals and --k-best are for taggers"),
         (["predict", "REGRESSOR", "PRICES", "--proba"], "this model is a regressor"),

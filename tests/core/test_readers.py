@@ -167,6 +167,7 @@ json_value = st.one_of(
 
 
 @settings(max_examples=80, deadline=None)
+@example([(5.960464477539063e-08, {}, "")], False, False)
 @given(
     st.lists(
         st.tuples(

@@ -1,7 +1,7 @@
 """What a hashed learner takes: rows of a matrix or documents, handed to the compiled core in blocks of examples.
 
-Columns of a matrix are their own hashes if there are at most 2^n_bits of them, so that no two share a weight; a document's
-features are hashes of its words or n-grams. A sparse matrix of documents is never made.
+Columns of a matrix are their own hashes if there are at most 2^n_bits of them, so that no two share a weight; a
+document's features are hashes of its words or n-grams. A sparse matrix of documents is never made.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ class TextFeatures:
     def from_json(cls, data: dict[str, Any]) -> TextFeatures:
         """The inverse of :meth:`to_json`."""
         least, most = data["ngrams"]
-        return text_features(cls(str(data["analyzer"]), (int(least), int(most)), bool(data["lowercase"]), int(data["seed"])))
+        return text_features(
+            cls(str(data["analyzer"]), (int(least), int(most)), bool(data["lowercase"]), int(data["seed"]))
+        )
 
 
 def text_features(hasher: Any) -> TextFeatures:
-    """The settings of a hasher (a ``TextHasher``, or anything with its attributes), checked; None is words in lower case."""
+    """The settings of a hasher, a ``TextHasher`` or anything with its attributes; None is words in lower case."""
     if hasher is None:
         return TextFeatures()
     missing = [name for name in ("analyzer", "ngrams", "lowercase", "seed") if not hasattr(hasher, name)]
@@ -125,7 +127,8 @@ class Documents:
     def n_values(self) -> int:
         """About how many features all documents have together."""
         f = self.features
-        per_text = max(1, sum(len(text) for text in self.texts[:100]) // max(1, min(100, len(self.texts))))
+        sample = [len(text) for text in self.texts[:100] if _is_text(text)]
+        per_text = max(1, sum(sample) // max(1, len(sample)))
         return per_text * len(self) * (f.ngrams[1] - f.ngrams[0] + 1) // (6 if f.analyzer == "word" else 1)
 
     def examples(self, order: np.ndarray) -> _core.Examples:

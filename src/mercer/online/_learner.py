@@ -64,7 +64,7 @@ class HashedLearner(FileLearning, BaseEstimator):
 
     @property
     def model_bytes_(self) -> int:
-        """Bytes of the weights and what the optimizer keeps beside them; labels and their intercepts are not counted."""
+        """Bytes of the weights and what the optimizer keeps beside them, without labels and their intercepts."""
         check_is_fitted(self, "model_")
         return int(self.model_.table_bytes)
 
@@ -86,7 +86,9 @@ class HashedLearner(FileLearning, BaseEstimator):
         """The settings of the compiled model that all tasks share."""
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         n_bits = check_n_bits(self.n_bits)
-        rate = RATES[self.optimizer] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
+        rate = (
+            RATES[self.optimizer] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
+        )
         l1 = check_not_negative("l1", self.l1)
         if self.l2 is None:
             l2 = SGD_L2 if self.optimizer == "sgd" else 0.0
@@ -157,7 +159,9 @@ class HashedLearner(FileLearning, BaseEstimator):
         work = max(1, inputs.n_values // max(1, len(inputs))) * max(1, self.model_.n_outputs // _LINE)
         return int(max(1, min(1 << 16, _BLOCK // work)))
 
-    def _learn(self, inputs: Rows | Documents, outputs: Callable[[np.ndarray], dict[str, Any]], passes: int, shuffle: bool) -> None:
+    def _learn(
+        self, inputs: Rows | Documents, outputs: Callable[[np.ndarray], dict[str, Any]], passes: int, shuffle: bool
+    ) -> None:
         """Passes over the inputs. Ctrl-C ends them, and the model stays as far as it came."""
         random = check_random_state(self.random_state) if shuffle else None
         step = self._block_sizes(inputs)
@@ -169,13 +173,21 @@ class HashedLearner(FileLearning, BaseEstimator):
                     part = order[begin : begin + step]
                     examples = inputs.examples(part)
                     _core.set_outputs(examples, **outputs(part))
-                    figures = self.model_.learn(examples)
-                    if number == 0:
-                        self.progress_.add(figures, self.verbose)
+                    self._learn_block(examples, judged=number == 0)
                 if number == 0:
                     self.progress_.record(self.verbose)
         except KeyboardInterrupt:
             self.interrupted_ = True
+
+    def _learn_block(self, examples: _core.Examples, judged: bool = True) -> None:
+        """Learns from a block; its figures are progressive ones if its examples are `judged` for the first time."""
+        begin = 0
+        while begin < len(examples):
+            end = min(len(examples), begin + self.progress_.until_next) if judged else len(examples)
+            figures = self.model_.learn(examples, begin, end)
+            if judged:
+                self.progress_.add(figures, self.verbose)
+            begin = end
 
     def _blocks(self, X: Any) -> Iterator[tuple[slice, _core.Examples]]:
         """The examples of X in blocks whose scores fit into memory with ease."""
@@ -196,10 +208,10 @@ class HashedLearner(FileLearning, BaseEstimator):
         return np.concatenate(parts).astype(np.float64) if parts else np.zeros((0, self.model_.n_outputs))
 
     def _column_weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the columns of an array, (n_outputs, n_features), and the intercepts: the scores of unit vectors."""
+        """Weights of the columns of an array, (n_outputs, n_features), and intercepts: scores of unit vectors."""
         check_is_fitted(self, "model_")
         if self.input_ != "array":
-            raise AttributeError("coef_ and intercept_ are those of columns: this model has learnt from documents or files")
+            raise AttributeError("coef_ and intercept_ need columns: this model has learnt from documents or files")
         n = self.n_features_in_
         indptr = np.concatenate([[0], np.arange(n + 1)])  # an empty row, then the unit vectors
         examples = _core.row_examples(
@@ -326,7 +338,7 @@ def _unpack(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
     size, used, lines = int(arrays[f"{name}_size"][0]), arrays[f"{name}_used"], arrays[f"{name}_lines"]
     if not 0 <= size <= 1 << 40 or size % _LINE or used.shape != (len(lines), _LINE):
         raise ValueError(f"the lines of {name} do not fit together")
-    if len(lines) and not (0 <= lines.min() and lines.max() < size // _LINE):
+    if len(lines) and not (lines.min() >= 0 and lines.max() < size // _LINE):
         raise ValueError(f"a line of {name} is out of range")
     values = np.zeros(size, np.float32)
     values.reshape(-1, _LINE)[lines] = used
@@ -348,4 +360,4 @@ def _reduce(model: _core.HashedModel) -> tuple[Any, ...]:
     return _rebuild, (model.settings(), model.labels(), packed)
 
 
-copyreg.pickle(_core.HashedModel, _reduce)  # type: ignore[arg-type]
+copyreg.pickle(_core.HashedModel, _reduce)

@@ -1,6 +1,6 @@
 """Progressive validation: every example is judged before it is learnt, so the running loss is that of data never seen.
 
-    progressive loss = Σ_i weight_i loss(score before example i, y_i) / Σ_i weight_i
+progressive loss = Σ_i weight_i loss(score before example i, y_i) / Σ_i weight_i
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Progress"]
 
 @dataclass
 class Progress:
-    """Running sums of the figures that ``_core.HashedModel.learn`` returns, and a history at doubling numbers of examples."""
+    """Running sums of the figures of ``_core.HashedModel.learn``, and a history at doubling numbers of examples."""
 
     examples: int = 0
     weight: float = 0.0
@@ -25,8 +25,13 @@ class Progress:
     )
     _last: tuple[int, float, float] = (0, 0.0, 0.0)
 
+    @property
+    def until_next(self) -> int:
+        """Examples until the next line of the history."""
+        return max(1, 2 * self._last[0] - self.examples)
+
     def add(self, figures: dict[str, Any], verbose: int = 0, stream: TextIO | None = None) -> None:
-        """Adds the figures of a block; takes a line into the history when the examples have doubled since the last one."""
+        """Adds the figures of a block; a line goes into the history when the examples have doubled."""
         self.examples += figures["labelled"]
         self.weight += figures["weight"]
         self.loss += figures["loss"]
@@ -36,7 +41,7 @@ class Progress:
 
     def record(self, verbose: int = 0, stream: TextIO | None = None) -> None:
         """Takes a line into the history, unless nothing has happened since the last one."""
-        examples, weight, loss = self._last
+        _, weight, loss = self._last
         if self.weight <= weight:
             return
         since = (self.loss - loss) / (self.weight - weight)

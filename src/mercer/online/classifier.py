@@ -42,33 +42,35 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     loss : {"log", "hinge", "hybrid", "squared-hinge"}, default="log"
         With y the true class and z the best other one: ``"log"`` −ln p(y | x), p ∝ exp score; ``"hinge"``
         h = max(0, 1 − score(y) + score(z)); ``"squared-hinge"`` h²; ``"hybrid"`` half of the log and half of the hinge
-        loss (see ``alpha``). Beyond 64 classes the log loss changes only the true class and those with a probability of at
-        least 0.02 / (number of classes).
+        loss (see ``alpha``). Up to 64 classes the log loss changes the weights of all; beyond, those of the true
+        class and of classes with a probability of at least 2 / (number of classes).
     n_bits : int, default=22
-        The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values other
-        than 1), 16 with ftrl (12 with more than two classes), 4 with sgd.
+        The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values
+        other than 1), 16 with ftrl (12 with more than two classes), 4 with sgd.
     label_hashing : {"joint", "separate", "two-stage"}, default="joint"
         Where the weights of more than two classes are. ``"joint"``: one table, indexed by a hash of feature and label.
-        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets. ``"separate"``: a
-        table for each class. Two classes need one vector anyway.
+        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets.
+        ``"separate"``: a table for each class. Two classes need one vector anyway.
     optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
-        ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not overshoot.
-        ``"ftrl"``: follows the regularised leader; with ``l1`` most weights are exactly 0. ``"sgd"``: steps of
-        1 / (l2 (t + t0)), which over many passes minimises l2/2 ‖w‖² + mean loss.
+        ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not
+        overshoot. ``"ftrl"``: follows the regularised leader; with ``l1`` most weights are exactly 0. ``"sgd"``:
+        steps of 1 / (l2 (t + t0)), which over many passes minimises l2/2 ‖w‖² + mean loss.
     l1, l2 : float, default=0.0 and None
-        Penalties of weights (never of intercepts). ftrl: of the whole vector. sgd: l2 of the whole vector by a common factor, l1 of
-        the weights of an example when it is learnt. adagrad: both of the weights of an example when it is learnt, times their
-        rates; so weights that never come up again stay. None: 1e-5 for sgd, 0 for the others.
+        Penalties of weights (never of intercepts). ftrl: of the whole vector. sgd: l2 of the whole vector by a common
+        factor, l1 of the weights of an example when it is learnt. adagrad: both of the weights of an example when it
+        is learnt, times their rates; so weights that never come up again stay. None: 1e-5 for sgd, 0 for the others.
     passes : int, default=1
         Passes of `fit` over the data.
     n_jobs : int or None
-        Threads of prediction; -1 for all cores. Learning goes from example to example in one thread. No result depends on it.
+        Threads of prediction; -1 for all cores. Learning goes from example to example in one thread. No result
+        depends on it.
     random_state : int, RandomState or None, default=0
         Seed of the order of examples in `fit`.
     alpha : float, default=0.5
         Share of the log loss in ``"hybrid"``, from 0 to 1.
     hasher : TextHasher or None
-        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower case.
+        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower
+        case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which on text is clearly better, or c.
     learning_rate : float or None
@@ -94,8 +96,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
 
     Notes
     -----
-    The weight of an example (``sample_weight`` times ``class_weight``) stands for repeats in a row: with adagrad and two classes a
-    step of weight 2 goes as far as two infinitely fine ones, not twice as far.
+    The weight of an example (``sample_weight`` times ``class_weight``) stands for repeats in a row: with adagrad and
+    two classes a step of weight 2 goes as far as two infinitely fine ones, not twice as far.
 
     Columns of an array have weights of their own if there are at most 2^n_bits of them (two classes, or
     ``label_hashing="separate"``), so that nothing is lost by hashing.
@@ -189,8 +191,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         ----------
         X, y, sample_weight : as in `fit`
         classes : array, optional
-            Labels there will be; useful in the first call, needed there if the call itself has at most two labels and more will
-            come. Labels never seen before get a place in ``classes_`` when they come.
+            Labels there will be; useful in the first call, needed there if the call itself has at most two labels and
+            more will come. Labels never seen before get a place in ``classes_`` when they come.
 
         Returns
         -------
@@ -198,7 +200,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         """
         settings = self._check_parameters()
         if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' needs all examples at once: use fit, or give the weights as a dict")
+            raise ValueError(
+                "class_weight='balanced' needs all examples at once: use fit, or give the weights as a dict"
+            )
         first = not hasattr(self, "model_")
         inputs, y = self._inputs(X, reset=first, y=y)
         seen = np.unique(y)
@@ -208,8 +212,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             if self.model_.settings()["task"] == "binary" and len(np.union1d(self.classes_, seen)) > 2:
                 new = np.setdiff1d(seen, self.classes_)
                 raise ValueError(
-                    f"a model of two classes cannot take a third one ({new[0]!r}): name all classes in the first call of "
-                    "partial_fit"
+                    f"a model of two classes cannot take a third one ({new[0]!r}): "
+                    "name all classes in the first call of partial_fit"
                 )
             seen = np.concatenate([self.classes_, np.setdiff1d(seen, self.classes_)])
         weights = self._weights(inputs, y, np.unique(seen), sample_weight)
@@ -269,7 +273,11 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         names = self.model_.labels()
 
         def of(part: np.ndarray) -> dict[str, Any]:
-            return {"labels": numbers[part], "label_names": names, "weights": None if weights is None else weights[part]}
+            return {
+                "labels": numbers[part],
+                "label_names": names,
+                "weights": None if weights is None else weights[part],
+            }
 
         return of
 

@@ -139,12 +139,16 @@ def _fill(stream: Any, view: memoryview) -> tuple[int, Exception | None]:
     return n, None
 
 
-def read_blocks(source: Source, reader: _core.ExampleReader, chunk: int) -> Iterator[_core.Examples]:
-    """The examples of a file in blocks; raises DataFileError behind the last good one."""
+def read_blocks(
+    source: Source, reader: _core.ExampleReader, chunk: int, stop: threading.Event
+) -> Iterator[_core.Examples]:
+    """The examples of a file in blocks; raises DataFileError behind the last good one. Ends early if told to stop."""
     view = memoryview(bytearray(chunk))
     with source.open() as stream:
         while not reader.done:
             n, damage = _fill(stream, view)
+            if stop.is_set():
+                return
             block = reader.feed(view[:n], n < chunk and damage is None)
             if len(block):
                 yield block
@@ -164,10 +168,12 @@ def _hint(what: str) -> str:
     return "on_error='skip' (--on-error skip) passes over malformed lines and counts them"
 
 
-def read_ahead(blocks: Iterator[_core.Examples]) -> Iterator[_core.Examples]:
-    """The same blocks, made in another thread while the caller works on the one before."""
+def read_ahead(blocks: Iterator[_core.Examples], stop: threading.Event, silent: bool) -> Iterator[_core.Examples]:
+    """The same blocks, made in another thread while the caller works on the one before.
+
+    ``silent``: the source is one that may keep a reader waiting for ever.
+    """
     ready: queue.Queue[Any] = queue.Queue(maxsize=2)
-    stop = threading.Event()
 
     def put(item: Any) -> None:
         while not stop.is_set():
@@ -197,7 +203,7 @@ def read_ahead(blocks: Iterator[_core.Examples]) -> Iterator[_core.Examples]:
             yield block
     finally:
         stop.set()
-        thread.join(timeout=1.0)
+        thread.join(timeout=1.0 if silent else None)
 
 
 # ------------------------------------------------------------------------------------------------- how a file is read
@@ -667,8 +673,9 @@ def _blocks(
     model: Any, source: Source, reader: _core.ExampleReader, chunk: int | None = None
 ) -> Iterator[_core.Examples]:
     thread_count(model.n_jobs)  # checks it
-    blocks = read_blocks(source, reader, chunk or _CHUNK)
-    return blocks if model.n_jobs == 1 else read_ahead(blocks)
+    stop = threading.Event()
+    blocks = read_blocks(source, reader, chunk or _CHUNK, stop)
+    return blocks if model.n_jobs == 1 else read_ahead(blocks, stop, not source.again)
 
 
 def outputs_of(model: Any, block: _core.Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -29,15 +29,15 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     Parameters
     ----------
     loss : {"squared", "quantile", "huber", "poisson"}, default="squared"
-        With e = prediction − y: ``"squared"`` e²; ``"quantile"`` the pinball loss, whose answer is the given ``quantile`` of y;
-        ``"huber"`` e²/2 up to ``epsilon`` and a straight line beyond; ``"poisson"`` exp(s) − y s for counts y ≥ 0,
-        with the prediction exp(s).
+        With e = prediction − y: ``"squared"`` e²; ``"quantile"`` the pinball loss, whose answer is the given
+        ``quantile`` of y; ``"huber"`` e²/2 up to ``epsilon`` and a straight line beyond; ``"poisson"`` exp(s) − y s
+        for counts y ≥ 0, with the prediction exp(s).
     n_bits : int, default=22
-        The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values other
-        than 1), 16 with ftrl, 4 with sgd.
+        The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values
+        other than 1), 16 with ftrl, 4 with sgd.
     optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
-        See :class:`HashedClassifier`. adagrad and ftrl measure their steps in the spread of the targets seen so far (but for
-        poisson), so the unit of y does not matter; the first target is the first intercept.
+        See :class:`HashedClassifier`. adagrad and ftrl measure their steps in the spread of the targets seen so far
+        (but for poisson), so the unit of y does not matter; the first target is the first intercept.
     l1, l2 : float, default=0.0 and None
         Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
     passes : int, default=1
@@ -51,7 +51,8 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     epsilon : float, default=1.0
         For ``loss="huber"``, in the unit of y.
     hasher : TextHasher or None
-        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower case.
+        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower
+        case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which on text is clearly better, or c.
     learning_rate : float or None

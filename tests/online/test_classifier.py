@@ -1,0 +1,400 @@
+"""HashedClassifier: what it learns, that hashing costs little, and what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits, make_classification
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mercer
+from mercer.online import HashedClassifier
+
+LOSSES = ("log", "hinge", "hybrid", "squared-hinge")
+OPTIMIZERS = ("adagrad", "ftrl", "sgd")
+ONLINE = "the order of examples matters to an online learner, and weights are steps of another length"
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": ONLINE,
+    "check_sample_weight_equivalence_on_sparse_data": ONLINE,
+}
+
+
+@parametrize_with_checks(
+    [
+        HashedClassifier(),
+        HashedClassifier("hinge"),
+        HashedClassifier(optimizer="ftrl"),
+        HashedClassifier(label_hashing="separate", n_bits=10),
+    ],
+    expected_failed_checks=lambda _: EXPECTED,
+)
+def test_every_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+def topics(n, n_classes, seed=0, length=30, own=10, vocabulary=6000, share=0.35):
+    """Word counts: each class has words of its own among common ones, as in a directory of sites (spec 000 S20)."""
+    random = np.random.default_rng(seed)
+    names = np.random.default_rng(1).integers(0, vocabulary, (n_classes, own))
+    chance = 1 / np.arange(1, vocabulary + 1)
+    y = random.integers(0, n_classes, n)
+    common = random.choice(vocabulary, (n, length), p=chance / chance.sum())
+    words = np.where(
+        random.random((n, length)) < share, names[y[:, None], random.integers(0, own, (n, length))], common
+    )
+    rows = csr_array((np.ones(n * length), words.ravel(), np.arange(n + 1) * length), shape=(n, vocabulary))
+    rows.sum_duplicates()
+    return rows, y
+
+
+# ------------------------------------------------------------------------------------------- spec 000 S09
+
+
+@pytest.mark.parametrize(("loss", "passes"), [("log", 2), ("hinge", 1)])
+def test_joint_hashing_of_a_thousand_classes_is_as_good_as_a_weight_for_each_pair(loss, passes):
+    X, y = topics(12000, 1000, share=0.5)
+    test, truth = topics(1000, 1000, seed=1, share=0.5)
+    unhashed = HashedClassifier(loss, 13, "separate", passes=passes).fit(X, y)  # nothing is shared
+    joint = HashedClassifier(loss, 22, passes=passes).fit(X, y)
+    two_stage = HashedClassifier(loss, 22, "two-stage", passes=passes).fit(X, y)
+    best = unhashed.score(test, truth)
+    assert best > 0.9
+    assert joint.score(test, truth) >= best - 0.01
+    assert two_stage.score(test, truth) >= best - 0.02
+
+
+@pytest.mark.parametrize("hashing", ["joint", "two-stage"])
+def test_model_bytes_do_not_depend_on_the_number_of_classes(hashing):
+    sizes = [
+        HashedClassifier(n_bits=12, label_hashing=hashing).fit(*topics(3 * m, m)).model_bytes_ for m in (100, 2000)
+    ]
+    assert sizes[0] == sizes[1] == 2**12 * 12
+
+
+def test_separate_tables_cost_memory_for_each_class():
+    sizes = [HashedClassifier(n_bits=6, label_hashing="separate").fit(*topics(400, m)).model_bytes_ for m in (20, 100)]
+    assert sizes == [2**6 * (m * 8 + 4) for m in (20, 100)]
+
+
+def test_a_wide_table_has_no_collisions_so_a_wider_one_gives_the_same_model():
+    X, y = topics(500, 2)
+    models = [HashedClassifier(n_bits=bits).fit(X, y) for bits in (13, 18)]
+    np.testing.assert_array_equal(models[0].decision_function(X), models[1].decision_function(X))
+    crowded = HashedClassifier(n_bits=8).fit(X, y)
+    assert not np.array_equal(crowded.decision_function(X), models[0].decision_function(X))
+    assert crowded.score(X, y) > 0.9
+
+
+# ------------------------------------------------------------------------------------------- spec 000 S17
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_sgd_comes_within_one_percent_of_the_exact_support_vector_machine(intercept):
+    X, y = make_classification(500, 20, n_informative=6, flip_y=0.1, random_state=3)
+    s, lam = np.where(y == 1, 1.0, -1.0), 0.01
+
+    def objective(w, b):
+        return lam / 2 * w @ w + np.maximum(0, 1 - s * (X @ w + b)).mean()
+
+    if intercept:
+        machine = SVC(kernel="linear", C=1 / (500 * lam), tol=1e-6).fit(X, y)
+    else:
+        machine = LinearSVC(loss="hinge", C=1 / (500 * lam), fit_intercept=False, tol=1e-8, max_iter=10**6).fit(X, y)
+    exact = objective(machine.coef_[0], machine.intercept_)
+    model = HashedClassifier("hinge", 5, optimizer="sgd", l2=lam, passes=300, fit_intercept=intercept).fit(X, y)
+    assert objective(model.coef_[0], model.intercept_[0]) <= 1.01 * exact
+
+
+# ------------------------------------------------------------------------------------------- learning
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_every_loss_and_optimizer_learns(loss, optimizer, n_classes):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[y < n_classes] / 16, y[y < n_classes]
+    model = HashedClassifier(loss, 12, optimizer=optimizer, passes=3, l2=1e-3 if optimizer == "sgd" else None).fit(X, y)
+    assert model.score(X, y) > (0.98 if n_classes == 2 else 0.9)
+    history = model.history_
+    assert history["loss_since_last"][-1] < 0.6 * history["loss_since_last"][0]
+    assert history["examples"][-1] == len(y)
+
+
+def test_documents_are_learnt_without_a_matrix():
+    texts = [
+        "the red rose",
+        "blue sky of may",
+        "a green tree",
+        "red and red again",
+        "sky, so blue",
+        "tree tree green",
+    ] * 20
+    labels = np.array(["r", "b", "g"] * 40)
+    model = HashedClassifier(n_bits=14).fit(texts, labels)
+    assert model.score(texts, labels) == 1
+    np.testing.assert_array_equal(model.predict(np.array(texts)), labels)
+    np.testing.assert_array_equal(model.predict([text.encode() for text in texts]), labels)
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(AttributeError, match="documents"):
+        _ = model.coef_
+
+
+def test_series_and_arrow_columns_are_documents():
+    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    texts, labels = ["red rose", "blue sky"] * 20, [1, 0] * 20
+    scores = HashedClassifier(n_bits=10).fit(texts, labels).decision_function(texts)
+    for kind in (pandas.Series, polars.Series, pyarrow.array, lambda x: pyarrow.chunked_array([x[:3], x[3:]])):
+        model = HashedClassifier(n_bits=10).fit(kind(texts), labels)
+        np.testing.assert_array_equal(model.decision_function(kind(texts)), scores)
+
+
+def test_a_hasher_says_which_features_documents_have():
+    class Pairs:
+        analyzer, ngrams, lowercase, seed = "word", (2, 2), True, 0
+
+    texts, labels = ["not good", "good not", "very bad"] * 30, [0, 1, 1] * 30
+    assert HashedClassifier(n_bits=10, hasher=Pairs()).fit(texts, labels).score(texts, labels) == 1
+    assert HashedClassifier(n_bits=10).fit(texts, labels).score(texts, labels) < 1  # words alone cannot tell
+    Pairs.weighting = "tfidf"
+    with pytest.raises(ValueError, match="pipeline"):
+        HashedClassifier(hasher=Pairs()).fit(texts, labels)
+    with pytest.raises(TypeError, match="TextHasher"):
+        HashedClassifier(hasher="words").fit(texts, labels)
+
+
+@pytest.mark.parametrize("n_classes", [2, 7])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_partial_fit_in_chunks_equals_fit(n_classes, optimizer):
+    X, y = topics(300, n_classes)
+    whole = HashedClassifier(n_bits=12, shuffle=False, optimizer=optimizer).fit(X, y)
+    parts = HashedClassifier(n_bits=12, optimizer=optimizer)
+    for begin in range(0, 300, 70):
+        parts.partial_fit(X[begin : begin + 70], y[begin : begin + 70], classes=range(n_classes))
+    np.testing.assert_array_equal(parts.decision_function(X), whole.decision_function(X))
+    assert parts.progressive_loss_ == pytest.approx(whole.progressive_loss_, rel=1e-12)
+
+
+def test_labels_may_come_later():
+    X, y = topics(600, 9)
+    old = y < 5
+    model = HashedClassifier(n_bits=16).partial_fit(X[old], y[old])
+    assert model.classes_.tolist() == [0, 1, 2, 3, 4]
+    for _ in range(3):
+        model.partial_fit(X, y)
+    assert model.classes_.tolist() == list(range(9))
+    assert model.score(X, y) > 0.95
+    with pytest.raises(ValueError, match="third one"):
+        HashedClassifier(n_bits=16).partial_fit(X[y < 2], y[y < 2]).partial_fit(X, y)
+
+
+def test_a_failed_call_leaves_the_model_as_it_was():
+    X, y = topics(200, 3)
+    model = HashedClassifier(n_bits=12).fit(X, y)
+    before = model.decision_function(X)
+    with pytest.raises(ValueError):
+        model.fit(X, np.zeros(200))
+    np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+def test_weights_stand_for_repeats():
+    X, y = topics(300, 2, seed=4)
+    weights = np.where(np.arange(300) % 3 == 0, 2.0, 1.0)
+    repeated = np.repeat(np.arange(300), weights.astype(int))
+    once = HashedClassifier(n_bits=13, shuffle=False).fit(X, y, weights).decision_function(X)
+    twice = HashedClassifier(n_bits=13, shuffle=False).fit(X[repeated], y[repeated]).decision_function(X)
+    plain = HashedClassifier(n_bits=13, shuffle=False).fit(X, y).decision_function(X)
+    assert np.abs(once - twice).mean() < 0.5 * np.abs(plain - twice).mean()
+    same = HashedClassifier(n_bits=13, shuffle=False, class_weight={0: 1.0, 1: 3.0}).fit(X, y)
+    given = HashedClassifier(n_bits=13, shuffle=False).fit(X, y, np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_array_equal(same.decision_function(X), given.decision_function(X))
+
+
+def test_balanced_weights_help_a_rare_class():
+    X, y = make_classification(2000, 10, weights=[0.95], class_sep=0.6, random_state=0)
+    plain = HashedClassifier(n_bits=8).fit(X, y)
+    balanced = HashedClassifier(n_bits=8, class_weight="balanced").fit(X, y)
+    assert balanced.predict(X)[y == 1].mean() > plain.predict(X)[y == 1].mean() + 0.1
+    with pytest.raises(ValueError, match="balanced"):
+        HashedClassifier(class_weight="balanced").partial_fit(X, y)
+
+
+def test_the_progressive_loss_is_that_of_examples_not_yet_seen():
+    X, y = topics(400, 2)
+    X.data[:] = 1
+    model, losses = HashedClassifier(n_bits=13), []
+    for i in range(400):
+        if i:
+            p = np.clip(model.predict_proba(X[i : i + 1])[0, y[i]], 1e-30, 1)
+            losses.append(-np.log(p))
+        model.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1])
+    assert model.progressive_loss_ == pytest.approx((sum(losses) + np.log(2)) / 400, rel=1e-4)
+
+
+def test_l1_of_ftrl_makes_sparse_weights():
+    X, y = topics(600, 2)
+    dense = HashedClassifier(n_bits=13, optimizer="ftrl").fit(X, y)
+    sparse = HashedClassifier(n_bits=13, optimizer="ftrl", l1=1.0).fit(X, y)
+    assert (sparse.coef_ != 0).sum() < 0.2 * (dense.coef_ != 0).sum()
+    assert sparse.score(X, y) > 0.9
+
+
+# ------------------------------------------------------------------------------------------- prediction
+
+
+def test_top_k_are_the_best_scores_in_order():
+    X, y = topics(300, 20)
+    model = HashedClassifier(n_bits=14).fit(X, y)
+    labels, scores = model.top_k(X, 3)
+    all_scores = model.decision_function(X)
+    np.testing.assert_array_equal(scores, -np.sort(-all_scores, axis=1)[:, :3])
+    np.testing.assert_array_equal(labels[:, 0], model.predict(X))
+    np.testing.assert_array_equal(HashedClassifier(n_bits=14, n_jobs=2).fit(X, y).top_k(X, 3)[1], scores)
+    with pytest.raises(ValueError, match="at most the number of classes"):
+        model.top_k(X, 21)
+    two = HashedClassifier(n_bits=14).fit(X, y % 2)
+    labels, scores = two.top_k(X, 2)
+    np.testing.assert_array_equal(labels[:, 0], two.predict(X))
+    assert (scores[:, 0] >= scores[:, 1]).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_columns_have_coefficients(n_classes):
+    X, y = topics(300, n_classes, vocabulary=200)
+    model = HashedClassifier(n_bits=10).fit(X, y)
+    scores = model.decision_function(X).reshape(300, -1)
+    np.testing.assert_allclose(X @ model.coef_.T + model.intercept_, scores, atol=1e-4)
+
+
+def test_probabilities_come_with_log_and_hybrid_only():
+    X, y = topics(300, 4)
+    p = HashedClassifier("hybrid", 12).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    for loss in ("hinge", "squared-hinge"):
+        assert not hasattr(HashedClassifier(loss), "predict_proba")
+
+
+# ------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("hashing", ["joint", "separate", "two-stage"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_saved_model_goes_on_learning_bit_for_bit(tmp_path, hashing, optimizer):
+    X, y = topics(300, 6)
+    model = HashedClassifier(n_bits=10, label_hashing=hashing, optimizer=optimizer, class_weight={2: 3.0}).fit(X, y)
+    mercer.save(model, tmp_path / "m.mercer")
+    again, copied = mercer.load(tmp_path / "m.mercer"), pickle.loads(pickle.dumps(model))
+    assert again.get_params()["class_weight"][2] == 3.0
+    for other in (again, copied):
+        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+        assert other.history_ == model.history_
+    X, y = topics(300, 6, seed=2)
+    for each in (model, again, copied):
+        each.partial_fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(copied.decision_function(X), model.decision_function(X))
+
+
+def test_a_model_of_documents_comes_back_with_its_features(tmp_path):
+    class Pairs:
+        analyzer, ngrams, lowercase, seed = "word", (1, 2), True, 3
+
+    texts, labels = ["not good", "good not", "very bad"] * 30, ["a", "b", "b"] * 30
+    model = HashedClassifier(n_bits=22, hasher=Pairs()).fit(texts, labels)
+    mercer.save(model, tmp_path / "m.mercer")
+    assert (tmp_path / "m.mercer").stat().st_size < 10_000  # of 32 MiB, the lines that are in use
+    again = mercer.load(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(again.decision_function(texts), model.decision_function(texts))
+    assert again.classes_.tolist() == ["a", "b"]
+
+
+def test_ctrl_c_keeps_the_model_so_far(monkeypatch):
+    X, y = topics(300, 2)
+    model = HashedClassifier(n_bits=12, passes=50)
+    calls = []
+    outputs = HashedClassifier._outputs
+
+    def interrupting(self, y, weights):
+        of = outputs(self, y, weights)
+
+        def part(rows):
+            calls.append(len(rows))
+            if len(calls) == 10:
+                raise KeyboardInterrupt
+            return of(rows)
+
+        return part
+
+    monkeypatch.setattr(HashedClassifier, "_outputs", interrupting)
+    model.fit(X, y)
+    assert model.interrupted_
+    assert len(calls) == 10
+    assert model.score(X, y) > 0.9
+
+
+# ------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": "squared"}, "loss must be one of"),
+        ({"label_hashing": "none"}, "label_hashing must be one of"),
+        ({"optimizer": "adam"}, "optimizer must be one of"),
+        ({"counts": "cubed"}, "counts must be one of"),
+        ({"n_bits": 0}, "n_bits"),
+        ({"n_bits": 33}, "32 GiB"),
+        ({"n_bits": 2.5}, "n_bits"),
+        ({"n_bits": 3}, "at least 4"),
+        ({"l1": -1}, "l1 must be"),
+        ({"l2": np.inf}, "l2 must be"),
+        ({"optimizer": "sgd", "l2": 0.0}, "needs l2 > 0"),
+        ({"learning_rate": 0}, "learning_rate must be"),
+        ({"passes": 0}, "passes must be"),
+        ({"alpha": 1.5}, "alpha must"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"class_weight": {0: -1.0}}, "class_weight must not be negative"),
+    ],
+)
+def test_wrong_parameters_are_refused(change, message):
+    X, y = topics(30, 3)
+    with pytest.raises(ValueError, match=message):
+        HashedClassifier(**{"n_bits": 8} | change).fit(X, y)
+
+
+def test_wrong_data_are_refused():
+    X, y = topics(30, 3)
+    model = HashedClassifier(n_bits=8)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((3, 2), np.nan), [0, 1, 2])
+    with pytest.raises(ValueError, match="finite in single precision"):
+        model.fit(np.full((3, 2), 1e300), [0, 1, 2])
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(X, np.zeros(30))
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        model.fit(X, y, -np.ones(30))
+    with pytest.raises(ValueError, match="wrap it in a list"):
+        model.fit("a text", [0])
+    with pytest.raises(ValueError, match="2 documents and 3 values"):
+        model.fit(["a", "b"], [0, 1, 0])
+    with pytest.raises(TypeError, match="document 1"):
+        model.fit(["a", None], [0, 1])
+    with pytest.raises(ValueError):
+        model.fit([["a", "b"]], [0])
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="learnt from arrays"):
+        model.predict(["a document"])
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :5])
+    with pytest.raises(ValueError, match="learnt from documents"):
+        HashedClassifier(n_bits=8).fit(["aa", "bb"], [0, 1]).predict(X)
+
+
+def test_tables_beyond_the_memory_of_the_machine_are_refused():
+    X, y = topics(2000, 1000)
+    with pytest.raises(MemoryError, match=r"2\^32 weights for each of .* GiB"):
+        HashedClassifier(n_bits=32, label_hashing="separate").fit(X, y)
