@@ -391,7 +391,8 @@ from mercer.datasets import make_actions
 from mercer.segmentation import Segmenter, SegmentStatistics
 
 task = make_actions(n_actions=3, difficulty=5)
-segmenter = Segmenter(45, C={r.actions.whole.C:g}, features=SegmentStatistics(), length_model="log-normal")
+statistics = ("sum", "mean", "variance")
+segmenter = Segmenter(45, C={r.actions.whole.C:g}, features=SegmentStatistics(), statistics=statistics)
 segmenter.fit(task.X[::2], task.y[::2])
 segmenter.predict_segments(task.X[1::2])      # (start, end, action) of every segment
 segmenter.boundary_marginals(task.X[1::2])    # how sure it is that a segment starts"""
