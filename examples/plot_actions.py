@@ -82,8 +82,8 @@ _ = axes[0].legend(frameon=False)
 
 # %%
 # One test sequence at three levels: the truth, what two of the models find, and the segmenter's probability
-# that a segment starts. The tagger smooths over single frames, but knows nothing of durations; the segmenter
-# finds segments of a plausible length.
+# that a segment starts. The tagger smooths over single frames, but knows nothing of durations; the segmenter,
+# which does, finds segments that the tagger smooths away.
 
 fig, axes = plt.subplots(
     12, 1, figsize=(9.4, 7.2), layout="constrained", height_ratios=[1, 1, 1, 1.6] * 3, sharex=True
