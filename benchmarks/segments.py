@@ -466,8 +466,10 @@ def paragraphs(repeats: int, small: bool) -> None:
                 rows.setdefault(name, []).append(found)
         n_starts = sum(len(s) - 1 for s in task.starts)
         share = 1 - n_starts / (task.lengths.sum() - n)
-        print(f"\n{title}: {n} documents, {task.lengths.sum()} sentences, {n_starts + n} paragraphs, "
-              f"{100 * max(share, 1 - share):.1f} % in the larger class; {n_folds} folds, mean ± sd")
+        print(
+            f"\n{title}: {n} documents, {task.lengths.sum()} sentences, {n_starts + n} paragraphs, "
+            f"{100 * max(share, 1 - share):.1f} % in the larger class; {n_folds} folds, mean ± sd"
+        )
         print(f"{'offset for F1':28}{'accuracy':>16}{'recall':>16}{'precision':>16}{'F1':>16}   for accuracy: acc, F1")
         for name, found in rows.items():
             fields = ("accuracy", "recall", "precision", "f1")
@@ -476,8 +478,10 @@ def paragraphs(repeats: int, small: bool) -> None:
             if "accuracy" in found[0]:
                 other = "  ".join(pair([getattr(one["accuracy"], f) for one in found]) for f in ("accuracy", "f1"))
             print(f"{name:28}{figures}   {other}")
-    print("\nthe source's books (table 5.6, F1 over 10 folds): segments .40/.55/.78/.71, SVM .35/.25/.43/.41, "
-          "boosted stumps .29/.52/.81/.62 (English, German, one story, one author)")
+    print(
+        "\nthe source's books (table 5.6, F1 over 10 folds): segments .40/.55/.78/.71, SVM .35/.25/.43/.41, "
+        "boosted stumps .29/.52/.81/.62 (English, German, one story, one author)"
+    )
 
 
 # -------------------------------------------------------------------------------------------- entities
@@ -544,8 +548,10 @@ def entities(repeats: int, small: bool) -> None:
         n_tokens = sum(map(len, y_b))
         for (name, (score, C, model)), spent in zip(kept.items(), seconds, strict=True):
             final = span_f1(y_b, model.predict(encoded[name]))
-            print(f"{language:10}{name:10}{C:6}{score:10.4f}{final:10.4f}{len(model.coef_):10}{times[name]:9.1f}"
-                  f"{n_tokens / spent:18.0f}")
+            print(
+                f"{language:10}{name:10}{C:6}{score:10.4f}{final:10.4f}{len(model.coef_):10}{times[name]:9.1f}"
+                f"{n_tokens / spent:18.0f}"
+            )
 
 
 # ---------------------------------------------------------------------------------------------- decode
@@ -603,9 +609,7 @@ def decode(repeats: int, small: bool) -> None:
         theirs = dlib.train_sequence_segmenter(samples["train"], ranges, parameters)
         calls.append(lambda: [theirs(x) for x in samples["test"]])
         names.append("dlib, BIO")
-        found["dlib, BIO"] = [
-            dlib_tags(answer, len(tags)) for answer, tags in zip(calls[-1](), y_b, strict=True)
-        ]
+        found["dlib, BIO"] = [dlib_tags(answer, len(tags)) for answer, tags in zip(calls[-1](), y_b, strict=True)]
     seconds = interleaved(4 * max(repeats, 5), *calls)
     print(f"{'':12}{'span F1':>9}{'tokens right':>14}{'CPU s':>9}{'tokens/s':>12}")
     for name, spent in zip(names, seconds, strict=True):

@@ -85,13 +85,9 @@ _ = axes[0].legend(frameon=False)
 # that a segment starts. The tagger smooths over single frames, but knows nothing of durations; the segmenter,
 # which does, finds segments that the tagger smooths away.
 
-fig, axes = plt.subplots(
-    12, 1, figsize=(9.4, 7.2), layout="constrained", height_ratios=[1, 1, 1, 1.6] * 3, sharex=True
-)
+fig, axes = plt.subplots(12, 1, figsize=(9.4, 7.2), layout="constrained", height_ratios=[1, 1, 1, 1.6] * 3, sharex=True)
 axes = axes.reshape(3, 4)
-for (difficulty, (_, truth, found, marginals)), rows in zip(
-    ((d, shown[d]) for d in (1, 4, 5)), axes, strict=True
-):
+for (difficulty, (_, truth, found, marginals)), rows in zip(((d, shown[d]) for d in (1, 4, 5)), axes, strict=True):
     strips = [("truth", truth), (NAMES[1], found[1]), (NAMES[2], found[2])]
     for ax, (name, labels) in zip(rows, strips, strict=False):
         labels = np.asarray(labels)
@@ -119,8 +115,6 @@ _ = axes[-1, -1].set_xlabel("frame")
 # underlined and every segment named when the pointer rests on it.
 
 x, truth, found, marginals = shown[5]
-strips = plot_segmentation(
-    x, truth, dict(zip(NAMES, found, strict=True)), marginals, names=dict(enumerate(ACTIONS))
-)
+strips = plot_segmentation(x, truth, dict(zip(NAMES, found, strict=True)), marginals, names=dict(enumerate(ACTIONS)))
 html = page("Actions", section("A hard sequence", strips))
 print(f"a page of {len(html) / 1000:.0f} kB")

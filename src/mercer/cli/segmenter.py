@@ -184,9 +184,7 @@ def train_segmenter(
     ] = None,
     tol: Annotated[
         float | None,
-        typer.Option(
-            metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING
-        ),
+        typer.Option(metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING),
     ] = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Seed of solvers that draw at random.", rich_help_panel=_LEARNING)
@@ -202,9 +200,7 @@ def train_segmenter(
     ] = None,
     jobs: Annotated[
         int,
-        typer.Option(
-            metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING
-        ),
+        typer.Option(metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING),
     ] = -1,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
