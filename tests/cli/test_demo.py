@@ -15,7 +15,7 @@ from mercer.report.demo import DemoResult, chosen_examples, demo_page, shown_act
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
-    return run_demo(n_train=80, n_test=40)
+    return run_demo(n_train=80, n_test=40, n_sequences=8)
 
 
 def test_every_code_obeys_the_keypad() -> None:

@@ -98,8 +98,8 @@ def neighbours() -> list[tuple[str, str]]:
     ]
 
 
-def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0) -> DemoResult:
-    """Train the three readers and try them on codes they have not seen."""
+def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0, n_sequences: int = 16) -> DemoResult:
+    """Train the readers on codes, and three models on sequences of actions; try them on what they have not seen."""
     from mercer.datasets import make_digit_codes
     from mercer.report.demo import DemoResult
     from mercer.tagging import Constraints, Tagger
@@ -128,7 +128,7 @@ def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0) -> DemoResult
         marginals=tagger.predict_marginals(codes.X_test),
         transitions=tagger.transitions_,
         keypad=_KEYPAD,
-        actions=run_actions(),
+        actions=run_actions(n_sequences, seed=seed),
         history=tagger.history_,
     )
 
