@@ -521,7 +521,7 @@ def entities(repeats: int, small: bool) -> None:
     if not os.environ.get("MERCER_DATA"):
         print("\nentities: left out, set MERCER_DATA to the folder of public data sets (conll2002)")
         return
-    limit = 600 if small else 3000
+    limit = 600 if small else 2000
     print(f"\nentities, the first {limit} training sentences, the log loss; C by testa, one look at testb")
     print(f"{'':20}{'C':>6}{'testa F1':>10}{'testb F1':>10}{'weights':>10}{'train s':>9}{'decoded tokens/s':>18}")
     for language in ("esp", "ned"):
