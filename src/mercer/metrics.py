@@ -39,6 +39,7 @@ __all__ = [
     "pairwise_error",
     "pairwise_score",
     "pk",
+    "segment_confusion",
     "segment_f1",
     "sequence_accuracy",
     "span_f1",
@@ -627,6 +628,71 @@ def segment_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, labelled: bool =
         predicted += len(found)
         correct += len(wanted & found)
     return SpanScore.from_counts(support, predicted, correct)
+
+
+def segment_confusion(
+    y_true: Sequence[Any], y_pred: Sequence[Any], labels: Sequence[Any] | None = None
+) -> tuple[list[Any], np.ndarray]:
+    """Which labels the positions of true segments get, each segment counting as one.
+
+    Entry (a, b) is the mean, over the true segments of label a, of the share of their positions that are predicted as
+    b: rows sum to 1, and a short segment weighs as much as a long one.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of label sequences, or list of lists of (start, end, label)
+        As for :func:`segment_f1`.
+    labels : sequence, optional
+        Rows and columns, in this order. Default: all that occur, sorted.
+
+    Returns
+    -------
+    labels : list
+    confusion : array of shape (n_labels, n_labels)
+        NaN in rows of labels that no true segment has.
+
+    Examples
+    --------
+    >>> from mercer.metrics import segment_confusion
+    >>> labels, confusion = segment_confusion([list("aaaabb")], [list("aaabbb")])
+    >>> labels, confusion
+    (['a', 'b'], array([[0.75, 0.25],
+           [0.  , 1.  ]]))
+    """
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y_true has {len(y_true)} sequences, but y_pred has {len(y_pred)}")
+    shares: list[tuple[Any, Counter[Any], int]] = []
+    for number, (true, guess) in enumerate(zip(y_true, y_pred, strict=True), 1):
+        wanted, found = (
+            sorted(_segments(f"{name}, sequence {number}", y, True), key=lambda segment: segment[0])
+            for name, y in (("y_true", true), ("y_pred", guess))
+        )
+        predicted = [label for a, b, label in found for _ in range(b - a)]
+        if len(predicted) != max((b for _, b, _ in wanted), default=0):
+            raise ValueError(f"sequence {number} ends at another position in y_true than in y_pred")
+        shares += [(label, Counter(predicted[a:b]), b - a) for a, b, label in wanted]
+    seen = {each for label, counts, _ in shares for each in (label, *counts)}
+    names = label_order(seen) if labels is None else list(labels)
+    unknown = sorted(map(repr, seen - set(names)))
+    if unknown:
+        raise ValueError(f"labels lacks {', '.join(unknown)}, which occur in the segmentations")
+    place = {label: k for k, label in enumerate(names)}
+    confusion, n_segments = np.zeros((len(names), len(names))), np.zeros(len(names))
+    for label, counts, size in shares:
+        n_segments[place[label]] += 1
+        for other, count in counts.items():
+            confusion[place[label], place[other]] += count / size
+    with np.errstate(invalid="ignore"):
+        return names, confusion / n_segments[:, None]
+
+
+def label_order(labels: Iterable[Any]) -> list[Any]:
+    """Labels sorted; where they cannot be compared, by how they are written."""
+    plain = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    try:
+        return sorted(plain)
+    except TypeError:
+        return sorted(plain, key=lambda label: (type(label).__name__, str(label)))
 
 
 def window_diff(

@@ -10,12 +10,12 @@ import pytest
 from mercer.cli import demo, main
 from mercer.cli.demo import neighbours, run_demo
 from mercer.datasets import make_digit_codes
-from mercer.report.demo import DemoResult, chosen_examples, demo_page
+from mercer.report.demo import DemoResult, chosen_examples, demo_page, shown_actions
 
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
-    return run_demo(n_train=80, n_test=40)
+    return run_demo(n_train=80, n_test=40, n_sequences=8)
 
 
 def test_every_code_obeys_the_keypad() -> None:
@@ -38,11 +38,20 @@ def test_examples_are_gains_and_one_loss(result: DemoResult) -> None:
     assert result.chain.readings[loss] != result.truth[loss]
 
 
+def test_segments_find_more_actions_than_frames(result: DemoResult) -> None:
+    alone, chain, whole = result.actions.cutters
+    assert whole.frames > alone.frames
+    assert whole.boundaries >= chain.boundaries > alone.boundaries
+    assert all(one[-1][1] == len(x) for one, x in zip(whole.segments, result.actions.X, strict=True))
+    assert 0 <= shown_actions(result.actions) < len(result.actions.X)
+
+
 def test_the_page_holds_everything_itself(result: DemoResult) -> None:
     page = demo_page(result)
     for missing in ("<script", "http://www.w3.org/1999", "https://", "url("):
         assert missing not in page
-    for present in ("data:image/png;base64,", "<mark", "transition weights", "objective", "<pre><code>"):
+    charts = ("transition weights", "objective", "p(start)", "true segment")
+    for present in ("data:image/png;base64,", "<mark", "<pre><code>", *charts):
         assert present in page
     body = page[page.index("<main>") : page.index("</main>") + len("</main>")]
     ET.fromstring(body)
@@ -54,6 +63,7 @@ def test_the_command_prints_a_table_and_says_where_the_page_is(result, tmp_path,
     assert main(["demo", "--output", str(path)]) == 0
     out = capfd.readouterr().out
     assert "whole codes right" in out
+    assert "F1 of boundaries" in out
     assert f"page written to {path}" in out
     assert path.read_text().startswith("<!DOCTYPE html>")
     assert main(["demo"]) == 0

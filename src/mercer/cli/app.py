@@ -38,6 +38,10 @@ app = typer.Typer(
       mercer inspect np.mercer --html np.html
       cat text.conll | mercer predict np.mercer - > labelled.conll
 
+    [bold]From texts to paragraphs[/bold] (blank lines between them)
+      mercer train segmenter chapter*.txt --model paragraphs.mercer
+      mercer predict paragraphs.mercer wall-of-text.txt
+
     [bold]From a file of examples to classes[/bold] (text, csv, json lines, svmlight, vw; of any size)
       mercer train classifier mail.txt --model spam.mercer
       mercer evaluate spam.mercer held-out.txt

@@ -92,7 +92,7 @@ def check_tagger(loaded: Any, model: str, jobs: int) -> Tagger:
 
     if not isinstance(loaded, Tagger):
         raise Mistake(
-            f"{model}: expected a tagger, a classifier or a regressor, this is a model of the kind "
+            f"{model}: expected a tagger, a segmenter, a classifier or a regressor, this is a model of the kind "
             f"{type(loaded).__name__}",
             "use it from Python: mercer.load(path).predict(X)",
         )

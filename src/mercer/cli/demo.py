@@ -1,7 +1,8 @@
 """``mercer demo``: what structure is good for, in a few seconds and without any data.
 
 Handwritten keypad codes, read digit by digit by logistic regression, by a tagger on the same pixels, and by a
-tagger that is told the keypad's rule.
+tagger that is told the keypad's rule. Then actions in sequences of frames, found frame by frame, by a tagger, and by a
+segmenter of whole segments.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from mercer.cli.columns import check_writable
 if TYPE_CHECKING:
     import numpy as np
 
-    from mercer.datasets import DigitCodes
-    from mercer.report.demo import DemoResult, Reader
+    from mercer.datasets import ActionTask, DigitCodes
+    from mercer.report.demo import ActionResult, Cutter, DemoResult, Reader
 
 _KEYPAD = ("123", "456", "789", " 0 ")
 _GRID = (0.03, 0.1, 0.3, 1.0)
 _FOLDS = 3
+_ACTIONS = ("walk", "bend", "draw")
+_DIFFICULTY = 5  # of 5: where single frames say little
+_ACTION_GRID = (0.1, 1.0, 10.0)
 
 
 def demo(
@@ -31,7 +35,7 @@ def demo(
         str | None, typer.Option("--output", "-o", metavar="PATH", help="Write a page with pictures here.")
     ] = None,
 ) -> None:
-    """Read handwritten codes: digit by digit, and as sequences. Needs no data, takes seconds.
+    """Read handwritten codes and find actions: one by one, and as a whole. Needs no data, takes seconds.
 
     [bold]Example[/bold]
       mercer demo --output demo.html
@@ -62,6 +66,17 @@ def demo(
         "lrrrr",
     )
     print()
+    terminal.heading(f"{len(result.actions.X)} sequences of actions seen through noise, each with its typical duration")
+    print()
+    terminal.table(
+        ["", "frames right", "F1 of boundaries", "training"],
+        [
+            (c.name, f"{100 * c.frames:.1f} %", f"{c.boundaries:.3f}", f"{c.seconds:.2f} s")
+            for c in result.actions.cutters
+        ],
+        "lrrr",
+    )
+    print()
     if output is None:
         terminal.say("for a page with the pictures: mercer demo --output demo.html")
         return
@@ -83,8 +98,8 @@ def neighbours() -> list[tuple[str, str]]:
     ]
 
 
-def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0) -> DemoResult:
-    """Train the three readers and try them on codes they have not seen."""
+def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0, n_sequences: int = 16) -> DemoResult:
+    """Train the readers on codes, and three models on sequences of actions; try them on what they have not seen."""
     from mercer.datasets import make_digit_codes
     from mercer.report.demo import DemoResult
     from mercer.tagging import Constraints, Tagger
@@ -113,6 +128,7 @@ def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0) -> DemoResult
         marginals=tagger.predict_marginals(codes.X_test),
         transitions=tagger.transitions_,
         keypad=_KEYPAD,
+        actions=run_actions(n_sequences, seed=seed),
         history=tagger.history_,
     )
 
@@ -170,3 +186,95 @@ def _best_C(train: Callable[..., Any], codes: DigitCodes) -> float:
         return total
 
     return max(_GRID, key=score)
+
+
+def run_actions(n_train: int = 16, n_test: int = 20, seed: int = 0) -> ActionResult:
+    """Train three ways of finding actions and try them on sequences they have not seen."""
+    from mercer.datasets import make_actions
+    from mercer.report.demo import ActionResult
+    from mercer.segmentation import Segmenter, SegmentStatistics
+    from mercer.tagging import Tagger
+
+    task = make_actions((n_train + n_test) // 2, n_actions=len(_ACTIONS), difficulty=_DIFFICULTY, random_state=seed)
+
+    def chain(C: float, X: Sequence[Any], y: Sequence[Any]) -> Any:
+        return Tagger(loss="hinge", solver="bmrm", C=C, tol=1e-2, random_state=0).fit(X, y)
+
+    def whole(C: float, X: Sequence[Any], y: Sequence[Any]) -> Any:
+        return Segmenter(
+            45,
+            features=SegmentStatistics(),
+            statistics=("sum", "mean", "variance"),
+            length_model="log-normal",
+            boundaries=False,
+            C=C,
+            tol=1e-2,
+            random_state=0,
+        ).fit(X, y)
+
+    # Both persons in both parts.
+    half = len(task.X) // 2
+    order = [i for pair in zip(range(half), range(half, 2 * half), strict=True) for i in pair]
+    train, test = order[:n_train], order[n_train:]
+    _, alone_cutter = _cutter("support vector machine, frame by frame", _FrameByFrame.train, task, train, test)
+    _, chain_cutter = _cutter("tagger", chain, task, train, test)
+    segmenter, whole_cutter = _cutter("segmenter", whole, task, train, test)
+    return ActionResult(
+        n_train=n_train,
+        actions=list(_ACTIONS),
+        X=[task.X[i] for i in test],
+        truth=[task.segments[i] for i in test],
+        alone=alone_cutter,
+        chain=chain_cutter,
+        whole=whole_cutter,
+        marginals=segmenter.boundary_marginals([task.X[i] for i in test]),
+    )
+
+
+class _FrameByFrame:
+    """A linear support vector machine with the interface of a tagger."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @classmethod
+    def train(cls, C: float, X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> _FrameByFrame:
+        import numpy as np
+
+        from mercer.classification import LinearClassifier
+
+        return cls(LinearClassifier(C=C, random_state=0).fit(np.concatenate(X), np.concatenate(y)))
+
+    def predict(self, X: Sequence[np.ndarray]) -> list[Any]:
+        return [self.model.predict(x) for x in X]
+
+
+def _cutter(
+    name: str, train: Callable[..., Any], task: ActionTask, inside: list[int], outside: list[int]
+) -> tuple[Any, Cutter]:
+    from mercer.data.segments import segments_from_frames
+    from mercer.metrics import boundary_score, token_accuracy
+    from mercer.report.demo import Cutter
+
+    def fitted(C: float, chosen: list[int]) -> Any:
+        return train(C, [task.X[i] for i in chosen], [task.y[i] for i in chosen])
+
+    def accuracy(C: float) -> float:
+        halves = [(inside[k::4] + inside[k + 1 :: 4], inside[2 - k :: 4] + inside[3 - k :: 4]) for k in (0, 2)]
+        return sum(right(held, fitted(C, kept).predict([task.X[i] for i in held])) for kept, held in halves)
+
+    def right(chosen: list[int], found: Any) -> float:
+        return token_accuracy([task.y[i].tolist() for i in chosen], found)
+
+    C = max(_ACTION_GRID, key=accuracy)
+    begin = time.perf_counter()
+    model = fitted(C, inside)
+    seconds = time.perf_counter() - begin
+    found = model.predict([task.X[i] for i in outside])
+    segments = [segments_from_frames(y) for y in found]
+    score = boundary_score(
+        [task.starts[i] for i in outside],
+        [[start for start, _, _ in one] for one in segments],
+        [len(task.y[i]) for i in outside],
+    )
+    return model, Cutter(name, C, segments, right(outside, found), score.f1, seconds)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, terminal
+from mercer.cli import classifier, segmenter, terminal
 from mercer.cli.columns import check_tagger, load, n_columns, read_labelled
 from mercer.cli.errors import Mistake
 
@@ -21,12 +21,13 @@ def evaluate(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Labelled sentences (a column file) or examples in the format of training; also .gz; - for "
-            "standard input.",
+            help="Labelled sentences (a column file), a text with blank lines between paragraphs, or examples in the "
+            "format of training; also .gz; - for standard input.",
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
+    sentences: segmenter.Sentences = segmenter.SentencesName.rules,
     format: classifier.Format = None,
     label: classifier.Label = None,
     text: classifier.Text = None,
@@ -40,28 +41,52 @@ def evaluate(
     """Compare a model's labels with those of a file.
 
     Tagger: the share of tokens and of whole sentences labelled right; for span labels (B-NP, I-NP, O and their
-    kin) also precision, recall and F1 of the spans, as the scorer of CoNLL counts them. Classifier: accuracy, log
+    kin) also precision, recall and F1 of the spans, as the scorer of CoNLL counts them. Segmenter: the same for
+    column files; for texts precision, recall and F1 of the sentences that start a paragraph, WindowDiff and Pk (the
+    less the better). Classifier: accuracy, log
     loss, precision, recall and F1 of every class, and for few classes which is taken for which. Regressor: mean
     errors and R². How a file of examples is read is kept in the model and need not be said again.
 
     [bold]Examples[/bold]
       mercer evaluate np.mercer test.conll
       mercer evaluate np.mercer test.conll --json | jq .spans.f1
+      mercer evaluate paragraphs.mercer chapter.txt
       mercer evaluate spam.mercer held-out.txt
     """
     loaded = load(model)
     given = classifier.given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    for_classifiers = any(value is not None for value in given.values())
+    if segmenter.is_segmenter(loaded):
+        if for_classifiers:
+            raise Mistake(f"{model}: this is a segmenter, and the options are for classifiers")
+        loaded.n_jobs = jobs
+        with terminal.working(f"evaluating {model}"):
+            kind, X, y = segmenter.read(loaded, model, file, sentences.value)
+            predicted = loaded.predict(X)
+        if kind == "text":
+            segmenter.evaluate_text(y, predicted, [len(document) for document in X], as_json)
+        else:
+            _show_tags(y, predicted, as_json, spans=True)
+        return
+    if sentences is not segmenter.SentencesName.rules:
+        raise Mistake(f"{model}: --sentences is for segmenters of texts, and this is another kind of model")
     if classifier.is_hashed(loaded):
         loaded.n_jobs = jobs
         classifier.evaluate(loaded, file, on_error.value, given, as_json)
         return
     tagger = check_tagger(loaded, model, jobs)
-    if any(value is not None for value in given.values()):
+    if for_classifiers:
         raise Mistake(f"{model}: this is a tagger: it reads column files, and the options are for classifiers")
     with terminal.working(f"evaluating {model}"):
         X, y = read_labelled(file, n_columns(tagger))
         predicted = tagger.predict(X)
-    from mercer.metrics import is_span_labelling, sequence_accuracy, span_report, token_accuracy
+    from mercer.metrics import is_span_labelling
+
+    _show_tags(y, predicted, as_json, is_span_labelling(y) and is_span_labelling(tagger.classes_.tolist()))
+
+
+def _show_tags(y: list[list[str]], predicted: Any, as_json: bool, spans: bool) -> None:
+    from mercer.metrics import sequence_accuracy, span_report, token_accuracy
 
     found: dict[str, Any] = {
         "sentences": len(y),
@@ -69,11 +94,9 @@ def evaluate(
         "token_accuracy": token_accuracy(y, predicted),
         "sentence_accuracy": sequence_accuracy(y, predicted),
     }
-    spans = None
-    if is_span_labelling(y) and is_span_labelling(tagger.classes_.tolist()):
-        spans = span_report(y, predicted)
+    report = span_report(y, predicted) if spans else None
     if as_json:
-        print(json.dumps(found if spans is None else {**found, "spans": _as_json(spans)}, indent=2))
+        print(json.dumps(found if report is None else {**found, "spans": _as_json(report)}, indent=2))
         return
     terminal.figures(
         [
@@ -83,11 +106,11 @@ def evaluate(
             ("sentence accuracy", f"{found['sentence_accuracy']:.4f}"),
         ]
     )
-    if spans is not None:
+    if report is not None:
         print()
-        rows = [_row(label or "(no type)", score) for label, score in spans.by_label.items()]
+        rows = [_row(label or "(no type)", score) for label, score in report.by_label.items()]
         header = ["spans", "precision", "recall", "F1", "true", "predicted", "correct"]
-        terminal.table(header, [*rows, _row("all", spans)], "lrrrrrr")
+        terminal.table(header, [*rows, _row("all", report)], "lrrrrrr")
 
 
 def _row(name: str, s: SpanScore | SpanReport) -> list[str]:

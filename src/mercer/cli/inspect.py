@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, terminal
+from mercer.cli import classifier, segmenter, terminal
 from mercer.cli.columns import check_writable, load
 from mercer.cli.errors import Mistake
 
@@ -43,6 +43,11 @@ def inspect(
     loaded = load(model)
     from mercer.tagging import Tagger
 
+    if segmenter.is_segmenter(loaded):
+        if html is not None:
+            raise Mistake(f"{model}: --html is for taggers, this is a segmenter")
+        segmenter.show(loaded, model, top, label)
+        return
     if not isinstance(loaded, Tagger):
         if html is not None or label is not None:
             raise Mistake(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mercer.cli import classifier
+from mercer.cli import classifier, segmenter
 from mercer.cli.columns import batches, check_tagger, check_writable, iter_columns, load, n_columns
 from mercer.cli.errors import Mistake
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from mercer.tagging import Tagger
 
 _BATCH = 1 << 14  # tokens
-_TAGGERS = "Taggers"
+_TAGGERS = "Taggers and segmenters of column files"
+_TEXTS = "Segmenters of texts"
 _CLASSIFIERS = "Classifiers and regressors"
 
 
@@ -26,7 +27,8 @@ def predict(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Sentences (a column file), or examples in the format of training; also .gz; - for standard input.",
+            help="Sentences (a column file), a text, or examples in the format of training; also .gz; - for standard "
+            "input.",
         ),
     ],
     output: Annotated[
@@ -52,6 +54,21 @@ def predict(
             rich_help_panel=_TAGGERS,
         ),
     ] = None,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Write a sentence a line.", rich_help_panel=_TEXTS)
+    ] = False,
+    sentences: Annotated[
+        segmenter.SentencesName,
+        typer.Option(help="Split at the end of sentences by rules, or take each line as one.", rich_help_panel=_TEXTS),
+    ] = segmenter.SentencesName.rules,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Segmenters: write JSON, paragraphs with their probabilities, or a line with the spans of each "
+            "sentence.",
+        ),
+    ] = False,
     proba: Annotated[
         bool,
         typer.Option(
@@ -78,16 +95,19 @@ def predict(
     on_error: classifier.OnError = classifier.OnErrorName.stop,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
 ) -> None:
-    """Label the sentences of a file with a tagger, or its examples with a classifier or regressor.
+    """Label the sentences of a file with a tagger or segmenter, or its examples with a classifier or regressor.
 
     A tagger takes the columns of the training file, with or without its label column; each line comes back with
-    the predicted label appended. A classifier or regressor takes examples as in training, with or without labels
-    in them, and writes one line for each; how the file is read is kept in the model and need not be said again.
-    All is read and written in batches: a stream of any length will do.
+    the predicted label appended. So does a segmenter of column files; one of texts takes a text, forgets where its
+    paragraphs began, and writes it with blank lines where they should. A classifier or regressor takes examples as
+    in training, with or without labels in them, and writes one line for each; how the file is read is kept in the
+    model and need not be said again.
+    All but texts is read and written in batches: a stream of any length will do.
 
     [bold]Examples[/bold]
       mercer predict np.mercer text.conll --output labelled.conll
       cat text.conll | mercer predict np.mercer - --marginals | head
+      mercer predict paragraphs.mercer wall-of-text.txt > readable.txt
       mercer predict spam.mercer mail.txt --proba
       mercer predict news.mercer news.csv --top 3 --output topics.tsv
     """
@@ -96,23 +116,47 @@ def predict(
     loaded = load(model)
     given = classifier.given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
     if classifier.is_hashed(loaded):
+        _check_no_texts(model, lines, sentences, as_json)
         if marginals or k_best is not None:
             raise Mistake(f"{model}: --marginals and --k-best are for taggers", "--proba and --top are for classifiers")
         loaded.n_jobs = jobs
         classifier.predict(loaded, file, output, proba, top, on_error.value, given)
         return
+    for_classifiers = proba or top is not None or any(value is not None for value in given.values())
+    if segmenter.is_segmenter(loaded):
+        if for_classifiers:
+            raise Mistake(f"{model}: this is a segmenter, and the options are for classifiers")
+        loaded.n_jobs = jobs
+        segmenter.predict(
+            loaded,
+            model,
+            file,
+            output,
+            sentences=sentences.value,
+            lines=lines,
+            as_json=as_json,
+            marginals=marginals,
+            k_best=k_best,
+        )
+        return
     tagger = check_tagger(loaded, model, jobs)
-    if proba or top is not None or any(value is not None for value in given.values()):
+    if for_classifiers:
         raise Mistake(
             f"{model}: this is a tagger, and the options are for classifiers",
             "--marginals and --k-best are for taggers",
         )
+    _check_no_texts(model, lines, sentences, as_json)
     if marginals and k_best is not None:
         raise Mistake("--marginals and --k-best cannot be combined")
     from mercer.data.conll import write_conll
 
-    sentences = iter_columns(file, n_columns(tagger))
-    write_conll(output, _labelled(tagger, batches(sentences, _BATCH), marginals, k_best))
+    parts = batches(iter_columns(file, n_columns(tagger)), _BATCH)
+    write_conll(output, _labelled(tagger, parts, marginals, k_best))
+
+
+def _check_no_texts(model: str, lines: bool, sentences: segmenter.SentencesName, as_json: bool) -> None:
+    if lines or as_json or sentences is not segmenter.SentencesName.rules:
+        raise Mistake(f"{model}: --lines, --sentences and --json are for segmenters, and this is another kind of model")
 
 
 def _labelled(

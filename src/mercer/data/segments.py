@@ -375,11 +375,9 @@ class Segmentations:
         """Lists of (start, end, label) with names of labels."""
         names = list(classes.classes if isinstance(classes, LabelIndex) else classes)
         begins = np.repeat(self.positions[:-1] - self.positions[0], np.diff(self.firsts))
-        starts = (self.starts - begins).tolist()
-        rows = [
-            (start, start + size, names[label])
-            for start, size, label in zip(starts, self.lengths.tolist(), self.labels.tolist(), strict=True)
-        ]
+        starts = self.starts - begins
+        ends, labels = (starts + self.lengths).tolist(), map(names.__getitem__, self.labels.tolist())
+        rows = list(zip(starts.tolist(), ends, labels, strict=True))
         return [rows[a:b] for a, b in pairwise(self.firsts.tolist())]
 
     # ------------------------------------------------------------------ what it is

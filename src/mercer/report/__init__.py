@@ -11,6 +11,7 @@ from mercer.report.html import (
     table,
     write_page,
 )
+from mercer.report.strips import plot_segment_confusion, plot_segmentation
 
 __all__ = [
     "Html",
@@ -22,6 +23,8 @@ __all__ = [
     "line_chart",
     "page",
     "paragraph",
+    "plot_segment_confusion",
+    "plot_segmentation",
     "probability_strip",
     "section",
     "sparkline",

@@ -700,8 +700,9 @@ def _grey_levels(image: np.ndarray) -> np.ndarray:
 
 
 def _png(grey: np.ndarray) -> bytes:
-    """Return a grey picture of 8 bits a pixel as a PNG file: signature, header, one block of data, end."""
-    rows, cols = grey.shape
+    """Return a grey picture, with opacity if it has a third axis, as a PNG file: signature, header, data, end."""
+    rows, cols = grey.shape[:2]
+    colours = 0 if grey.ndim == 2 else 4
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -709,7 +710,7 @@ def _png(grey: np.ndarray) -> bytes:
     scanlines = b"".join(b"\0" + line.tobytes() for line in grey)  # each line opens with its filter: none
     return (
         b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", struct.pack(">IIBBBBB", cols, rows, 8, 0, 0, 0, 0))
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", cols, rows, 8, colours, 0, 0, 0))
         + chunk(b"IDAT", zlib.compress(scanlines, 9))
         + chunk(b"IEND", b"")
     )

@@ -1,0 +1,642 @@
+"""``mercer train segmenter``: paragraphs of texts, and spans of column files; how such models predict, are evaluated
+and shown."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import warnings
+from collections.abc import Generator, Iterable, Iterator
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mercer.cli import terminal
+from mercer.cli.columns import batches, check_writable, read_labelled, shown
+from mercer.cli.errors import Mistake
+
+if TYPE_CHECKING:
+    from mercer.data.conll import Sentence
+    from mercer.segmentation import Document, Segmenter
+
+_BATCH = 1 << 14  # tokens
+_SNIFFED = 200  # lines that are looked at to tell a column file from a text
+_FEATURES = "Features"
+_LEARNING = "Learning"
+_RUNNING = "Running"
+
+
+# Spelled out here, not taken from the estimator: the help must not import it. A test compares the names.
+class SegmentFormat(StrEnum):
+    """What files of segments are."""
+
+    text = "text"
+    columns = "columns"
+
+
+class SentencesName(StrEnum):
+    """How a text is cut into sentences."""
+
+    rules = "split"
+    lines = "lines"
+
+
+class SegmenterLoss(StrEnum):
+    """Losses of segmenters."""
+
+    hinge = "hinge"
+    squared_hinge = "squared-hinge"
+    slack = "slack"
+    log = "log"
+    softmax_margin = "softmax-margin"
+    hybrid = "hybrid"
+    relative_margin = "relative-margin"
+
+
+class SegmenterSolver(StrEnum):
+    """Solvers of segmenters."""
+
+    bmrm = "bmrm"
+    bcfw = "bcfw"
+    cutting_plane = "cutting-plane"
+    subgradient = "subgradient"
+    marginal_dual = "marginal-dual"
+    lbfgs = "lbfgs"
+
+
+class TuneName(StrEnum):
+    """What held-out texts are used for."""
+
+    f1 = "f1"
+    accuracy = "accuracy"
+    recall = "recall"
+    precision = "precision"
+    none = "none"
+
+
+Sentences = Annotated[
+    SentencesName,
+    typer.Option(help="Texts: split at the end of sentences by rules, or take each line as one."),
+]
+
+
+def train_segmenter(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE",
+            help="Texts in UTF-8, one document each, with blank lines between paragraphs; or column files with "
+            "BIO tags last. Also .gz; - for standard input.",
+        ),
+    ],
+    model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Held-out data; may be repeated. Texts: how readily a paragraph starts is chosen on them (--tune). "
+            "Column files: training keeps the weights that label them best, and stops when that no longer improves.",
+        ),
+    ] = None,
+    format: Annotated[
+        SegmentFormat | None,
+        typer.Option(
+            help="What the files are. Default: column files if their last column holds span tags, else texts.",
+            show_default=False,
+        ),
+    ] = None,
+    sentences: Annotated[
+        SentencesName,
+        typer.Option(
+            help="Texts: split at the end of sentences by rules, or take each line as one.", rich_help_panel=_FEATURES
+        ),
+    ] = SentencesName.rules,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Column files: [bold]words[/bold], [bold]words+pos[/bold], or a file of CRF++ templates. "
+            "Default: words with 2 columns, words+pos with 3 or more.",
+            rich_help_panel=_FEATURES,
+        ),
+    ] = None,
+    n_bits: Annotated[
+        int,
+        typer.Option(
+            "--n-bits",
+            metavar="N",
+            min=0,
+            help="Hash words and other names into 2^N features. 0: keep them.",
+            rich_help_panel=_FEATURES,
+        ),
+    ] = 0,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            "--max-length",
+            metavar="N",
+            min=1,
+            help="The longest segment, in sentences or tokens. Default: the longest of the training data.",
+            rich_help_panel=_FEATURES,
+            show_default=False,
+        ),
+    ] = None,
+    min_length: Annotated[
+        int, typer.Option("--min-length", metavar="N", min=1, help="The shortest segment.", rich_help_panel=_FEATURES)
+    ] = 1,
+    c: Annotated[
+        float,
+        typer.Option(
+            "--C",
+            metavar="X",
+            help="Weight of the loss against the penalty: smaller is simpler.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = 1.0,
+    loss: Annotated[
+        SegmenterLoss,
+        typer.Option(
+            help="What is learned: hinge is a structured SVM, log a semi-Markov conditional random field.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = SegmenterLoss.hinge,
+    solver: Annotated[
+        SegmenterSolver | None,
+        typer.Option(
+            help="Default: bmrm; lbfgs for log and softmax-margin, cutting-plane for relative-margin.",
+            rich_help_panel=_LEARNING,
+            show_default=False,
+        ),
+    ] = None,
+    tune: Annotated[
+        TuneName,
+        typer.Option(help="Texts with --dev: what to choose the offset for.", rich_help_panel=_LEARNING),
+    ] = TuneName.f1,
+    max_iter: Annotated[
+        int | None,
+        typer.Option(
+            "--max-iter", metavar="N", help="Most iterations. Default: the solver's.", rich_help_panel=_LEARNING
+        ),
+    ] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of solvers that draw at random.", rich_help_panel=_LEARNING)
+    ] = 0,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Save the state of training here every few seconds (solvers that can); after a crash the same "
+            "command goes on from it.",
+            rich_help_panel=_RUNNING,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING),
+    ] = -1,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
+    ] = False,
+) -> None:
+    """Train a segmenter: where paragraphs of a text begin, or which tokens of a sentence form a span.
+
+    Segments are scored as a whole: by their length, by what their sentences or tokens have in common, and by where
+    they begin. Ctrl-C stops training and keeps the weights so far.
+
+    [bold]Examples[/bold]
+      mercer train segmenter chapter*.txt --dev last.txt --model paragraphs.mercer
+      mercer predict paragraphs.mercer wall-of-text.txt > readable.txt
+      mercer train segmenter train.conll --dev dev.conll --model names.mercer --loss log
+    """
+    check_writable(model)
+    held_out = list(dev or [])
+    if [*files, *held_out].count("-") > 1:
+        raise Mistake("only one of the files can be standard input")
+    with terminal.working(f"reading {shown(files[0])}{' …' if len(files) > 1 else ''}"):
+        kind = format.value if format is not None else _kind(files, held_out)
+        X: Any
+        X_dev: Any
+        y_dev: Any
+        if kind == "text":
+            if template is not None:
+                raise Mistake("--template is for column files, and these are texts")
+            X, y = _texts(files, sentences.value)
+            settings = _text_settings(y, files, n_bits)
+            X_dev, y_dev = (None, None) if not held_out else _texts(held_out, sentences.value)
+        else:
+            X, y = _labelled(files)
+            settings = _column_settings(len(X[0][0]), files[0], template, n_bits)
+            X_dev, y_dev = (None, None) if not held_out else _labelled(held_out, len(X[0][0]))
+    from mercer.segmentation import Segmenter
+
+    estimator = Segmenter(
+        max_length,
+        min_length,
+        loss.value,
+        "auto" if solver is None else solver.value,
+        c,
+        max_iter=max_iter,
+        tol=tol,
+        n_jobs=jobs,
+        random_state=seed,
+        verbose=int(terminal.is_watched() and not quiet),
+        **settings,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        stops_early = None if X_dev is None or kind == "text" else (X_dev, _known_only(y_dev, y))
+        estimator.fit(X, y, dev=stops_early, checkpoint=checkpoint)
+        if kind == "text" and X_dev is not None and tune is not TuneName.none:
+            estimator.tune_offset(X_dev, y_dev, metric=tune.value)
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    # How this machine trained is nothing that a model should do elsewhere.
+    estimator.set_params(n_jobs=None, verbose=0)
+    import mercer
+
+    mercer.save(estimator, model)
+    if estimator.interrupted_:
+        terminal.complain("interrupted", f"the model trained so far is saved to {model}")
+    if not quiet:
+        estimator.n_jobs = jobs
+        _summarise(estimator, kind, X, y, None if X_dev is None else (X_dev, y_dev), model)
+
+
+# --------------------------------------------------------------------------------------------------------------- files
+
+
+def _kind(files: list[str], others: list[str]) -> str:
+    """Whether the files are texts or column files; all must be the same."""
+    found = {}
+    for file in [*files, *others]:
+        if file == "-":
+            raise Mistake("standard input does not say what it is", "--format text or --format columns")
+        found[file] = "columns" if _has_span_tags(file) else "text"
+    kinds = set(found.values())
+    if len(kinds) > 1:
+        a, b = (next(file for file, kind in found.items() if kind == wanted) for wanted in ("text", "columns"))
+        raise Mistake(f"{a} reads as a text and {b} as a column file", "--format says what they are")
+    return kinds.pop()
+
+
+def _has_span_tags(file: str) -> bool:
+    """Whether all lines have as many columns, at least two, and the last of them spells out spans."""
+    from mercer.metrics import is_span_labelling
+
+    with contextlib.closing(_lines(file)) as lines:
+        rows = [line.split() for line in islice((line for line in lines if line.strip()), _SNIFFED)]
+    widths = {len(row) for row in rows}
+    return len(widths) == 1 and widths.pop() > 1 and is_span_labelling({row[-1] for row in rows})
+
+
+def _lines(file: str) -> Generator[str, None, None]:
+    """Decoded lines of a file, which may be packed."""
+    from mercer.data.conll import _lines as decoded
+    from mercer.data.conll import _open_source
+
+    with contextlib.ExitStack() as stack:
+        stream, name = _open_source(file, stack)
+        yield from decoded(stream, name)
+
+
+def _documents(files: Iterable[str], sentences: str) -> list[Document]:
+    from mercer.segmentation import read_paragraphs
+
+    found = []
+    for file in files:
+        [document] = read_paragraphs("\n".join(_lines(file)), sentences=sentences)
+        if not document.sentences:
+            raise Mistake(f"{shown(file)}: no sentences in this file")
+        found.append(document)
+    return found
+
+
+def _texts(files: list[str], sentences: str) -> tuple[list[list[str]], list[Any]]:
+    """Sentences, and where paragraphs start."""
+    documents = _documents(files, sentences)
+    return [d.sentences for d in documents], [d.starts for d in documents]
+
+
+def _text_settings(y: list[Any], files: list[str], n_bits: int) -> dict[str, Any]:
+    from mercer.segmentation import ParagraphFeatures
+
+    if all(len(starts) == 1 for starts in y):
+        raise Mistake(
+            f"{', '.join(map(shown, files[:3]))}: nothing to learn from: no file has more than one paragraph",
+            "paragraphs are separated by blank lines",
+        )
+    return {"features": ParagraphFeatures(n_bits=n_bits), "form": "boundaries"}
+
+
+def _labelled(files: list[str], width: int | None = None) -> tuple[list[Sentence], list[list[str]]]:
+    """Sentences of column files without their labels, and the labels as BIO tags."""
+    X: list[Sentence] = []
+    y: list[list[str]] = []
+    for file in files:
+        sentences, tags = read_labelled(file, width)
+        width = len(sentences[0][0])
+        X += sentences
+        y += _as_bio(tags, file)
+    return X, y
+
+
+def _as_bio(y: list[list[str]], file: str) -> list[list[str]]:
+    """Tags of any span scheme (IOB1, IOB2, BIOES, BILOU) as IOB2."""
+    from mercer.metrics import is_span_labelling, spans
+
+    hint = "mercer train tagger labels token by token"
+    if not is_span_labelling(y):
+        raise Mistake(f"{shown(file)}: expected span tags in the last column: O, B-NAME, I-NAME and their kin", hint)
+    found = []
+    for tags in y:
+        written = ["O"] * len(tags)
+        for start, end, name in spans(tags):
+            if not name:
+                raise Mistake(f"{shown(file)}: expected tags with names, such as B-NP, found {tags[start]!r}", hint)
+            written[start:end] = [f"B-{name}", *[f"I-{name}"] * (end - start - 1)]
+        found.append(written)
+    return found
+
+
+def _column_settings(width: int, file: str, name: str | None, n_bits: int) -> dict[str, Any]:
+    from mercer.data.conll import Template
+
+    template = Template.load(name or ("words" if width == 1 else "words+pos"))
+    if template.n_columns > width:
+        raise Mistake(
+            f"the template {name!r} uses column {template.n_columns - 1}, but {shown(file)} has "
+            f"{terminal.count(width, 'column')} before the label (columns count from 0)"
+        )
+    return {"template": template, "n_bits": n_bits, "form": "bio"}
+
+
+def _known_only(y_dev: Any, y: Any) -> list[list[str]]:
+    """Held-out tags with O for spans of names that training does not have: they cannot be learnt."""
+    known = {tag for tags in y for tag in tags}
+    known |= {f"I-{tag[2:]}" for tag in known if tag.startswith("B-")}
+    return [[tag if tag in known else "O" for tag in tags] for tags in y_dev]
+
+
+def _summarise(estimator: Segmenter, kind: str, X: Any, y: Any, held_out: tuple[Any, Any] | None, model: str) -> None:
+    terminal.heading("segmenter")
+    text = kind == "text"
+    n_segments = sum(map(len, y)) if text else sum(tag.startswith("B-") for tags in y for tag in tags)
+    seconds = estimator.history_.get("seconds", [])
+    rows: list[tuple[str, object]] = [
+        ("texts" if text else "sentences", f"{len(X):,}"),
+        ("sentences" if text else "tokens", f"{sum(map(len, X)):,}"),
+        ("paragraphs" if text else "spans", f"{n_segments:,}"),
+        *([] if text else [("labels", f"{len(estimator.classes_):,}")]),
+        ("longest", f"{estimator.max_length_:,} {'sentences' if text else 'tokens'}"),
+        ("weights", f"{len(estimator.coef_):,}"),
+        ("iterations", f"{estimator.n_iter_:,}{' (converged)' if estimator.converged_ else ''}"),
+        ("seconds", f"{seconds[-1] if seconds else 0.0:.2f}"),
+    ]
+    if held_out is not None:
+        if text:
+            rows.append(("offset", f"{estimator.offset_:.4g}"))
+        for name, value in _scores(estimator, kind, *held_out).items():
+            if isinstance(value, float):
+                rows.append((f"{name.replace('_', ' ')}, held out", f"{value:.4f}"))
+    rows.append(("model", f"{model} ({os.path.getsize(model) / 1e6:,.1f} MB)"))
+    terminal.figures(rows)
+
+
+# ------------------------------------------------------------------------------------------------- predict and evaluate
+
+
+def is_segmenter(model: Any) -> bool:
+    """Whether a loaded model is one of these."""
+    from mercer.segmentation import Segmenter
+
+    return isinstance(model, Segmenter)
+
+
+def _kind_of(model: Segmenter, path: str) -> str:
+    from mercer.segmentation import ParagraphFeatures
+
+    if isinstance(model.features_, ParagraphFeatures):
+        return "text"
+    if model.template is not None and model.form_ == "bio":
+        return "columns"
+    raise Mistake(
+        f"{path}: this segmenter reads neither texts nor column files: it was trained on features",
+        "use it from Python: mercer.load(path).predict(X)",
+    )
+
+
+def predict(
+    model: Segmenter,
+    path: str,
+    file: str,
+    output: str,
+    *,
+    sentences: str,
+    lines: bool,
+    as_json: bool,
+    marginals: bool,
+    k_best: int | None,
+) -> None:
+    """A text with its paragraphs, or a column file with its spans."""
+    if _kind_of(model, path) == "text":
+        if marginals or k_best is not None:
+            raise Mistake(f"{path}: --marginals and --k-best are for column files", "--json has the probabilities")
+        document = _documents([file], sentences)[0]
+        starts = model.predict([document.sentences])[0]
+        with _writing(output) as stream:
+            stream.write(_text_of(model, document, starts, lines, as_json))
+        return
+    if lines or sentences != "split":
+        raise Mistake(f"{path}: --lines and --sentences are for models of texts, this one reads column files")
+    if marginals and k_best is not None:
+        raise Mistake("--marginals and --k-best cannot be combined")
+    if as_json and (marginals or k_best is not None):
+        raise Mistake("--json cannot be combined with --marginals or --k-best")
+    parts = batches(_sentences(model, file), _BATCH)
+    if as_json:
+        with _writing(output) as stream:
+            for batch in parts:
+                for sentence, found in zip(batch, model.predict_segments(batch), strict=True):
+                    spans = [{"start": a, "end": b, "label": label} for a, b, label in found if label != "O"]
+                    record = {"tokens": [token[0] for token in sentence], "spans": spans}
+                    stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+        return
+    from mercer.data.conll import write_conll
+
+    write_conll(output, _tagged(model, parts, marginals, k_best))
+
+
+def _text_of(model: Segmenter, document: Document, starts: Any, lines: bool, as_json: bool) -> str:
+    from mercer.segmentation import join_paragraphs
+
+    if not as_json:
+        return join_paragraphs(document.sentences, starts, lines=lines)
+    p = model.boundary_marginals([document.sentences])[0].tolist()
+    ends = [*starts[1:], len(document.sentences)]
+    found = [
+        {"start": int(a), "probability": p[a], "sentences": document.sentences[a:b]}
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    record = {"n_sentences": len(document.sentences), "starts": [int(a) for a in starts], "paragraphs": found}
+    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+
+
+@contextlib.contextmanager
+def _writing(output: str) -> Iterator[Any]:
+    """Standard output, or a file that is there whole or not at all."""
+    if output == "-":
+        yield sys.stdout
+        return
+    if os.path.exists(output) and not os.path.isfile(output):
+        with open(output, "w", encoding="utf-8") as stream:
+            yield stream
+        return
+    import io
+
+    from mercer.data.conll import _replacing
+
+    with _replacing(output) as raw:
+        stream = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        yield stream
+        stream.flush()
+        stream.detach()
+
+
+def _sentences(model: Segmenter, file: str) -> Iterator[Sentence]:
+    """Sentences of a file that has at least the columns of the model's template."""
+    from mercer.data.conll import iter_conll
+
+    assert model.template is not None
+    needed = model.template.n_columns
+    for sentence in iter_conll(file):
+        if len(sentence[0]) < needed:
+            raise Mistake(
+                f"{shown(file)}: expected at least {needed} columns, which the model's template uses, "
+                f"found {len(sentence[0])}"
+            )
+        yield sentence
+
+
+def _tagged(
+    model: Segmenter, parts: Iterable[list[Sentence]], marginals: bool, k_best: int | None
+) -> Iterator[Sentence]:
+    """The sentences with their new columns."""
+    from mercer.data.segments import segments_to_bio
+
+    place = {label: i for i, label in enumerate(model.classes_.tolist())}
+    for batch in parts:
+        if k_best is not None:
+            for sentence, ranked in zip(batch, model.k_best(batch, k_best), strict=True):
+                for rank, (segments, score) in enumerate(ranked, 1):
+                    end = (str(rank), f"{score:.6f}")
+                    yield [(*token, tag, *end) for token, tag in zip(sentence, segments_to_bio(segments), strict=True)]
+            continue
+        predicted = model.predict(batch)
+        if not marginals:
+            for sentence, tags in zip(batch, predicted, strict=True):
+                yield [(*token, tag) for token, tag in zip(sentence, tags, strict=True)]
+            continue
+        for sentence, tags, mu in zip(batch, predicted, model.predict_marginals(batch), strict=True):
+            yield [
+                (*token, tag, f"{p[place[tag if tag == 'O' else tag[2:]]]:.6f}")
+                for token, tag, p in zip(sentence, tags, mu.tolist(), strict=True)
+            ]
+
+
+def read(model: Segmenter, path: str, file: str, sentences: str) -> tuple[str, Any, Any]:
+    """What a file with known segments holds: its kind, X and y."""
+    kind = _kind_of(model, path)
+    if kind == "text":
+        [document] = _documents([file], sentences)
+        return kind, [document.sentences], [document.starts]
+    if sentences != "split":
+        raise Mistake(f"{path}: --sentences is for models of texts, this one reads column files")
+    assert model.template is not None
+    X, y = read_labelled(file)
+    if len(X[0][0]) < model.template.n_columns:
+        raise Mistake(
+            f"{shown(file)}: expected at least {model.template.n_columns + 1} columns (the "
+            f"{model.template.n_columns} of the model's template and the label), found {len(X[0][0]) + 1}"
+        )
+    return kind, X, _as_bio(y, file)
+
+
+def evaluate_text(y: list[Any], predicted: list[Any], lengths: list[int], as_json: bool) -> None:
+    """Precision, recall and F1 of the places where paragraphs start, and the windowed errors."""
+    found = _boundary_scores(y, predicted, lengths)
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    terminal.figures(
+        (name.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else f"{value:,}")
+        for name, value in found.items()
+    )
+
+
+def _scores(model: Segmenter, kind: str, X: Any, y: Any) -> dict[str, Any]:
+    from mercer.metrics import span_f1, token_accuracy
+
+    predicted = model.predict(X)
+    if kind == "columns":
+        return {"token_accuracy": token_accuracy(y, predicted), "span_F1": span_f1(y, predicted)}
+    return _boundary_scores(y, predicted, [len(document) for document in X])
+
+
+def _boundary_scores(y: list[Any], predicted: list[Any], lengths: list[int]) -> dict[str, Any]:
+    from mercer.metrics import boundary_score, pk, window_diff
+
+    if max(lengths) < 2:
+        raise Mistake("no text has a second sentence, so there is no boundary to decide on")
+    score = boundary_score(y, predicted, lengths)
+    return {
+        "sentences": sum(lengths),
+        "paragraphs": sum(map(len, y)),
+        "predicted_paragraphs": sum(map(len, predicted)),
+        "accuracy": score.accuracy,
+        "precision": score.precision,
+        "recall": score.recall,
+        "F1": score.f1,
+        "WindowDiff": window_diff(y, predicted, lengths),
+        "Pk": pk(y, predicted, lengths),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- inspect
+
+
+def show(model: Segmenter, path: str, top: int, label: str | None) -> None:
+    """Settings, size, lengths and strongest features of a segmenter."""
+    known = [str(c) for c in model.classes_.tolist()]
+    if label is not None and label not in known:
+        raise Mistake(f"{path}: no label {label!r} in this model", f"its labels: {', '.join(known)}")
+    terminal.heading(f"{path}: Segmenter")
+    pack = type(model.features_).__name__ if model.features_ is not None else "a template" if model.template else "none"
+    terminal.figures(
+        [
+            ("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"),
+            ("segments", f"written as {model.form_}, of 1 to {model.max_length_:,} positions"),
+            ("labels", ", ".join(known) if len(known) > 1 else "none: boundaries only"),
+            ("features", f"{model.n_features_in_:,} of a position ({pack})"),
+            ("weights", f"{len(model.coef_):,}"),
+            ("objective", f"{model.loss}, C = {model.C:g}, by {model.solver_}"),
+            ("offset", f"{model.offset_:.4g}"),
+            ("iterations", f"{model.n_iter_:,}{' (converged)' if model.converged_ else ''}"),
+        ]
+    )
+    for each, name in zip(model.classes_.tolist(), known, strict=True):
+        if label is not None and name != label:
+            continue
+        print()
+        terminal.heading(name if len(known) > 1 else "strongest features")
+        rows = [(feature, f"{weight:+.4f}") for feature, weight in model.top_features(each, top) if weight > 0]
+        if rows:
+            terminal.table(["feature", "weight"], rows, "lr")
+        else:
+            terminal.say("  no feature speaks for this label")
