@@ -11,61 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "bindings.hpp"
+#include "buffer.hpp"
 #include "hashing.hpp"
-#include "vocabulary.hpp"
 
 namespace mercer {
-
-// An array that grows and does not touch memory before it is used. Large ones lie in huge pages: rows are written once, and much of the
-// time would go into asking for small pages.
-template <class T> class Buffer {
- public:
-  Buffer() = default;
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() {
-    if (data_) HugePages<T>().deallocate(data_, capacity_);
-  }
-  size_t size() const { return size_; }
-  const T* data() const { return data_; }
-  // Room for `more` items at the end; advance() takes what was written there.
-  T* room(size_t more) {
-    if (size_ + more > capacity_) reserve(std::max(size_ + more, capacity_ + capacity_ / 2));
-    return data_ + size_;
-  }
-  void advance(size_t count) { size_ += count; }
-  void push(T item) {
-    *room(1) = item;
-    ++size_;
-  }
-  void append(const Buffer& other) {
-    if (!other.size_) return;
-    std::memcpy(room(other.size_), other.data_, other.size_ * sizeof(T));
-    size_ += other.size_;
-  }
-  void reserve(size_t capacity) {
-    if (capacity <= capacity_) return;
-    T* larger = HugePages<T>().allocate(capacity);
-    if (size_) std::memcpy(larger, data_, size_ * sizeof(T));
-    if (data_) HugePages<T>().deallocate(data_, capacity_);
-    data_ = larger;
-    capacity_ = capacity;
-  }
-  // The array as NumPy's, which owns it from now on.
-  nb::object release() {
-    auto* kept = new Buffer<T>();
-    std::swap(kept->data_, data_);
-    std::swap(kept->size_, size_);
-    std::swap(kept->capacity_, capacity_);
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data_, {kept->size_}, owner));
-  }
-
- private:
-  T* data_ = nullptr;
-  size_t size_ = 0, capacity_ = 0;
-};
 
 // Sorts N keys by comparing and exchanging fixed places (Batcher's odd-even merge sort): no branch depends on the keys, which are random.
 constexpr size_t kNetworkLimit = 16;
@@ -169,8 +118,8 @@ template <class T> class RowWriter {
 
   void append(const RowWriter& other) {
     const int64_t before = int64_t(indices.size());
-    indices.append(other.indices);
-    values.append(other.values);
+    indices.append(other.indices.data(), other.indices.size());
+    values.append(other.values.data(), other.values.size());
     for (size_t i = 1; i < other.ends.size(); ++i) ends.push(other.ends.data()[i] + before);
   }
 

@@ -9,86 +9,56 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 #include <vector>
 
-#include "bindings.hpp"
+#include "buffer.hpp"
 #include "hashing.hpp"
 #include "parallel.hpp"
 
 namespace mercer {
 
-// An array that grows without a value being written twice; handed to NumPy as it is.
-template <class T> class Growing {
+// A feature that counts, so many times ±1: the bucket, and below it the count plus a bias.
+class CountItem {
  public:
-  Growing() = default;
-  Growing(Growing&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(other.size_), room_(std::exchange(other.room_, 0)) {
-    other.size_ = 0;
-  }
-  Growing& operator=(Growing&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    std::swap(room_, other.room_);
-    return *this;
-  }
-  Growing(const Growing&) = delete;
-  ~Growing() { std::free(data_); }
-
-  // Room for `more` values behind the end; where they begin.
-  T* extend(size_t more) {
-    if (room_ - size_ < more) {
-      const size_t room = std::max(size_ + more, room_ + room_ / 2 + 1024);
-      void* grown = std::realloc(data_, room * sizeof(T));
-      if (!grown) throw std::bad_alloc();
-      data_ = static_cast<T*>(grown);
-      room_ = room;
-    }
-    return data_ + size_;
-  }
-  void took(size_t count) { size_ += count; }
-  const T* data() const { return data_; }
-  size_t size() const { return size_; }
-
-  nb::object to_numpy() && {
-    extend(1);  // never a null pointer
-    if (void* fitted = std::realloc(data_, std::max(size_, size_t(1)) * sizeof(T))) data_ = static_cast<T*>(fitted);
-    nb::capsule owner(data_, [](void* p) noexcept { std::free(p); });
-    T* data = std::exchange(data_, nullptr);
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size_}, owner));
-  }
-
- private:
-  T* data_ = nullptr;
-  size_t size_ = 0, room_ = 0;
-};
-
-// A feature that counts ±1: the bucket, and whether it is negative.
-struct CountItem {
   using Word = uint32_t;
   using Sum = int32_t;
-  static constexpr int SHIFT = 1;
-  static uint32_t make(uint32_t bucket, bool negative, int) { return bucket << 1 | uint32_t(negative); }
-  static uint32_t bucket(uint32_t item) { return item >> 1; }
-  int32_t value(uint32_t item) const { return 1 - 2 * int32_t(item & 1); }
+
+  explicit CountItem(int n_bits) : shift_(32 - n_bits), bias_(uint32_t(1) << (shift_ - 1)) {}
+  int shift() const { return shift_; }
+  uint32_t make(uint64_t hash, bool negative, int) const { return uint32_t(hash) << shift_ | (bias_ + 1 - 2 * uint32_t(negative)); }
+  uint32_t bucket(uint32_t item) const { return item >> shift_; }
+  int32_t value(uint32_t item) const { return int32_t(item & (2 * bias_ - 1)) - int32_t(bias_); }
+  // A feature that counts ±1 made to count that often, up to most().
+  uint32_t times(uint32_t item, uint32_t count) const { return item + (count - 1) * uint32_t(value(item)); }
+  uint32_t most() const { return bias_ - 1; }
+
+ private:
+  int shift_;
+  uint32_t bias_;
 };
 
 // A feature with one of up to 2^31 weights.
-struct WeightedItem {
+class WeightedItem {
+ public:
   using Word = uint64_t;
   using Sum = double;
-  static constexpr int SHIFT = 32;
-  static uint64_t make(uint32_t bucket, bool negative, int weight) {
-    return uint64_t(bucket) << 32 | uint64_t(negative) << 31 | uint64_t(uint32_t(weight));
+
+  WeightedItem(int n_bits, const double* weights) : mask_(uint32_t(bucket_mask(n_bits))), weights_(weights) {}
+  int shift() const { return 32; }
+  uint64_t make(uint64_t hash, bool negative, int weight) const {
+    return (hash & mask_) << 32 | uint64_t(negative) << 31 | uint64_t(uint32_t(weight));
   }
-  static uint32_t bucket(uint64_t item) { return uint32_t(item >> 32); }
+  uint32_t bucket(uint64_t item) const { return uint32_t(item >> 32); }
   double value(uint64_t item) const {
-    const double w = weights[item & 0x7FFFFFFFu];
+    const double w = weights_[item & 0x7FFFFFFFu];
     return item >> 31 & 1 ? -w : w;
   }
-  const double* weights;
+
+ private:
+  uint32_t mask_;
+  const double* weights_;
 };
 
 // The features of one row on their way to its buckets.
@@ -98,27 +68,47 @@ template <class Item> class RowMerger {
   using Sum = typename Item::Sum;
 
   RowMerger(int n_bits, bool with_signs, Item item)
-      : item_(item), mask_(uint32_t(bucket_mask(n_bits))), sign_(with_signs), n_bits_(n_bits), items_(PIECE) {
+      : item_(item), sign_(with_signs), n_bits_(n_bits), items_(PIECE) {
     restart(PIECE);
+  }
+
+  // A feature packed into one integer.
+  __attribute__((always_inline)) Word pack(uint64_t hash, int weight = 0) const {
+    return item_.make(hash, bool(hash >> 63 & sign_), weight);
   }
 
   __attribute__((always_inline)) void add(uint64_t hash, int weight = 0) {
     if (__builtin_expect(next_ == last_, 0)) compact();
-    *next_++ = Item::make(uint32_t(hash) & mask_, bool(hash >> 63 & sign_), weight);
+    *next_++ = pack(hash, weight);
   }
 
-  // Writes the row behind the arrays and begins a new one; returns its size.
-  template <class T> size_t finish(Growing<int32_t>& indices, Growing<T>& values) {
+  // Packed features, all of them so many times; a multiple of 8 may be read.
+  void add_packed(const Word* items, size_t size, uint32_t count) {
+    do {
+      if (size_t(last_ - next_) < size + 8) compact();
+      const uint32_t times = std::min(count, item_.most());
+      if (times == 1) {
+        for (size_t k = 0; k < size; k += 8) std::memcpy(next_ + k, items + k, 8 * sizeof(Word));
+      } else {
+        for (size_t k = 0; k < size; ++k) next_[k] = item_.times(items[k], times);
+      }
+      next_ += size;
+      count -= times;
+    } while (count);
+  }
+
+  // Writes the row behind the arrays and begins a new one.
+  template <class T> void finish(Buffer<int32_t>& indices, Buffer<T>& values) {
     size_t size;
     if (buckets_.empty()) {
       count_ = size_t(next_ - items_.data());
       sort();
-      size = merge(indices.extend(count_ + 1), values.extend(count_ + 1));
+      size = merge(indices.room(count_ + 1), values.room(count_ + 1));
     } else {
       compact();
       size = buckets_.size();
-      int32_t* out = indices.extend(size);
-      T* sums = values.extend(size);
+      int32_t* out = indices.room(size);
+      T* sums = values.room(size);
       for (size_t i = 0; i < size; ++i) {
         out[i] = buckets_[i];
         sums[i] = T(sums_[i]);
@@ -126,10 +116,9 @@ template <class Item> class RowMerger {
       buckets_.clear();
       sums_.clear();
     }
-    indices.took(size);
-    values.took(size);
+    indices.advance(size);
+    values.advance(size);
     restart(PIECE);
-    return size;
   }
 
  private:
@@ -172,7 +161,7 @@ template <class Item> class RowMerger {
     uint32_t last = 0;
     const Word* items = items_.data();
     for (size_t i = 0; i < count_; ++i) {
-      const uint32_t bucket = Item::bucket(items[i]);
+      const uint32_t bucket = item_.bucket(items[i]);
       const bool same = bucket == last;
       out += size_t(!same & (sum != Sum(0)));
       sum = (same ? sum : Sum(0)) + item_.value(items[i]);
@@ -214,7 +203,8 @@ template <class Item> class RowMerger {
     const Word mask = Word(digits - 1);
     uint32_t at[PASSES][4096];
     for (int p = 0; p < PASSES; ++p) std::memset(at[p], 0, digits * sizeof(uint32_t));
-    const auto digit = [&](Word item, int p) { return item >> (Item::SHIFT + skip + p * width) & mask; };
+    const int first = item_.shift() + skip;
+    const auto digit = [=](Word item, int p) { return item >> (first + p * width) & mask; };
     for (size_t i = 0; i < count_; ++i)
       for (int p = 0; p < PASSES; ++p) ++at[p][digit(items_[i], p)];
     for (int p = 0; p < PASSES; ++p) {
@@ -232,13 +222,12 @@ template <class Item> class RowMerger {
     for (size_t i = 1; i < count_; ++i) {
       const Word x = items[i];
       size_t j = i;
-      for (; j > 0 && Item::bucket(items[j - 1]) > Item::bucket(x); --j) items[j] = items[j - 1];
+      for (; j > 0 && item_.bucket(items[j - 1]) > item_.bucket(x); --j) items[j] = items[j - 1];
       items[j] = x;
     }
   }
 
   Item item_;
-  uint32_t mask_;
   uint64_t sign_;  // 1 if features have signs
   int n_bits_;
   std::vector<Word> items_, scratch_;
@@ -269,11 +258,43 @@ struct Documents {
   }
 };
 
+constexpr int64_t FORESEE_FROM = 1 << 16;  // bytes of text
+
 template <class T> struct SparseRows {
-  Growing<int64_t> ends;
-  Growing<int32_t> indices;
-  Growing<T> values;
+  Buffer<int64_t> ends;
+  Buffer<int32_t> indices;
+  Buffer<T> values;
+
+  void append(const SparseRows& other) {
+    const auto before = int64_t(indices.size());
+    indices.append(other.indices.data(), other.indices.size());
+    values.append(other.values.data(), other.values.size());
+    for (size_t i = 1; i < other.ends.size(); ++i) ends.push(before + other.ends.data()[i]);
+  }
+  nb::tuple release() { return nb::make_tuple(ends.release(), indices.release(), values.release()); }
 };
+
+// The rows of documents first .. last.
+template <class T, class Item, class Row>
+SparseRows<T> hash_range(const Documents& documents, int64_t first, int64_t last, RowMerger<Item>& merger, Row& row) {
+  SparseRows<T> out;
+  out.ends.reserve(size_t(last - first) + 1);
+  out.ends.push(0);
+  const int64_t begin = documents.offset(first), bytes = documents.offset(last) - begin;
+  bool foreseen = bytes < FORESEE_FROM;
+  for (int64_t i = first; i < last; ++i) {
+    row(documents[i], merger);
+    merger.finish(out.indices, out.values);
+    out.ends.push(int64_t(out.indices.size()));
+    const int64_t done = documents.offset(i + 1) - begin;
+    if (!foreseen && done >= bytes / 32) {
+      out.indices.foresee(double(done) / double(bytes));
+      out.values.foresee(double(done) / double(bytes));
+      foreseen = true;
+    }
+  }
+  return out;
+}
 
 // One row a document: make_row() gives, for each thread, a function row(document, merger) that adds its features.
 template <class T, class Item, class MakeRow>
@@ -282,46 +303,24 @@ SparseRows<T> hash_documents(const Documents& documents, int n_bits, bool with_s
   const int64_t parts = threads <= 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(4 * threads, bytes / 65536));
   std::vector<SparseRows<T>> found(static_cast<size_t>(parts));
   in_parallel(parts, threads, [&](int64_t part) {
-    SparseRows<T>& out = found[size_t(part)];
     auto row = make_row();
     RowMerger<Item> merger(n_bits, with_signs, item);
     // Empty documents at a boundary belong to the part that begins there.
     const int64_t first = part == 0 ? 0 : documents.at(begin + bytes * part / parts);
     const int64_t last = part == parts - 1 ? documents.n : documents.at(begin + bytes * (part + 1) / parts);
-    for (int64_t i = first; i < last; ++i) {
-      row(documents[i], merger);
-      merger.finish(out.indices, out.values);
-      *out.ends.extend(1) = int64_t(out.indices.size());
-      out.ends.took(1);
-    }
+    found[size_t(part)] = hash_range<T>(documents, first, last, merger, row);
   });
-  SparseRows<T> all;
+  if (parts == 1) return std::move(found[0]);
   size_t size = 0;
   for (const SparseRows<T>& part : found) size += part.indices.size();
-  int64_t* ends = all.ends.extend(size_t(documents.n) + 1);
-  *ends++ = 0;
-  int64_t total = 0;
-  for (const SparseRows<T>& part : found) {
-    for (size_t i = 0; i < part.ends.size(); ++i) *ends++ = total + part.ends.data()[i];
-    total += int64_t(part.indices.size());
-  }
-  all.ends.took(size_t(documents.n) + 1);
-  if (parts == 1) {
-    all.indices = std::move(found[0].indices);
-    all.values = std::move(found[0].values);
-    return all;
-  }
-  all.indices.extend(size);
-  all.values.extend(size);
+  SparseRows<T> all;
+  all.ends.reserve(size_t(documents.n) + 1);
+  all.indices.reserve(size);
+  all.values.reserve(size);
+  all.ends.push(0);
   for (SparseRows<T>& part : found) {
-    const size_t n = part.indices.size();
-    if (n) {
-      std::memcpy(all.indices.extend(n), part.indices.data(), n * sizeof(int32_t));
-      std::memcpy(all.values.extend(n), part.values.data(), n * sizeof(T));
-    }
-    all.indices.took(n);
-    all.values.took(n);
-    part = SparseRows<T>();
+    all.append(part);
+    SparseRows<T> done = std::move(part);  // its memory goes here
   }
   return all;
 }
