@@ -523,28 +523,33 @@ template <class Unit> nb::tuple pack_fixed(Array<const Unit, 2> rows) {
   return out.handed_over(sizeof(Unit) == 1);
 }
 
-// One document a line; a line ends with \n, \r\n or \r.
-nb::tuple pack_lines(In1<uint8_t> text) {
-  Packed out;
+// One document a line; a line ends with \n, \r\n or \r. The lines are moved together where they are, without their ends: offsets of
+// the lines, the last one being how much of the text is left.
+nb::object split_lines(Out1<uint8_t> text) {
+  Buffer<int64_t> offsets;
   {
     nb::gil_scoped_release released;
-    const char* p = reinterpret_cast<const char*>(text.data());
-    const char* const end = p + text.shape(0);
-    out.data.reserve(text.shape(0) + 1);
-    const char* carriage = nullptr;  // the next \r, looked for once only
+    char* const begin = reinterpret_cast<char*>(text.data());
+    char* const end = begin + text.shape(0);
+    char *p = begin, *out = begin;
+    char* carriage = nullptr;  // the next \r, looked for once only
+    const auto find = [](char* from, char* to, char c) {
+      void* found = from < to ? std::memchr(from, c, size_t(to - from)) : nullptr;
+      return found ? static_cast<char*>(found) : to;
+    };
+    offsets.push(0);
     while (p < end) {
-      if (carriage < p) {
-        carriage = static_cast<const char*>(std::memchr(p, '\r', size_t(end - p)));
-        if (!carriage) carriage = end;
-      }
-      const auto* line_end = static_cast<const char*>(std::memchr(p, '\n', size_t(carriage - p)));
-      if (!line_end) line_end = carriage;
-      append_bytes(p, size_t(line_end - p), out.data);
-      out.close();
-      p = line_end + 1 + (line_end + 1 < end && line_end[0] == '\r' && line_end[1] == '\n');
+      if (!carriage || carriage < p) carriage = find(p, end, '\r');
+      char* const line_end = find(p, carriage, '\n');
+      const auto size = size_t(line_end - p);
+      if (out != p) std::memmove(out, p, size);
+      out += size;
+      offsets.push(int64_t(out - begin));
+      p = line_end + 1;
+      if (line_end == carriage && p < end && *p == '\n') ++p;
     }
   }
-  return out.handed_over(false);
+  return offsets.release();
 }
 
 // The characters that occur, as bytes objects, in the order of their codes.
@@ -659,7 +664,7 @@ void bind_text(nb::module_& m) {
     return to_numpy(std::move(out));
   }, "first"_a, "second"_a);
   m.def("pack_documents", &pack_documents, "documents"_a);
-  m.def("pack_lines", &pack_lines, "text"_a);
+  m.def("split_lines", &split_lines, "text"_a.noconvert());
   m.def("pack_ucs4", &pack_fixed<uint32_t>, "rows"_a);
   m.def("pack_bytes", &pack_fixed<uint8_t>, "rows"_a);
 }
