@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "bindings.hpp"
+#include "documents.hpp"
 #include "parallel.hpp"
-#include "rows.hpp"
 #include "strings.hpp"
 
 #if defined(__x86_64__)
