@@ -92,7 +92,7 @@ class PaddedHash {
  public:
   explicit PaddedHash(uint64_t seed) : seed_(seed), mixed_(mix64(seed)) {}
 
-  uint64_t operator()(const char* p, size_t n) const {
+  __attribute__((always_inline)) uint64_t operator()(const char* p, size_t n) const {
     if (n > 16) return feature_hash(std::string_view(p, n), seed_);
     const uint64_t head = read64(p), tail = read64(p + n - 8);
     const bool eight = n >= 8, four = n >= 4;
