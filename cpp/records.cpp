@@ -6,7 +6,7 @@
 //   a category v in field f:   hash combine(feature_hash(f, seed), feature_hash(v, seed)), value 1
 //   a cross of f, g, …:        hash combine(combine(hash in f, hash in g), …), value the product
 //
-// A row does not depend on the order of its fields (see hashed_rows.hpp), and so records given as Python objects and as columns
+// A row does not depend on the order of its fields (see rows.hpp), and so records given as Python objects and as columns
 // make the same rows, bit for bit.
 #include <algorithm>
 #include <charconv>
@@ -17,9 +17,9 @@
 #include <numeric>
 
 #include "bindings.hpp"
-#include "hashed_rows.hpp"
 #include "hashing.hpp"
 #include "parallel.hpp"
+#include "rows.hpp"
 
 namespace mercer {
 
@@ -407,14 +407,14 @@ nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_sign
       });
       out.close(row);
     });
-    return out.release();
+    return out.rows.release();
   }
   RecordReader reader(fields, crosses, pairs, false);
   for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
     reader.read(record, row, [&](uint64_t hash, double value, const std::string&) { out.push(hash, value); });
     out.close(row);
   });
-  return out.release();
+  return out.rows.release();
 }
 
 nb::tuple name_records(nb::handle rows, int64_t first_row, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
@@ -703,11 +703,11 @@ class RecordColumns {
         written[size_t(part)] = std::move(out);
       });
       for (size_t p = 1; p < written.size(); ++p) {
-        written[0]->append(*written[p]);
+        written[0]->rows.append(written[p]->rows);
         written[p].reset();
       }
     }
-    return written[0]->release();
+    return written[0]->rows.release();
   }
 
  private:
@@ -732,9 +732,7 @@ class RecordColumns {
     std::vector<size_t> chosen;
     // Enough for most tables; more may never be used where many fields are missing.
     const size_t expected = size_t(end - begin) * std::min<size_t>(n + crosses.size(), 64);
-    out.ends.reserve(size_t(end - begin) + 1);
-    out.indices.reserve(expected);
-    out.values.reserve(expected);
+    out.rows.reserve(size_t(end - begin), expected);
     for (int64_t first = begin; first < end; first += kBlock) {
       const int64_t last = std::min(end, first + kBlock);
       for (size_t c = 0; c < n; ++c) columns_[c]->fill(first, last, hashes.data() + c * kStride, values.data() + c * kStride);

@@ -1,124 +1,264 @@
-// Hashed features to sparse rows: buckets sorted, those that stand twice added up, rows end to end.
+// Hashed features to sparse rows: buckets sorted, features that share one added up, rows end to end.
 //
-//   row j = Σ over the row's features with bucket j of sign · weight          spec 000 S06
+//   row j = Σ over the row's features with bucket j of sign · value          spec 000 S06
 //
-// A feature is packed into one integer that is sorted by its bucket (radix sort: a few passes of counting), and then merged with its
-// neighbours. Rows are written where they stay. A row's sums are added in an order that depends on the row only, so the result is the
-// same for any number of threads.
+// Two ways lead there. RowMerger packs a feature and its value into one integer: a count, or a place in a table of values; text and
+// strings make many features, and an integer is all that moves. RowWriter takes any value, as records and graphlets have them. Both
+// sort by bucket, leave out sums of zero, write a row where it stays, and add in an order that depends on the row only, so that the
+// result is the same for any number of threads.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "bindings.hpp"
+#include "buffer.hpp"
 #include "hashing.hpp"
-#include "parallel.hpp"
 
 namespace mercer {
 
-// An array that grows without a value being written twice; handed to NumPy as it is.
-template <class T> class Growing {
+// Rows end to end: a CSR matrix that grows.
+template <class T> struct SparseRows {
+  Buffer<int64_t> ends;  // 0 in front
+  Buffer<int32_t> indices;
+  Buffer<T> values;
+
+  SparseRows() { ends.push(0); }
+  // Room for more rows with so many values in all.
+  void reserve(size_t rows, size_t size) {
+    ends.reserve(ends.size() + rows);
+    indices.reserve(indices.size() + size);
+    values.reserve(values.size() + size);
+  }
+  // The next row is what was written behind the end of indices and values.
+  void close(size_t size) {
+    indices.advance(size);
+    values.advance(size);
+    ends.push(int64_t(indices.size()));
+  }
+  void append(const SparseRows& other) {
+    const auto before = int64_t(indices.size());
+    indices.append(other.indices.data(), other.indices.size());
+    values.append(other.values.data(), other.values.size());
+    for (size_t i = 1; i < other.ends.size(); ++i) ends.push(before + other.ends.data()[i]);
+  }
+  nb::tuple release() { return nb::make_tuple(ends.release(), indices.release(), values.release()); }
+};
+
+// ---------------------------------------------------------------------------------------------- sorting
+
+// Sorts items by the bucket in their bits from `shift` on; those of one bucket keep their order. It keeps its working memory.
+template <class Word> class BucketSort {
  public:
-  Growing() = default;
-  Growing(Growing&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(other.size_), room_(std::exchange(other.room_, 0)) {
-    other.size_ = 0;
-  }
-  Growing& operator=(Growing&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    std::swap(room_, other.room_);
-    return *this;
-  }
-  Growing(const Growing&) = delete;
-  ~Growing() { std::free(data_); }
-
-  // Room for `more` values behind the end; where they begin.
-  T* extend(size_t more) {
-    if (room_ - size_ < more) {
-      const size_t room = std::max(size_ + more, room_ + room_ / 2 + 1024);
-      void* grown = std::realloc(data_, room * sizeof(T));
-      if (!grown) throw std::bad_alloc();
-      data_ = static_cast<T*>(grown);
-      room_ = room;
+  __attribute__((noinline)) void operator()(std::vector<Word>& items, size_t count, int n_bits, int shift) {
+    if (count <= 24) {
+      insertion_sort(items.data(), count, shift);
+      return;
     }
-    return data_ + size_;
-  }
-  void took(size_t count) { size_ += count; }
-  const T* data() const { return data_; }
-  size_t size() const { return size_; }
-
-  nb::object to_numpy() && {
-    extend(1);  // never a null pointer
-    if (void* fitted = std::realloc(data_, std::max(size_, size_t(1)) * sizeof(T))) data_ = static_cast<T*>(fitted);
-    nb::capsule owner(data_, [](void* p) noexcept { std::free(p); });
-    T* data = std::exchange(data_, nullptr);
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size_}, owner));
+    // Passes over digits of equal width, so many that moving items and clearing counters together take least. There is never a pass
+    // whose digit lies beyond the bucket: one pass less would be cheaper.
+    int passes = 1, width = n_bits;
+    size_t least = ~size_t(0);
+    for (int p = 1; p <= 6; ++p) {
+      const int w = (n_bits + p - 1) / p;
+      if (w > 12) continue;
+      const size_t cost = size_t(p) * (2 * count + (size_t(1) << w));
+      if (cost < least) {
+        least = cost;
+        passes = p;
+        width = w;
+      }
+    }
+    if (scratch_.size() < items.size()) scratch_.resize(items.size());
+    if (passes == 2) radix_sort<2>(items, count, width, shift);
+    else if (passes == 3) radix_sort<3>(items, count, width, shift);
+    else for (int p = 0; p < passes; ++p) radix_sort<1>(items, count, width, shift + p * width);
   }
 
  private:
-  T* data_ = nullptr;
-  size_t size_ = 0, room_ = 0;
+  // Passes of counting over the digits of the bucket, from the low one on; all digits are counted in one go.
+  template <int PASSES> __attribute__((noinline)) void radix_sort(std::vector<Word>& items, size_t count, int width, int shift) {
+    const size_t digits = size_t(1) << width;
+    const Word mask = Word(digits - 1);
+    uint32_t at[PASSES][4096];
+    for (int p = 0; p < PASSES; ++p) std::memset(at[p], 0, digits * sizeof(uint32_t));
+    const auto digit = [=](Word item, int p) { return item >> (shift + p * width) & mask; };
+    const Word* from = items.data();
+    for (size_t i = 0; i < count; ++i)
+      for (int p = 0; p < PASSES; ++p) ++at[p][digit(from[i], p)];
+    for (int p = 0; p < PASSES; ++p) {
+      uint32_t total = 0;
+      for (size_t d = 0; d < digits; ++d) total += std::exchange(at[p][d], total);
+      from = items.data();
+      Word* to = scratch_.data();
+      for (size_t i = 0; i < count; ++i) to[at[p][digit(from[i], p)]++] = from[i];
+      items.swap(scratch_);
+    }
+  }
+
+  static void insertion_sort(Word* items, size_t count, int shift) {
+    for (size_t i = 1; i < count; ++i) {
+      const Word x = items[i];
+      size_t j = i;
+      for (; j > 0 && items[j - 1] >> shift > x >> shift; --j) items[j] = items[j - 1];
+      items[j] = x;
+    }
+  }
+
+  std::vector<Word> scratch_;
 };
 
-// A feature that counts ±1: the bucket, and whether it is negative.
-struct CountItem {
+// Sorts N keys by comparing and exchanging fixed places (Batcher's odd-even merge sort): no branch depends on the keys, which are random.
+template <size_t N> struct Network {
+  std::array<std::pair<uint8_t, uint8_t>, 64> pairs{};
+  size_t count = 0;
+  constexpr Network() {
+    for (size_t p = 1; p < N; p *= 2)
+      for (size_t k = p; k >= 1; k /= 2)
+        for (size_t j = k % p; j + k < N; j += 2 * k)
+          for (size_t i = 0; i < k && i + j + k < N; ++i)
+            if ((i + j) / (2 * p) == (i + j + k) / (2 * p)) {
+              pairs[count].first = uint8_t(i + j);
+              pairs[count++].second = uint8_t(i + j + k);
+            }
+  }
+};
+
+template <size_t N, size_t... I> inline void sort_fixed(uint64_t* keys, std::index_sequence<I...>) {
+  constexpr Network<N> network{};
+  uint64_t k[N];
+  std::memcpy(k, keys, sizeof k);
+  const auto exchange = [&](size_t a, size_t b) {
+    const uint64_t x = k[a], y = k[b];
+    k[a] = x < y ? x : y;
+    k[b] = x < y ? y : x;
+  };
+  (exchange(network.pairs[I].first, network.pairs[I].second), ...);
+  std::memcpy(keys, k, sizeof k);
+}
+template <size_t N> void sort_fixed(uint64_t* keys) { sort_fixed<N>(keys, std::make_index_sequence<Network<N>{}.count>{}); }
+
+constexpr size_t FEW = 16;
+
+inline void sort_few(uint64_t* keys, size_t n) {
+  switch (n) {
+    case 2: return sort_fixed<2>(keys);
+    case 3: return sort_fixed<3>(keys);
+    case 4: return sort_fixed<4>(keys);
+    case 5: return sort_fixed<5>(keys);
+    case 6: return sort_fixed<6>(keys);
+    case 7: return sort_fixed<7>(keys);
+    case 8: return sort_fixed<8>(keys);
+    case 9: return sort_fixed<9>(keys);
+    case 10: return sort_fixed<10>(keys);
+    case 11: return sort_fixed<11>(keys);
+    case 12: return sort_fixed<12>(keys);
+    case 13: return sort_fixed<13>(keys);
+    case 14: return sort_fixed<14>(keys);
+    case 15: return sort_fixed<15>(keys);
+    case 16: return sort_fixed<16>(keys);
+    default: return;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- counts, and values out of a table
+
+// A feature that counts, so many times ±1: the bucket, and below it the count plus a bias.
+class CountItem {
+ public:
   using Word = uint32_t;
   using Sum = int32_t;
-  static constexpr int SHIFT = 1;
-  static uint32_t make(uint32_t bucket, bool negative, int) { return bucket << 1 | uint32_t(negative); }
-  static uint32_t bucket(uint32_t item) { return item >> 1; }
-  int32_t value(uint32_t item) const { return 1 - 2 * int32_t(item & 1); }
+
+  explicit CountItem(int n_bits) : shift_(32 - n_bits), bias_(uint32_t(1) << (shift_ - 1)) {}
+  int shift() const { return shift_; }
+  uint32_t make(uint64_t hash, bool negative, int) const { return uint32_t(hash) << shift_ | (bias_ + 1 - 2 * uint32_t(negative)); }
+  uint32_t bucket(uint32_t item) const { return item >> shift_; }
+  int32_t value(uint32_t item) const { return int32_t(item & (2 * bias_ - 1)) - int32_t(bias_); }
+  // A feature that counts ±1 made to count that often, up to most().
+  uint32_t times(uint32_t item, uint32_t count) const { return item + (count - 1) * uint32_t(value(item)); }
+  uint32_t most() const { return bias_ - 1; }
+
+ private:
+  int shift_;
+  uint32_t bias_;
 };
 
 // A feature with one of up to 2^31 weights.
-struct WeightedItem {
+class WeightedItem {
+ public:
   using Word = uint64_t;
   using Sum = double;
-  static constexpr int SHIFT = 32;
-  static uint64_t make(uint32_t bucket, bool negative, int weight) {
-    return uint64_t(bucket) << 32 | uint64_t(negative) << 31 | uint64_t(uint32_t(weight));
+
+  WeightedItem(int n_bits, const double* weights) : mask_(uint32_t(bucket_mask(n_bits))), weights_(weights) {}
+  int shift() const { return 32; }
+  uint64_t make(uint64_t hash, bool negative, int weight) const {
+    return (hash & mask_) << 32 | uint64_t(negative) << 31 | uint64_t(uint32_t(weight));
   }
-  static uint32_t bucket(uint64_t item) { return uint32_t(item >> 32); }
+  uint32_t bucket(uint64_t item) const { return uint32_t(item >> 32); }
   double value(uint64_t item) const {
-    const double w = weights[item & 0x7FFFFFFFu];
+    const double w = weights_[item & 0x7FFFFFFFu];
     return item >> 31 & 1 ? -w : w;
   }
-  const double* weights;
+
+ private:
+  uint32_t mask_;
+  const double* weights_;
 };
 
-// The features of one row on their way to its buckets.
+// The features of one row on their way to its buckets: counts, or values out of a table. A row may be of any length.
 template <class Item> class RowMerger {
  public:
   using Word = typename Item::Word;
   using Sum = typename Item::Sum;
 
   RowMerger(int n_bits, bool with_signs, Item item)
-      : item_(item), mask_(uint32_t(bucket_mask(n_bits))), sign_(with_signs), n_bits_(n_bits), items_(PIECE) {
+      : item_(item), sign_(with_signs), n_bits_(n_bits), items_(PIECE) {
     restart(PIECE);
+  }
+
+  // A feature packed into one integer.
+  __attribute__((always_inline)) Word pack(uint64_t hash, int weight = 0) const {
+    return item_.make(hash, bool(hash >> 63 & sign_), weight);
   }
 
   __attribute__((always_inline)) void add(uint64_t hash, int weight = 0) {
     if (__builtin_expect(next_ == last_, 0)) compact();
-    *next_++ = Item::make(uint32_t(hash) & mask_, bool(hash >> 63 & sign_), weight);
+    *next_++ = pack(hash, weight);
   }
 
-  // Writes the row behind the arrays and begins a new one; returns its size.
-  template <class T> size_t finish(Growing<int32_t>& indices, Growing<T>& values) {
+  // Packed features, all of them so many times; a multiple of 8 may be read.
+  void add_packed(const Word* items, size_t size, uint32_t count) {
+    do {
+      if (size_t(last_ - next_) < size + 8) compact();
+      const uint32_t times = std::min(count, item_.most());
+      if (times == 1) {
+        for (size_t k = 0; k < size; k += 8) std::memcpy(next_ + k, items + k, 8 * sizeof(Word));
+      } else {
+        for (size_t k = 0; k < size; ++k) next_[k] = item_.times(items[k], times);
+      }
+      next_ += size;
+      count -= times;
+    } while (count);
+  }
+
+  // Writes the row behind the others and begins a new one.
+  template <class T> void finish(SparseRows<T>& rows) {
     size_t size;
     if (buckets_.empty()) {
       count_ = size_t(next_ - items_.data());
       sort();
-      size = merge(indices.extend(count_ + 1), values.extend(count_ + 1));
+      size = merge(rows.indices.room(count_ + 1), rows.values.room(count_ + 1));
     } else {
       compact();
       size = buckets_.size();
-      int32_t* out = indices.extend(size);
-      T* sums = values.extend(size);
+      int32_t* out = rows.indices.room(size);
+      T* sums = rows.values.room(size);
       for (size_t i = 0; i < size; ++i) {
         out[i] = buckets_[i];
         sums[i] = T(sums_[i]);
@@ -126,10 +266,8 @@ template <class Item> class RowMerger {
       buckets_.clear();
       sums_.clear();
     }
-    indices.took(size);
-    values.took(size);
+    rows.close(size);
     restart(PIECE);
-    return size;
   }
 
  private:
@@ -172,7 +310,7 @@ template <class Item> class RowMerger {
     uint32_t last = 0;
     const Word* items = items_.data();
     for (size_t i = 0; i < count_; ++i) {
-      const uint32_t bucket = Item::bucket(items[i]);
+      const uint32_t bucket = item_.bucket(items[i]);
       const bool same = bucket == last;
       out += size_t(!same & (sum != Sum(0)));
       sum = (same ? sum : Sum(0)) + item_.value(items[i]);
@@ -183,147 +321,146 @@ template <class Item> class RowMerger {
     return out + (sum != Sum(0));
   }
 
-  void sort() {
-    if (count_ < 2) return;
-    if (count_ <= 24) {
-      insertion_sort();
-      return;
-    }
-    // Passes over digits of equal width, so many that moving items and clearing counters together take least.
-    int passes = 1, width = n_bits_;
-    size_t least = ~size_t(0);
-    for (int p = 1; p <= 6; ++p) {
-      const int w = (n_bits_ + p - 1) / p;
-      if (w > 12) continue;
-      const size_t cost = size_t(p) * (2 * count_ + (size_t(1) << w));
-      if (cost < least) {
-        least = cost;
-        passes = p;
-        width = w;
-      }
-    }
-    if (scratch_.size() < items_.size()) scratch_.resize(items_.size());
-    if (passes == 2) radix_sort<2>(width);
-    else if (passes == 3) radix_sort<3>(width);
-    else for (int p = 0; p < passes; ++p) radix_sort<1>(width, p * width);
-  }
-
-  // Passes of counting over the digits of the bucket, from the low one on; all digits are counted in one go.
-  template <int PASSES> void radix_sort(int width, int skip = 0) {
-    const size_t digits = size_t(1) << width;
-    const Word mask = Word(digits - 1);
-    uint32_t at[PASSES][4096];
-    for (int p = 0; p < PASSES; ++p) std::memset(at[p], 0, digits * sizeof(uint32_t));
-    const auto digit = [&](Word item, int p) { return item >> (Item::SHIFT + skip + p * width) & mask; };
-    for (size_t i = 0; i < count_; ++i)
-      for (int p = 0; p < PASSES; ++p) ++at[p][digit(items_[i], p)];
-    for (int p = 0; p < PASSES; ++p) {
-      uint32_t total = 0;
-      for (size_t d = 0; d < digits; ++d) total += std::exchange(at[p][d], total);
-      const Word* from = items_.data();
-      Word* to = scratch_.data();
-      for (size_t i = 0; i < count_; ++i) to[at[p][digit(from[i], p)]++] = from[i];
-      items_.swap(scratch_);
-    }
-  }
-
-  void insertion_sort() {
-    Word* items = items_.data();
-    for (size_t i = 1; i < count_; ++i) {
-      const Word x = items[i];
-      size_t j = i;
-      for (; j > 0 && Item::bucket(items[j - 1]) > Item::bucket(x); --j) items[j] = items[j - 1];
-      items[j] = x;
-    }
-  }
+  void sort() { sort_(items_, count_, n_bits_, item_.shift()); }
 
   Item item_;
-  uint32_t mask_;
   uint64_t sign_;  // 1 if features have signs
   int n_bits_;
-  std::vector<Word> items_, scratch_;
+  std::vector<Word> items_;
+  BucketSort<Word> sort_;
   Word *next_ = nullptr, *last_ = nullptr;  // where the next item goes; the end of the room for items
   size_t count_ = 0;                        // of items to sort
   std::vector<int32_t> buckets_;
   std::vector<Sum> sums_;
 };
 
-// Documents in one buffer: document i is data[offset(i)] .. data[offset(i + 1)].
-struct Documents {
-  const char* data;
-  const int32_t* short_offsets;
-  const int64_t* long_offsets;
-  int64_t n;
+// ---------------------------------------------------------------------------------------------- values of their own
 
-  int64_t offset(int64_t i) const { return short_offsets ? short_offsets[i] : long_offsets[i]; }
-  std::string_view operator[](int64_t i) const { return {data + offset(i), size_t(offset(i + 1) - offset(i))}; }
-  // The first document that begins at or after this place.
-  int64_t at(int64_t place) const {
-    int64_t low = 0, high = n;
-    while (low < high) {
-      const int64_t middle = low + (high - low) / 2;
-      if (offset(middle) < place) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+// Rows of features with values of their own. A row does not depend on the order in which its features come: those of one bucket are
+// added in the order of their hashes.
+template <class T> class RowWriter {
+ public:
+  RowWriter(int n_bits, bool is_signed) : n_bits_(n_bits), mask_(bucket_mask(n_bits)), sign_(is_signed ? uint64_t(1) << 63 : 0) {}
+
+  // A feature of the row at hand; the value is finite and not 0.
+  void push(uint64_t hash, double value) {
+    if (n_ == hashes_.size()) grow();
+    hashes_[n_] = hash;
+    values_[n_++] = value;
+    ones_ &= value == 1.0;
   }
+
+  // As many features as there are places of a stride, but for those of value 0.
+  void push_strided(const uint64_t* hashes, const double* values, size_t stride, size_t count) {
+    while (n_ + count > hashes_.size()) grow();
+    uint64_t* const to_hash = hashes_.data();
+    double* const to_value = values_.data();
+    size_t n = n_;
+    bool ones = ones_;
+    for (size_t c = 0; c < count; ++c) {
+      const double value = values[c * stride];
+      to_hash[n] = hashes[c * stride];
+      to_value[n] = value;
+      ones &= value == 1.0 || value == 0.0;
+      n += value != 0.0;
+    }
+    n_ = n;
+    ones_ = ones;
+  }
+
+  void close(int64_t row) {
+    const size_t n = n_;
+    const uint64_t mask = mask_, sign = sign_;
+    const uint64_t* const hashes = hashes_.data();
+    uint64_t* keys = keys_.data();
+    // bucket | sign | place: what a row of ones needs is in the key.
+    for (size_t k = 0; k < n; ++k) keys[k] = (hashes[k] & mask) << 32 | (hashes[k] & sign) >> 32 | k;
+    if (n <= FEW) sort_few(keys, n);
+    else sort_(keys_, n, n_bits_, 32);
+    keys = keys_.data();
+    uint64_t shared = 0;
+    for (size_t k = 1; k < n; ++k) shared |= uint64_t((keys[k] ^ keys[k - 1]) >> 32 == 0);
+    if (shared || !(ones_ ? write_ones() : write_values())) write_sums(row);
+    n_ = 0;
+    ones_ = true;
+  }
+
+  SparseRows<T> rows;
+
+ private:
+  static constexpr uint64_t kPlace = (uint64_t(1) << 31) - 1;
+
+  void grow() {
+    const size_t larger = 2 * n_ + 16;
+    if (larger > kPlace) fail("a row has too many features");
+    hashes_.resize(larger);
+    values_.resize(larger);
+    keys_.resize(larger);
+  }
+  bool write_ones() {
+    const size_t n = n_;
+    int32_t* const column = rows.indices.room(n);
+    T* const value = rows.values.room(n);
+    const uint64_t* const keys = keys_.data();
+    for (size_t k = 0; k < n; ++k) {
+      column[k] = int32_t(keys[k] >> 32);
+      value[k] = T(1 - int32_t(keys[k] >> 30 & 2));
+    }
+    rows.close(n);
+    return true;
+  }
+  // False, with nothing written, where a value is 0 or infinite in T.
+  bool write_values() {
+    int32_t* const column = rows.indices.room(n_);
+    T* const value = rows.values.room(n_);
+    bool good = true;
+    for (size_t k = 0; k < n_; ++k) {
+      column[k] = int32_t(keys_[k] >> 32);
+      value[k] = T(signed_value(keys_[k]));
+      good &= value[k] != 0 && std::abs(value[k]) <= std::numeric_limits<T>::max();
+    }
+    if (!good) return false;
+    rows.close(n_);
+    return true;
+  }
+  void write_sums(int64_t row) {
+    int32_t* const column = rows.indices.room(n_);
+    T* const value = rows.values.room(n_);
+    size_t size = 0;
+    for (size_t k = 0; k < n_;) {
+      size_t end = k + 1;
+      while (end < n_ && (keys_[end] ^ keys_[k]) >> 32 == 0) ++end;
+      std::sort(keys_.begin() + std::ptrdiff_t(k), keys_.begin() + std::ptrdiff_t(end), [this](uint64_t a, uint64_t b) {
+        const uint64_t i = a & kPlace, j = b & kPlace;
+        return hashes_[i] != hashes_[j] ? hashes_[i] < hashes_[j] : values_[i] < values_[j];
+      });
+      double total = 0;
+      const int32_t bucket = int32_t(keys_[k] >> 32);
+      for (; k < end; ++k) total += signed_value(keys_[k]);
+      if (!(std::abs(total) <= double(std::numeric_limits<T>::max())))
+        fail("row " + std::to_string(row) + ": a sum of features is too large for the dtype");
+      if (T(total) == 0) continue;
+      column[size] = bucket;
+      value[size++] = T(total);
+    }
+    rows.close(size);
+  }
+  double signed_value(uint64_t key) const {
+    uint64_t bits;
+    std::memcpy(&bits, &values_[key & kPlace], 8);
+    bits ^= (key & uint64_t(1) << 31) << 32;
+    double value;
+    std::memcpy(&value, &bits, 8);
+    return value;
+  }
+
+  int n_bits_;
+  uint64_t mask_, sign_;
+  size_t n_ = 0;
+  bool ones_ = true;
+  std::vector<uint64_t> hashes_, keys_;
+  std::vector<double> values_;
+  BucketSort<uint64_t> sort_;
 };
-
-template <class T> struct SparseRows {
-  Growing<int64_t> ends;
-  Growing<int32_t> indices;
-  Growing<T> values;
-};
-
-// One row a document: make_row() gives, for each thread, a function row(document, merger) that adds its features.
-template <class T, class Item, class MakeRow>
-SparseRows<T> hash_documents(const Documents& documents, int n_bits, bool with_signs, Item item, int threads, MakeRow make_row) {
-  const int64_t begin = documents.offset(0), bytes = documents.offset(documents.n) - begin;
-  const int64_t parts = threads <= 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(4 * threads, bytes / 65536));
-  std::vector<SparseRows<T>> found(static_cast<size_t>(parts));
-  in_parallel(parts, threads, [&](int64_t part) {
-    SparseRows<T>& out = found[size_t(part)];
-    auto row = make_row();
-    RowMerger<Item> merger(n_bits, with_signs, item);
-    // Empty documents at a boundary belong to the part that begins there.
-    const int64_t first = part == 0 ? 0 : documents.at(begin + bytes * part / parts);
-    const int64_t last = part == parts - 1 ? documents.n : documents.at(begin + bytes * (part + 1) / parts);
-    for (int64_t i = first; i < last; ++i) {
-      row(documents[i], merger);
-      merger.finish(out.indices, out.values);
-      *out.ends.extend(1) = int64_t(out.indices.size());
-      out.ends.took(1);
-    }
-  });
-  SparseRows<T> all;
-  size_t size = 0;
-  for (const SparseRows<T>& part : found) size += part.indices.size();
-  int64_t* ends = all.ends.extend(size_t(documents.n) + 1);
-  *ends++ = 0;
-  int64_t total = 0;
-  for (const SparseRows<T>& part : found) {
-    for (size_t i = 0; i < part.ends.size(); ++i) *ends++ = total + part.ends.data()[i];
-    total += int64_t(part.indices.size());
-  }
-  all.ends.took(size_t(documents.n) + 1);
-  if (parts == 1) {
-    all.indices = std::move(found[0].indices);
-    all.values = std::move(found[0].values);
-    return all;
-  }
-  all.indices.extend(size);
-  all.values.extend(size);
-  for (SparseRows<T>& part : found) {
-    const size_t n = part.indices.size();
-    if (n) {
-      std::memcpy(all.indices.extend(n), part.indices.data(), n * sizeof(int32_t));
-      std::memcpy(all.values.extend(n), part.values.data(), n * sizeof(T));
-    }
-    all.indices.took(n);
-    all.values.took(n);
-    part = SparseRows<T>();
-  }
-  return all;
-}
 
 }  // namespace mercer

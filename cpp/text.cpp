@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "bindings.hpp"
+#include "documents.hpp"
 #include "parallel.hpp"
-#include "rows.hpp"
 #include "strings.hpp"
 
 #if defined(__x86_64__)
@@ -321,29 +321,50 @@ TextSettings text_settings(const std::string& analyzer, int min_n, int max_n, bo
 
 void require_bits(int n_bits) { require(n_bits >= 1 && n_bits <= 30, "n_bits must lie in 1 .. 30"); }
 
-template <class T> nb::tuple handed_over(SparseRows<T>&& rows) {
-  return nb::make_tuple(std::move(rows.ends).to_numpy(), std::move(rows.indices).to_numpy(), std::move(rows.values).to_numpy());
-}
+// A row whose features have some copies each (spec 000 S11).
+class CopiedRow {
+ public:
+  CopiedRow(RowMerger<CountItem>& row, int copies) : row_(row), copies_(uint64_t(copies)) {}
+
+  size_t copies() const { return copies_; }
+  __attribute__((always_inline)) void add(uint64_t hash) {
+    row_.add(hash);
+    for (uint64_t c = 1; c < copies_; ++c) row_.add(combine(hash, c));
+  }
+  __attribute__((always_inline)) void pack(uint64_t hash, uint32_t* items) const {
+    items[0] = row_.pack(hash);
+    for (uint64_t c = 1; c < copies_; ++c) items[c] = row_.pack(combine(hash, c));
+  }
+  void add_packed(const uint32_t* items, size_t size, uint32_t count) { row_.add_packed(items, size, count); }
+
+ private:
+  RowMerger<CountItem>& row_;
+  uint64_t copies_;
+};
 
 template <class T>
 nb::tuple text_rows(const Documents& documents, const TextSettings& settings, int n_bits, bool with_signs, int copies, int threads) {
+  const auto all = [&] {
+    return [analyzer = TextAnalyzer(settings), copies](std::string_view document, RowMerger<CountItem>& merger) mutable {
+      CopiedRow row(merger, copies);
+      if (copies == 1) analyzer(document, [&](uint64_t hash) __attribute__((always_inline)) { merger.add(hash); });
+      else analyzer(document, [&](uint64_t hash) { row.add(hash); });
+    };
+  };
+  const auto by_words = [&] {
+    const size_t bytes = size_t(documents.offset(documents.n) - documents.offset(0));
+    return [analyzer = TextAnalyzer(settings), memo = WordMemo(bytes), copies](std::string_view document, auto& merger) mutable {
+      analyzer.by_words(document, memo, CopiedRow(merger, copies));
+    };
+  };
   SparseRows<T> rows;
   {
     nb::gil_scoped_release released;
-    rows = hash_documents<T>(documents, n_bits, with_signs, CountItem{}, threads, [&] {
-      return [analyzer = TextAnalyzer(settings), copies](std::string_view document, RowMerger<CountItem>& row) mutable {
-        if (copies == 1) {
-          analyzer(document, [&](uint64_t hash) __attribute__((always_inline)) { row.add(hash); });
-          return;
-        }
-        analyzer(document, [&](uint64_t hash) {
-          row.add(hash);
-          for (int c = 1; c < copies; ++c) row.add(combine(hash, uint64_t(c)));  // spec 000 S11
-        });
-      };
-    });
+    const CountItem item(n_bits);
+    rows = settings.analyzer == Analyzer::char_wb ? hash_documents<T>(documents, n_bits, with_signs, item, threads, by_words)
+                                                  : hash_documents<T>(documents, n_bits, with_signs, item, threads, all);
   }
-  return handed_over(std::move(rows));
+  return rows.release();
 }
 
 template <class T>
@@ -352,13 +373,13 @@ nb::tuple string_rows(const Documents& documents, const StringSettings& settings
   SparseRows<T> rows;
   {
     nb::gil_scoped_release released;
-    rows = hash_documents<T>(documents, n_bits, with_signs, WeightedItem{weights}, threads, [&] {
+    rows = hash_documents<T>(documents, n_bits, with_signs, WeightedItem(n_bits, weights), threads, [&] {
       return [analyzer = StringAnalyzer(settings)](std::string_view document, RowMerger<WeightedItem>& row) mutable {
         analyzer(document, [&](uint64_t hash, int weight, auto) { row.add(hash, weight); });
       };
     });
   }
-  return handed_over(std::move(rows));
+  return rows.release();
 }
 
 StringSettings string_settings(const std::string& kernel, int length, int mismatches, int gap, int shift, bool binary, uint64_t seed,
@@ -422,16 +443,16 @@ class NameCounts {
 // ---------------------------------------------------------------------------------------------- Python's strings to one buffer
 
 // Writes characters of any width as UTF-8; false at a surrogate.
-template <class Unit> bool encode(const Unit* units, size_t n, Growing<uint8_t>& out) {
+template <class Unit> bool encode(const Unit* units, size_t n, Buffer<uint8_t>& out) {
   constexpr size_t MOST = sizeof(Unit) == 1 ? 2 : sizeof(Unit) == 2 ? 3 : 4;
-  char* const begin = reinterpret_cast<char*>(out.extend(MOST * n + 4));
+  char* const begin = reinterpret_cast<char*>(out.room(MOST * n + 4));
   char* p = begin;
   for (size_t i = 0; i < n; ++i) {
     const auto code = uint32_t(units[i]);
     if ((code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return false;
     p += write_character(code, p);
   }
-  out.took(size_t(p - begin));
+  out.advance(size_t(p - begin));
   return true;
 }
 
@@ -439,12 +460,9 @@ template <class Unit> bool encode(const Unit* units, size_t n, Growing<uint8_t>&
   fail("document " + std::to_string(i) + " holds half a surrogate pair, which has no form in UTF-8: encode it yourself and give bytes");
 }
 
-void append_bytes(const char* data, size_t size, Growing<uint8_t>& out) {
-  if (size) std::memcpy(out.extend(size), data, size);
-  out.took(size);
-}
+void append_bytes(const char* data, size_t size, Buffer<uint8_t>& out) { out.append(reinterpret_cast<const uint8_t*>(data), size); }
 
-void append_str(PyObject* text, int64_t i, Growing<uint8_t>& out) {
+void append_str(PyObject* text, int64_t i, Buffer<uint8_t>& out) {
   const auto n = size_t(PyUnicode_GET_LENGTH(text));
   const void* data = PyUnicode_DATA(text);
   if (PyUnicode_IS_ASCII(text)) return append_bytes(static_cast<const char*>(data), n, out);
@@ -466,17 +484,12 @@ void append_str(PyObject* text, int64_t i, Growing<uint8_t>& out) {
 }
 
 struct Packed {
-  Growing<uint8_t> data;
-  Growing<int64_t> offsets;
+  Buffer<uint8_t> data;
+  Buffer<int64_t> offsets;
 
   Packed() { close(); }
-  void close() {
-    *offsets.extend(1) = int64_t(data.size());
-    offsets.took(1);
-  }
-  nb::tuple handed_over(bool binary) && {
-    return nb::make_tuple(std::move(data).to_numpy(), std::move(offsets).to_numpy(), binary);
-  }
+  void close() { offsets.push(int64_t(data.size())); }
+  nb::tuple handed_over(bool binary) { return nb::make_tuple(data.release(), offsets.release(), binary); }
 };
 
 nb::tuple pack_documents(nb::handle documents) {
@@ -492,7 +505,7 @@ nb::tuple pack_documents(nb::handle documents) {
     else append_str(item, i, out.data);
     out.close();
   }
-  return std::move(out).handed_over(binary);
+  return out.handed_over(binary);
 }
 
 // NumPy's fixed-width strings: rows of code points or bytes, zeros at the end left out.
@@ -507,31 +520,36 @@ template <class Unit> nb::tuple pack_fixed(Array<const Unit, 2> rows) {
     else if (!encode(row, n, out.data)) fail_surrogate(int64_t(i));
     out.close();
   }
-  return std::move(out).handed_over(sizeof(Unit) == 1);
+  return out.handed_over(sizeof(Unit) == 1);
 }
 
-// One document a line; a line ends with \n, \r\n or \r.
-nb::tuple pack_lines(In1<uint8_t> text) {
-  Packed out;
+// One document a line; a line ends with \n, \r\n or \r. The lines are moved together where they are, without their ends: offsets of
+// the lines, the last one being how much of the text is left.
+nb::object split_lines(Out1<uint8_t> text) {
+  Buffer<int64_t> offsets;
   {
     nb::gil_scoped_release released;
-    const char* p = reinterpret_cast<const char*>(text.data());
-    const char* const end = p + text.shape(0);
-    out.data.extend(text.shape(0) + 1);
-    const char* carriage = nullptr;  // the next \r, looked for once only
+    char* const begin = reinterpret_cast<char*>(text.data());
+    char* const end = begin + text.shape(0);
+    char *p = begin, *out = begin;
+    char* carriage = nullptr;  // the next \r, looked for once only
+    const auto find = [](char* from, char* to, char c) {
+      void* found = from < to ? std::memchr(from, c, size_t(to - from)) : nullptr;
+      return found ? static_cast<char*>(found) : to;
+    };
+    offsets.push(0);
     while (p < end) {
-      if (carriage < p) {
-        carriage = static_cast<const char*>(std::memchr(p, '\r', size_t(end - p)));
-        if (!carriage) carriage = end;
-      }
-      const auto* line_end = static_cast<const char*>(std::memchr(p, '\n', size_t(carriage - p)));
-      if (!line_end) line_end = carriage;
-      append_bytes(p, size_t(line_end - p), out.data);
-      out.close();
-      p = line_end + 1 + (line_end + 1 < end && line_end[0] == '\r' && line_end[1] == '\n');
+      if (!carriage || carriage < p) carriage = find(p, end, '\r');
+      char* const line_end = find(p, carriage, '\n');
+      const auto size = size_t(line_end - p);
+      if (out != p) std::memmove(out, p, size);
+      out += size;
+      offsets.push(int64_t(out - begin));
+      p = line_end + 1;
+      if (line_end == carriage && p < end && *p == '\n') ++p;
     }
   }
-  return std::move(out).handed_over(false);
+  return offsets.release();
 }
 
 // The characters that occur, as bytes objects, in the order of their codes.
@@ -646,7 +664,7 @@ void bind_text(nb::module_& m) {
     return to_numpy(std::move(out));
   }, "first"_a, "second"_a);
   m.def("pack_documents", &pack_documents, "documents"_a);
-  m.def("pack_lines", &pack_lines, "text"_a);
+  m.def("split_lines", &split_lines, "text"_a.noconvert());
   m.def("pack_ucs4", &pack_fixed<uint32_t>, "rows"_a);
   m.def("pack_bytes", &pack_fixed<uint8_t>, "rows"_a);
 }

@@ -92,7 +92,7 @@ class PaddedHash {
  public:
   explicit PaddedHash(uint64_t seed) : seed_(seed), mixed_(mix64(seed)) {}
 
-  uint64_t operator()(const char* p, size_t n) const {
+  __attribute__((always_inline)) uint64_t operator()(const char* p, size_t n) const {
     if (n > 16) return feature_hash(std::string_view(p, n), seed_);
     const uint64_t head = read64(p), tail = read64(p + n - 8);
     const bool eight = n >= 8, four = n >= 4;
@@ -113,7 +113,7 @@ class PaddedHash {
   }
 
  private:
-  uint64_t finish(uint64_t a, uint64_t b, size_t n) const {
+  __attribute__((always_inline)) uint64_t finish(uint64_t a, uint64_t b, size_t n) const {
     return mix64(multiply(multiply(a ^ K1 ^ n * K1, b ^ K2) ^ K2, K1) ^ mixed_);
   }
   static constexpr uint64_t K1 = 0x9E3779B185EBCA87u, K2 = 0xC2B2AE3D27D4EB4Fu;
@@ -123,6 +123,61 @@ class PaddedHash {
     return uint64_t(product) ^ uint64_t(product >> 64);
   }
   uint64_t seed_, mixed_;
+};
+
+// The n-grams of words seen before, packed by whoever asks for them. Text repeats its words, within a document and from one to the next,
+// and a word's n-grams are many: to find them here is cheaper than to hash them again, and a document's repeats become a count.
+class WordMemo {
+ public:
+  static constexpr size_t LONGEST = 16;  // bytes of a word
+  static constexpr size_t ROOM = 56;     // n-grams of a word
+
+  struct alignas(64) Slot {
+    uint64_t head = 0, tail = 0;  // with the length, all there is to know of the word
+    uint32_t length = 0;          // 0: a free slot
+    uint32_t size = 0;            // of items
+    uint32_t count = 0;           // how often the word stands in the document at hand
+    uint32_t items[ROOM] = {};
+  };
+
+  // Space for as many words as a text of so many bytes may repeat: up to 1 MiB, as caches go.
+  explicit WordMemo(size_t bytes) {
+    size_t slots = 64;
+    while (slots < 4096 && slots * 64 < bytes) slots *= 2;
+    slots_.resize(slots);
+    shift_ = 64 - __builtin_ctzll(slots);
+  }
+
+  // Takes note of the word in p .. p + n. make(items) packs its n-grams, up to ROOM, and returns how many there are. They come to
+  // row.add_packed when the document ends, or the slot is needed for another word.
+  template <class Row, class Make> void add(const char* p, size_t n, Row& row, Make make) {
+    const uint64_t first = read64(p), last = read64(p + n - 8);
+    const uint64_t head = n < 8 ? first & ((uint64_t(1) << 8 * n) - 1) : first, tail = n < 8 ? 0 : last;
+    Slot& slot = slots_[(head * 0x9E3779B185EBCA87u ^ (tail + n) * 0xC2B2AE3D27D4EB4Fu) * 0xD6E8FEB86659FD93u >> shift_];
+    if (slot.head == head && slot.tail == tail && slot.length == n) {
+      if (!slot.count++) used_.push_back(&slot);
+      return;
+    }
+    if (slot.count) row.add_packed(slot.items, slot.size, slot.count);
+    else used_.push_back(&slot);
+    slot.head = head;
+    slot.tail = tail;
+    slot.length = uint32_t(n);
+    slot.size = uint32_t(make(slot.items));
+    slot.count = 1;
+  }
+  template <class Row> void finish(Row& row) {
+    for (Slot* slot : used_) {
+      row.add_packed(slot->items, slot->size, slot->count);
+      slot->count = 0;
+    }
+    used_.clear();
+  }
+
+ private:
+  std::vector<Slot> slots_;
+  std::vector<Slot*> used_;
+  int shift_;
 };
 
 // Calls take(uint64_t hash) for every feature of a document, with repeats, in an order that depends on the document and the settings
@@ -139,18 +194,45 @@ class TextAnalyzer {
     analyze(document, [&](uint64_t hash, auto text) { take(hash, text()); });
   }
 
+  // For "char_wb", where most words came before: row.add(hash) for the features of some words, and for those of the others
+  // row.add_packed(const uint32_t* items, size_t size, uint32_t count), that is, all of them so many times; items are what
+  // row.pack(hash, items) has written, row.copies() for each feature.
+  template <class Row> void by_words(std::string_view document, WordMemo& memo, Row row) {
+    text_.prepare(checked(document), settings_.lowercase);
+    const size_t copies = row.copies(), sizes = size_t(settings_.max_n - settings_.min_n + 1);
+    for_each_word([&](size_t begin, size_t end, size_t& place) {
+      if (end - begin > WordMemo::LONGEST || (end - begin + 2) * sizes * copies > WordMemo::ROOM) {
+        ngrams_of_word(begin, end, place, [&](uint64_t hash, auto) __attribute__((always_inline)) { row.add(hash); });
+        return;
+      }
+      memo.add(text_.data() + begin, end - begin, row, [&](uint32_t* items) {
+        uint32_t* next = items;
+        ngrams_of_word(begin, end, place, [&](uint64_t hash, auto) __attribute__((always_inline)) {
+          row.pack(hash, next);
+          next += copies;
+        });
+        return size_t(next - items);
+      });
+    });
+    memo.finish(row);
+  }
+
  private:
   struct Span {
     uint64_t hash;
     uint32_t begin, end;
   };
 
-  template <class Take> void analyze(std::string_view document, Take take) {
+  static std::string_view checked(std::string_view document) {
     if (document.size() >= (uint64_t(1) << 31)) throw std::length_error("a document is longer than 2 GiB");
-    text_.prepare(document, settings_.lowercase);
+    return document;
+  }
+
+  template <class Take> void analyze(std::string_view document, Take take) {
+    text_.prepare(checked(document), settings_.lowercase);
     if (settings_.analyzer == Analyzer::word) words(take);
     else if (settings_.analyzer == Analyzer::chars) chars(take);
-    else chars_in_words(take);
+    else for_each_word([&](size_t begin, size_t end, size_t& place) { ngrams_of_word(begin, end, place, take); });
   }
 
   template <class Take> void words(Take take) {
@@ -196,35 +278,42 @@ class TextAnalyzer {
     for (size_t n = size_t(settings_.min_n); n <= size_t(settings_.max_n) && n <= size; ++n) ngrams(0, size, n, take);
   }
 
-  template <class Take> void chars_in_words(Take take) {
+  // Calls word(begin, end, place) for what stands between white spaces, with a space written on both sides; place is for
+  // ngrams_of_word.
+  template <class Word> void for_each_word(Word word) {
     char* data = text_.data();
-    const bool ascii = text_.ascii();
-    if (!ascii) text_.find_characters(begins_);
-    size_t character = 0;  // the number of the word's first one
+    if (!text_.ascii()) text_.find_characters(begins_);
+    size_t place = 0;
     runs_(text_.spaces(), text_.size(), true, [&](size_t begin, size_t end) {
       data[ptrdiff_t(begin) - 1] = data[end] = ' ';  // white space, or just outside of the text
-      size_t first = begin, last = end;
-      if (!ascii) {
-        while (begins_[character] < begin) ++character;
-        first = character;
-        while (begins_[character] < end) ++character;
-        last = character;
-      }
-      const size_t size = last - first + 2;
-      for (size_t n = size_t(settings_.min_n); n <= size_t(settings_.max_n); ++n) {
-        if (size <= n) {
-          one(begin - 1, end + 1, take);
-          break;
-        }
-        if (ascii) {
-          ngrams(begin - 1, end + 1, n, take);
-        } else {
-          one(begin - 1, begins_[first + n - 1], take);
-          if (n <= last - first) ngrams(first, last, n, take);
-          one(begins_[last - n + 1], end + 1, take);
-        }
-      }
+      word(begin, end, place);
     });
+  }
+
+  // place: the number of a character that is not behind the word's first one.
+  template <class Take> void ngrams_of_word(size_t begin, size_t end, size_t& place, Take take) {
+    const bool ascii = text_.ascii();
+    size_t first = begin, last = end;
+    if (!ascii) {
+      while (begins_[place] < begin) ++place;
+      first = place;
+      while (begins_[place] < end) ++place;
+      last = place;
+    }
+    const size_t size = last - first + 2;
+    for (size_t n = size_t(settings_.min_n); n <= size_t(settings_.max_n); ++n) {
+      if (size <= n) {
+        one(begin - 1, end + 1, take);
+        break;
+      }
+      if (ascii) {
+        ngrams(begin - 1, end + 1, n, take);
+      } else {
+        one(begin - 1, begins_[first + n - 1], take);
+        if (n <= last - first) ngrams(first, last, n, take);
+        one(begins_[last - n + 1], end + 1, take);
+      }
+    }
   }
 
   // The feature in the bytes begin .. end; begin may be −1.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
+import os
 import pathlib
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -104,15 +107,45 @@ def test_arrow_columns_are_not_copied():
         (b"\x00\n\x00", ["\x00", "\x00"]),
     ],
 )
-@pytest.mark.parametrize("kind", ["plain", "gz", "open"])
+@pytest.mark.parametrize("kind", ["path", "gz", "raw", "buffered", "text", "memory", "pipe", "reader"])
 def test_a_file_has_one_document_a_line(text, expected, kind, tmp_path):
     path = tmp_path / ("file.txt.gz" if kind == "gz" else "file.txt")
     path.write_bytes(gzip.compress(text) if kind == "gz" else text)
-    if kind == "open":
-        with open(path, "rb") as file:
-            assert list(TextBuffer(file)) == expected
-    else:
+    if kind in ("path", "gz"):
         assert list(TextBuffer(path)) == expected
+        return
+    with open_as(kind, path) as file:
+        assert list(TextBuffer(file)) == expected
+
+
+def open_as(kind, path):
+    if kind == "text":
+        return open(path, encoding="utf-8", newline="")
+    if kind == "memory":
+        return io.BytesIO(path.read_bytes())
+    if kind == "reader":  # has read() and no more
+        return contextlib.nullcontext(SimpleNamespace(read=path.read_bytes))
+    if kind == "pipe":
+        read, write = os.pipe()
+        with open(write, "wb") as file:
+            file.write(path.read_bytes())
+        return open(read, "rb")
+    return open(path, "rb", buffering=0 if kind == "raw" else -1)
+
+
+@pytest.mark.parametrize("size", [2**16 - 1, 2**16, 2**16 + 1, 300_000])
+def test_an_open_file_is_read_from_where_it_stands(size, tmp_path):
+    """Sizes around the room for what cannot be foreseen."""
+    line = b"0123456789\r\n"
+    text = line * (size // len(line)) + b"x" * (size % len(line))
+    path = tmp_path / "file.txt"
+    path.write_bytes(text)
+    for kind in ("raw", "buffered", "memory"):
+        with open_as(kind, path) as file:
+            file.read(len(line))
+            buffer = TextBuffer(file)
+        assert buffer.data.tobytes() == text[len(line) :].replace(b"\r\n", b"")
+        assert len(buffer) == size // len(line) - 1 + (size % len(line) > 0)
 
 
 def test_a_text_file_that_is_not_utf8_comes_through(tmp_path):

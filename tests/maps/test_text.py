@@ -19,8 +19,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
+from mercer import _core
 from mercer.data import TextBuffer
 from mercer.maps import TextHasher
+from reference.text import features
 
 
 def zipf_documents(n=60, words=40, vocabulary=800, seed=0):
@@ -115,6 +117,34 @@ def test_a_feature_survives_if_one_of_its_copies_is_alone():
     pairs = {tuple(row.indices) for row in crowded}, {tuple(row.indices) for row in copied}
     assert len(pairs[0]) < 60
     assert len(pairs[1]) == 60
+
+
+def rows_of_reference(documents, n_bits, signed, copies, ngrams):
+    """One dict bucket → sum a document, from scikit-learn's n-grams and the hash of each."""
+    rows = []
+    for document in documents:
+        row: dict[int, int] = {}
+        for name, count in features(document, "char_wb", ngrams).items():
+            hashes = [_core.feature_hash(name.encode(), 0)]
+            hashes += [int(_core.combine_hashes(np.array(hashes[:1], np.uint64), c)[0]) for c in range(1, copies)]
+            for h in hashes:
+                bucket = h & ((1 << n_bits) - 1)
+                row[bucket] = row.get(bucket, 0) + (-count if signed and h >> 63 else count)
+        rows.append({bucket: value for bucket, value in row.items() if value})
+    return rows
+
+
+@pytest.mark.parametrize(("n_bits", "signed", "copies"), [(3, True, 1), (20, True, 2), (29, False, 1), (30, True, 1)])
+@pytest.mark.parametrize("ngrams", [(3, 5), (1, 2), (2, 9)])
+def test_words_that_come_again_count_in_full(n_bits, signed, copies, ngrams):
+    """Words are remembered across documents: repeats, many words, long ones, ones of other scripts, none."""
+    rng = np.random.default_rng(0)
+    words = [f"w{i:x}" for i in range(600)] + ["naïve", "日本語", "a", "x" * 15, "x" * 16, "x" * 17, "y" * 40]
+    documents = ["again " * 5000, "", " a  a\ta ", "naïve " * 3 + "naive " * 4]
+    documents += [" ".join(words[i] for i in rng.integers(0, len(words), 300)) for _ in range(6)] + ["again"] * 2
+    X = TextHasher(n_bits, analyzer="char_wb", ngrams=ngrams, signed=signed, copies=copies).transform(documents)
+    found = [dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in X]
+    assert found == rows_of_reference(documents, n_bits, signed, copies, ngrams)
 
 
 def test_chunks_and_batch_are_equal():

@@ -7,6 +7,7 @@ so that the hashing maps never touch Python objects.
 from __future__ import annotations
 
 import gzip
+import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
@@ -19,6 +20,8 @@ from mercer import _core
 __all__ = ["TextBuffer"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+CHUNK = 1 << 16
+"""Bytes of room beyond what a file is said to hold."""
 
 
 class TextBuffer:
@@ -143,7 +146,7 @@ def _packed(X: Any) -> Packed:
     if isinstance(X, np.ndarray):
         return _from_numpy(X)
     if hasattr(X, "read"):
-        return _from_lines(X.read())
+        return _from_file(X)
     origin = type(X).__module__.partition(".")[0]
     if origin == "pyarrow":
         return _from_arrow(X)
@@ -217,14 +220,41 @@ def _from_series(X: Any) -> Packed:
 
 
 def _from_path(path: Path) -> Packed:
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return _from_lines(data)
+    if path.suffix == ".gz":
+        return _from_lines(np.frombuffer(bytearray(gzip.decompress(path.read_bytes())), np.uint8))
+    with path.open("rb", buffering=0) as file:
+        return _from_lines(_read_all(file))
 
 
-def _from_lines(data: Any) -> Packed:
+def _from_file(file: Any) -> Packed:
+    if isinstance(file, io.RawIOBase | io.BufferedIOBase):
+        return _from_lines(_read_all(file))
+    data = file.read()
     if isinstance(data, str):
         data = data.removeprefix("\ufeff").encode(errors="surrogateescape")
     elif not isinstance(data, bytes):
         raise TypeError(f"expected an open file that gives str or bytes, found {type(data).__name__}")
-    start = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
-    return _core.pack_lines(np.frombuffer(data, np.uint8)[start:])
+    return _from_lines(np.frombuffer(bytearray(data), np.uint8))
+
+
+def _read_all(file: io.RawIOBase | io.BufferedIOBase) -> np.ndarray:
+    """What is left of a binary file, in one writable array, read straight into it."""
+    try:
+        expected = os.fstat(file.fileno()).st_size - file.tell()
+    except OSError:  # no file of the system, or one without places: a pipe
+        expected = 0
+    data = np.empty(max(expected, 0) + CHUNK, np.uint8)
+    size = 0
+    while got := file.readinto(data[size:].data):
+        size += got
+        if size == len(data):
+            data = np.concatenate([data, np.empty(len(data), np.uint8)])
+    return data[:size]
+
+
+def _from_lines(text: np.ndarray) -> Packed:
+    """One document a line of a text, which is overwritten: its lines are moved together, without their ends."""
+    if text[: len(BYTE_ORDER_MARK)].tobytes() == BYTE_ORDER_MARK:
+        text = text[len(BYTE_ORDER_MARK) :]
+    offsets = _core.split_lines(text)
+    return text[: offsets[-1]], offsets, False
