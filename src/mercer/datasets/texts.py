@@ -17,14 +17,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from mercer._validation import check_choice, check_count
 from mercer.datasets._home import data_file
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "SparseData",
@@ -582,6 +584,8 @@ def load_rcv1_small(labels: str = "binary", data_home: Home = None) -> SparseDat
 def _narrow(values: Any, indices: Any, ends: Any, shape: tuple[int, int]) -> csr_array:
     """A CSR array with 32-bit indices: some estimators of scikit-learn take no others."""
     parts = np.asarray(values, np.float64), np.asarray(indices, np.int32), np.asarray(ends, np.int32)
+    from scipy.sparse import csr_array
+
     X = csr_array(parts, shape=shape)
     X.sort_indices()
     return X
