@@ -198,8 +198,8 @@ class KMeansMajority(_SampledBaseline):
     classes_ : array of labels, sorted
     n_clusters_ : int
         The number of classes counted, or of rows in the sample if that is smaller.
-    cluster_centers_ : array of shape (n_clusters_, n_features)
-    cluster_labels_ : array of shape (n_clusters_,)
+    cluster_centers_ : array of shape (n_clusters, n_features)
+    cluster_labels_ : array of shape (n_clusters,)
         The label that a cluster predicts.
     sample_indices_ : array of int
         The training rows that were clustered.

@@ -36,11 +36,11 @@ class StringHasher(HashedMap):
     ============  ==================================================================================================
     kernel        feature map
     ============  ==================================================================================================
-    spectrum      Φ_u(x) = λ_k #_u(x) for \\|u\\| = k
-    bounded       Φ_u(x) = λ_\\|u\\| #_u(x) for 1 ≤ \\|u\\| ≤ k
-    mismatch      Φ_u(x) = λ_k #{i : u and x[i:i+k] differ in at most ``mismatches`` places} for \\|u\\| = k
-    gappy         Φ_u(x) = Σ λ_s over i₁ < … < i_k with x[i₁] … x[i_k] = u and span s = i_k − i₁ + 1 ≤ k + ``gap``
-    positional    Φ_{u,q}(x) = λ_\\|u\\| #{i : x[i:i+\\|u\\|] = u, 0 ≤ q − i ≤ ``shift``} for 1 ≤ \\|u\\| ≤ k
+    spectrum      ``Φ_u(x) = λ_k #_u(x)`` for substrings u of length k
+    bounded       ``Φ_u(x) = λ_|u| #_u(x)`` for substrings u of length 1 to k
+    mismatch      ``Φ_u(x) = λ_k #{i : u and x[i:i+k] differ in at most m places}``, m = ``mismatches``
+    gappy         ``Φ_u(x) = Σ λ_s`` over i₁ < … < iₖ with ``x[i₁] … x[iₖ] = u`` and span s = iₖ − i₁ + 1 ≤ k + ``gap``
+    positional    ``Φ_{u,q}(x) = λ_|u| #{i : x[i:i+|u|] = u, 0 ≤ q − i ≤ shift}`` for u of length 1 to k
     ============  ==================================================================================================
 
     and the kernel is k(x, z) = ⟨Φ(x), Φ(z)⟩, up to collisions of the hash. Spectrum is mismatch with no mismatches

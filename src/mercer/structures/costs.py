@@ -248,9 +248,9 @@ class SegmentCost(Cost):
 
 
 class BoundaryDifference(SegmentCost):
-    """Boundaries that only one of two segmentations has: Δ(y, z) = |y| + |z| − 2 |y ∩ z| (spec 000 S42).
+    """Boundaries that only one of two segmentations has: ``|y| + |z| − 2 |y ∩ z|`` (spec 000 S42).
 
-    A boundary is where a segment starts, 0 excepted, which every segmentation has. The cost can exceed |y|.
+    A boundary is where a segment starts, 0 excepted, which every segmentation has. The cost can exceed ``|y|``.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class BoundaryDifference(SegmentCost):
         return {"kind": "boundary", "labelled": self.labelled}
 
     def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
-        """1 for a wrong start, −1 for a right one, and |y| at position 0."""
+        """1 for a wrong start, −1 for a right one, and ``|y|`` at position 0."""
         table = np.ones((truth.n_positions, n_labels))
         first = _firsts_of(truth)
         counts = np.diff(truth.firsts).astype(float)
@@ -295,7 +295,7 @@ class BoundaryDifference(SegmentCost):
 
 
 class SegmentDifference(SegmentCost):
-    """Segments, with both ends and their label, that only one of two segmentations has: |y| + |z| − 2 |y ∩ z|.
+    """Segments, with both ends and their label, that only one of two segmentations has: ``|y| + |z| − 2 |y ∩ z|``.
 
     Examples
     --------
@@ -313,7 +313,7 @@ class SegmentDifference(SegmentCost):
         return {"kind": "segment"}
 
     def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
-        """1 for each segment, and |y| at position 0."""
+        """1 for each segment, and ``|y|`` at position 0."""
         table = np.ones((truth.n_positions, n_labels))
         table[_firsts_of(truth)] += np.diff(truth.firsts)[np.diff(truth.positions) > 0][:, None]
         return table

@@ -176,12 +176,10 @@ _PARTS = (
 def length_basis(model: Any, max_length: int) -> np.ndarray:
     """Features of lengths 1 … max_length, one row a length: scores of lengths are this matrix times weights.
 
-    | model | features of length l | scores that they can give |
-    |---|---|---|
-    | ``"table"`` | one a length | any table (a histogram in logarithms) |
-    | ``"poisson"`` | 1, l, −log l! | log λ^l e^{−λ} / l!, and its generalisation with any power of l! |
-    | ``"log-normal"`` | 1, log l, (log l)² | log-normal densities |
-    | ``"constant"`` | 1 | the same for every length: so much a segment (Φ0 of spec 000 S43) |
+    - ``"table"``: one a length. Any table (a histogram in logarithms).
+    - ``"poisson"``: 1, l, −log l!. log λ^l e^{−λ} / l!, and its generalisation with any power of l!.
+    - ``"log-normal"``: 1, log l, (log l)². Log-normal densities.
+    - ``"constant"``: 1. The same for every length: so much a segment (Φ0 of spec 000 S43).
 
     Parameters
     ----------

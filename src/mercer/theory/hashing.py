@@ -1,7 +1,7 @@
 """What hashing costs, in bounds: lost features, deviating kernels, sampled means.
 
     Theorem 2    P[a feature is lost] ≤ l (1 − (1 − c/n)^c + (l c / n)^c)   spec 000 S11
-    Theorem 3    max |k̄ − E k̄| ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))   spec 000 S12
+    Theorem 3    max abs(k̄ − E k̄) ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))   spec 000 S12
     Theorem 7    ‖E Φ − (1/l) Σ_i Φ(x_{in})‖ ≤ l β(n) + (2 + √ln(2/δ)) / √l   spec 000 S15
     hash kernel  E k̄ = (1 − 1/n) k + s s′ / n   spec 000 S06
     collisions   E[share of names lost to sharing] = 1 − (n/N)(1 − (1 − 1/n)^N)   spec 000 S19
@@ -133,7 +133,7 @@ def expected_kernel(k: Any, s: Any, s_prime: Any, n_buckets: int, *, signed: boo
 def hoeffding_constants(width: float) -> tuple[float, float]:
     """(c, c′) of `kernel_deviation_bound` for means of n independent terms from an interval of length ``width``.
 
-    Hoeffding: P(|k̄ − E k̄| > ε) ≤ 2 exp(−2 n ε² / width²). This holds for random features (spec 000 S01); for hashed
+    Hoeffding: ``P(|k̄ − E k̄| > ε) ≤ 2 exp(−2 n ε² / width²)``. This holds for random features (spec 000 S01); for hashed
     features the constants depend on the data (spec 000 S12).
 
     Examples
@@ -155,7 +155,7 @@ def kernel_deviation_bound(m: int, M: int, n: int, delta: float, c: float, c_pri
     """How far any entry of a kernel matrix is from its mean, with probability 1 − delta (Theorem 3).
 
     √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′)) for m observations, M classes and n buckets or random
-    features, where each entry obeys P(|k̄ − E k̄| > ε) ≤ c exp(−c′ ε² n) (spec 000 S12).
+    features, where each entry obeys ``P(|k̄ − E k̄| > ε) ≤ c exp(−c′ ε² n)`` (spec 000 S12).
 
     Examples
     --------
@@ -228,7 +228,7 @@ def mcmc_mean_bound(l: int, n: int, beta: float | Callable[[int], float], delta:
 def inner_product_lift(dx: float, dy: float, norm_x: float, norm_y: float) -> float:
     """From errors of vectors to the error of their inner product: dx ‖y‖ + dy ‖x‖ + dx dy.
 
-    A bound on |⟨x, y⟩ − ⟨x′, y′⟩| where ‖x − x′‖ ≤ dx and ‖y − y′‖ ≤ dy (spec 000 S15).
+    A bound on ``|⟨x, y⟩ − ⟨x′, y′⟩|`` where ‖x − x′‖ ≤ dx and ‖y − y′‖ ≤ dy (spec 000 S15).
 
     Examples
     --------
@@ -243,7 +243,7 @@ def inner_product_lift(dx: float, dy: float, norm_x: float, norm_y: float) -> fl
 def exact_mixing_coefficient(transition_matrix: Any, n: int) -> float:
     """The β-mixing coefficient of a stationary Markov chain over a gap of n steps.
 
-    β(n) = Σ_x π(x) ½ Σ_y |Tⁿ(x, y) − π(y)|: what the state at time 0 still tells about the state at time n, π being
+    ``β(n) = Σ_x π(x) ½ Σ_y |Tⁿ(x, y) − π(y)|``: what the state at time 0 still tells about the state at time n, π being
     the stationary distribution (spec 000 S15, Definition 5; for a Markov chain the supremum over all events of past
     and future is this sum).
 
