@@ -538,9 +538,12 @@ void ExampleReader::resolve(const std::vector<std::string>& names) {
   if (found.texts.empty() && found.columns.empty() && !found.rest)
     throw Malformed{"expected something to learn from beside the label; found: " + listed(names), -1};
   for (const FieldRef& ref : settings_.categorical) {
-    const auto place = places_.find(name_of(ref, names, "categorical"));
+    const std::string* given = std::get_if<std::string>(&ref);
+    const std::string name = given && !csv ? *given : name_of(ref, names, "categorical");
+    if (found.rest && !places_.count(name)) add(Field::Role::record, name);
+    const auto place = places_.find(name);
     if (place == places_.end() || fields_[size_t(place->second)].role != Field::Role::record)
-      throw Malformed{"expected the categorical field " + shown(name_of(ref, names, "categorical")) + " to be among the features", -1};
+      throw Malformed{"expected the categorical field " + shown(name) + " to be among the features", -1};
     fields_[size_t(place->second)].categorical = true;
   }
   resolved_ = std::move(found);
