@@ -20,6 +20,7 @@ import re
 import stat
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -161,8 +162,9 @@ def read_blocks(
 
 
 def _hint(what: str) -> str:
-    if "the columns are" in what or "the fields are" in what or "beside the label" in what:
-        return "label=, text= and columns= (--label, --text, --columns) say which fields are what"
+    about_fields = ("the columns are", "the fields are", "beside the label", "among the features", "two parts to play")
+    if any(phrase in what for phrase in about_fields):
+        return "label=, text=, columns= and categorical= (--label, --text, …) say which fields are what"
     if "zero_based" in what:
         return "zero_based=True (--zero-based) is for files that count columns from 0"
     return "on_error='skip' (--on-error skip) passes over malformed lines and counts them"
@@ -610,7 +612,7 @@ def make_reader(
     check_choice("on_error", on_error, ("raise", "skip"))
     if limit is not None:
         check_count("limit", limit, least=0)
-    features = text_features(model.hasher)
+    text = text_features(model.hasher)._settings()
     array = form.format == "svmlight"
     return _core.ExampleReader(
         form.format,
@@ -618,10 +620,10 @@ def make_reader(
         label_required=required and form.label is not False,
         skip=on_error == "skip",
         limit=-1 if limit is None else limit,
-        analyzer=features.analyzer,
-        ngrams=features.ngrams,
-        lowercase=features.lowercase,
-        seed=0 if array else features.seed,
+        analyzer=text["analyzer"],
+        ngrams=(text["min_n"], text["max_n"]),
+        lowercase=text["lowercase"],
+        seed=0 if array else text["seed"],
         n_bits=model.n_bits if array else 0,
         **form.options(source),
     )
@@ -711,6 +713,7 @@ class _Training:
     ) -> None:
         self.model, self.source, self.on_error, self.limit, self.afresh = model, source, on_error, limit, afresh
         self.settings = model._check_parameters()
+        self.begun = time.perf_counter()
         known = None if afresh else getattr(model, "file_format_", None)
         self.form = _file_format(source, known, arguments)
         if not afresh:
@@ -749,6 +752,8 @@ class _Training:
             self._set_names(classes)
         elif not model._numeric_targets:
             self.names = {str(c) for c in model.classes_.tolist()}
+        if self.started:
+            model.progress_.start(self.begun)
         with self._ending():
             self._pass(0)
 
@@ -796,6 +801,7 @@ class _Training:
         separator = self.form.options(self.source).get("separator")
         model.file_format_ = self.form.resolved(self.reader.fields, separator)
         model.progress_.record()
+        model.progress_.stop()
         if self.table is not None:
             self.table.end(model)
 
@@ -846,6 +852,7 @@ class _Training:
                 self.names.update(block.label_names)
             classes = _as_classes(self.names) if self.names else np.array([], dtype=str)
             model._start(dict(self.settings), inputs, classes)
+        model.progress_.start(self.begun)
         self.started = True
 
     def _sync_classes(self) -> None:
