@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
+from mercer.data import TextBuffer
 from mercer.maps import StringHasher, TextHasher
 from mercer.online import HashedClassifier
 
@@ -153,6 +156,33 @@ def test_series_and_arrow_columns_are_documents():
     for kind in (pandas.Series, polars.Series, pyarrow.array, lambda x: pyarrow.chunked_array([x[:3], x[3:]])):
         model = HashedClassifier(n_bits=10).fit(kind(texts), labels)
         np.testing.assert_array_equal(model.decision_function(kind(texts)), scores)
+
+
+def test_no_documents_have_no_predictions():
+    texts, labels = ["red rose", "blue sky"] * 20, ["r", "b"] * 20
+    model = HashedClassifier(n_bits=10).fit(texts, labels)
+    for empty in ([], (), np.array([]), np.array([], dtype=str), TextBuffer([])):
+        assert model.predict(empty).shape == (0,)
+        assert model.predict_proba(empty).shape == (0, 2)
+        assert model.top_k(empty, 2)[0].shape == (0, 2)
+    np.testing.assert_array_equal(model.predict(TextBuffer(texts[:2])), labels[:2])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("red rose", "wrap it in a list"),
+        (Path("a.txt"), "fit_file"),
+        (io.BytesIO(b"red rose"), "fit_file"),
+        ((text for text in ["red", "blue"]), "a list of documents, got generator"),
+        ({"red": 1}, "a list of documents, got dict"),
+        ([{"red": 1}, {"blue": 1}], "RecordHasher"),
+    ],
+    ids=["str", "path", "file", "generator", "dict", "records"],
+)
+def test_what_is_neither_array_nor_documents_is_named(X, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        HashedClassifier(n_bits=10).fit(X, [0, 1])
 
 
 def test_a_hasher_says_which_features_documents_have():

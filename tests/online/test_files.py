@@ -175,6 +175,27 @@ def test_the_fields_of_files_are_hashed_as_records_are(format, seed):
     assert (read != expected).nnz == 0
 
 
+def test_what_was_unpacked_before_the_damage_is_learnt(tmp_path, monkeypatch):
+    """Also where the whole of it is less than a chunk."""
+    monkeypatch.setattr(files, "_CHUNK", 1 << 20)
+    data = b"".join(b"%s\tword%d\n" % (b"ab"[i % 2 : i % 2 + 1], i * i * 7919 % 100_003) for i in range(20_000))
+    for suffix, pack in {".gz": gzip.compress, ".bz2": lambda data: bz2.compress(data, 1), ".xz": lzma.compress}.items():
+        path, packed = tmp_path / f"a.txt{suffix}", pack(data)
+        path.write_bytes(packed[: 3 * len(packed) // 4])
+        model = HashedClassifier(n_bits=12)
+        with pytest.raises(DataFileError, match="damaged or cut short"):
+            model.fit_file(path)
+        assert model.progress_.examples > 5_000, suffix
+
+
+def test_a_file_of_malformed_lines_says_so():
+    broken = io.BytesIO(b"no tab\nagain\n")
+    with pytest.raises(ValueError, match="no examples in this file; 2 malformed and skipped, the first: line 1"):
+        HashedClassifier(n_bits=12).fit_file(broken, "text", on_error="skip")
+    with pytest.raises(ValueError, match="found one class: 'a'; 1 malformed"):
+        HashedClassifier(n_bits=12).fit_file(io.BytesIO(b"a\tone\nno tab\n"), "text", on_error="skip")
+
+
 @pytest.mark.parametrize("columns", [None, "rest", ["town", "zip"]])
 def test_numbers_of_json_may_be_names(tmp_path, columns):
     path = tmp_path / "a.jsonl"
@@ -378,7 +399,7 @@ def test_a_malformed_line_is_named_and_what_was_learnt_before_is_kept(tmp_path, 
     model = HashedClassifier(n_bits=12, n_jobs=n_jobs)
     with pytest.raises(DataFileError, match=r"a\.txt:250: expected a label, a tab and a text") as caught:
         model.fit_file(path)
-    assert caught.value.__notes__ == ["the model has learnt the 249 examples before this line"]
+    assert caught.value.__notes__ == ["the model has learnt what comes before this line: 249 examples"]
     same_model(model, HashedClassifier(n_bits=12, shuffle=False).fit(texts[:249], labels[:249]))
     skipped = HashedClassifier(n_bits=12, n_jobs=n_jobs).fit_file(path, on_error="skip")
     del texts[249], labels[249]

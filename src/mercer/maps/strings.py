@@ -243,7 +243,12 @@ class StringHasher(HashedMap):
         elif isinstance(self.weights, Real):
             values = [float(self.weights) ** n for n in lengths]
         else:
-            values = [float(value) for value in np.ravel(self.weights)]
+            try:
+                values = [float(value) for value in np.ravel(self.weights)]
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"weights must be None, a number, a list of numbers or a function, got {self.weights!r}"
+                ) from None
             if len(values) != longest:
                 raise ValueError(f"weights must be {longest} numbers, one for each length from 1 on, got {len(values)}")
         array = np.array([0.0, *values])

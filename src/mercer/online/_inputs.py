@@ -6,6 +6,8 @@ document's features are hashes of its words or n-grams. A sparse matrix of docum
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mercer import _core
+from mercer.data import TextBuffer
 from mercer.maps import TextHasher
 
 __all__ = ["Documents", "Rows", "is_documents", "text_features"]
@@ -38,19 +41,34 @@ def text_features(hasher: Any) -> TextHasher:
     return hasher
 
 
-def is_documents(X: Any) -> bool:
-    """Whether X is a collection of texts: a list or tuple of str or bytes, a string array, series or Arrow column."""
+def is_documents(X: Any, expected: bool = False) -> bool:
+    """Whether X is a collection of texts: a list or tuple of str or bytes, a string array, series or Arrow column.
+
+    Where X is empty and could be either, it is what is ``expected``.
+    """
     if isinstance(X, (str, bytes)):
         raise ValueError("X must be a collection of documents, not one string: wrap it in a list")
-    if isinstance(X, np.ndarray):
-        return X.ndim == 1 and (X.dtype.kind in "US" or (X.dtype.kind in "OT" and len(X) > 0 and _is_text(X[0])))
+    if isinstance(X, os.PathLike) or hasattr(X, "read"):
+        raise TypeError("X must be an array or documents, got a path or file: fit_file and its relatives read files")
+    if isinstance(X, (Iterator, Mapping, Set)):
+        raise TypeError(f"X must be an array, a sparse matrix or a list of documents, got {type(X).__name__}")
+    if isinstance(X, TextBuffer):
+        return True
     if issparse(X):
         return False
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1 or X.dtype.kind not in "OTUS":
+            return expected and X.ndim == 1 and not len(X)
+        return X.dtype.kind in "US" or (_is_text(X[0]) if len(X) else expected)
     if hasattr(X, "to_pylist"):  # Arrow
         return "string" in str(X.type) or "binary" in str(X.type)
-    if hasattr(X, "dtype") and getattr(X, "ndim", 1) == 1 and hasattr(X, "to_numpy"):  # a series of pandas or Polars
-        return len(X) > 0 and _is_text(next(iter(X)))
-    return isinstance(X, (list, tuple)) and len(X) > 0 and _is_text(X[0])
+    series = hasattr(X, "dtype") and getattr(X, "ndim", 1) == 1 and hasattr(X, "to_numpy")  # pandas, Polars
+    if not series and not isinstance(X, (list, tuple)):
+        return False
+    first = next(iter(X), None)
+    if isinstance(first, Mapping):
+        raise TypeError("X must be an array or documents, got records: put a RecordHasher before the learner")
+    return _is_text(first) if len(X) else expected
 
 
 def _is_text(value: Any) -> bool:
@@ -94,7 +112,9 @@ class Documents:
     @classmethod
     def of(cls, X: Any, hasher: Any) -> Documents:
         """Of what `is_documents` accepts."""
-        if hasattr(X, "to_pylist"):
+        if isinstance(X, TextBuffer):
+            X = list(X)
+        elif hasattr(X, "to_pylist"):
             X = X.to_pylist()
         elif not isinstance(X, (list, tuple)):
             X = X.tolist() if hasattr(X, "tolist") else list(X)

@@ -124,7 +124,7 @@ class HashedLearner(FileLearning, BaseEstimator):
     def _inputs(self, X: Any, *, reset: bool, y: Any = "no_validation") -> tuple[Rows | Documents, Any]:
         """Checked inputs, and y checked with them unless only inputs are asked for."""
         alone = isinstance(y, str) and y == "no_validation"
-        documents = is_documents(X)
+        documents = is_documents(X, expected=not reset and self.input_ == "hashed")
         if not reset and documents != (self.input_ == "hashed"):
             seen = f"arrays of {self.n_features_in_} columns" if self.input_ == "array" else "documents or files"
             raise ValueError(f"this model has learnt from {seen}, and X is {'documents' if documents else 'an array'}")

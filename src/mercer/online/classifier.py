@@ -179,7 +179,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         inputs, y = self._inputs(X, reset=True, y=y)
         classes = np.unique(y)
         if len(classes) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {classes[0]!r}")
+            raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         weights = self._weights(inputs, y, classes, sample_weight)
         self._start(settings, inputs, classes)
         self._learn(inputs, self._outputs(y, weights), self.passes, self.shuffle)
@@ -214,7 +214,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             if self.model_.settings()["task"] == "binary" and len(np.union1d(self.classes_, seen)) > 2:
                 new = np.setdiff1d(seen, self.classes_)
                 raise ValueError(
-                    f"a model of two classes cannot take a third one ({new[0]!r}): "
+                    f"a model of two classes cannot take a third one ({new.tolist()[0]!r}): "
                     "name all classes in the first call of partial_fit"
                 )
             seen = np.concatenate([self.classes_, np.setdiff1d(seen, self.classes_)])

@@ -120,10 +120,12 @@ class Source:
 def _fill(stream: Any, view: memoryview) -> tuple[int, Exception | None]:
     """Reads until the view is full or the file ends, and says what stopped it if the packed data are damaged."""
     n = 0
+    # One read of the file below at a time where there is the choice: what was unpacked before damaged data is not lost.
+    read_into = getattr(stream, "readinto1", None) or getattr(stream, "readinto", None)
     while n < len(view):
         try:
-            if hasattr(stream, "readinto"):
-                count = stream.readinto(view[n:])
+            if read_into is not None:
+                count = read_into(view[n:])
             else:
                 data = stream.read(len(view) - n)
                 count = len(data)
@@ -742,7 +744,8 @@ class _Training:
                 self._pass(number)
         if not model._numeric_targets and len(model.classes_) < 2 and not model.interrupted_:
             raise ValueError(
-                f"{self.source.name}: need at least two classes to learn from, found one class: {model.classes_[0]!r}"
+                f"{self.source.name}: need at least two classes to learn from, found one class: "
+                f"{model.classes_.tolist()[0]!r}{self._passed_over()}"
             )
 
     def partial_fit(self, classes: Any) -> None:
@@ -777,17 +780,24 @@ class _Training:
             interrupted = True
         except DataFileError as error:
             if self.started and model.progress_.examples:
-                error.add_note(f"the model has learnt the {model.progress_.examples:,} examples before this line")
+                error.add_note(f"the model has learnt what comes before this line: {_examples(model)}")
             raise
         finally:
             if self.started:
                 self._finish(interrupted)
         if not self.started:
-            raise ValueError(f"{self.source.name}: no examples in this file")
+            raise ValueError(f"{self.source.name}: no examples in this file{self._passed_over()}")
         if not interrupted and not model.progress_.examples:
             raise ValueError(
                 f"{self.source.name}: no labelled examples in this file (a label is followed by a space before '|')"
             )
+
+    def _passed_over(self) -> str:
+        """What messages add about malformed lines."""
+        if not self.reader.n_skipped:
+            return ""
+        line, what = self.reader.skipped[0]
+        return f"; {self.reader.n_skipped:,} malformed and skipped, the first: line {line}: {what}"
 
     def _finish(self, interrupted: bool) -> None:
         model = self.model
@@ -922,6 +932,11 @@ class _Training:
         return block
 
 
+def _examples(model: Any) -> str:
+    n = model.progress_.examples
+    return f"{n:,} example{'' if n == 1 else 's'}"
+
+
 def _is_float(name: str) -> bool:
     try:
         return bool(np.isfinite(float(name)))
@@ -957,7 +972,7 @@ class ProgressTable:
         progress, skipped = model.progress_, model.skipped_.n_skipped
         more = f", {skipped:,} malformed lines skipped" if skipped else ""
         error = "" if model._numeric_targets else f", error {progress.average_error:.4f}"
-        self._print(f"{progress.examples:,} examples, average loss {progress.average_loss:.6f}{error}{more}")
+        self._print(f"{_examples(model)}, average loss {progress.average_loss:.6f}{error}{more}")
 
     @staticmethod
     def _shown(model: Any, value: float) -> str:
