@@ -179,7 +179,7 @@ def test_what_was_unpacked_before_the_damage_is_learnt(tmp_path, monkeypatch):
     """Also where the whole of it is less than a chunk."""
     monkeypatch.setattr(files, "_CHUNK", 1 << 20)
     data = b"".join(b"%s\tword%d\n" % (b"ab"[i % 2 : i % 2 + 1], i * i * 7919 % 100_003) for i in range(20_000))
-    for suffix, pack in {".gz": gzip.compress, ".bz2": lambda data: bz2.compress(data, 1), ".xz": lzma.compress}.items():
+    for suffix, pack in ((".gz", gzip.compress), (".bz2", lambda data: bz2.compress(data, 1)), (".xz", lzma.compress)):
         path, packed = tmp_path / f"a.txt{suffix}", pack(data)
         path.write_bytes(packed[: 3 * len(packed) // 4])
         model = HashedClassifier(n_bits=12)
