@@ -1,7 +1,7 @@
 """Classification over hashed features: one vector of weights in fixed memory, for two classes or ten thousand.
 
-    two classes      s(x) = b + Σ_k w[f_k & mask] x_k,              above 0: ``classes_[1]``
-    more (joint)     s(x, y) = b_y + Σ_k w[index(f_k, y)] x_k,      the class with the highest score (spec 000 S09)
+    two classes      s(x) = b + Σ_k w[f_k & mask] x_k,                        above 0: ``classes_[1]``
+    more (joint)     s(x, y) = b_y + Σ_k sign(f_k, y) w[index(f_k, y)] x_k,   the class with the highest score spec 000 S09
 
 Each example is judged, then learnt, then forgotten. The details are in ``cpp/learner.hpp``.
 """
@@ -49,8 +49,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         other than 1), 16 with ftrl (12 with more than two classes), 4 with sgd.
     label_hashing : {"joint", "separate", "two-stage"}, default="joint"
         Where the weights of more than two classes are. ``"joint"``: one table, indexed by a hash of feature and label.
-        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets.
-        ``"separate"``: a table for each class. Two classes need one vector anyway.
+        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets. Both with a
+        hashed sign, so that what weights that meet do to each other is 0 on average. ``"separate"``: a table for each
+        class. Two classes need one vector anyway.
     optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not
         overshoot. ``"ftrl"``: follows the regularised leader; with ``l1`` most weights are exactly 0. ``"sgd"``:
