@@ -574,17 +574,12 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
         found[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
     if probable and n_scored:
         found["log_loss"] = log_loss / n_scored
-    _show_problems(file, report)
+    _show_skipped(file, report)
     names = sorted(classes, key=str)
     confusion = None
     if len(classes) <= _FEW_CLASSES:
         confusion = [[pairs.get((t, q), 0) for q in names] for t in names]
     return {**found, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
-
-
-def _show_problems(file: str, report: ReadReport) -> None:
-    if report.n_skipped:
-        _show_skipped(file, report)
 
 
 def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float]]:
@@ -648,7 +643,7 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
         raise Mistake(
             f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets"
         )
-    _show_problems(file, report)
+    _show_skipped(file, report)
     spread = sums[4] - sums[3] ** 2 / sums[0]
     found = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
     figures = {

@@ -105,6 +105,7 @@ class StringHasher(HashedMap):
     """
 
     alphabet_: list[bytes]
+    _learnt = ("inverse_", "alphabet_")
 
     def __init__(
         self,
@@ -150,10 +151,7 @@ class StringHasher(HashedMap):
         StringHasher
             The map itself.
         """
-        for name in ("inverse_", "alphabet_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        return self.partial_fit(X, y)
+        return super().fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> StringHasher:
         """As `fit`, in addition to the strings seen before.

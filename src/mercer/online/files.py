@@ -358,6 +358,14 @@ def _core_name(classes: np.ndarray) -> Callable[[str], str]:
 # ------------------------------------------------------------------------------------------------- the methods
 
 
+READING = ("format", "label", "text", "columns", "categorical", "separator", "header", "zero_based")
+
+
+def _reading(given: dict[str, Any]) -> dict[str, Any]:
+    """Of the arguments of a method, those that say how a file is read."""
+    return {name: given[name] for name in READING}
+
+
 class FileLearning:
     """The methods of hashed learners that read files: mixed into `HashedClassifier` and `HashedRegressor`."""
 
@@ -438,10 +446,7 @@ class FileLearning:
         >>> model.score_file(path)
         1.0
         """
-        arguments = {
-            "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
-            "separator": separator, "header": header, "zero_based": zero_based,
-        }  # fmt: skip
+        arguments = _reading(locals())
         run = _Training(self, Source(path), arguments, on_error, limit, afresh=True)
         run.fit(classes)
         return self
@@ -476,10 +481,7 @@ class FileLearning:
         -------
         self
         """
-        arguments = {
-            "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
-            "separator": separator, "header": header, "zero_based": zero_based,
-        }  # fmt: skip
+        arguments = _reading(locals())
         run = _Training(self, Source(path), arguments, on_error, limit, afresh=not hasattr(self, "model_"))
         run.partial_fit(classes)
         return self
@@ -528,10 +530,7 @@ class FileLearning:
         -------
         array of predictions, or with `output` the number of examples
         """
-        arguments = {
-            "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
-            "separator": separator, "header": header, "zero_based": zero_based,
-        }  # fmt: skip
+        arguments = _reading(locals())
         if top is not None and output is None:
             raise ValueError("top needs an output; for arrays see top_k")
         blocks = labelled_blocks(self, path, arguments, on_error, limit, required=False)
@@ -578,10 +577,7 @@ class FileLearning:
         float
             Labels that the model does not know count as errors.
         """
-        arguments = {
-            "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
-            "separator": separator, "header": header, "zero_based": zero_based,
-        }  # fmt: skip
+        arguments = _reading(locals())
         sums = np.zeros(4)  # weight; right or Σ (y - ŷ)²; Σ y; Σ y²
         for block in labelled_blocks(self, path, arguments, on_error, limit):
             truth, weights, known = outputs_of(self, block)
