@@ -287,6 +287,8 @@ void ExampleReader::finish(double weight) {
   if (settings_.numeric) {
     block_.targets.push_back(labelled_ ? target_ : std::numeric_limits<double>::quiet_NaN());
   } else {
+    if (labelled_ && label_.find('\0') != label_.npos)  // an array of NumPy would lose it
+      throw Malformed{"expected a label without NUL bytes, found " + shown(label_) + " (a file in UTF-16?)"};
     block_.labels.push_back(labelled_ ? labels_.number(label_, block_.label_names) : -1);
   }
   if (weight != 1 && block_.weights.empty()) block_.weights.assign(n, 1.0f);
