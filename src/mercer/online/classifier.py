@@ -96,7 +96,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
     history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
-    interrupted_ : bool, whether Ctrl-C ended `fit`
+    interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
+    file_format_ : how the last file was read; later files are read in the same way
+    skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
 
     Notes
     -----
