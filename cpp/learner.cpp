@@ -266,8 +266,7 @@ int32_t HashedModel::label_number(const std::string& name) {
   if (found != numbers_.end()) return found->second;
   require(labels_.size() < size_t(std::numeric_limits<int32_t>::max() - kBlock), "there are too many labels");
   if (settings_.task == Task::binary && labels_.size() == 2)
-    fail("a third label, '" + name + "', came to a model of two ('" + labels_[0] + "', '" + labels_[1] +
-         "'): name all classes at the start");
+    fail("a third label came to a model of two: name all classes at the start");
   make_room(int64_t(labels_.size()) + 1);
   const int32_t number = int32_t(labels_.size());
   labels_.push_back(name);

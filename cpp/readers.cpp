@@ -287,6 +287,8 @@ void ExampleReader::finish(double weight) {
   if (settings_.numeric) {
     block_.targets.push_back(labelled_ ? target_ : std::numeric_limits<double>::quiet_NaN());
   } else {
+    if (labelled_ && label_.find('\0') != label_.npos)  // an array of NumPy would lose it
+      throw Malformed{"expected a label without NUL bytes, found " + shown(label_) + " (a file in UTF-16?)"};
     block_.labels.push_back(labelled_ ? labels_.number(label_, block_.label_names) : -1);
   }
   if (weight != 1 && block_.weights.empty()) block_.weights.assign(n, 1.0f);
@@ -538,9 +540,12 @@ void ExampleReader::resolve(const std::vector<std::string>& names) {
   if (found.texts.empty() && found.columns.empty() && !found.rest)
     throw Malformed{"expected something to learn from beside the label; found: " + listed(names), -1};
   for (const FieldRef& ref : settings_.categorical) {
-    const auto place = places_.find(name_of(ref, names, "categorical"));
+    const std::string* given = std::get_if<std::string>(&ref);
+    const std::string name = given && !csv ? *given : name_of(ref, names, "categorical");
+    if (found.rest && !places_.count(name)) add(Field::Role::record, name);
+    const auto place = places_.find(name);
     if (place == places_.end() || fields_[size_t(place->second)].role != Field::Role::record)
-      throw Malformed{"expected the categorical field " + shown(name_of(ref, names, "categorical")) + " to be among the features", -1};
+      throw Malformed{"expected the categorical field " + shown(name) + " to be among the features", -1};
     fields_[size_t(place->second)].categorical = true;
   }
   resolved_ = std::move(found);

@@ -84,6 +84,14 @@ def test_imports_go_downwards_only(path):
         assert DEPTH[parts[1]] >= DEPTH[own], f"{path}:{line}: {own} imports {module}, which lies above it"
 
 
+def test_the_page_on_the_architecture_names_every_part():
+    root = SOURCE.parent.parent
+    page = (root / "docs" / "architecture.md").read_text()
+    parts = {part_of(path) for path in MODULES} - {"__init__", "__main__"}
+    names = parts | {path.name for path in (root / "cpp").iterdir()}
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_optional_libraries_are_not_imported_on_import(path):
     for module, line, on_import in imports(path):

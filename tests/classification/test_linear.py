@@ -16,6 +16,7 @@ from mercer.data.sequences import Rows
 from mercer.learning import ConvergenceWarning, Hybrid, RelativeMargin
 from mercer.structures import CostMatrix, Taxonomy
 from reference.multiclass import margin_objective, margin_optimum
+from reference.names import stable
 
 ZERO_ONE = 1.0 - np.eye(3)
 
@@ -201,7 +202,7 @@ def test_dual_variables_are_feasible_and_give_weights_and_dual_value(shards, squ
 @pytest.mark.parametrize(
     "loss",
     ["hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "log", RelativeMargin(50.0), Hybrid(0.2)],
-    ids=str,
+    ids=stable,
 )
 def test_every_loss_classifies_with_its_own_solver_and_with_weights(loss):
     X, y = problem(80, 4, 3, noise=0.1, seed=11)

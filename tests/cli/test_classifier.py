@@ -18,6 +18,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, precisio
 import mercer as package
 from mercer.cli import classifier as command
 from mercer.cli import main
+from mercer.maps import TextHasher
 from mercer.online import HashedClassifier, HashedRegressor, files
 
 
@@ -81,6 +82,7 @@ def test_training_prints_what_was_learnt(mercer, made, tmp_path):
     for name in ("examples           ", "classes", "progressive loss", "accuracy on ", "weights", "seconds", "MB)"):
         assert name in ran.out
     loaded = package.load(model)
+    assert isinstance(loaded.hasher, TextHasher)
     assert loaded.hasher.ngrams == (1, 2)
     assert loaded.n_jobs is None
     assert f"{loaded.score_file(made['test']):.4f}" in ran.out
@@ -90,6 +92,17 @@ def test_the_command_trains_the_model_that_python_trains(made):
     model = HashedClassifier(n_bits=14).fit_file(made["train"])
     loaded = package.load(made["model"])
     np.testing.assert_array_equal(loaded.model_.state()["table"], model.model_.state()["table"])
+
+
+def test_options_about_features_are_those_of_the_estimators(mercer, made, tmp_path):
+    model = str(tmp_path / "m.mercer")
+    options = ["--counts", "linear", "--analyzer", "char_wb", "--ngrams", "2-3", "--keep-case", "--n-bits", "14", "-q"]
+    assert mercer("train", "classifier", made["train"], "--model", model, *options).status == 0
+    hasher = TextHasher(analyzer="char_wb", ngrams=(2, 3), lowercase=False)
+    same = HashedClassifier(n_bits=14, counts="linear", hasher=hasher).fit_file(made["train"])
+    np.testing.assert_array_equal(package.load(model).model_.state()["table"], same.model_.state()["table"])
+    other = HashedClassifier(n_bits=14, hasher=hasher).fit_file(made["train"])
+    assert not np.array_equal(other.model_.state()["table"], same.model_.state()["table"])
 
 
 @pytest.mark.parametrize(
@@ -103,6 +116,7 @@ def test_the_command_trains_the_model_that_python_trains(made):
         ("a.txt", b"one two;x\nthree;y\n", ["--label", "last", "--separator", ";", "--analyzer", "char_wb"]),
         ("a.dat", b"x | a\ny | b\nz | c\n" * 5, ["--format", "vw", "--label-hashing", "two-stage", "--limit", "6"]),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_every_format_is_trained_predicted_and_evaluated(mercer, tmp_path, name, content, options):
     path, model = tmp_path / name, str(tmp_path / "m.mercer")
@@ -175,6 +189,30 @@ def test_inspect_shows_a_hashed_model(mercer, made):
     assert "HashedRegressor" in mercer("inspect", made["regressor"]).out
 
 
+@pytest.mark.parametrize(
+    ("n_classes", "settings"),
+    [
+        (2, {}),
+        (2, {"optimizer": "ftrl", "l1": 0.1}),
+        (2, {"optimizer": "sgd"}),
+        (5, {}),
+        (5, {"optimizer": "ftrl"}),
+        (5, {"label_hashing": "separate"}),
+        (5, {"optimizer": "sgd", "label_hashing": "two-stage"}),
+    ],
+)
+def test_inspect_shows_how_large_the_weights_are(mercer, tmp_path, n_classes, settings):
+    """With so many bits no two columns share a weight, and coef_ has them all."""
+    X = np.eye(20)
+    model = HashedClassifier(n_bits=14, fit_intercept=False, **settings).fit(X, np.arange(20) % n_classes)
+    weights = np.abs(model.coef_[model.coef_ != 0])
+    package.save(model, tmp_path / "m.mercer")
+    out = mercer("inspect", str(tmp_path / "m.mercer")).out
+    assert f"{len(weights):,} of " in out
+    assert f"{weights.max():.4f} (in absolute value" in out
+    assert f"sum of sizes {weights.sum():,.4f}, length {np.sqrt(weights @ weights):,.4f}" in out
+
+
 def test_malformed_lines_are_named_or_skipped(mercer, made, tmp_path):
     path = tmp_path / "broken.jsonl"
     lines = [json.dumps({"label": y, "text": x}) for y, x in mail(20)]
@@ -226,6 +264,8 @@ def test_choices_are_those_of_the_estimators():
     assert {str(x) for x in command.ClassifierLoss} == set(LOSSES)
     assert {str(x) for x in command.RegressorLoss} == set(REGRESSOR_LOSSES)
     assert {str(x) for x in command.LabelHashingName} == set(LABEL_HASHINGS)
+    for name in command.CountsName:
+        HashedRegressor(counts=str(name))._check_parameters()
     for name in command.OptimizerName:
         HashedRegressor(optimizer=str(name))._check_parameters()
 
@@ -243,6 +283,7 @@ def told(self, block, number):
     print("learnt", flush=True)
 files._Training._learn = told
 from mercer.cli import main
+from mercer.maps import TextHasher
 sys.exit(main(sys.argv[1:]))
 """
     process = subprocess.Popen(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import _core
+from reference.names import stable
 
 I64, I32 = np.int64, np.int32
 REFUSED = (TypeError, ValueError)
@@ -176,7 +177,7 @@ def read_only(array):
         {"rows": None},
         {"pattern": None},
     ],
-    ids=str,
+    ids=stable,
 )
 def test_bad_arguments_of_the_products_are_refused(function, changes):
     given = {
@@ -227,7 +228,7 @@ def test_bad_arguments_of_the_products_are_refused(function, changes):
         {"out_shared": np.zeros(7)},
         {"threads": 0},
     ],
-    ids=str,
+    ids=stable,
 )
 def test_bad_arguments_of_the_log_loss_are_refused(changes):
     given = {
@@ -515,7 +516,7 @@ def test_good_arguments_of_the_online_rules_are_taken(rule):
         {"extra": np.zeros(25)},
         {"state": None},
     ],
-    ids=str,
+    ids=stable,
 )
 def test_bad_arguments_of_the_online_rules_are_refused(changes):
     with pytest.raises(REFUSED):

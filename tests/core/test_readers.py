@@ -366,9 +366,12 @@ def test_fields_that_are_not_there_are_named_even_when_malformed_lines_are_skipp
 
 # ---------------------------------------------------------------------------------------------- malformed records
 
+NUL = "expected a label without NUL bytes, found '{}' (a file in UTF-16?)"
 MALFORMED = [
     ("text", b"no tab here", "expected a label, a tab and a text, found no tab in 'no tab here'"),
     ("text", b"\tno label", "expected a label"),
+    ("text", b"\xffa\0\tone", NUL.format("\ufffda\\x00")),
+    ("jsonl", b'{"label": "\\u0000", "text": ""}', NUL.format("\\x00")),
     ("vw", b"1 f a b", "expected '|' before the features, found none in '1 f a b'"),
     ("vw", b"1 |f a:x", "column 8: expected a number after a name and ':', found 'x'"),
     ("vw", b"1 |f a:", "column 8: expected a number after a name and ':', found ''"),

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercer.data import FeatureIndex, Template
+from reference.names import stable
 
 
 def learned(tokens) -> dict[str, float]:
@@ -166,7 +167,7 @@ def test_bad_numbers_of_bits_are_refused(bits):
         ({"k\ud800": 1.0}, ValueError, ""),
         ({"k": "\ud800"}, ValueError, ""),
     ],
-    ids=ascii,
+    ids=stable,
 )
 def test_a_bad_token_is_refused_with_its_place(bad, error, message):
     index = FeatureIndex()

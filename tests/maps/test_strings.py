@@ -229,6 +229,7 @@ def test_float32_is_kept():
         ({"max_length": 0}, "max_length"),
         ({"kernel": "edit"}, "kernel"),
         ({"weights": [1.0, 2.0]}, "weights must be 5 numbers"),
+        ({"weights": "decay"}, "weights must be None, a number, a list of numbers or a function, got 'decay'"),
         ({"weights": -1.0}, "not negative"),
         ({"weights": lambda n: np.nan}, "finite"),
         ({"kernel": "gappy", "weights": [1.0] * 5}, "weights must be 6 numbers"),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
+from mercer.data import TextBuffer
+from mercer.maps import StringHasher, TextHasher
 from mercer.online import HashedClassifier
 
 LOSSES = ("log", "hinge", "hybrid", "squared-hinge")
@@ -153,18 +158,74 @@ def test_series_and_arrow_columns_are_documents():
         np.testing.assert_array_equal(model.decision_function(kind(texts)), scores)
 
 
-def test_a_hasher_says_which_features_documents_have():
-    class Pairs:
-        analyzer, ngrams, lowercase, seed = "word", (2, 2), True, 0
+def test_no_documents_have_no_predictions():
+    texts, labels = ["red rose", "blue sky"] * 20, ["r", "b"] * 20
+    model = HashedClassifier(n_bits=10).fit(texts, labels)
+    for empty in ([], (), np.array([]), np.array([], dtype=str), TextBuffer([])):
+        assert model.predict(empty).shape == (0,)
+        assert model.predict_proba(empty).shape == (0, 2)
+        assert model.top_k(empty, 2)[0].shape == (0, 2)
+    np.testing.assert_array_equal(model.predict(TextBuffer(texts[:2])), labels[:2])
 
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("red rose", "wrap it in a list"),
+        (Path("a.txt"), "fit_file"),
+        (io.BytesIO(b"red rose"), "fit_file"),
+        ((text for text in ["red", "blue"]), "a list of documents, got generator"),
+        ({"red": 1}, "a list of documents, got dict"),
+        ([{"red": 1}, {"blue": 1}], "RecordHasher"),
+    ],
+    ids=["str", "path", "file", "generator", "dict", "records"],
+)
+def test_what_is_neither_array_nor_documents_is_named(X, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        HashedClassifier(n_bits=10).fit(X, [0, 1])
+
+
+def test_a_hasher_says_which_features_documents_have():
     texts, labels = ["not good", "good not", "very bad"] * 30, [0, 1, 1] * 30
-    assert HashedClassifier(n_bits=10, hasher=Pairs()).fit(texts, labels).score(texts, labels) == 1
+    pairs = TextHasher(ngrams=(2, 2))
+    assert HashedClassifier(n_bits=10, hasher=pairs).fit(texts, labels).score(texts, labels) == 1
     assert HashedClassifier(n_bits=10).fit(texts, labels).score(texts, labels) < 1  # words alone cannot tell
-    Pairs.weighting = "tfidf"
-    with pytest.raises(ValueError, match="pipeline"):
-        HashedClassifier(hasher=Pairs()).fit(texts, labels)
-    with pytest.raises(TypeError, match="TextHasher"):
-        HashedClassifier(hasher="words").fit(texts, labels)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"seed": 5}, {"analyzer": "char_wb", "ngrams": (2, 3)}, {"lowercase": False, "ngrams": (1, 2)}]
+)
+def test_the_weights_of_documents_stand_where_the_hasher_puts_their_features(settings):
+    texts, labels = ["Not good, naïve", "good NOT", "very bad"] * 10, [0, 1, 1] * 10
+    model = HashedClassifier(n_bits=12, optimizer="sgd", hasher=TextHasher(**settings)).fit(texts, labels)
+    columns = np.unique(TextHasher(12, signed=False, **settings).transform(texts).indices)
+    used = np.flatnonzero(model.model_.state()["table"])
+    assert set(used) <= set(columns)
+    assert len(used) > len(columns) / 2
+
+
+@pytest.mark.parametrize("settings", [{"weighting": "tfidf"}, {"weighting": "log"}, {"copies": 2}, {"norm": "l2"}])
+def test_a_hasher_that_makes_other_values_than_counts_is_refused(settings, tmp_path):
+    (tmp_path / "a.txt").write_text("a\tone\nb\ttwo\n")
+    model = HashedClassifier(hasher=TextHasher(**settings))
+    name = next(iter(settings))
+    with pytest.raises(ValueError, match=f"this one has {name}=.*pipeline"):
+        model.fit(["one", "two"], [0, 1])
+    with pytest.raises(ValueError, match=f"this one has {name}=.*pipeline"):
+        model.fit_file(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("hasher", ["words", StringHasher(), TextHasher])
+def test_a_hasher_is_a_text_hasher(hasher):
+    with pytest.raises(TypeError, match="hasher must be a TextHasher or None"):
+        HashedClassifier(hasher=hasher).fit(["one", "two"], [0, 1])
+
+
+def test_the_parameters_of_a_hasher_are_those_of_the_learner():
+    model = clone(HashedClassifier(hasher=TextHasher())).set_params(hasher__ngrams=(2, 1))
+    assert model.get_params()["hasher__ngrams"] == (2, 1)
+    with pytest.raises(ValueError, match="ngrams must be a pair"):
+        model.fit(["one", "two"], [0, 1])
 
 
 @pytest.mark.parametrize("n_classes", [2, 7])
@@ -299,17 +360,16 @@ def test_a_saved_model_goes_on_learning_bit_for_bit(tmp_path, hashing, optimizer
     np.testing.assert_array_equal(copied.decision_function(X), model.decision_function(X))
 
 
-def test_a_model_of_documents_comes_back_with_its_features(tmp_path):
-    class Pairs:
-        analyzer, ngrams, lowercase, seed = "word", (1, 2), True, 3
-
+def test_a_model_of_documents_comes_back_with_its_hasher(tmp_path):
     texts, labels = ["not good", "good not", "very bad"] * 30, ["a", "b", "b"] * 30
-    model = HashedClassifier(n_bits=22, hasher=Pairs()).fit(texts, labels)
+    model = HashedClassifier(n_bits=22, hasher=TextHasher(ngrams=(1, 2), seed=3)).fit(texts, labels)
     mercer.save(model, tmp_path / "m.mercer")
     assert (tmp_path / "m.mercer").stat().st_size < 10_000  # of 32 MiB, the lines that are in use
     again = mercer.load(tmp_path / "m.mercer")
     np.testing.assert_array_equal(again.decision_function(texts), model.decision_function(texts))
     assert again.classes_.tolist() == ["a", "b"]
+    assert isinstance(again.hasher, TextHasher)
+    assert again.hasher.get_params() == model.hasher.get_params()
 
 
 def test_ctrl_c_keeps_the_model_so_far(monkeypatch):

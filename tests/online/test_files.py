@@ -16,15 +16,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.sparse import random as random_sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.metrics import accuracy_score, r2_score
 
 import mercer
+from mercer import _core
 from mercer.data.conll import DataFileError
+from mercer.maps import RecordHasher, TextHasher
 from mercer.online import HashedClassifier, HashedRegressor, files
 
 WORDS = ["red", "blue", "green", "tree", "house", "river", "stone", "cloud", "Bird", "fish", "one2", "under_score"]
+
+CSV = {"csv": {"separator": ",", "header": True}}
 
 
 def documents(n: int, n_classes: int = 2, seed: int = 0) -> tuple[list[str], list[str]]:
@@ -134,14 +139,76 @@ def test_the_same_texts_in_any_format_give_one_model(tmp_path, format):
 def test_the_features_of_a_text_are_those_of_the_hasher(tmp_path):
     texts, labels = documents(100)
     path = write_text(tmp_path / "a.txt", texts, labels)
+    hasher = TextHasher(ngrams=(1, 2), lowercase=False, seed=7)
+    model = HashedClassifier(n_bits=12, hasher=hasher).fit_file(path)
+    same_model(model, HashedClassifier(n_bits=12, hasher=hasher, shuffle=False).fit(texts, labels))
+    mercer.save(model, tmp_path / "m.mercer")
+    loaded = mercer.load(tmp_path / "m.mercer")
+    assert loaded.hasher.get_params() == hasher.get_params()
+    np.testing.assert_array_equal(loaded.predict_file(path), model.predict_file(path))
 
-    class Hasher:
-        analyzer, ngrams, lowercase, seed = "word", (1, 2), False, 7
 
-    same_model(
-        HashedClassifier(n_bits=12, hasher=Hasher()).fit_file(path),
-        HashedClassifier(n_bits=12, hasher=Hasher(), shuffle=False).fit(texts, labels),
-    )
+@pytest.mark.parametrize("seed", [0, 9])
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_the_fields_of_files_are_hashed_as_records_are(format, seed):
+    """The same rows as dicts: the same columns, signs and values, so models and rows can be compared."""
+    rows = [
+        {"city": "Oslo", "age": 31, "price": -2.5e-3, "zip": "01234"},
+        {"city": "São Paulo", "age": 0, "zip": "7"},
+        {"city": "a=b & c", "price": 1e10, "zip": "1.50"},
+        {"age": 1},
+    ]
+    names = ["city", "age", "price", "zip"]
+    if format == "csv":
+        lines = [",".join([*names, "label"]), *(",".join([*(str(row.get(n, "")) for n in names), "x"]) for row in rows)]
+    else:
+        rows[3] |= {"city": None, "price": True}
+        lines = [json.dumps({**row, "label": "x"}) for row in rows]
+    reader = _core.ExampleReader(format, rest=True, categorical=["zip"], seed=seed, **CSV.get(format, {}))
+    block = reader.feed("\n".join(lines).encode(), True)
+    assert reader.error is None
+    values = np.where(block.hashes >> np.uint64(63), -1.0, 1.0) * block.values
+    columns = (block.hashes & np.uint64(2**20 - 1)).astype(np.int64)
+    read = csr_matrix((values, columns, block.indptr), shape=(4, 2**20))
+    expected = RecordHasher(n_bits=20, seed=seed, dtype=np.float32).transform(rows)
+    assert expected.nnz == (10 if format == "csv" else 11)
+    assert (read != expected).nnz == 0
+
+
+def test_what_was_unpacked_before_the_damage_is_learnt(tmp_path, monkeypatch):
+    """Also where the whole of it is less than a chunk."""
+    monkeypatch.setattr(files, "_CHUNK", 1 << 20)
+    data = b"".join(b"%s\tword%d\n" % (b"ab"[i % 2 : i % 2 + 1], i * i * 7919 % 100_003) for i in range(20_000))
+    for suffix, pack in ((".gz", gzip.compress), (".bz2", lambda data: bz2.compress(data, 1)), (".xz", lzma.compress)):
+        path, packed = tmp_path / f"a.txt{suffix}", pack(data)
+        path.write_bytes(packed[: 3 * len(packed) // 4])
+        model = HashedClassifier(n_bits=12)
+        with pytest.raises(DataFileError, match="damaged or cut short"):
+            model.fit_file(path)
+        assert model.progress_.examples > 5_000, suffix
+
+
+def test_a_file_of_malformed_lines_says_so():
+    broken = io.BytesIO(b"no tab\nagain\n")
+    with pytest.raises(ValueError, match="no examples in this file; 2 malformed and skipped, the first: line 1"):
+        HashedClassifier(n_bits=12).fit_file(broken, "text", on_error="skip")
+    with pytest.raises(ValueError, match="found one class: 'a'; 1 malformed"):
+        HashedClassifier(n_bits=12).fit_file(io.BytesIO(b"a\tone\nno tab\n"), "text", on_error="skip")
+
+
+@pytest.mark.parametrize("columns", [None, "rest", ["town", "zip"]])
+def test_numbers_of_json_may_be_names(tmp_path, columns):
+    path = tmp_path / "a.jsonl"
+    rows = [{"label": "ab"[i % 2], "town": "Oslo"} | ({"zip": i % 2} if i else {}) for i in range(60)]
+    path.write_text("\n".join(map(json.dumps, rows)))  # the first object has no zip
+    model = HashedClassifier(n_bits=12, fit_intercept=False).fit_file(path, columns=columns, categorical="zip")
+    assert model.score_file(path) > 0.9
+    mercer.save(model, tmp_path / "m.mercer")
+    assert mercer.load(tmp_path / "m.mercer").score_file(path) == model.score_file(path)
+    path.write_text('{"label": "a", "text": "one", "zip": 1}\n')
+    with pytest.raises(DataFileError, match="categorical field 'zip' to be among the features") as caught:
+        HashedClassifier(n_bits=12).fit_file(path, text="text", categorical="zip")
+    assert "columns=" in caught.value.hint
 
 
 def test_a_regressor_learns_from_files(tmp_path):
@@ -332,7 +399,7 @@ def test_a_malformed_line_is_named_and_what_was_learnt_before_is_kept(tmp_path, 
     model = HashedClassifier(n_bits=12, n_jobs=n_jobs)
     with pytest.raises(DataFileError, match=r"a\.txt:250: expected a label, a tab and a text") as caught:
         model.fit_file(path)
-    assert caught.value.__notes__ == ["the model has learnt the 249 examples before this line"]
+    assert caught.value.__notes__ == ["the model has learnt what comes before this line: 249 examples"]
     same_model(model, HashedClassifier(n_bits=12, shuffle=False).fit(texts[:249], labels[:249]))
     skipped = HashedClassifier(n_bits=12, n_jobs=n_jobs).fit_file(path, on_error="skip")
     del texts[249], labels[249]
@@ -458,10 +525,23 @@ def test_history_and_table_are_at_powers_of_two(tmp_path, capsys):
     assert [float(line.split()[0]) for line in table[2:-1]] == pytest.approx(model.history_["loss"][:-1], abs=1e-6)
     assert table[-1].startswith(f"300 examples, average loss {model.progressive_loss_:.6f}")
     quiet = HashedClassifier(n_bits=12).fit_file(path)
-    assert quiet.history_ == model.history_
+    for name in ("examples", "loss", "loss_since_last", "error"):
+        assert quiet.history_[name] == model.history_[name]
     assert capsys.readouterr().err == ""
     HashedRegressor(n_bits=8, verbose=1).fit_file(io.BytesIO(b"1.5 | a\n2.5 | b\n"), "vw")
     assert "2.5000" in capsys.readouterr().err
+
+
+def test_the_history_counts_the_seconds_of_all_files(tmp_path):
+    path = write_text(tmp_path / "a.txt", *documents(300))
+    model = HashedClassifier(n_bits=12).fit_file(path)
+    model.partial_fit_file(path)
+    mercer.save(model, tmp_path / "m.mercer")
+    seconds = model.history_["seconds"]
+    assert len(seconds) == len(model.history_["examples"])
+    assert seconds[0] > 0
+    assert seconds == sorted(seconds)
+    assert seconds[-1] <= model.progress_.seconds == mercer.load(tmp_path / "m.mercer").progress_.seconds
 
 
 def test_a_limit_is_kept(tmp_path):

@@ -14,6 +14,7 @@ from mercer.datasets import make_treebank
 from mercer.learning.losses import RelativeMargin
 from mercer.parsing import Grammar, ParseError, Parser, Tree, TreeStructure, read_trees
 from mercer.structured import StructuredPredictor
+from reference.names import stable
 
 TREES = read_trees("""
     (S (NP (Det the) (N dog)) (VP (V saw) (NP (Det a) (N cat))))
@@ -90,7 +91,7 @@ def test_batches_train_as_the_plain_structure_does(bank):
         ("slack", "bmrm"),
         (RelativeMargin(20.0), "cutting-plane"),
     ],
-    ids=str,
+    ids=stable,
 )
 def test_other_losses_learn_too(bank, loss, solver):
     parser = Parser(loss, solver, C=0.2, tol=3e-2, max_iter=100).fit(None, bank.trees[:30])

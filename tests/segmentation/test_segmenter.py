@@ -20,6 +20,7 @@ from mercer.learning import ConvergenceWarning, RelativeMargin
 from mercer.metrics import boundary_score, segment_f1
 from mercer.segmentation import BoundaryClassifier, ParagraphFeatures, Segmenter, SegmentStatistics
 from mercer.tagging import Constraints, Tagger
+from reference.names import stable
 from reference.segments import segmentations
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.learning.ConvergenceWarning")
@@ -132,7 +133,7 @@ def test_with_segments_of_one_position_it_is_a_tagger(loss, kind):
         ("hybrid", "bmrm"),
         (RelativeMargin(B=30.0), "cutting-plane"),
     ],
-    ids=str,
+    ids=stable,
 )
 @pytest.mark.parametrize("cost", ["hamming", "boundary", "segment"])
 def test_every_loss_and_solver_lowers_the_objective(loss, solver, cost):

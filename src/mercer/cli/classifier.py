@@ -76,6 +76,13 @@ class AnalyzerName(StrEnum):
     char_wb = "char_wb"
 
 
+class CountsName(StrEnum):
+    """What repeats of a word are worth."""
+
+    sqrt = "sqrt"
+    linear = "linear"
+
+
 class OnErrorName(StrEnum):
     """What to do with malformed lines."""
 
@@ -185,6 +192,12 @@ AnalyzerOption = Annotated[
     typer.Option(help="Features of a text: words, characters, or characters within words.", rich_help_panel=_FEATURES),
 ]
 KeepCase = Annotated[bool, typer.Option("--keep-case", help="Tell upper from lower case.", rich_help_panel=_FEATURES)]
+Counts = Annotated[
+    CountsName,
+    typer.Option(
+        help="The value of a word that occurs c times in a text: √c, or c itself.", rich_help_panel=_FEATURES
+    ),
+]
 Optimizer = Annotated[
     OptimizerName,
     typer.Option(
@@ -242,6 +255,7 @@ def train_classifier(
     ngrams: Ngrams = "1-1",
     analyzer: AnalyzerOption = AnalyzerName.word,
     keep_case: KeepCase = False,
+    counts: Counts = CountsName.sqrt,
     loss: Annotated[
         ClassifierLoss,
         typer.Option(
@@ -289,7 +303,8 @@ def train_classifier(
         l2=l2,
         learning_rate=learning_rate,
         passes=passes,
-        hasher=_features(analyzer, ngrams, keep_case),
+        hasher=_hasher(analyzer, ngrams, keep_case),
+        counts=counts.value,
         n_jobs=jobs,
         verbose=int(terminal.is_watched() and not quiet),
     )
@@ -315,6 +330,7 @@ def train_regressor(
     ngrams: Ngrams = "1-1",
     analyzer: AnalyzerOption = AnalyzerName.word,
     keep_case: KeepCase = False,
+    counts: Counts = CountsName.sqrt,
     loss: Annotated[
         RegressorLoss,
         typer.Option(
@@ -353,7 +369,8 @@ def train_regressor(
         l2=l2,
         learning_rate=learning_rate,
         passes=passes,
-        hasher=_features(analyzer, ngrams, keep_case),
+        hasher=_hasher(analyzer, ngrams, keep_case),
+        counts=counts.value,
         n_jobs=jobs,
         verbose=int(terminal.is_watched() and not quiet),
     )
@@ -361,13 +378,13 @@ def train_regressor(
     _train(estimator, file, model, dev, given, on_error, limit, quiet)
 
 
-def _features(analyzer: AnalyzerName, ngrams: str, keep_case: bool) -> Any:
-    from mercer.online._inputs import TextFeatures
+def _hasher(analyzer: AnalyzerName, ngrams: str, keep_case: bool) -> Any:
+    from mercer.maps import TextHasher
 
     least, dash, most = ngrams.partition("-")
     if not least.isdecimal() or (dash and not most.isdecimal()) or not 1 <= int(least) <= int(most or least) <= 64:
         raise Mistake(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
-    return TextFeatures(analyzer.value, (int(least), int(most or least)), not keep_case)
+    return TextHasher(analyzer=analyzer.value, ngrams=(int(least), int(most or least)), lowercase=not keep_case)
 
 
 def given_options(
@@ -557,17 +574,12 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
         found[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
     if probable and n_scored:
         found["log_loss"] = log_loss / n_scored
-    _show_problems(file, report)
+    _show_skipped(file, report)
     names = sorted(classes, key=str)
     confusion = None
     if len(classes) <= _FEW_CLASSES:
         confusion = [[pairs.get((t, q), 0) for q in names] for t in names]
     return {**found, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
-
-
-def _show_problems(file: str, report: ReadReport) -> None:
-    if report.n_skipped:
-        _show_skipped(file, report)
 
 
 def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float]]:
@@ -631,7 +643,7 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
         raise Mistake(
             f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets"
         )
-    _show_problems(file, report)
+    _show_skipped(file, report)
     spread = sums[4] - sums[3] ** 2 / sums[0]
     found = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
     figures = {
@@ -652,9 +664,6 @@ def show(model: Any, path: str) -> None:
     settings = {
         k: v for k, v in model.get_params(deep=False).items() if k not in ("n_jobs", "verbose", "hasher", "passes")
     }
-    table = np.asarray(model.model_.state()["table"])
-    width = {"adagrad": 2, "ftrl": 4, "sgd": 1}[model.optimizer]
-    used = int(np.count_nonzero(table))
     rows: list[tuple[str, object]] = [("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"), *settings.items()]
     rows.append(("examples", f"{model.progress_.examples:,}{' (interrupted)' if model.interrupted_ else ''}"))
     rows.append(("progressive loss", f"{model.progressive_loss_:.6f}"))
@@ -671,8 +680,13 @@ def show(model: Any, path: str) -> None:
     features = model.hasher
     if features is not None:
         rows.append(("text", f"{features.analyzer}, n-grams {features.ngrams[0]}-{features.ngrams[1]}"))
-    rows += [
-        ("table", f"{model.model_bytes_ / 1e6:,.1f} MB, {width} number{'s' if width > 1 else ''} for a weight"),
-        ("numbers in use", f"{used:,} of {table.size:,} ({100 * used / max(1, table.size):.1f} %)"),
-    ]
+    rows.append(("table", f"{model.model_bytes_ / 1e6:,.1f} MB"))
+    weights = model._table_weights().astype(np.float64)
+    used = np.abs(weights[weights != 0])
+    rows.append(
+        ("weights in use", f"{len(used):,} of {len(weights):,} ({100 * len(used) / max(1, len(weights)):.1f} %)")
+    )
+    if len(used):
+        rows.append(("largest weight", f"{used.max():.4f} (in absolute value; the median {np.median(used):.4f})"))
+        rows.append(("norms of weights", f"sum of sizes {used.sum():,.4f}, length {np.sqrt(used @ used):,.4f}"))
     terminal.figures(rows)

@@ -43,6 +43,7 @@ class HashedMap(TransformerMixin, BaseEstimator):
     n_bits: int
     inverse_size: int
     inverse_: InverseDictionary
+    _learnt: tuple[str, ...] = ("inverse_",)  # what `fit` begins without
 
     @property
     def n_features_out_(self) -> int:
@@ -51,8 +52,9 @@ class HashedMap(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Check the parameters; with ``inverse_size`` > 0, take note of the names of the features of X, afresh."""
-        if hasattr(self, "inverse_"):
-            del self.inverse_
+        for name in self._learnt:
+            if hasattr(self, name):
+                delattr(self, name)
         return self.partial_fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> Any:

@@ -105,6 +105,7 @@ class StringHasher(HashedMap):
     """
 
     alphabet_: list[bytes]
+    _learnt = ("inverse_", "alphabet_")
 
     def __init__(
         self,
@@ -150,10 +151,7 @@ class StringHasher(HashedMap):
         StringHasher
             The map itself.
         """
-        for name in ("inverse_", "alphabet_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        return self.partial_fit(X, y)
+        return super().fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> StringHasher:
         """As `fit`, in addition to the strings seen before.
@@ -243,7 +241,12 @@ class StringHasher(HashedMap):
         elif isinstance(self.weights, Real):
             values = [float(self.weights) ** n for n in lengths]
         else:
-            values = [float(value) for value in np.ravel(self.weights)]
+            try:
+                values = [float(value) for value in np.ravel(self.weights)]
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"weights must be None, a number, a list of numbers or a function, got {self.weights!r}"
+                ) from None
             if len(values) != longest:
                 raise ValueError(f"weights must be {longest} numbers, one for each length from 1 on, got {len(values)}")
         array = np.array([0.0, *values])

@@ -111,6 +111,7 @@ class TextHasher(HashedMap):
 
     document_frequency_: np.ndarray
     n_documents_: int
+    _learnt = ("inverse_", "document_frequency_", "n_documents_")
 
     def __init__(
         self,
@@ -158,10 +159,7 @@ class TextHasher(HashedMap):
         TextHasher
             The map itself.
         """
-        for name in ("inverse_", "document_frequency_", "n_documents_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        return self.partial_fit(X, y)
+        return super().fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> TextHasher:
         """As `fit`, in addition to the documents seen before.

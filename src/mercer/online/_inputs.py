@@ -6,6 +6,8 @@ document's features are hashes of its words or n-grams. A sparse matrix of docum
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,64 +15,60 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mercer import _core
-from mercer._validation import check_choice
+from mercer.data import TextBuffer
+from mercer.maps import TextHasher
 
-__all__ = ["Documents", "Rows", "TextFeatures", "is_documents", "text_features"]
-
-
-@dataclass(frozen=True)
-class TextFeatures:
-    """Which features a document has: the part of a ``TextHasher`` that matters to a learner, with the same names."""
-
-    analyzer: str = "word"
-    ngrams: tuple[int, int] = (1, 1)
-    lowercase: bool = True
-    seed: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, for model files."""
-        return {"analyzer": self.analyzer, "ngrams": list(self.ngrams), "lowercase": self.lowercase, "seed": self.seed}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> TextFeatures:
-        """The inverse of :meth:`to_json`."""
-        least, most = data["ngrams"]
-        return text_features(
-            cls(str(data["analyzer"]), (int(least), int(most)), bool(data["lowercase"]), int(data["seed"]))
-        )
+__all__ = ["Documents", "Rows", "is_documents", "text_features"]
 
 
-def text_features(hasher: Any) -> TextFeatures:
-    """The settings of a hasher, a ``TextHasher`` or anything with its attributes; None is words in lower case."""
+def text_features(hasher: Any) -> TextHasher:
+    """The `TextHasher` that says which features a document has; None is words in lower case.
+
+    A learner takes counts from it. What else a hasher does to them has its place before the learner, in a pipeline.
+    """
     if hasher is None:
-        return TextFeatures()
-    missing = [name for name in ("analyzer", "ngrams", "lowercase", "seed") if not hasattr(hasher, name)]
-    if missing:
-        raise TypeError(f"hasher must be a TextHasher or None, but this {type(hasher).__name__} has no {missing[0]!r}")
-    if getattr(hasher, "weighting", None) is not None or getattr(hasher, "copies", 1) != 1:
-        raise ValueError(
-            "a hasher with weighting or copies makes other values than counts: put it before the learner in a pipeline"
-        )
-    check_choice("hasher.analyzer", hasher.analyzer, ("word", "char", "char_wb"))
-    least, most = hasher.ngrams
-    if not 1 <= least <= most:
-        raise ValueError(f"hasher.ngrams must be a pair 1 <= least <= most, got {hasher.ngrams!r}")
-    return TextFeatures(hasher.analyzer, (int(least), int(most)), bool(hasher.lowercase), int(hasher.seed))
+        return TextHasher()
+    if not isinstance(hasher, TextHasher):
+        raise TypeError(f"hasher must be a TextHasher or None, got {type(hasher).__name__}")
+    hasher._check_parameters()
+    for name, neutral in (("weighting", None), ("norm", None), ("copies", 1)):
+        value = getattr(hasher, name)
+        if value != neutral:
+            raise ValueError(
+                f"hasher must leave counts as they are, and this one has {name}={value!r}: "
+                "put such a TextHasher before the learner, in a pipeline"
+            )
+    return hasher
 
 
-def is_documents(X: Any) -> bool:
-    """Whether X is a collection of texts: a list or tuple of str or bytes, a string array, series or Arrow column."""
+def is_documents(X: Any, expected: bool = False) -> bool:
+    """Whether X is a collection of texts: a list or tuple of str or bytes, a string array, series or Arrow column.
+
+    Where X is empty and could be either, it is what is ``expected``.
+    """
     if isinstance(X, (str, bytes)):
         raise ValueError("X must be a collection of documents, not one string: wrap it in a list")
-    if isinstance(X, np.ndarray):
-        return X.ndim == 1 and (X.dtype.kind in "US" or (X.dtype.kind in "OT" and len(X) > 0 and _is_text(X[0])))
+    if isinstance(X, os.PathLike) or hasattr(X, "read"):
+        raise TypeError("X must be an array or documents, got a path or file: fit_file and its relatives read files")
+    if isinstance(X, (Iterator, Mapping, Set)):
+        raise TypeError(f"X must be an array, a sparse matrix or a list of documents, got {type(X).__name__}")
+    if isinstance(X, TextBuffer):
+        return True
     if issparse(X):
         return False
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1 or X.dtype.kind not in "OTUS":
+            return expected and X.ndim == 1 and not len(X)
+        return X.dtype.kind in "US" or (_is_text(X[0]) if len(X) else expected)
     if hasattr(X, "to_pylist"):  # Arrow
         return "string" in str(X.type) or "binary" in str(X.type)
-    if hasattr(X, "dtype") and getattr(X, "ndim", 1) == 1 and hasattr(X, "to_numpy"):  # a series of pandas or Polars
-        return len(X) > 0 and _is_text(next(iter(X)))
-    return isinstance(X, (list, tuple)) and len(X) > 0 and _is_text(X[0])
+    series = hasattr(X, "dtype") and getattr(X, "ndim", 1) == 1 and hasattr(X, "to_numpy")  # pandas, Polars
+    if not series and not isinstance(X, (list, tuple)):
+        return False
+    first = next(iter(X), None)
+    if isinstance(first, Mapping):
+        raise TypeError("X must be an array or documents, got records: put a RecordHasher before the learner")
+    return _is_text(first) if len(X) else expected
 
 
 def _is_text(value: Any) -> bool:
@@ -109,12 +107,14 @@ class Documents:
     """Documents and the features they have."""
 
     texts: Any
-    features: TextFeatures
+    hasher: TextHasher
 
     @classmethod
     def of(cls, X: Any, hasher: Any) -> Documents:
         """Of what `is_documents` accepts."""
-        if hasattr(X, "to_pylist"):
+        if isinstance(X, TextBuffer):
+            X = list(X)
+        elif hasattr(X, "to_pylist"):
             X = X.to_pylist()
         elif not isinstance(X, (list, tuple)):
             X = X.tolist() if hasattr(X, "tolist") else list(X)
@@ -126,12 +126,11 @@ class Documents:
     @property
     def n_values(self) -> int:
         """About how many features all documents have together."""
-        f = self.features
         sample = [len(text) for text in self.texts[:100] if _is_text(text)]
         per_text = max(1, sum(sample) // max(1, len(sample)))
-        return per_text * len(self) * (f.ngrams[1] - f.ngrams[0] + 1) // (6 if f.analyzer == "word" else 1)
+        least, most = self.hasher.ngrams
+        return per_text * len(self) * (most - least + 1) // (6 if self.hasher.analyzer == "word" else 1)
 
     def examples(self, order: np.ndarray) -> _core.Examples:
         """The documents in this order, as a block without labels."""
-        f = self.features
-        return _core.document_examples(self.texts, order, f.analyzer, *f.ngrams, f.lowercase, f.seed)
+        return _core.document_examples(self.texts, order, **self.hasher._settings())

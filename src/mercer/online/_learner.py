@@ -14,7 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.online._inputs import Documents, Rows, TextFeatures, is_documents, text_features
+from mercer.maps import TextHasher
+from mercer.online._inputs import Documents, Rows, is_documents, text_features
 from mercer.online._progress import Progress
 from mercer.online.files import FileLearning
 
@@ -123,7 +124,7 @@ class HashedLearner(FileLearning, BaseEstimator):
     def _inputs(self, X: Any, *, reset: bool, y: Any = "no_validation") -> tuple[Rows | Documents, Any]:
         """Checked inputs, and y checked with them unless only inputs are asked for."""
         alone = isinstance(y, str) and y == "no_validation"
-        documents = is_documents(X)
+        documents = is_documents(X, expected=not reset and self.input_ == "hashed")
         if not reset and documents != (self.input_ == "hashed"):
             seen = f"arrays of {self.n_features_in_} columns" if self.input_ == "array" else "documents or files"
             raise ValueError(f"this model has learnt from {seen}, and X is {'documents' if documents else 'an array'}")
@@ -166,6 +167,7 @@ class HashedLearner(FileLearning, BaseEstimator):
         random = check_random_state(self.random_state) if shuffle else None
         step = self._block_sizes(inputs)
         self.interrupted_ = False
+        self.progress_.start()
         try:
             for number in range(passes):
                 order = np.arange(len(inputs)) if random is None else random.permutation(len(inputs))
@@ -178,6 +180,8 @@ class HashedLearner(FileLearning, BaseEstimator):
                     self.progress_.record(self.verbose)
         except KeyboardInterrupt:
             self.interrupted_ = True
+        finally:
+            self.progress_.stop()
 
     def _learn_block(self, examples: _core.Examples, judged: bool = True) -> None:
         """Learns from a block; its figures are progressive ones if its examples are `judged` for the first time."""
@@ -220,6 +224,16 @@ class HashedLearner(FileLearning, BaseEstimator):
         scores = self.model_.scores(examples, threads=thread_count(self.n_jobs)).astype(np.float64)
         return (scores[1:] - scores[0]).T, scores[0]
 
+    def _table_weights(self) -> np.ndarray:
+        """The weights of the table alone, without what the optimizer keeps beside them (cpp/learner.hpp)."""
+        check_is_fitted(self, "model_")
+        settings, state = self.model_.settings(), self.model_.state()
+        several = settings["task"] == "multiclass"
+        width = {"adagrad": 2, "ftrl": 3 if several else 4, "sgd": 1}[settings["optimizer"]]
+        factor, row = state["counters"][4], state["counters"][9]
+        side_by_side = 1 if not several else int(row) if settings["label_hashing"] == "separate" else _LINE
+        return np.float32(factor) * state["table"].reshape(-1, width, side_by_side)[:, 0].ravel()
+
     # ------------------------------------------------------------------ model files
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -253,7 +267,7 @@ class HashedLearner(FileLearning, BaseEstimator):
         """The inverse of :meth:`to_state`."""
         params = dict(meta["params"])
         if params.get("hasher") is not None:
-            params["hasher"] = TextFeatures.from_json(params["hasher"])
+            params["hasher"] = text_features(TextHasher.from_json(params["hasher"]))
         model = cls(**params)
         model._restore_labels(meta, arrays)
         settings = dict(meta["settings"])

@@ -6,10 +6,13 @@ progressive loss = Σ_i weight_i loss(score before example i, y_i) / Σ_i weight
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 __all__ = ["Progress"]
+
+FIGURES = ("examples", "loss", "loss_since_last", "error", "seconds")
 
 
 @dataclass
@@ -20,10 +23,23 @@ class Progress:
     weight: float = 0.0
     loss: float = 0.0
     errors: float = 0.0
-    history: dict[str, list[float]] = field(
-        default_factory=lambda: {"examples": [], "loss": [], "loss_since_last": [], "error": []}
-    )
+    history: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in FIGURES})
     _last: tuple[int, float, float] = (0, 0.0, 0.0)
+    _before: float = 0.0
+    _begun: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of learning so far, of all calls together."""
+        return self._before + (0.0 if self._begun is None else time.perf_counter() - self._begun)
+
+    def start(self, at: float | None = None) -> None:
+        """The clock runs from now on, or since another reading of ``time.perf_counter``."""
+        self._begun = time.perf_counter() if at is None else at
+
+    def stop(self) -> None:
+        """The clock stands still until the next start."""
+        self._before, self._begun = self.seconds, None
 
     @property
     def until_next(self) -> int:
@@ -45,7 +61,7 @@ class Progress:
         if self.weight <= weight:
             return
         since = (self.loss - loss) / (self.weight - weight)
-        line = (float(self.examples), self.average_loss, since, self.average_error)
+        line = (float(self.examples), self.average_loss, since, self.average_error, self.seconds)
         for values, value in zip(self.history.values(), line, strict=True):
             values.append(value)
         self._last = (self.examples, self.weight, self.loss)
@@ -69,13 +85,12 @@ class Progress:
     def to_json(self) -> dict[str, Any]:
         """Plain data, for model files."""
         sums = {"examples": self.examples, "weight": self.weight, "loss": self.loss, "errors": self.errors}
-        return {**sums, "last": list(self._last), "history": self.history}
+        return {**sums, "seconds": self.seconds, "last": list(self._last), "history": self.history}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Progress:
         """The inverse of :meth:`to_json`."""
-        names = ("examples", "loss", "loss_since_last", "error")
-        history = {name: [float(x) for x in data["history"][name]] for name in names}
+        history = {name: [float(x) for x in data["history"][name]] for name in FIGURES}
         last = (int(data["last"][0]), float(data["last"][1]), float(data["last"][2]))
         sums = (float(data["weight"]), float(data["loss"]), float(data["errors"]))
-        return cls(int(data["examples"]), *sums, history, last)
+        return cls(int(data["examples"]), *sums, history, last, float(data["seconds"]))

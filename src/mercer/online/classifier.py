@@ -1,7 +1,8 @@
 """Classification over hashed features: one vector of weights in fixed memory, for two classes or ten thousand.
 
-    two classes      s(x) = b + Σ_k w[f_k & mask] x_k,              above 0: ``classes_[1]``
-    more (joint)     s(x, y) = b_y + Σ_k w[index(f_k, y)] x_k,      the class with the highest score (spec 000 S09)
+    two classes    s(x) = b + Σ_k w[f_k & mask] x_k,                        above 0: ``classes_[1]``
+    more (joint)   s(x, y) = b_y + Σ_k sign(f_k, y) w[index(f_k, y)] x_k,   the class with the highest score
+                                                                            (spec 000 S09)
 
 Each example is judged, then learnt, then forgotten. The details are in ``cpp/learner.hpp``.
 """
@@ -49,8 +50,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         other than 1), 16 with ftrl (12 with more than two classes), 4 with sgd.
     label_hashing : {"joint", "separate", "two-stage"}, default="joint"
         Where the weights of more than two classes are. ``"joint"``: one table, indexed by a hash of feature and label.
-        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets.
-        ``"separate"``: a table for each class. Two classes need one vector anyway.
+        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets. Both with a
+        hashed sign, so that what weights that meet do to each other is 0 on average. ``"separate"``: a table for each
+        class. Two classes need one vector anyway.
     optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not
         overshoot. ``"ftrl"``: follows the regularised leader; with ``l1`` most weights are exactly 0. ``"sgd"``:
@@ -68,9 +70,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         Seed of the order of examples in `fit`.
     alpha : float, default=0.5
         Share of the log loss in ``"hybrid"``, from 0 to 1.
-    hasher : TextHasher or None
-        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower
-        case.
+    hasher : mercer.maps.TextHasher or None
+        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. The learner takes
+        counts from it and has a table of its own, so ``n_bits`` and ``signed`` of the hasher play no part; one with
+        ``weighting``, ``norm`` or ``copies`` is refused. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
         and the features of vw and svmlight files have the values they come with.
@@ -91,9 +94,11 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     n_features_in_ : int, number of columns of arrays
     model_bytes_ : int, bytes of the table; the same for any number of classes unless ``label_hashing="separate"``
     progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
-    history_ : dict of lists: examples, loss, loss_since_last, error
+    history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
-    interrupted_ : bool, whether Ctrl-C ended `fit`
+    interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
+    file_format_ : how the last file was read; later files are read in the same way
+    skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
 
     Notes
     -----
@@ -178,7 +183,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         inputs, y = self._inputs(X, reset=True, y=y)
         classes = np.unique(y)
         if len(classes) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {classes[0]!r}")
+            raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         weights = self._weights(inputs, y, classes, sample_weight)
         self._start(settings, inputs, classes)
         self._learn(inputs, self._outputs(y, weights), self.passes, self.shuffle)
@@ -213,7 +218,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             if self.model_.settings()["task"] == "binary" and len(np.union1d(self.classes_, seen)) > 2:
                 new = np.setdiff1d(seen, self.classes_)
                 raise ValueError(
-                    f"a model of two classes cannot take a third one ({new[0]!r}): "
+                    f"a model of two classes cannot take a third one ({new.tolist()[0]!r}): "
                     "name all classes in the first call of partial_fit"
                 )
             seen = np.concatenate([self.classes_, np.setdiff1d(seen, self.classes_)])

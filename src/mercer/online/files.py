@@ -20,6 +20,7 @@ import re
 import stat
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -119,10 +120,12 @@ class Source:
 def _fill(stream: Any, view: memoryview) -> tuple[int, Exception | None]:
     """Reads until the view is full or the file ends, and says what stopped it if the packed data are damaged."""
     n = 0
+    # One read of the file below at a time where there is the choice: what was unpacked before damaged data is not lost.
+    read_into = getattr(stream, "readinto1", None) or getattr(stream, "readinto", None)
     while n < len(view):
         try:
-            if hasattr(stream, "readinto"):
-                count = stream.readinto(view[n:])
+            if read_into is not None:
+                count = read_into(view[n:])
             else:
                 data = stream.read(len(view) - n)
                 count = len(data)
@@ -161,8 +164,9 @@ def read_blocks(
 
 
 def _hint(what: str) -> str:
-    if "the columns are" in what or "the fields are" in what or "beside the label" in what:
-        return "label=, text= and columns= (--label, --text, --columns) say which fields are what"
+    about_fields = ("the columns are", "the fields are", "beside the label", "among the features", "two parts to play")
+    if any(phrase in what for phrase in about_fields):
+        return "label=, text=, columns= and categorical= (--label, --text, …) say which fields are what"
     if "zero_based" in what:
         return "zero_based=True (--zero-based) is for files that count columns from 0"
     return "on_error='skip' (--on-error skip) passes over malformed lines and counts them"
@@ -354,6 +358,14 @@ def _core_name(classes: np.ndarray) -> Callable[[str], str]:
 # ------------------------------------------------------------------------------------------------- the methods
 
 
+READING = ("format", "label", "text", "columns", "categorical", "separator", "header", "zero_based")
+
+
+def _reading(given: dict[str, Any]) -> dict[str, Any]:
+    """Of the arguments of a method, those that say how a file is read."""
+    return {name: given[name] for name in READING}
+
+
 class FileLearning:
     """The methods of hashed learners that read files: mixed into `HashedClassifier` and `HashedRegressor`."""
 
@@ -434,10 +446,7 @@ class FileLearning:
         >>> model.score_file(path)
         1.0
         """
-        arguments = {
-            "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
-            "separator": separator, "header": header, "zero_based": zero_based,
-        }  # fmt: skip
+        arguments = _reading(locals())
         run = _Training(self, Source(path), arguments, on_error, limit, afresh=True)
         run.fit(classes)
         return self
@@ -472,10 +481,7 @@ class FileLearning:
         -------
         self
         """
-        arguments = {
-            "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
-            "separator": separator, "header": header, "zero_based": zero_based,
-        }  # fmt: skip
+        arguments = _reading(locals())
         run = _Training(self, Source(path), arguments, on_error, limit, afresh=not hasattr(self, "model_"))
         run.partial_fit(classes)
         return self
@@ -524,10 +530,7 @@ class FileLearning:
         -------
         array of predictions, or with `output` the number of examples
         """
-        arguments = {
-            "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
-            "separator": separator, "header": header, "zero_based": zero_based,
-        }  # fmt: skip
+        arguments = _reading(locals())
         if top is not None and output is None:
             raise ValueError("top needs an output; for arrays see top_k")
         blocks = labelled_blocks(self, path, arguments, on_error, limit, required=False)
@@ -574,10 +577,7 @@ class FileLearning:
         float
             Labels that the model does not know count as errors.
         """
-        arguments = {
-            "format": format, "label": label, "text": text, "columns": columns, "categorical": categorical,
-            "separator": separator, "header": header, "zero_based": zero_based,
-        }  # fmt: skip
+        arguments = _reading(locals())
         sums = np.zeros(4)  # weight; right or Σ (y - ŷ)²; Σ y; Σ y²
         for block in labelled_blocks(self, path, arguments, on_error, limit):
             truth, weights, known = outputs_of(self, block)
@@ -610,7 +610,7 @@ def make_reader(
     check_choice("on_error", on_error, ("raise", "skip"))
     if limit is not None:
         check_count("limit", limit, least=0)
-    features = text_features(model.hasher)
+    text = text_features(model.hasher)._settings()
     array = form.format == "svmlight"
     return _core.ExampleReader(
         form.format,
@@ -618,10 +618,10 @@ def make_reader(
         label_required=required and form.label is not False,
         skip=on_error == "skip",
         limit=-1 if limit is None else limit,
-        analyzer=features.analyzer,
-        ngrams=features.ngrams,
-        lowercase=features.lowercase,
-        seed=0 if array else features.seed,
+        analyzer=text["analyzer"],
+        ngrams=(text["min_n"], text["max_n"]),
+        lowercase=text["lowercase"],
+        seed=0 if array else text["seed"],
         n_bits=model.n_bits if array else 0,
         **form.options(source),
     )
@@ -711,6 +711,7 @@ class _Training:
     ) -> None:
         self.model, self.source, self.on_error, self.limit, self.afresh = model, source, on_error, limit, afresh
         self.settings = model._check_parameters()
+        self.begun = time.perf_counter()
         known = None if afresh else getattr(model, "file_format_", None)
         self.form = _file_format(source, known, arguments)
         if not afresh:
@@ -739,7 +740,8 @@ class _Training:
                 self._pass(number)
         if not model._numeric_targets and len(model.classes_) < 2 and not model.interrupted_:
             raise ValueError(
-                f"{self.source.name}: need at least two classes to learn from, found one class: {model.classes_[0]!r}"
+                f"{self.source.name}: need at least two classes to learn from, found one class: "
+                f"{model.classes_.tolist()[0]!r}{self._passed_over()}"
             )
 
     def partial_fit(self, classes: Any) -> None:
@@ -749,6 +751,8 @@ class _Training:
             self._set_names(classes)
         elif not model._numeric_targets:
             self.names = {str(c) for c in model.classes_.tolist()}
+        if self.started:
+            model.progress_.start(self.begun)
         with self._ending():
             self._pass(0)
 
@@ -772,17 +776,24 @@ class _Training:
             interrupted = True
         except DataFileError as error:
             if self.started and model.progress_.examples:
-                error.add_note(f"the model has learnt the {model.progress_.examples:,} examples before this line")
+                error.add_note(f"the model has learnt what comes before this line: {_examples(model)}")
             raise
         finally:
             if self.started:
                 self._finish(interrupted)
         if not self.started:
-            raise ValueError(f"{self.source.name}: no examples in this file")
+            raise ValueError(f"{self.source.name}: no examples in this file{self._passed_over()}")
         if not interrupted and not model.progress_.examples:
             raise ValueError(
                 f"{self.source.name}: no labelled examples in this file (a label is followed by a space before '|')"
             )
+
+    def _passed_over(self) -> str:
+        """What messages add about malformed lines."""
+        if not self.reader.n_skipped:
+            return ""
+        line, what = self.reader.skipped[0]
+        return f"; {self.reader.n_skipped:,} malformed and skipped, the first: line {line}: {what}"
 
     def _finish(self, interrupted: bool) -> None:
         model = self.model
@@ -796,6 +807,7 @@ class _Training:
         separator = self.form.options(self.source).get("separator")
         model.file_format_ = self.form.resolved(self.reader.fields, separator)
         model.progress_.record()
+        model.progress_.stop()
         if self.table is not None:
             self.table.end(model)
 
@@ -846,6 +858,7 @@ class _Training:
                 self.names.update(block.label_names)
             classes = _as_classes(self.names) if self.names else np.array([], dtype=str)
             model._start(dict(self.settings), inputs, classes)
+        model.progress_.start(self.begun)
         self.started = True
 
     def _sync_classes(self) -> None:
@@ -915,6 +928,11 @@ class _Training:
         return block
 
 
+def _examples(model: Any) -> str:
+    n = model.progress_.examples
+    return f"{n:,} example{'' if n == 1 else 's'}"
+
+
 def _is_float(name: str) -> bool:
     try:
         return bool(np.isfinite(float(name)))
@@ -950,7 +968,7 @@ class ProgressTable:
         progress, skipped = model.progress_, model.skipped_.n_skipped
         more = f", {skipped:,} malformed lines skipped" if skipped else ""
         error = "" if model._numeric_targets else f", error {progress.average_error:.4f}"
-        self._print(f"{progress.examples:,} examples, average loss {progress.average_loss:.6f}{error}{more}")
+        self._print(f"{_examples(model)}, average loss {progress.average_loss:.6f}{error}{more}")
 
     @staticmethod
     def _shown(model: Any, value: float) -> str:

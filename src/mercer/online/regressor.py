@@ -50,9 +50,10 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         For ``loss="quantile"``, between 0 and 1.
     epsilon : float, default=1.0
         For ``loss="huber"``, in the unit of y.
-    hasher : TextHasher or None
-        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. None: words in lower
-        case.
+    hasher : mercer.maps.TextHasher or None
+        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. The learner takes
+        counts from it and has a table of its own, so ``n_bits`` and ``signed`` of the hasher play no part; one with
+        ``weighting``, ``norm`` or ``copies`` is refused. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
         and the features of vw and svmlight files have the values they come with.
@@ -70,9 +71,11 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     n_features_in_ : int, number of columns of arrays
     model_bytes_ : int, bytes of the table
     progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
-    history_ : dict of lists: examples, loss, loss_since_last, error
+    history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
-    interrupted_ : bool, whether Ctrl-C ended `fit`
+    interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
+    file_format_ : how the last file was read; later files are read in the same way
+    skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
 
     Examples
     --------
