@@ -80,8 +80,8 @@ class GraphletHasher(HashedMap):
     to the exact ones. With ``connected=False`` all k-subsets are equally likely.
 
     ``"mcmc"`` takes a random node out of the subset and puts in a node j with probability ∝ β of the resulting number
-    of edges, which leaves ``P(A) ∝ β(|E(A)|)`` as it is. With ``connected=True`` disconnected results have weight 0; the
-    chain is irreducible on a connected graph with β > 0. Where a graph has several components of k nodes or β has
+    of edges, which leaves ``P(A) ∝ β(|E(A)|)`` as it is. With ``connected=True`` disconnected results have weight 0;
+    the chain is irreducible on a connected graph with β > 0. Where a graph has several components of k nodes or β has
     zeros, one step in eight is an independent draw with a Metropolis test, which keeps P and reaches every subset.
 
     Samples depend on the graph and the seed only: not on the other graphs, their order or the number of
