@@ -778,7 +778,8 @@ class SegmentWorkspace {
       convolve(after_, s, 1, last, reach_.data());
       const double* B = B_.data() + s * S;
       for (int64_t c = 0; c < S; c += L) {  // what has no sum (or a lost one) has no share either
-        const Vec<double> share = vexp(load(B + c) + load(reference_.data() + c) + (length_shift_ - log_z));
+        const Vec<double> log_share = load(B + c) + load(reference_.data() + c) + (length_shift_ - log_z), most = splat(700.0);
+        const Vec<double> share = vexp(log_share < most ? log_share : most);  // beyond the range of exp only where it has none
         store(share_.data() + c, load(third_.data() + c) > Vec<double>{} ? share : Vec<double>{});
       }
       std::fill(cover_row(s), cover_row(s) + S, 0.0);
