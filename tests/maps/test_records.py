@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -250,7 +251,7 @@ from mercer.maps import RecordHasher
 matrix = RecordHasher(20, [("city", "device")]).transform([{"city": "Oslo", "device": "naïve", "age": 31.5}])
 print(matrix.indices.tolist(), matrix.data.tolist())
 """
-    command, environment = [sys.executable, "-X", "utf8", "-c", code], {"PYTHONHASHSEED": "1"}
+    command, environment = [sys.executable, "-X", "utf8", "-c", code], {**os.environ, "PYTHONHASHSEED": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     here = RecordHasher(20, [("city", "device")]).transform([{"city": "Oslo", "device": "naïve", "age": 31.5}])
     assert done.stdout == f"{here.indices.tolist()} {here.data.tolist()}\n"
