@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mercer.data._indexing import chosen_items
+
 __all__ = ["Graph", "Graphs", "as_graphs"]
 
 
@@ -587,27 +589,12 @@ class Graphs:
 
     def __getitem__(self, key: Any) -> Any:
         """A `Graph` for an int; Graphs for a slice, a list of ints or a boolean mask."""
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
-            key = key[0]
-        if isinstance(key, (int, np.integer)):
-            return self._graph(range(len(self))[int(key)])
-        if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
-            if step == 1:
-                return self._run(start, max(start, stop))
-            key = np.arange(start, stop, step)
-        chosen = np.asarray(key)
-        if chosen.dtype == bool:
-            if chosen.shape != (len(self),):
-                raise IndexError(f"a mask needs {len(self)} values, found shape {chosen.shape}")
-            chosen = np.flatnonzero(chosen)
-        if chosen.size == 0:
-            chosen = chosen.astype(np.int64)
-        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise IndexError("index with an int, a slice, a list of ints or a mask")
-        if len(chosen) and (chosen.max() >= len(self) or chosen.min() < -len(self)):
-            raise IndexError(f"index out of range for {len(self)} graphs")
-        return self._gather(np.where(chosen < 0, chosen + len(self), chosen))
+        items = chosen_items(key, len(self), "graphs")
+        if isinstance(items, int):
+            return self._graph(items)
+        if isinstance(items, slice):
+            return self._run(items.start, items.stop)
+        return self._gather(items)
 
     def _parts(self, nodes: Any, entries: Any) -> dict[str, Any]:
         pick = {"node_labels": nodes, "node_attributes": nodes, "edge_labels": entries, "edge_weights": entries}

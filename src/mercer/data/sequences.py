@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
+from mercer.data._indexing import chosen_items
 
 if TYPE_CHECKING:
     from mercer.data.features import FeatureIndex
@@ -346,28 +347,12 @@ class Sequences:
 
     def __getitem__(self, key: Any) -> Any:
         """A sequence's matrix for an int; Sequences for a slice (no copy), a list of ints or a boolean mask."""
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
-            key = key[0]
-        if isinstance(key, (int, np.integer)):
-            i = range(len(self))[int(key)]
-            return self.rows.matrix(int(self.offsets[i]), int(self.offsets[i + 1]))
-        if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
-            if step == 1:
-                return self._view(start, max(start, stop))
-            key = np.arange(start, stop, step)
-        chosen = np.asarray(key)
-        if chosen.dtype == bool:
-            if chosen.shape != (len(self),):
-                raise IndexError(f"a mask needs {len(self)} values, found shape {chosen.shape}")
-            chosen = np.flatnonzero(chosen)
-        if chosen.size == 0:
-            chosen = chosen.astype(np.int64)
-        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise IndexError("index with an int, a slice, a list of ints or a mask")
-        if len(chosen) and (chosen.max() >= len(self) or chosen.min() < -len(self)):
-            raise IndexError(f"index out of range for {len(self)} sequences")
-        return self._gather(np.where(chosen < 0, chosen + len(self), chosen))
+        items = chosen_items(key, len(self), "sequences")
+        if isinstance(items, int):
+            return self.rows.matrix(int(self.offsets[items]), int(self.offsets[items + 1]))
+        if isinstance(items, slice):
+            return self._view(items.start, items.stop)
+        return self._gather(items)
 
     def _view(self, start: int, stop: int) -> Sequences:
         part = object.__new__(Sequences)
