@@ -626,4 +626,15 @@ NB_MODULE(_core, m) {
   bind_records(m);
   bind_segments(m);
   bind_text(m);
+  bind_keyed_rows(m);
+  bind_vector_kernels(m);
+  bind_string_kernels(m);
+  bind_transducers(m);
+  bind_tree_kernels(m);
+  bind_graph_kernels(m);
+  bind_dependence(m);
+  bind_factors(m);
+  bind_gibbs(m);
+  bind_cuts(m);
+  bind_hidden_markov(m);
 }

@@ -225,5 +225,16 @@ void bind_readers(nb::module_& m);
 void bind_records(nb::module_& m);
 void bind_segments(nb::module_& m);
 void bind_text(nb::module_& m);
+void bind_keyed_rows(nb::module_& m);
+void bind_vector_kernels(nb::module_& m);
+void bind_string_kernels(nb::module_& m);
+void bind_transducers(nb::module_& m);
+void bind_tree_kernels(nb::module_& m);
+void bind_graph_kernels(nb::module_& m);
+void bind_dependence(nb::module_& m);
+void bind_factors(nb::module_& m);
+void bind_gibbs(nb::module_& m);
+void bind_cuts(nb::module_& m);
+void bind_hidden_markov(nb::module_& m);
 
 }  // namespace mercer

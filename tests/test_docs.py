@@ -21,6 +21,7 @@ PACKAGES = [
     "mercer.clustering",
     "mercer.data",
     "mercer.datasets",
+    "mercer.kernels",
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.maps",

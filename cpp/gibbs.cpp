@@ -1,0 +1,8 @@
+// Markov chain Monte Carlo on factor graphs.
+#include "bindings.hpp"
+
+namespace mercer {
+
+void bind_gibbs(nb::module_&) {}
+
+}  // namespace mercer

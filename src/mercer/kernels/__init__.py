@@ -1,0 +1,43 @@
+"""Kernels on vectors, strings, trees, graphs, sets and distributions; one algebra for all of them."""
+
+from mercer.kernels.algebra import (
+    Centered,
+    Constant,
+    Convolution,
+    Corrected,
+    DirectSum,
+    FunctionKernel,
+    Normalized,
+    OnColumn,
+    Power,
+    Product,
+    Scaled,
+    Sum,
+    TensorProduct,
+    Translated,
+)
+from mercer.kernels.approximations import NystroemMap
+from mercer.kernels.base import Kernel
+from mercer.kernels.gram import Gram
+from mercer.kernels.vectors import Linear
+
+__all__ = [
+    "Centered",
+    "Constant",
+    "Convolution",
+    "Corrected",
+    "DirectSum",
+    "FunctionKernel",
+    "Gram",
+    "Kernel",
+    "Linear",
+    "Normalized",
+    "NystroemMap",
+    "OnColumn",
+    "Power",
+    "Product",
+    "Scaled",
+    "Sum",
+    "TensorProduct",
+    "Translated",
+]

@@ -1,0 +1,390 @@
+"""Kernels: similarities k(x, z) = ⟨Φ(x), Φ(z)⟩ of objects of any kind (spec 002 A1, A5).
+
+A kernel has three faces: the Gram matrix ``k(X, Z)``, explicit features ``k.features(X)`` where Φ is finite, and a map
+that approximates it, ``k.approximate(n)``. A concrete kernel says how a collection is read (`Kernel._prepare`) and what
+the matrix of two such collections is (`Kernel._gram`); blocks, symmetry, progress and the algebra are the same for all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from mercer._validation import thread_count
+
+__all__ = ["Kernel", "Work", "check_kernel", "check_memory", "mirrored", "require_positive_definite"]
+
+PD, CPD, INDEFINITE = "pd", "cpd", "indefinite"
+
+
+@dataclass(frozen=True)
+class Work:
+    """How a Gram matrix is to be computed.
+
+    Examples
+    --------
+    >>> from mercer.kernels.base import Work
+    >>> Work().threads
+    1
+    """
+
+    threads: int = 1
+    """Threads that compiled loops may use."""
+    dtype: Any = np.float64
+    """np.float64 or np.float32: of the result."""
+
+
+class Kernel(BaseEstimator):
+    """What all kernels have: matrices, closure rules, wrappers. Subclass it for a kernel of your own.
+
+    A subclass stores its parameters in ``__init__`` (as scikit-learn's estimators do) and has
+
+    - ``_check_params()``: raises ValueError for a parameter that is no good;
+    - ``_prepare(X)``: a collection of objects, checked and in the form that ``_gram`` takes: anything with a length
+      that can be cut with ``[start:stop]``. All work on single objects belongs here: it is done once, ``_gram`` is
+      called for many blocks;
+    - ``_gram(A, B, work)``: the matrix of two prepared collections; B is None for A with itself (a symmetric matrix);
+    - ``_diag(A, work)``: the values k(x, x), by default from ``_gram``, object by object;
+    - ``_features(parts)``: where Φ is finite: a feature matrix (dense or CSR) for each prepared collection of the list,
+      all with the same columns, so that ``F @ G.T`` is the Gram matrix; and the class attribute ``has_features``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Kernel
+    >>> class SameLength(Kernel):
+    ...     def _prepare(self, X):
+    ...         return np.array([len(x) for x in X])
+    ...     def _gram(self, A, B, work):
+    ...         return (A[:, None] == (A if B is None else B)[None, :]).astype(float)
+    >>> k = SameLength()
+    >>> k(["a", "bb", "c"])
+    array([[1., 0., 1.],
+           [0., 1., 0.],
+           [1., 0., 1.]])
+    >>> (0.5 * k + k**2).pair("one", "two")
+    1.5
+    """
+
+    has_features: bool = False
+    """Whether `features` can be called."""
+    _block_entries: int | None = 1 << 20
+    """Entries of the matrix that one call of ``_gram`` computes; None: all at once."""
+
+    # ------------------------------------------------------------------ what a subclass says
+
+    @property
+    def definiteness(self) -> str:
+        """``"pd"``: positive definite; ``"cpd"``: only for coefficients that sum to 0; else ``"indefinite"``."""
+        return PD
+
+    def _check_params(self) -> None:
+        """Raises ValueError for a parameter that is no good."""
+
+    def _prepare(self, X: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define _prepare")
+
+    def _gram(self, A: Any, B: Any, work: Work) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__} must define _gram")
+
+    def _diag(self, A: Any, work: Work) -> np.ndarray:
+        return np.array([float(self._gram(A[i : i + 1], None, work)[0, 0]) for i in range(len(A))])
+
+    def _features(self, parts: list[Any]) -> list[Any]:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ matrices
+
+    def __call__(
+        self, X: Any, Z: Any = None, *, dtype: Any = np.float64, n_jobs: int | None = None, verbose: int = 0
+    ) -> np.ndarray:
+        """The Gram matrix k(x, z) of all x in X and z in Z (default: X itself).
+
+        Parameters
+        ----------
+        X, Z : collections of objects
+            What the kernel takes: rows of an array, strings, trees, graphs, …
+        dtype : {np.float64, np.float32}, default=np.float64
+            Of the matrix.
+        n_jobs : int, optional
+            Threads; −1 for all cores. The result does not depend on it.
+        verbose : int, default=0
+            1 shows how far a long computation is.
+
+        Returns
+        -------
+        ndarray of shape (len(X), len(Z))
+        """
+        work = self._work(dtype, n_jobs)
+        A = self._prepared("X", X)
+        if Z is None or Z is X:
+            return self._whole(A, None, work, verbose)
+        return self._whole(A, self._prepared("Z", Z), work, verbose)
+
+    def diag(self, X: Any, *, dtype: Any = np.float64, n_jobs: int | None = None) -> np.ndarray:
+        """The values k(x, x), without the rest of the matrix."""
+        work = self._work(dtype, n_jobs)
+        return np.asarray(self._diag(self._prepared("X", X), work), work.dtype)
+
+    def pair(self, x: Any, z: Any) -> float:
+        """k(x, z) of two objects."""
+        return float(self([x], [z])[0, 0])
+
+    def features(self, X: Any, Z: Any = None) -> Any:
+        """Φ as a matrix, one row an object: ``F @ F.T`` is the Gram matrix.
+
+        Columns are those that the objects of the call need. Given Z too, the answer is a pair of matrices with the same
+        columns, so that ``F @ G.T`` is ``k(X, Z)``.
+        """
+        if not self.has_features:
+            raise NotImplementedError(
+                f"{self!r} has no finite features that could be listed: use approximate(n_components) for a map"
+            )
+        self._check_params()
+        A = self._prepared("X", X)
+        if Z is None:
+            return self._features([A])[0]
+        F, G = self._features([A, self._prepared("Z", Z)])
+        return F, G
+
+    def approximate(self, n_components: int = 100, random_state: Any = None) -> Any:
+        """A transformer of objects into vectors whose inner products approximate the kernel.
+
+        By default Nyström's map on ``n_components`` objects drawn from those it is fitted to
+        (`mercer.kernels.NystroemMap`).
+        """
+        from mercer.kernels.approximations import NystroemMap
+
+        return NystroemMap(self, n_components=n_components, random_state=random_state)
+
+    def _work(self, dtype: Any, n_jobs: int | None) -> Work:
+        self._check_params()
+        if np.dtype(dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
+        return Work(thread_count(n_jobs), np.dtype(dtype).type)
+
+    def _prepared(self, name: str, X: Any) -> Any:
+        if isinstance(X, (str, bytes)):
+            raise ValueError(f"{name} must be a collection of objects, got one string: pass a list, [{name}]")
+        if not hasattr(X, "__len__"):
+            if not hasattr(X, "__iter__"):
+                raise ValueError(f"{name} must be a collection of objects, got {type(X).__name__}")
+            X = list(X)
+        return self._prepare(X)
+
+    def _whole(self, A: Any, B: Any, work: Work, verbose: int = 0) -> np.ndarray:
+        """The matrix of prepared collections, block by block, symmetric entries once."""
+        n, m = len(A), len(A if B is None else B)
+        check_memory(n, m, work.dtype)
+        if n == 0 or m == 0:
+            return np.zeros((n, m), work.dtype)
+        if self._block_entries is None or n * m <= self._block_entries:
+            return np.asarray(self._gram(A, B, work), work.dtype)
+        K = np.empty((n, m), work.dtype)
+        step = max(1, self._block_entries // m)
+        for start, stop in _with_progress(_blocks(n, step), n, B is None, verbose, self):
+            rows = A[start:stop]
+            if B is not None:
+                K[start:stop] = self._gram(rows, B, work)
+                continue
+            if start:
+                K[start:stop, :start] = self._gram(rows, A[:start], work)
+                K[:start, start:stop] = K[start:stop, :start].T
+            K[start:stop, start:stop] = self._gram(rows, None, work)
+        return K
+
+    # ------------------------------------------------------------------ closure rules (spec 002 A10) and wrappers
+
+    def __add__(self, other: Any) -> Kernel:
+        from mercer.kernels.algebra import Constant, Sum
+
+        if isinstance(other, Real):
+            other = Constant(_scale("a constant added to a kernel", other))
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Kernel:
+        from mercer.kernels.algebra import Product, Scaled
+
+        if isinstance(other, Real):
+            return Scaled(self, _scale("the scale of a kernel", other))
+        return Product(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __pow__(self, exponent: Any) -> Kernel:
+        from mercer.kernels.algebra import Power
+
+        if isinstance(exponent, bool) or not isinstance(exponent, Integral) or exponent < 1:
+            raise ValueError(f"the exponent of a kernel must be an integer of at least 1, got {exponent!r}")
+        return Power(self, int(exponent))
+
+    def normalized(self) -> Kernel:
+        """k(x, z) / √(k(x, x) k(z, z)); 0 where k(x, x) is 0 (spec 002 A6)."""
+        from mercer.kernels.algebra import Normalized
+
+        return Normalized(self)
+
+    def centered(self, X: Any) -> Kernel:
+        """The kernel with the mean of the objects X as the origin of feature space (spec 002 B2)."""
+        from mercer.kernels.algebra import Centered
+
+        return Centered(self, X)
+
+    def translated(self, points: Any, coef: Any) -> Kernel:
+        """The kernel of Φ(x) + Σ_i coef_i Φ(points_i) (spec 002 B1)."""
+        from mercer.kernels.algebra import Translated
+
+        return Translated(self, points, coef)
+
+    def corrected(self, X: Any, method: str = "clip") -> Kernel:
+        """A positive definite kernel from an indefinite one: its matrix on X without the negative eigenvalues."""
+        from mercer.kernels.algebra import Corrected
+
+        return Corrected(self, X, method)
+
+    def on(self, column: Any) -> Kernel:
+        """The kernel of one column (or a list of columns) of a table: data frame, dict of columns, records, array."""
+        from mercer.kernels.algebra import OnColumn
+
+        return OnColumn(self, column)
+
+    def _bracketed(self) -> str:
+        """The kernel as a factor in the repr of a product."""
+        return repr(self)
+
+
+# ---------------------------------------------------------------------------------------------------- checks
+
+
+def check_kernel(name: str, value: Any) -> Kernel:
+    """The value, which must be a kernel.
+
+    Examples
+    --------
+    >>> from mercer.kernels.base import check_kernel
+    >>> check_kernel("kernel", "rbf")
+    Traceback (most recent call last):
+        ...
+    ValueError: kernel must be a Kernel such as mercer.kernels.Gaussian(), got 'rbf'
+    """
+    if not isinstance(value, Kernel):
+        raise ValueError(f"{name} must be a Kernel such as mercer.kernels.Gaussian(), got {value!r}")
+    return value
+
+
+def require_positive_definite(kernel: Kernel, where: str, conditional: bool = False) -> None:
+    """Raises ValueError for a kernel that ``where`` cannot take; ``conditional=True`` where cpd kernels will do.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Constant
+    >>> from mercer.kernels.base import require_positive_definite
+    >>> require_positive_definite(Constant(1.0), "KernelRidge")
+    """
+    if kernel.definiteness == PD or (conditional and kernel.definiteness == CPD):
+        return
+    if kernel.definiteness == CPD:
+        raise ValueError(
+            f"{where} needs a positive definite kernel, {kernel!r} is only conditionally positive definite: use "
+            "kernel.centered(X)"
+        )
+    raise ValueError(f"{where} needs a positive definite kernel, {kernel!r} may be indefinite: use kernel.corrected(X)")
+
+
+def check_memory(rows: int, columns: int, dtype: Any) -> None:
+    """Raises MemoryError for a matrix that does not fit, with the sizes and a way out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels.base import check_memory
+    >>> check_memory(10**7, 10**7, np.float32)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    MemoryError: a Gram matrix of 10000000 x 10000000 float32 values needs 364 TiB, ... free: ...
+    """
+    needed = rows * columns * np.dtype(dtype).itemsize
+    free = _free_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"a Gram matrix of {rows} x {columns} {np.dtype(dtype).name} values needs {_size(needed)}, {_size(free)} "
+            "are free: use kernel.approximate(n_components) and a linear method, fewer objects, or dtype=np.float32"
+        )
+
+
+def mirrored(K: np.ndarray) -> np.ndarray:
+    """A square matrix with its lower triangle copied to the upper one, in place: for sums whose order is not symmetric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels.base import mirrored
+    >>> mirrored(np.array([[1.0, 0.0], [2.0, 3.0]]))
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    upper = np.triu_indices(len(K), 1)
+    K[upper] = K.T[upper]
+    return K
+
+
+def _free_memory() -> int | None:
+    """Bytes that can be had: the machine's, or what is left of a container's limit; None where this cannot be told."""
+    found = []
+    try:
+        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        found.append(1024 * int(fields["MemAvailable"].split()[0]))
+    except (OSError, KeyError, ValueError):
+        try:
+            found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        except (AttributeError, OSError, ValueError):
+            return None
+    try:
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        found.append(max(0, limit - int(Path("/sys/fs/cgroup/memory.current").read_text())))
+    except (OSError, ValueError):
+        pass
+    return min(found)
+
+
+def _size(n_bytes: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if n_bytes < 1024 or unit == "TiB":
+            return f"{n_bytes:.3g} {unit}" if n_bytes < 1000 else f"{n_bytes:.0f} {unit}"
+        n_bytes /= 1024
+    raise AssertionError
+
+
+def _scale(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not np.isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    return float(value)
+
+
+def _blocks(n: int, step: int) -> list[tuple[int, int]]:
+    return [(start, min(n, start + step)) for start in range(0, n, step)]
+
+
+def _with_progress(
+    blocks: list[tuple[int, int]], n: int, triangle: bool, verbose: int, kernel: Kernel
+) -> Iterator[tuple[int, int]]:
+    """The blocks; with ``verbose`` a line on stderr at most twice a second, and at the end."""
+    begun = said = time.perf_counter()
+    for start, stop in blocks:
+        yield start, stop
+        now = time.perf_counter()
+        if verbose and (now - said > 0.5 or stop == n):
+            share = (stop / n) ** 2 if triangle else stop / n
+            print(f"{type(kernel).__name__}: {share:6.1%} of the Gram matrix, {now - begun:.1f} s", file=sys.stderr)
+            said = now
