@@ -521,3 +521,19 @@ def set_outputs(
     weights: np.ndarray | None = None,
 ) -> None: ...
 def plain_blocks(plain: bool) -> None: ...
+
+def key_columns(keys: np.ndarray) -> tuple[np.ndarray, int]: ...
+def keyed_products(
+    left_offsets: np.ndarray,
+    left_columns: np.ndarray,
+    left_values: np.ndarray,
+    right_offsets: np.ndarray | None,
+    right_columns: np.ndarray | None,
+    right_values: np.ndarray | None,
+    dense: np.ndarray,
+    out: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def keyed_dense(
+    offsets: np.ndarray, columns: np.ndarray, values: np.ndarray, dense: np.ndarray, out: np.ndarray
+) -> None: ...
