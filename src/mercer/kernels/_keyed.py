@@ -19,7 +19,7 @@ from mercer.kernels.base import Work
 
 __all__ = ["KeyedRows"]
 
-DENSE_GAIN = 30  # a dense product does so many multiplications in the time of one step through a list of rows
+DENSE_GAIN = 10  # a dense product does so many multiplications in the time of one step through a list of rows
 DENSE_BYTES = 1 << 28  # at most so much memory for the dense columns
 
 
