@@ -636,5 +636,4 @@ NB_MODULE(_core, m) {
   bind_factors(m);
   bind_gibbs(m);
   bind_cuts(m);
-  bind_hidden_markov(m);
 }

@@ -235,6 +235,5 @@ void bind_dependence(nb::module_& m);
 void bind_factors(nb::module_& m);
 void bind_gibbs(nb::module_& m);
 void bind_cuts(nb::module_& m);
-void bind_hidden_markov(nb::module_& m);
 
 }  // namespace mercer

@@ -25,6 +25,7 @@ PACKAGES = [
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.maps",
+    "mercer.markov",
     "mercer.metrics",
     "mercer.online",
     "mercer.ranking",

@@ -50,7 +50,7 @@ FORMAT_VERSION = 1
 
 MODELS: dict[str, str] = {
     "Tagger": "mercer.tagging:Tagger",
-    "HMM": "mercer.tagging:HMM",
+    "HiddenMarkovModel": "mercer.markov:HiddenMarkovModel",
     "HashedClassifier": "mercer.online:HashedClassifier",
     "HashedRegressor": "mercer.online:HashedRegressor",
     "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",

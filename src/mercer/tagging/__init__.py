@@ -1,7 +1,7 @@
 """Sequence labelling: a label for each position of a sequence."""
 
+from mercer.markov.hidden import HiddenMarkovModel as HMM
 from mercer.structures.constraints import Constraints
-from mercer.tagging.hmm import HMM
 from mercer.tagging.tagger import Tagger
 
 __all__ = ["HMM", "Constraints", "Tagger"]

@@ -8,11 +8,12 @@ import pickle
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 import mercer
 from mercer.learning import ConvergenceWarning
-from mercer.tagging import HMM
+from mercer.markov import HiddenMarkovModel as HMM
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.learning.ConvergenceWarning")
 
@@ -50,12 +51,23 @@ def joint(model, rows, states) -> float:
     for t, (row, s) in enumerate(zip(rows, states, strict=True)):
         if t:
             total += np.log(model.transitions_[states[t - 1], s])
-        if hasattr(model, "variances_"):
-            v = model.variances_[s]
-            total += float((-0.5 * np.log(2 * np.pi * v) - 0.5 * (row - model.emission_[s]) ** 2 / v).sum())
+        if hasattr(model, "covariances_"):
+            total += np.log(density(model, row, s))
         else:
             total += float((row * np.log(model.emission_[s])).sum())
     return float(total)
+
+
+def density(model, row, s) -> float:
+    """p(x | state) as a sum over the components of the state."""
+    d = len(row)
+    covariances = model.covariances_.reshape(len(model.classes_), model.weights_.shape[1], -1)
+    total = 0.0
+    for m, weight in enumerate(model.weights_[s]):
+        inner = covariances[s, m]
+        matrix = inner.reshape(d, d) if model.covariance == "full" else np.diag(np.broadcast_to(inner, d))
+        total += weight * multivariate_normal(model.means_[s, m], matrix).pdf(row)
+    return total
 
 
 def models():
@@ -71,10 +83,20 @@ def models():
             [csr_matrix(c) for c in counts],
         ),
         "gaussian": (HMM().fit(points, states), points),
+        "full": (HMM(covariance="full", n_states=3, random_state=0, max_iter=5).fit(points), points),
+        "spherical": (HMM(covariance="spherical").fit(points, states), points),
+        "mixture": (HMM(emission="mixture", n_mixtures=3, random_state=0).fit(points, states), points),
+        "full mixture": (
+            HMM(3, emission="mixture", covariance="full", training="viterbi", random_state=0, max_iter=5).fit(points),
+            points,
+        ),
     }
 
 
-@pytest.mark.parametrize("kind", ["categorical", "counts", "sparse counts", "gaussian"])
+KINDS = ["categorical", "counts", "sparse counts", "gaussian", "full", "spherical", "mixture", "full mixture"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_probabilities_and_best_states_equal_enumeration(kind):
     model, X = models()[kind]
     for length in (1, 3, 6, 7):
@@ -88,19 +110,19 @@ def test_probabilities_and_best_states_equal_enumeration(kind):
         assert np.isclose(model.log_likelihood([x])[0], log_likelihood, rtol=1e-10)
         assert model.predict([x])[0] == [model.classes_[s] for s in every[int(scores.argmax())]]
         p = np.exp(scores - log_likelihood)
-        marginals = np.array(
-            [[p[[z[t] == s for z in every]].sum() for s in range(3)] for t in range(len(rows))]
-        )
+        marginals = np.array([[p[[z[t] == s for z in every]].sum() for s in range(3)] for t in range(len(rows))])
         np.testing.assert_allclose(model.predict_marginals([x])[0], marginals, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["categorical", "gaussian"])
-@pytest.mark.parametrize("seed", range(4))
-def test_baum_welch_never_lowers_its_objective(kind, seed):
+@pytest.mark.parametrize("training", ["em", "viterbi"])
+@pytest.mark.parametrize("kind", ["categorical", "diag", "full", "spherical", "mixture"])
+@pytest.mark.parametrize("seed", range(3))
+def test_training_never_lowers_its_objective(kind, training, seed):
     X = planted(20, 15, seed)[0] if kind == "categorical" else vectors(15, 12, seed)[0]
-    model = HMM(n_states=3, random_state=seed, max_iter=60, tol=0.0).fit(X)
+    options = {"covariance": kind} if kind in ("diag", "full", "spherical") else {"emission": kind}
+    model = HMM(n_states=3, random_state=seed, max_iter=60, tol=-1.0, training=training, **options).fit(X)
     objective = np.array(model.history_["objective"])
-    assert len(objective) > 3
+    assert len(objective) == 60
     assert (np.diff(objective) >= -1e-8 * np.abs(objective[1:])).all()
     assert objective[-1] > objective[0] + 1
 
@@ -127,14 +149,12 @@ def test_supervised_gaussians_have_the_moments_of_their_states():
     stacked, states = np.concatenate(X), np.concatenate(y)
     for s in range(3):
         np.testing.assert_allclose(model.emission_[s], stacked[states == s].mean(axis=0), rtol=1e-6)
-        np.testing.assert_allclose(model.variances_[s], stacked[states == s].var(axis=0), rtol=1e-6)
+        np.testing.assert_allclose(model.covariances_[s], stacked[states == s].var(axis=0), rtol=1e-6)
 
 
 def test_a_planted_model_is_recovered_up_to_the_names_of_the_states():
     X, y, start, A, B = planted()
-    best = max(
-        (HMM(n_states=3, random_state=s, max_iter=200).fit(X) for s in range(4)), key=lambda m: m.score(X)
-    )
+    best = max((HMM(n_states=3, random_state=s, max_iter=200).fit(X) for s in range(4)), key=lambda m: m.score(X))
     order = [int(best.emission_[:, k].argmax()) for k in (0, 1, 3)]
     assert sorted(order) == [0, 1, 2]
     np.testing.assert_allclose(best.transitions_[np.ix_(order, order)], A, atol=0.05)
@@ -157,11 +177,11 @@ def test_probabilities_add_up_to_one():
     for model, _ in models().values():
         np.testing.assert_allclose(model.start_.sum(), 1.0)
         np.testing.assert_allclose(model.transitions_.sum(axis=1), 1.0)
-        if not hasattr(model, "variances_"):
+        if not hasattr(model, "covariances_"):
             np.testing.assert_allclose(model.emission_.sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("kind", ["categorical", "counts", "sparse counts", "gaussian"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_pickled_models_are_the_same(kind, tmp_path):
     model, X = models()[kind]
     mercer.save(model, tmp_path / "hmm")
@@ -186,9 +206,7 @@ def test_scores_are_accuracy_with_labels_and_likelihood_without():
     right = np.mean([a == b for p, t in zip(predicted, y, strict=True) for a, b in zip(p, t, strict=True)])
     assert np.isclose(model.score(X, y), right)
     assert np.isclose(model.score(X), model.log_likelihood(X).mean())
-    known = [
-        [t if t == p else None for t, p in zip(a, b, strict=True)] for a, b in zip(y, predicted, strict=True)
-    ]
+    known = [[t if t == p else None for t, p in zip(a, b, strict=True)] for a, b in zip(y, predicted, strict=True)]
     assert model.score(X, known) == 1.0
 
 
@@ -219,7 +237,12 @@ def test_a_run_that_still_rises_warns():
         ({}, ([],), "nothing to learn"),
         ({}, ([[]],), "nothing to learn"),
         ({}, ([["a", "b"]], [["S"]]), "sequence 0"),
-        ({}, ([["a", "b"]], [["S", None]]), "complete labels"),
+        ({}, ([["a", "b"]], [[None, None]]), "holds no label"),
+        ({"covariance": "tied"}, ([["a"]],), "covariance"),
+        ({"training": "sgd"}, ([["a"]],), "training"),
+        ({"n_init": 0}, ([["a"]],), "n_init"),
+        ({"n_mixtures": 0}, ([["a"]],), "n_mixtures"),
+        ({"emission": "categorical"}, ([[{"a": 1.0, "b": 1.0}]],), "one name a position"),
         ({}, ([np.array([[np.nan]])],), "finite"),
     ],
     ids=str,
@@ -233,3 +256,69 @@ def test_features_of_another_number_are_refused():
     X, y, _ = vectors(5, 5)
     with pytest.raises(ValueError, match="X has 3 features, the model has 2"):
         HMM().fit(X, y).predict([np.zeros((2, 3))])
+
+
+def test_some_labels_are_kept_to_and_name_the_states():
+    X, y, _, A, _ = planted(80, 20)
+    names = [[["low", "mid", "high"][s] for s in states] for states in y]
+    random = np.random.default_rng(0)
+    some = [[tag if random.random() < 0.1 else None for tag in tags] for tags in names]
+    model = HMM(random_state=0).fit(X, some)
+    assert set(model.classes_) == {"low", "mid", "high"}
+    assert model.score(X, names) > HMM().fit([X[0]], [names[0]]).score(X, names) - 0.02
+    assert model.score(X, names) > 0.85
+    order = [list(model.classes_).index(name) for name in ("low", "mid", "high")]
+    np.testing.assert_allclose(model.transitions_[np.ix_(order, order)], A, atol=0.1)
+
+
+def test_of_several_starts_the_best_is_kept():
+    X = planted(30, 10)[0]
+    single = [HMM(3, random_state=s, max_iter=30).fit(X).history_["objective"][-1] for s in range(3)]
+    best = HMM(3, random_state=0, max_iter=30, n_init=6).fit(X)
+    assert best.history_["objective"][-1] >= single[0]
+    theta = best.log_likelihood(X).sum() + best._log_prior()
+    assert theta >= best.history_["objective"][-1] - 1e-6
+
+
+def test_mixtures_fit_states_with_two_modes():
+    random = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(40):
+        states = np.repeat([0, 1], 10)
+        centre = np.where(states == 0, random.choice([-6.0, 6.0], size=20), 0.0)
+        X.append((centre + random.normal(size=20))[:, None])
+        y.append(states.tolist())
+    single, double = HMM().fit(X, y), HMM(emission="mixture", n_mixtures=2, random_state=0).fit(X, y)
+    assert double.score(X) > single.score(X) + 5
+    assert double.score(X, y) >= single.score(X, y)
+    np.testing.assert_allclose(np.sort(double.means_[0].ravel()), [-6, 6], atol=0.5)
+    np.testing.assert_allclose(double.weights_.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("kind", ["categorical", "gaussian", "full", "mixture"])
+def test_drawn_sequences_have_the_frequencies_of_the_model(kind):
+    model, _ = models()[kind]
+    X, states = model.sample([4000, 3000], random_state=0)
+    assert [len(x) for x in X] == [4000, 3000]
+    path = [list(model.classes_).index(s) for s in states[0]]
+    counts = np.zeros((3, 3))
+    np.add.at(counts, (path[:-1], path[1:]), 1.0)
+    np.testing.assert_allclose(counts / counts.sum(axis=1, keepdims=True), model.transitions_, atol=0.06)
+    if kind == "categorical":
+        names = model.index_.names()
+        for s in range(3):
+            drawn = [x for x, z in zip(X[0], path, strict=True) if z == s]
+            share = [drawn.count(name) / len(drawn) for name in names]
+            np.testing.assert_allclose(share, model.emission_[s], atol=0.06)
+    else:
+        for s in range(3):
+            np.testing.assert_allclose(X[0][np.array(path) == s].mean(axis=0), model.emission_[s], atol=0.4)
+    again, _ = model.sample([4000, 3000], random_state=0)
+    assert all((a == b).all() if isinstance(a, np.ndarray) else a == b for a, b in zip(X, again, strict=True))
+    assert [len(x) for x in model.sample(7)[0]] == [7]
+
+
+def test_what_a_model_does_not_have_is_an_attribute_error():
+    X, y, *_ = planted(5, 5)
+    assert not hasattr(HMM().fit(X, y), "means_")
+    assert not hasattr(HMM(), "emission_")

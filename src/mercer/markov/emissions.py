@@ -1,0 +1,214 @@
+"""What a hidden state sends out: counts, normal vectors, mixtures of normals.
+
+An emission gives log p(x_t | state), takes the parameters of highest posterior from expected counts, and can be drawn
+from. The pseudo-counts `smoothing` are a Dirichlet prior on probabilities; on (co)variances they count as so many
+positions with the variance of all data,
+
+    log prior(Σ) = −½ smoothing (log |Σ| + tr Σ⁻¹ Σ_all) + const,
+
+so that no variance collapses and expectation maximisation raises likelihood × prior.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+
+COVARIANCES = ("diag", "full", "spherical")
+
+
+class Multinomial:
+    """Features are counts drawn from a distribution of the state; one feature a position is the categorical case."""
+
+    kind = "multinomial"
+
+    def __init__(self, smoothing: float) -> None:
+        self.smoothing = smoothing
+
+    def start(self, matrix: Any, n_states: int, random: np.random.Generator) -> np.ndarray:
+        """Responsibilities to begin with."""
+        return random.dirichlet(np.ones(n_states), size=matrix.shape[0])
+
+    def maximize(self, matrix: Any, responsibilities: np.ndarray) -> None:
+        """The parameters of highest posterior."""
+        totals = np.asarray(matrix.T @ responsibilities).T + self.smoothing
+        self.probabilities = totals / totals.sum(axis=1, keepdims=True)
+
+    def log_probabilities(self, matrix: Any) -> np.ndarray:
+        """log p(x_t | state), for all positions and states; without the multinomial coefficient."""
+        return np.ascontiguousarray(np.asarray(matrix @ np.log(self.probabilities).T, dtype=float))
+
+    def log_prior(self) -> float:
+        """Log-density of the prior, up to a constant."""
+        return self.smoothing * float(np.log(self.probabilities).sum())
+
+    def draw(self, states: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """One feature for each of the states."""
+        cumulated = np.cumsum(self.probabilities, axis=1)
+        drawn = (random.random(len(states))[:, None] > cumulated[states]).sum(axis=1)
+        return np.minimum(drawn, self.probabilities.shape[1] - 1)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a model file keeps."""
+        return {"emission": self.probabilities}
+
+    def restore(self, arrays: dict[str, np.ndarray], n_states: int, n_features: int) -> None:
+        """The inverse of `arrays`."""
+        self.probabilities = checked(arrays["emission"], (n_states, n_features))
+        if (self.probabilities <= 0).any():
+            raise ValueError("expected positive probabilities of emission")
+
+
+class Mixture:
+    """Vectors from a mixture of normal distributions in each state; one component is the Gaussian case.
+
+    ``weights`` (states, components), ``means`` (states, components, d), ``covariances`` (states, components, …):
+    variances for "diag", matrices for "full", single variances for "spherical".
+    """
+
+    kind = "mixture"
+
+    def __init__(self, smoothing: float, covariance: str, n_components: int) -> None:
+        self.smoothing = smoothing
+        self.covariance = covariance
+        self.n_components = n_components
+
+    def prepare(self, matrix: np.ndarray) -> None:
+        """The spread of all data, towards which the pseudo-counts pull."""
+        if self.covariance == "full":
+            self.pooled = np.cov(matrix.T, bias=True).reshape(matrix.shape[1], -1) + 1e-9 * np.eye(matrix.shape[1])
+        else:
+            self.pooled = matrix.var(axis=0) + 1e-9
+
+    def start(self, matrix: np.ndarray, n_states: int, random: np.random.Generator) -> np.ndarray:
+        """Responsibilities to begin with: the nearest of random positions. (One mean of all is a saddle point.)"""
+        return _nearest(matrix, n_states, random)
+
+    def split(self, matrix: np.ndarray, responsibilities: np.ndarray, random: np.random.Generator) -> None:
+        """First parameters of the components of every state."""
+        shares = np.stack(
+            [_nearest(matrix, self.n_components, random) for _ in range(responsibilities.shape[1])], axis=1
+        )
+        self._from_shares(matrix, responsibilities[:, :, None] * shares)
+
+    def maximize(self, matrix: np.ndarray, responsibilities: np.ndarray) -> None:
+        """The parameters of highest posterior, given what the present ones say about the components."""
+        if self.n_components == 1:
+            self._from_shares(matrix, responsibilities[:, :, None])
+            return
+        logs = self._component_logs(matrix)
+        shares = np.exp(logs - logsumexp(logs, axis=2, keepdims=True))
+        self._from_shares(matrix, responsibilities[:, :, None] * shares)
+
+    def _from_shares(self, matrix: np.ndarray, shares: np.ndarray) -> None:
+        n, S, M = shares.shape
+        flat = shares.reshape(n, S * M)
+        count = flat.sum(axis=0) + 1e-12
+        self.weights = count.reshape(S, M) + self.smoothing
+        self.weights /= self.weights.sum(axis=1, keepdims=True)
+        means = (flat.T @ matrix) / count[:, None]
+        self.means = means.reshape(S, M, -1)
+        extra = self.smoothing
+        if self.covariance == "full":
+            covariances = np.empty((S * M, matrix.shape[1], matrix.shape[1]))
+            for c in range(S * M):
+                away = matrix - means[c]
+                covariances[c] = ((flat[:, c, None] * away).T @ away + extra * self.pooled) / (count[c] + extra)
+            self.covariances = covariances.reshape(S, M, *covariances.shape[1:])
+            return
+        centre = matrix.mean(axis=0)  # second moments about the centre of the data: little is lost to cancellation
+        second = (flat.T @ (matrix - centre) ** 2) / count[:, None] - (means - centre) ** 2
+        variances = (count[:, None] * np.maximum(second, 0.0) + extra * self.pooled) / (count[:, None] + extra)
+        if self.covariance == "spherical":
+            variances = variances.mean(axis=1, keepdims=True)
+        self.covariances = variances.reshape(S, M, -1)
+
+    def log_probabilities(self, matrix: np.ndarray) -> np.ndarray:
+        """log p(x_t | state), for all positions and states."""
+        logs = self._component_logs(matrix)
+        return np.ascontiguousarray(logs[:, :, 0] if self.n_components == 1 else logsumexp(logs, axis=2))
+
+    def _component_logs(self, matrix: np.ndarray) -> np.ndarray:
+        """log of weight × density, (positions, states, components)."""
+        S, M, d = self.means.shape
+        squares, spread = self._full_squares(matrix) if self.covariance == "full" else self._diagonal_squares(matrix)
+        constants = np.log(self.weights).ravel() - 0.5 * (spread + d * np.log(2 * np.pi))
+        squares *= -0.5
+        squares += constants
+        return squares.reshape(len(matrix), S, M)
+
+    def _diagonal_squares(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(x − μ)ᵀ Σ⁻¹ (x − μ) of all positions and components by two products, about the centre of the means; log |Σ|."""
+        d = self.means.shape[2]
+        variances = np.broadcast_to(self.covariances, self.means.shape).reshape(-1, d)
+        means = self.means.reshape(-1, d)
+        centre = means.mean(axis=0)
+        away, scaled = matrix - centre, (means - centre) / variances
+        squares = away**2 @ (1.0 / variances).T
+        squares -= away @ (2.0 * scaled).T
+        squares += ((means - centre) * scaled).sum(axis=1)
+        return np.maximum(squares, 0.0, out=squares), np.log(variances).sum(axis=1)
+
+    def _full_squares(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        d = self.means.shape[2]
+        roots = np.linalg.cholesky(self.covariances.reshape(-1, d, d))
+        squares = np.empty((len(matrix), len(roots)))
+        for c, (root, mean) in enumerate(zip(roots, self.means.reshape(-1, d), strict=True)):
+            squares[:, c] = (solve_triangular(root, (matrix - mean).T, lower=True) ** 2).sum(axis=0)
+        return squares, 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+
+    def log_prior(self) -> float:
+        """Log-density of the prior, up to a constant."""
+        value = float(np.log(self.weights).sum()) if self.n_components > 1 else 0.0
+        if self.covariance == "full":
+            _, spread = np.linalg.slogdet(self.covariances)
+            pull = np.trace(np.linalg.solve(self.covariances, self.pooled), axis1=-2, axis2=-1)
+            return self.smoothing * (value - 0.5 * float((spread + pull).sum()))
+        variances = np.broadcast_to(self.covariances, self.means.shape)
+        return self.smoothing * (value - 0.5 * float((np.log(variances) + self.pooled / variances).sum()))
+
+    def draw(self, states: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """A vector for each of the states."""
+        d = self.means.shape[2]
+        cumulated = np.cumsum(self.weights, axis=1)
+        component = np.minimum(
+            (random.random(len(states))[:, None] > cumulated[states]).sum(axis=1), self.n_components - 1
+        )
+        noise = random.standard_normal((len(states), d))
+        if self.covariance == "full":
+            noise = np.einsum("tij,tj->ti", np.linalg.cholesky(self.covariances)[states, component], noise)
+        else:
+            noise = noise * np.sqrt(self.covariances[states, component])
+        return self.means[states, component] + noise
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a model file keeps."""
+        return {"weights": self.weights, "means": self.means, "covariances": self.covariances, "pooled": self.pooled}
+
+    def restore(self, arrays: dict[str, np.ndarray], n_states: int, n_features: int) -> None:
+        """The inverse of `arrays`."""
+        S, M, d = n_states, self.n_components, n_features
+        inner = {"diag": (d,), "full": (d, d), "spherical": (1,)}[self.covariance]
+        self.weights = checked(arrays["weights"], (S, M))
+        self.means = checked(arrays["means"], (S, M, d))
+        self.covariances = checked(arrays["covariances"], (S, M, *inner))
+        self.pooled = checked(arrays["pooled"], (d, d) if self.covariance == "full" else (d,))
+
+
+def checked(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of a model file, which must be finite and of the given shape."""
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"expected a finite array of shape {shape}, found {array.shape}")
+    return array
+
+
+def _nearest(matrix: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+    """0/1 responsibilities: which of n random positions is nearest."""
+    if n == 1:
+        return np.ones((len(matrix), 1))
+    chosen = random.choice(len(matrix), size=n, replace=len(matrix) < n)
+    distances = np.stack([((matrix - matrix[c]) ** 2).sum(axis=1) for c in chosen], axis=1)
+    return np.eye(n)[distances.argmin(axis=1)]

@@ -1,0 +1,450 @@
+"""Hidden Markov models: by counting, by Baum-Welch, or by Viterbi training.
+
+Locally normalised, and trained by joint likelihood:
+
+    p(x, y) = π[y_0] Π_t A[y_{t−1}, y_t] Π_t p(x_t | y_t)
+
+The chain verbs do all the inference: nodes are log p(x_t | c), transitions log A, start log π.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.data.features import FeatureIndex, as_sequences
+from mercer.data.labels import LabelIndex, TagSequences
+from mercer.data.sequences import Sequences
+from mercer.learning.solvers import ConvergenceWarning
+from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial, checked
+from mercer.structures.chain import Chain, ChainScores
+
+KINDS = ("categorical", "multinomial", "gaussian", "mixture")
+
+
+class HiddenMarkovModel(BaseEstimator):
+    """A hidden Markov model: with labels, with some labels, or without.
+
+    Sequences may be of any lengths: lists of names or of dicts, arrays of vectors, or sparse matrices.
+
+    Parameters
+    ----------
+    n_states : int, default=2
+        Number of hidden states when there are no labels; with labels each is a state.
+    emission : {"auto", "categorical", "multinomial", "gaussian", "mixture"}, default="auto"
+        What a position is drawn from, given the state: one name ("categorical"), counts of names ("multinomial"), a
+        normal vector, or a vector from a mixture of ``n_mixtures`` normal distributions. "auto" is "multinomial" for
+        names and sparse features, "gaussian" for dense ones.
+    covariance : {"diag", "full", "spherical"}, default="diag"
+        Of the normal distributions.
+    n_mixtures : int, default=2
+        Components of each state, for "mixture".
+    training : {"em", "viterbi"}, default="em"
+        How states are found that are not given: by expectation maximisation (Baum-Welch), or by turns of the single
+        best states and counting them (faster, rougher).
+    smoothing : float, default=0.1
+        Pseudo-count added to every transition, start and emission count; pulls variances towards those of all data.
+    n_init : int, default=1
+        Random starts; the one with the highest objective is kept.
+    max_iter, tol : int and float
+        Training stops when the mean objective of a position rises by less than ``tol``.
+    n_jobs : int or None
+        Threads; -1 for all cores. The result does not depend on it.
+    random_state : int, Generator or None
+        Seed of the random starts.
+    verbose : int, default=0
+        1 prints the objective of every iteration.
+
+    Attributes
+    ----------
+    classes_ : array of labels or state numbers
+    start_, transitions_ : probabilities
+    emission_ : array (n_states, n_features) of probabilities, or of means
+    covariances_ : array of variances (n_states, n_features) or matrices (n_states, n_features, n_features)
+        For "gaussian"; with a further axis of components in second place for "mixture", as for ``means_``.
+    weights_, means_ : arrays (n_states, n_mixtures) and (n_states, n_mixtures, n_features)
+        For "mixture".
+    history_ : dict of lists, one value an iteration
+        The log-likelihood (of the data, or of data and best states in Viterbi training), and the objective, which never
+        falls: the log-likelihood plus the log-prior of the pseudo-counts.
+
+    Examples
+    --------
+    >>> from mercer.markov import HiddenMarkovModel
+    >>> X = [["sunny", "sunny", "rain"], ["rain", "rain"]]
+    >>> y = [["high", "high", "low"], ["low", "low"]]
+    >>> HiddenMarkovModel().fit(X, y).predict([["sunny", "rain"]])
+    [['high', 'low']]
+    """
+
+    def __init__(
+        self,
+        n_states: int = 2,
+        emission: str = "auto",
+        covariance: str = "diag",
+        n_mixtures: int = 2,
+        training: str = "em",
+        smoothing: float = 0.1,
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_states = n_states
+        self.emission = emission
+        self.covariance = covariance
+        self.n_mixtures = n_mixtures
+        self.training = training
+        self.smoothing = smoothing
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> HiddenMarkovModel:
+        """Counts where all labels are given; otherwise the states are found by ``training``.
+
+        With y that holds None (or sets of possible labels) in places, the known labels are kept to, and give the start.
+        """
+        self._check_params()
+        sequences = as_sequences(X, FeatureIndex(), learn=True)
+        if not sequences.n_positions:
+            raise ValueError("nothing to learn from: X has no positions")
+        self.index_: FeatureIndex | None = sequences.index
+        self.n_features_in_ = sequences.n_features
+        self._emission = self._new_emission(sequences)
+        matrix = self._matrix(sequences)
+        if isinstance(self._emission, Mixture):
+            self._emission.prepare(matrix)
+        self.history_: dict[str, list[float]] = {"objective": [], "log_likelihood": []}
+        random = np.random.default_rng(self.random_state)
+        if y is None:
+            check_count("n_states", self.n_states)
+            self._labels = LabelIndex(range(self.n_states))
+            self._search(sequences, matrix, None, random)
+        else:
+            self._labels = LabelIndex.from_sequences(y)
+            if not len(self._labels):
+                raise ValueError("y holds no label: leave it out to learn without labels")
+            tags = self._labels.encode(y, sequences.lengths)
+            if tags.partial:
+                self._search(sequences, matrix, tags, random)
+            else:
+                self._count(sequences, matrix, tags.labels, random)
+        self.classes_ = self._labels.array
+        return self
+
+    def _check_params(self) -> None:
+        check_choice("emission", self.emission, ("auto", *KINDS))
+        check_choice("covariance", self.covariance, COVARIANCES)
+        check_choice("training", self.training, ("em", "viterbi"))
+        check_positive("smoothing", self.smoothing)
+        for name in ("n_mixtures", "n_init", "max_iter"):
+            check_count(name, getattr(self, name))
+
+    def _new_emission(self, X: Sequences) -> Multinomial | Mixture:
+        dense = X.rows.dense is not None
+        kind = self.emission
+        if kind == "auto":
+            kind = "gaussian" if dense else "multinomial"
+        if kind in ("gaussian", "mixture"):
+            return Mixture(float(self.smoothing), self.covariance, self.n_mixtures if kind == "mixture" else 1)
+        values = X.rows.dense if dense else X.rows.values
+        if values is not None and (values < 0).any():
+            raise ValueError(f"emission {kind!r} needs counts: a feature is negative")
+        if kind == "categorical":
+            matrix = X.matrix()
+            totals = np.asarray(matrix.sum(axis=1)).ravel()
+            if (totals != 1).any() or (matrix != 0).sum() != len(totals):
+                at = int(np.flatnonzero(totals != 1)[0]) if (totals != 1).any() else 0
+                raise ValueError(f"emission 'categorical' needs one name a position; see position {at} of the stack")
+        return Multinomial(float(self.smoothing))
+
+    def _matrix(self, X: Sequences) -> Any:
+        matrix = X.matrix()
+        if isinstance(self._emission, Mixture):
+            return matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix, float)
+        return matrix
+
+    def _count(self, X: Sequences, matrix: Any, labels: np.ndarray, random: np.random.Generator | None = None) -> None:
+        """Parameters from labels; −1 is not counted. ``random`` splits the states into components, for a first time."""
+        n = len(self._labels)
+        known = labels >= 0
+        responsibilities = np.zeros((X.n_positions, n))
+        responsibilities[known, labels[known]] = 1.0
+        start, transitions = np.zeros(n), np.zeros((n, n))
+        first = (X.offsets[:-1] - X.offsets[0])[X.lengths > 0]
+        np.add.at(start, labels[first][known[first]], 1.0)
+        inner = known.copy()
+        inner[first] = False
+        inner[1:] &= known[:-1]
+        at = np.flatnonzero(inner)
+        np.add.at(transitions, (labels[at - 1], labels[at]), 1.0)
+        self._maximize(start, transitions, responsibilities, matrix, random)
+        if random is not None and isinstance(self._emission, Mixture) and self._emission.n_components > 1:
+            for _ in range(10):  # the components of a state are hidden even where the states are known
+                self._emission.maximize(matrix, responsibilities)
+
+    def _maximize(
+        self,
+        start: np.ndarray,
+        transitions: np.ndarray,
+        responsibilities: np.ndarray,
+        matrix: Any,
+        random: np.random.Generator | None = None,
+    ) -> None:
+        """The parameters of highest posterior given expected counts (Dirichlet pseudo-counts)."""
+        extra = float(self.smoothing)
+        self.start_ = (start + extra) / (start + extra).sum()
+        self.transitions_ = (transitions + extra) / (transitions + extra).sum(axis=1, keepdims=True)
+        if random is not None and isinstance(self._emission, Mixture):
+            self._emission.split(matrix, responsibilities, random)
+        else:
+            self._emission.maximize(matrix, responsibilities)
+
+    def _search(self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator) -> None:
+        """The best of ``n_init`` runs from random starts."""
+        best: tuple[float, Any] | None = None
+        for _ in range(self.n_init):
+            self.history_ = {"objective": [], "log_likelihood": []}
+            self._begin(X, matrix, tags, random)
+            converged = self._climb(X, matrix, tags)
+            reached = self.history_["objective"][-1]
+            if best is None or reached > best[0]:
+                kept = (self.start_, self.transitions_, self._emission.arrays(), self.history_, converged)
+                best = (reached, kept)
+        assert best is not None
+        self.start_, self.transitions_, arrays, self.history_, converged = best[1]
+        self._emission.restore(arrays, len(self._labels), self.n_features_in_)
+        if not converged:
+            warnings.warn(
+                f"training still rises after max_iter={self.max_iter} iterations: raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _begin(self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator) -> None:
+        n = len(self._labels)
+        if tags is not None and (tags.labels >= 0).any():
+            self._count(X, matrix, tags.labels, random)
+            return
+        soft = self._emission.start(matrix, n, random)
+        self._maximize(random.random(n), 1.0 + random.random((n, n)), soft, matrix, random)
+
+    def _climb(self, X: Sequences, matrix: Any, tags: TagSequences | None) -> bool:
+        """Iterations until the objective rises no more; whether it came to that."""
+        chain = self._chain()
+        previous = -np.inf
+        for iteration in range(self.max_iter):
+            theta = self._theta(X, matrix)
+            if tags is not None:
+                theta = chain.restrict(theta, tags)
+            if self.training == "em":
+                mu = chain.marginals(theta)
+                likelihood = float(mu.log_partition.sum())
+            else:
+                labels, values = chain.argmax(theta)
+                likelihood = float(values.sum())
+            total = likelihood + self._log_prior()
+            self.history_["objective"].append(total)
+            self.history_["log_likelihood"].append(likelihood)
+            if self.verbose:
+                print(f"iteration {iteration + 1}: objective {total:.6g}, log-likelihood {likelihood:.6g}")
+            if total - previous < self.tol * X.n_positions:
+                return True
+            previous = total
+            if self.training == "em":
+                self._maximize(mu.start, mu.transitions, mu.nodes, matrix)
+            else:
+                self._count(X, matrix, labels)
+        return False
+
+    def _log_prior(self) -> float:
+        """Log-density of the pseudo-counts' prior, up to a constant: training raises likelihood times prior."""
+        start = float(self.smoothing) * float(np.log(self.start_).sum() + np.log(self.transitions_).sum())
+        return start + self._emission.log_prior()
+
+    # ------------------------------------------------------------------ what was learnt
+
+    @property
+    def emission_(self) -> np.ndarray:
+        """Probabilities of features, or means, one row a state."""
+        if isinstance(self._learnt(), Multinomial):
+            return self._emission.probabilities  # type: ignore[union-attr]
+        return np.einsum("sm,smd->sd", self._emission.weights, self._emission.means)  # type: ignore[union-attr]
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Weights of the components of every state."""
+        return self._mixture().weights
+
+    @property
+    def means_(self) -> np.ndarray:
+        """Means of the components of every state."""
+        return self._mixture().means
+
+    @property
+    def covariances_(self) -> np.ndarray:
+        """Variances or covariance matrices: of the states, or of their components in a mixture."""
+        mixture = self._mixture()
+        return mixture.covariances[:, 0] if mixture.n_components == 1 else mixture.covariances
+
+    def _learnt(self) -> Multinomial | Mixture:
+        if not hasattr(self, "transitions_"):
+            raise AttributeError("this HiddenMarkovModel is not fitted yet: call fit first")
+        return self._emission
+
+    def _mixture(self) -> Mixture:
+        emission = self._learnt()
+        if not isinstance(emission, Mixture):
+            raise AttributeError("only models of vectors have means and covariances")
+        return emission
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict(self, X: Any) -> list[list[Any]]:
+        """The most probable state sequence (Viterbi)."""
+        sequences = self._fitted(X)
+        labels, _ = self._chain().argmax(self._theta(sequences, self._matrix(sequences)))
+        return self._labels.decode(labels, sequences.offsets)
+
+    def predict_marginals(self, X: Any) -> list[np.ndarray]:
+        """p(state at position | x)."""
+        sequences = self._fitted(X)
+        nodes = self._chain().marginals(self._theta(sequences, self._matrix(sequences))).nodes
+        bounds = (sequences.offsets - sequences.offsets[0]).tolist()
+        return [nodes[a:b].copy() for a, b in pairwise(bounds)]
+
+    def log_likelihood(self, X: Any) -> np.ndarray:
+        """log p(x) of each sequence (for counts: up to the multinomial coefficient)."""
+        sequences = self._fitted(X)
+        return self._chain().log_partition(self._theta(sequences, self._matrix(sequences)))
+
+    def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
+        """Share of the positions with a known label that are right; without y the mean log-likelihood of a sequence."""
+        if y is None:
+            return float(self.log_likelihood(X).mean())
+        sequences = self._fitted(X)
+        tags = self._labels.encode(y, sequences.lengths)
+        known = tags.labels >= 0
+        if not known.any():
+            raise ValueError("no known label to compare with")
+        predicted, _ = self._chain().argmax(self._theta(sequences, self._matrix(sequences)))
+        return float((predicted[known] == tags.labels[known]).mean())
+
+    def sample(self, lengths: int | Sequence[int], random_state: Any = None) -> tuple[list[Any], list[list[Any]]]:
+        """Draw sequences from the model.
+
+        Parameters
+        ----------
+        lengths : int or list of int
+            Positions of each sequence to draw; a number is one sequence.
+        random_state : int, Generator or None
+            Seed.
+
+        Returns
+        -------
+        X : list
+            Arrays of vectors, or lists of names (one a position); numbers of columns where features have no names.
+        states : list of lists
+            What was drawn to send them out.
+        """
+        self._check_fitted()
+        sizes = [check_count("lengths", n, 0) for n in np.atleast_1d(lengths).tolist()]
+        random = np.random.default_rng(random_state)
+        names = self.index_.names() if isinstance(self._emission, Multinomial) and self.index_ is not None else None
+        X: list[Any] = []
+        states: list[list[Any]] = []
+        for size in sizes:
+            path = self._path(size, random)
+            drawn = self._emission.draw(path, random)
+            X.append(drawn if names is None else [names[i] for i in drawn.tolist()])
+            states.append([self._labels.classes[s] for s in path.tolist()])
+        return X, states
+
+    def _path(self, size: int, random: np.random.Generator) -> np.ndarray:
+        path = np.zeros(size, np.int64)
+        cumulated, draws = np.cumsum(self.transitions_, axis=1), random.random(size)
+        line = np.cumsum(self.start_)
+        for t in range(size):
+            path[t] = min(int(np.searchsorted(line, draws[t], side="right")), len(line) - 1)
+            line = cumulated[path[t]]
+        return path
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "transitions_"):
+            raise NotFittedError("this HiddenMarkovModel is not fitted yet: call fit first")
+
+    def _fitted(self, X: Any) -> Sequences:
+        self._check_fitted()
+        sequences = as_sequences(X, self.index_)
+        if sequences.n_features != self.n_features_in_ and len(sequences):
+            raise ValueError(f"X has {sequences.n_features} features, the model has {self.n_features_in_}")
+        return sequences
+
+    def _chain(self) -> Chain:
+        return Chain(len(self._labels), self.n_features_in_, threads=thread_count(self.n_jobs))
+
+    def _theta(self, X: Sequences, matrix: Any) -> ChainScores:
+        """Log-probabilities as part scores."""
+        nodes = self._emission.log_probabilities(matrix)
+        offsets = X.offsets - X.offsets[0]
+        return ChainScores(nodes, np.log(self.transitions_), np.log(self.start_), np.zeros(nodes.shape[1]), offsets)
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        self._check_fitted()
+        params = self.get_params(deep=False)
+        if not isinstance(self.random_state, (int, type(None))):
+            params["random_state"] = None
+        emission = self._emission
+        meta = {
+            "params": params,
+            "classes": self._labels.classes,
+            "kind": emission.kind,
+            "components": getattr(emission, "n_components", 0),
+            "n_features": self.n_features_in_,
+            "named": self.index_ is not None,
+            "history": self.history_,
+        }
+        arrays = {"start": self.start_, "transitions": self.transitions_, **emission.arrays()}
+        if self.index_ is not None:
+            arrays.update({f"index.{key}": array for key, array in self.index_.to_arrays().items()})
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> HiddenMarkovModel:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**meta["params"])
+        model._check_params()
+        model._labels = LabelIndex(meta["classes"])
+        model.classes_ = model._labels.array
+        model.n_features_in_ = int(meta["n_features"])
+        model.history_ = meta["history"]
+        n = len(model._labels)
+        model.start_, model.transitions_ = checked(arrays["start"], (n,)), checked(arrays["transitions"], (n, n))
+        if check_choice("kind", meta["kind"], ("multinomial", "mixture")) == "multinomial":
+            model._emission = Multinomial(float(model.smoothing))
+        else:
+            components = check_count("components", meta["components"])
+            model._emission = Mixture(float(model.smoothing), model.covariance, components)
+        model._emission.restore(arrays, n, model.n_features_in_)
+        model.index_ = None
+        if meta["named"]:
+            model.index_ = FeatureIndex.from_arrays({k: arrays[f"index.{k}"] for k in ("bytes", "offsets")})
+        return model
