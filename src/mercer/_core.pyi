@@ -521,3 +521,17 @@ def set_outputs(
     weights: np.ndarray | None = None,
 ) -> None: ...
 def plain_blocks(plain: bool) -> None: ...
+
+class FlatGraph:
+    def __init__(
+        self,
+        cards: np.ndarray,
+        unary: np.ndarray,
+        constant: float,
+        scope_starts: np.ndarray,
+        scopes: np.ndarray,
+        table_starts: np.ndarray,
+        tables: np.ndarray,
+    ) -> None: ...
+    def with_potentials(self, unary: np.ndarray, tables: np.ndarray, constant: float) -> FlatGraph: ...
+    is_forest: bool
