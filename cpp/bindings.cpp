@@ -633,6 +633,7 @@ NB_MODULE(_core, m) {
   bind_tree_kernels(m);
   bind_graph_kernels(m);
   bind_dependence(m);
+  bind_cliques(m);
   bind_factors(m);
   bind_gibbs(m);
   bind_cuts(m);

@@ -232,6 +232,7 @@ void bind_transducers(nb::module_& m);
 void bind_tree_kernels(nb::module_& m);
 void bind_graph_kernels(nb::module_& m);
 void bind_dependence(nb::module_& m);
+void bind_cliques(nb::module_& m);
 void bind_factors(nb::module_& m);
 void bind_gibbs(nb::module_& m);
 void bind_cuts(nb::module_& m);

@@ -537,3 +537,26 @@ def keyed_products(
 def keyed_dense(
     offsets: np.ndarray, columns: np.ndarray, values: np.ndarray, dense: np.ndarray, out: np.ndarray
 ) -> None: ...
+
+class FlatGraph:
+    def __init__(
+        self,
+        cards: np.ndarray,
+        unary: np.ndarray,
+        constant: float,
+        scope_starts: np.ndarray,
+        scopes: np.ndarray,
+        table_starts: np.ndarray,
+        tables: np.ndarray,
+    ) -> None: ...
+    def with_potentials(self, unary: np.ndarray, tables: np.ndarray, constant: float) -> FlatGraph: ...
+    is_forest: bool
+
+def min_cut(
+    source: np.ndarray,
+    sink: np.ndarray,
+    edges: np.ndarray,
+    forward: np.ndarray,
+    backward: np.ndarray,
+    side: np.ndarray,
+) -> float: ...

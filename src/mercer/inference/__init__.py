@@ -1,0 +1,50 @@
+"""Graphical models over discrete variables and inference in them: exact, by messages, variational.
+
+`infer` is the one door to all methods; models are `FactorGraph`, `BayesianNetwork` and `MarkovNetwork`.
+"""
+
+from mercer.inference.bayesian import BayesianNetwork
+from mercer.inference.cuts import is_submodular, minimum_cut
+from mercer.inference.elimination import TreewidthError, variable_elimination
+from mercer.inference.factor import Factor
+from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
+from mercer.inference.markov import MarkovNetwork
+from mercer.inference.registry import METHODS, Method, choose, infer, register
+from mercer.inference.result import (
+    FactorMarginals,
+    InferenceResult,
+    LogPartition,
+    Marginals,
+    Outcome,
+    ZeroProbabilityError,
+)
+from mercer.inference.uai import read_uai, read_uai_evidence, write_uai, write_uai_evidence
+
+__all__ = [
+    "METHODS",
+    "BayesianNetwork",
+    "CompiledGraph",
+    "Factor",
+    "FactorGraph",
+    "FactorMarginals",
+    "Group",
+    "InferenceResult",
+    "LogPartition",
+    "Marginals",
+    "MarkovNetwork",
+    "Method",
+    "Outcome",
+    "TreewidthError",
+    "ZeroProbabilityError",
+    "choose",
+    "grid_edges",
+    "infer",
+    "is_submodular",
+    "minimum_cut",
+    "read_uai",
+    "read_uai_evidence",
+    "register",
+    "variable_elimination",
+    "write_uai",
+    "write_uai_evidence",
+]

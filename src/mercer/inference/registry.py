@@ -1,0 +1,247 @@
+"""`infer`: one door to all methods of inference, and the table in which they are."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._validation import check_choice
+from mercer.inference.graph import CompiledGraph, FactorGraph
+from mercer.inference.result import InferenceResult, Outcome, ZeroProbabilityError, _Whole
+
+__all__ = ["METHODS", "Method", "choose", "infer", "register"]
+
+TASKS = ("marginals", "map")
+
+
+@dataclass(frozen=True)
+class Method:
+    """An entry in the table of methods; see `register`.
+
+    Examples
+    --------
+    >>> from mercer.inference import METHODS
+    >>> METHODS["tree"].exact
+    True
+    """
+
+    name: str
+    run: Callable[..., Outcome]
+    tasks: tuple[str, ...]
+    exact: bool
+    rank: int
+    suits: Callable[[CompiledGraph, str], str | None] | None
+
+
+METHODS: dict[str, Method] = {}
+"""All methods, by name."""
+
+
+def register(
+    name: str,
+    run: Callable[..., Outcome],
+    *,
+    tasks: tuple[str, ...] = TASKS,
+    exact: bool = False,
+    rank: int = 100,
+    suits: Callable[[CompiledGraph, str], str | None] | None = None,
+) -> None:
+    """Enters a method of inference into the table, so that ``infer(graph, method=name)`` runs it.
+
+    Parameters
+    ----------
+    name : str
+        Not taken yet.
+    run : callable
+        ``run(graph, task, **options)`` → `Outcome`, where ``graph`` is a `CompiledGraph` in which evidence is already put and
+        ``task`` is one of ``tasks``. The options are the keyword arguments that it names: `infer` refuses others. Where all
+        assignments turn out to be impossible it raises `ZeroProbabilityError`.
+    tasks : tuple of {"marginals", "map"}
+        What it can be asked for.
+    exact : bool, default=False
+        Whether its results are exact.
+    rank : int, default=100
+        ``method="auto"`` asks methods in ascending order.
+    suits : callable, optional
+        ``suits(graph, task)`` → a reason to pick this method for this graph, as a clause, or None. ``method="auto"`` never picks
+        a method without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.inference import METHODS, FactorGraph, Outcome, infer, register
+    >>> def unary_only(graph, task, *, scale=1.0):
+    ...     starts = graph.state_starts
+    ...     states = np.array([graph.unary[a:b].argmax() for a, b in zip(starts, starts[1:])])
+    ...     return Outcome(states=states, value=float(graph.score(states)))
+    >>> register("unary_only", unary_only, tasks=("map",))
+    >>> infer(FactorGraph([3], unary=[[1, 5, 2]]), "unary_only", task="map").map
+    array([1], dtype=int32)
+    >>> del METHODS["unary_only"]
+    """
+    if name in METHODS or name == "auto":
+        raise ValueError(f"there is a method {name!r} already")
+    if not tasks or any(task not in TASKS for task in tasks):
+        raise ValueError(f"tasks must be some of {TASKS}, got {tasks!r}")
+    METHODS[name] = Method(name, run, tuple(tasks), exact, rank, suits)
+
+
+def choose(graph: CompiledGraph, task: str) -> tuple[Method, str]:
+    """The method that ``method="auto"`` picks for a graph, and why.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, choose
+    >>> method, reason = choose(FactorGraph([2, 2], edges=[[0, 1]], pairwise=[[2, 1], [1, 2]]).compiled, "marginals")
+    >>> method.name, reason
+    ('tree', 'the graph has no cycles')
+    """
+    for method in sorted(METHODS.values(), key=lambda m: (m.rank, m.name)):
+        if task in method.tasks and method.suits is not None:
+            reason = method.suits(graph, task)
+            if reason is not None:
+                return method, reason
+    raise ValueError(f"no method suits this graph for task={task!r}")
+
+
+def infer(
+    graph: Any, method: str = "auto", *, evidence: Any = None, task: str = "marginals", **options: Any
+) -> InferenceResult:
+    """Marginals, log Z and the most probable assignment of a graphical model.
+
+    Parameters
+    ----------
+    graph : FactorGraph, BayesianNetwork or MarkovNetwork
+        The model.
+    method : str, default="auto"
+        One of the methods below, or "auto", which takes the first that suits: exact where that is affordable. The result says
+        what was picked and why (``method``, ``reason``).
+    evidence : mapping or array, optional
+        Observed states, ``{variable: state}``, or a number for each variable with −1 for those that are not observed.
+    task : {"marginals", "map"}, default="marginals"
+        What to compute at once: sums (marginals and log Z), or the best assignment. The other is there, too, when it is asked for.
+    **options
+        Of the method.
+
+    Returns
+    -------
+    InferenceResult
+
+    Raises
+    ------
+    ZeroProbabilityError
+        The evidence (or every assignment of the model) has probability 0.
+
+    Notes
+    -----
+    =================== =================================================================== ======================
+    method              what it is                                                          log_partition
+    =================== =================================================================== ======================
+    tree                two passes of messages over a graph without cycles                  exact
+    junction_tree       messages over cliques of a triangulated graph                       exact
+    elimination         one variable after another                                          exact
+    bp                  loopy belief propagation (sum), Bethe's free energy                 estimate
+    max_product         loopy belief propagation (max)
+    trw                 tree-reweighted belief propagation                                  upper bound
+    mean_field          independent variables that fit best                                 lower bound
+    chain_mean_field    independent chains that fit best                                    lower bound
+    icm                 iterated conditional modes
+    =================== =================================================================== ======================
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, infer
+    >>> graph = FactorGraph({"rain": ["no", "yes"], "wet": ["no", "yes"]}, unary={"rain": [0.8, 0.2]},
+    ...                     edges=[["rain", "wet"]], pairwise=[[0.9, 0.1], [0.2, 0.8]])
+    >>> infer(graph, evidence={"wet": "yes"}).probabilities("rain")["yes"]
+    0.6666666666666666
+    """
+    check_choice("task", task, TASKS)
+    whole_graph = _factor_graph(graph)
+    observed = whole_graph.evidence(evidence)
+    if (observed >= 0).any():
+        reduced, kept = whole_graph.reduced(observed)
+    else:
+        reduced, kept = whole_graph, np.arange(whole_graph.n_variables)
+    if method != "auto" and method not in METHODS:
+        raise ValueError(f"method must be 'auto' or one of {', '.join(map(repr, sorted(METHODS)))}, got {method!r}")
+    if method != "auto":
+        _check_options(METHODS[method], options)
+
+    def run(task: str) -> tuple[Outcome, str, str]:
+        compiled = reduced.compiled
+        if method == "auto":
+            entry, reason = choose(compiled, task)
+            used = _check_options(entry, options)
+        else:
+            entry, reason, used = METHODS[method], "asked for", options
+        try:
+            return _run(entry, compiled, task, used), entry.name, reason
+        except ZeroProbabilityError:
+            raise ZeroProbabilityError(_impossible(whole_graph, observed)) from None
+
+    return InferenceResult(_Whole(whole_graph, observed, reduced, kept), task, run)
+
+
+def _run(entry: Method, graph: CompiledGraph, task: str, options: dict[str, Any]) -> Outcome:
+    """One run of a method. A method that has no search of its own answers with the best states of its marginals."""
+    if np.isneginf(graph.constant):
+        raise ZeroProbabilityError
+    outcome = entry.run(graph, task if task in entry.tasks else entry.tasks[0], **options)
+    if outcome.states is None and outcome.marginals is not None and "map" not in entry.tasks:
+        outcome.states = best_states(graph, outcome.marginals)
+        outcome.value = float(graph.score(outcome.states))
+    exact = outcome.kind == "exact" or entry.exact
+    if outcome.log_partition is not None and exact and np.isneginf(outcome.log_partition):
+        raise ZeroProbabilityError
+    if entry.exact and outcome.value is not None and np.isneginf(outcome.value):
+        raise ZeroProbabilityError
+    return outcome
+
+
+def best_states(graph: CompiledGraph, marginals: np.ndarray) -> np.ndarray:
+    """The most probable state of each variable by itself."""
+    cards = graph.cardinalities
+    if len(cards) and (cards == cards[0]).all():
+        return marginals.reshape(len(cards), -1).argmax(axis=1).astype(np.int32)
+    rows = np.split(marginals, graph.state_starts[1:-1]) if len(cards) else []
+    return np.array([row.argmax() for row in rows], np.int32)
+
+
+def _check_options(entry: Method, options: dict[str, Any]) -> dict[str, Any]:
+    """Options that the method takes; an error for others."""
+    parameters = list(inspect.signature(entry.run).parameters.values())[2:]
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return options
+    known = [p.name for p in parameters]
+    wrong = [name for name in options if name not in known]
+    if wrong:
+        listed = f"its options are {', '.join(known)}" if known else "it has no options"
+        raise TypeError(f"method {entry.name!r} has no option {wrong[0]!r}: {listed}")
+    return options
+
+
+def _impossible(graph: FactorGraph, observed: np.ndarray) -> str:
+    known = np.flatnonzero(observed >= 0)
+    if not len(known):
+        return "every assignment has probability 0: the factors contradict each other"
+    named = {
+        graph.name(i): int(observed[i]) if graph.states is None else graph.states[i][observed[i]] for i in known[:12]
+    }
+    more = f" and {len(known) - 12} more" if len(known) > 12 else ""
+    return f"the evidence has probability 0: {named}{more}"
+
+
+def _factor_graph(model: Any) -> FactorGraph:
+    if isinstance(model, FactorGraph):
+        return model
+    made = getattr(model, "factor_graph", None)
+    if isinstance(made, FactorGraph):
+        return made
+    raise TypeError(
+        f"graph must be a FactorGraph, BayesianNetwork or MarkovNetwork, got {type(model).__name__}"
+    )

@@ -1,0 +1,395 @@
+"""What inference gives: `Outcome`, arrays from a method, and `InferenceResult`, the same by name for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer.inference.graph import CompiledGraph, FactorGraph
+
+__all__ = ["FactorMarginals", "InferenceResult", "LogPartition", "Marginals", "Outcome", "ZeroProbabilityError"]
+
+KINDS = ("exact", "lower", "upper", "estimate")
+
+
+class ZeroProbabilityError(ValueError):
+    """The evidence, or the whole model, has probability 0.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, ZeroProbabilityError, infer
+    >>> try:
+    ...     infer(FactorGraph([2], unary=[[0.0, 1.0]]), evidence={0: 0})
+    ... except ZeroProbabilityError as error:
+    ...     print(error)
+    the evidence has probability 0: {0: 0}
+    """
+
+
+class LogPartition(float):
+    """log Z, or log p(evidence) of a normalised model, that says what it is.
+
+    Attributes
+    ----------
+    kind : {"exact", "lower", "upper", "estimate"}
+        Exact, a lower bound, an upper bound, or neither.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, infer
+    >>> value = infer(FactorGraph([2], unary=[[1.0, 2.0]])).log_partition
+    >>> round(value, 4), value.kind
+    (1.0986, 'exact')
+    """
+
+    kind: str
+
+    def __new__(cls, value: float, kind: str) -> LogPartition:
+        """The number with its kind."""
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+        made = super().__new__(cls, value)
+        made.kind = kind
+        return made
+
+    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
+        return float(self), self.kind
+
+
+@dataclass
+class Outcome:
+    """What a method of inference returns for a `CompiledGraph`; what it does not compute stays None.
+
+    A method that registers itself (see `register`) fills in what it has; `infer` adds evidence and names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.inference import Outcome
+    >>> Outcome(states=np.array([0, 1]), value=-1.5).converged
+    True
+    """
+
+    marginals: np.ndarray | None = None
+    """Probabilities of all states, in the order of ``graph.unary``."""
+    factor_beliefs: Callable[[], np.ndarray] | None = None
+    """Gives the joint probabilities of the variables of each factor, in the order of ``graph.belief_starts``."""
+    log_partition: float | None = None
+    """log Z, a bound of it or an estimate."""
+    kind: str = "exact"
+    """What ``log_partition`` is: "exact", "lower", "upper" or "estimate"."""
+    states: np.ndarray | None = None
+    """The best assignment found."""
+    value: float | None = None
+    """Its score: the sum of its log-potentials."""
+    map_bound: float | None = None
+    """An upper bound of the best score, where the method has one; equal to ``value`` if that is the optimum."""
+    best: tuple[np.ndarray, np.ndarray] | None = None
+    """The k best assignments (k × variables) and their scores."""
+    samples: np.ndarray | None = None
+    """Assignments drawn (samples × variables, or chains × samples × variables)."""
+    converged: bool = True
+    n_iter: int = 1
+    residual: float = 0.0
+    """Largest change in the last iteration."""
+    history: dict[str, list[float]] = field(default_factory=dict)
+    """Values of each iteration, by name."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Further facts that a method reports, by name."""
+
+
+class Marginals:
+    """Probabilities of the states of each variable: indexed by name or number, iterated in the order of the variables.
+
+    ``np.asarray`` makes a matrix (variables × states) of them where all variables have equally many states.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, infer
+    >>> marginals = infer(FactorGraph({"a": 2, "b": 3}, unary={"a": [1, 3]})).marginals
+    >>> marginals["a"], len(marginals)
+    (array([0.25, 0.75]), 2)
+    """
+
+    def __init__(self, graph: FactorGraph, flat: np.ndarray) -> None:
+        self._graph = graph
+        self._starts = np.concatenate([[0], np.cumsum(graph.cardinalities, dtype=np.int64)])
+        flat.flags.writeable = False
+        self.flat: np.ndarray = flat
+
+    def __len__(self) -> int:
+        return self._graph.n_variables
+
+    def __getitem__(self, variable: Hashable) -> np.ndarray:
+        i = self._graph.number(variable)
+        return self.flat[self._starts[i] : self._starts[i + 1]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(np.split(self.flat, self._starts[1:-1])) if len(self) else iter(())
+
+    def items(self) -> Iterator[tuple[Hashable, np.ndarray]]:
+        """Names (or numbers) with probabilities."""
+        return ((self._graph.name(i), row) for i, row in enumerate(self))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        cards = self._graph.cardinalities
+        if len(cards) and (cards != cards[0]).any():
+            raise ValueError("variables with different numbers of states make no matrix: use .flat, or one by one")
+        made = self.flat.reshape(len(cards), -1) if len(cards) else np.zeros((0, 0))
+        return np.array(made, dtype=dtype, copy=True if copy else None)
+
+    def __repr__(self) -> str:
+        if len(self) > 8:
+            return f"Marginals({len(self)} variables)"
+        return f"Marginals({{{', '.join(f'{name!r}: {row.round(4).tolist()}' for name, row in self.items())}}})"
+
+
+class FactorMarginals(Sequence[np.ndarray]):
+    """Joint probabilities of the variables of each factor, in the order in which factors were added.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, infer
+    >>> graph = FactorGraph([2, 2], edges=[[0, 1]], pairwise=[[2.0, 1.0], [1.0, 4.0]])
+    >>> infer(graph).factor_marginals[0]
+    array([[0.25 , 0.125],
+           [0.125, 0.5  ]])
+    """
+
+    def __init__(self, graph: FactorGraph, blocks: list[np.ndarray]) -> None:
+        self._blocks = blocks
+        self._starts = np.concatenate([[0], np.cumsum([len(block) for block in blocks], dtype=np.int64)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        i = range(len(self))[number]
+        b = int(np.searchsorted(self._starts, i, side="right")) - 1
+        return self._blocks[b][i - self._starts[b]]
+
+    @property
+    def blocks(self) -> list[np.ndarray]:
+        """Arrays (factors × states …) of factors that were added together, as in ``FactorGraph.blocks``."""
+        return self._blocks
+
+
+@dataclass
+class _Whole:
+    """The graph that was asked about, and how the reduced one lies in it."""
+
+    graph: FactorGraph
+    observed: np.ndarray
+    reduced: FactorGraph
+    kept: np.ndarray
+
+    @property
+    def compiled(self) -> CompiledGraph:
+        return self.reduced.compiled
+
+    def marginals(self, flat: np.ndarray) -> Marginals:
+        if self.reduced is self.graph:
+            return Marginals(self.graph, flat)
+        starts = np.concatenate([[0], np.cumsum(self.graph.cardinalities, dtype=np.int64)])
+        whole = np.zeros(int(starts[-1]))
+        free = np.repeat(self.observed < 0, self.graph.cardinalities)
+        whole[free] = flat
+        known = np.flatnonzero(self.observed >= 0)
+        whole[starts[known] + self.observed[known]] = 1.0
+        return Marginals(self.graph, whole)
+
+    def states(self, states: np.ndarray) -> np.ndarray:
+        whole = np.empty((*states.shape[:-1], self.graph.n_variables), np.int32)
+        whole[...] = self.observed
+        whole[..., self.kept] = states
+        return whole
+
+    def factor_marginals(self, flat: np.ndarray, beliefs: np.ndarray) -> FactorMarginals:
+        pieces = _pieces(self.reduced, flat, beliefs)
+        if self.reduced is self.graph:
+            return FactorMarginals(self.graph, pieces)
+        whole = [np.zeros((len(scopes), *tables.shape[1:])) for scopes, tables in self.graph.blocks]
+        assert self.reduced._origins is not None
+        for piece, (number, rows) in zip(pieces, self.reduced._origins, strict=True):
+            seen = self.observed[self.graph.blocks[number][0][rows]]
+            known = np.flatnonzero(seen[0] >= 0) if len(seen) else np.zeros(0, np.int64)
+            view = np.moveaxis(whole[number], 1 + known, range(1, 1 + len(known)))
+            view[(rows, *seen[:, known].T)] = piece
+        return FactorMarginals(self.graph, whole)
+
+
+def _pieces(graph: FactorGraph, flat: np.ndarray, beliefs: np.ndarray) -> list[np.ndarray]:
+    """Joint probabilities of each block of a graph, from those of its variables and of its compiled factors."""
+    compiled = graph.compiled
+    place = np.full(graph.n_factors, -1, np.int64)
+    place[compiled.numbers] = np.arange(compiled.n_factors)
+    pieces, first = [], 0
+    for scopes, tables in graph.blocks:
+        shape, m = tables.shape[1:], len(scopes)
+        size = int(np.prod(shape))
+        if scopes.shape[1] == 0:
+            piece = np.ones(m)
+        elif scopes.shape[1] == 1:
+            piece = flat[compiled.state_starts[scopes] + np.arange(size)]
+        else:
+            piece = beliefs[compiled.belief_starts[place[first : first + m]][:, None] + np.arange(size)]
+        pieces.append(piece.reshape(m, *shape))
+        first += m
+    return pieces
+
+
+class InferenceResult:
+    """What `infer` found out.
+
+    What was asked for is there at once; the other of marginals and best assignment is computed when it is first looked at, by
+    the same method, or by the marginals' best states where the method has no search of its own.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, infer
+    >>> result = infer(FactorGraph({"a": ["no", "yes"]}, unary={"a": [1, 3]}))
+    >>> result.map, round(result.map_value, 3), result.method
+    ({'a': 'yes'}, 1.099, 'tree')
+    >>> result.probabilities("a")
+    {'no': 0.25, 'yes': 0.75}
+    """
+
+    def __init__(self, whole: _Whole, task: str, run: Callable[[str], tuple[Outcome, str, str]]) -> None:
+        self._whole = whole
+        self._run = run
+        self._done: dict[str, Outcome] = {}
+        self._marginals: Marginals | None = None
+        self._factor_marginals: FactorMarginals | None = None
+        self._first, self.method, self.reason = run(task)
+        self._done[task] = self._first
+
+    def __repr__(self) -> str:
+        return f"InferenceResult({self.method}, converged={self.converged}, n_iter={self.n_iter})"
+
+    def _outcome(self, task: str) -> Outcome:
+        if task not in self._done:
+            self._done[task] = self._run(task)[0]
+        return self._done[task]
+
+    # ------------------------------------------------------------------ sums
+
+    @property
+    def marginals(self) -> Marginals:
+        """Probabilities of the states of each variable, by name or number."""
+        if self._marginals is None:
+            flat = self._first.marginals
+            if flat is None:
+                flat = self._outcome("marginals").marginals
+            if flat is None:
+                raise AttributeError(f"{self.method} gives no marginals: use method='bp' or an exact method")
+            self._marginals = self._whole.marginals(flat)
+        return self._marginals
+
+    @property
+    def factor_marginals(self) -> FactorMarginals:
+        """Joint probabilities of the variables of each factor."""
+        if self._factor_marginals is None:
+            outcome = self._first if self._first.factor_beliefs is not None else self._outcome("marginals")
+            if outcome.factor_beliefs is None or outcome.marginals is None:
+                raise AttributeError(f"{self.method} gives no marginals of factors: use method='bp' or an exact method")
+            self._factor_marginals = self._whole.factor_marginals(outcome.marginals, outcome.factor_beliefs())
+        return self._factor_marginals
+
+    @property
+    def log_partition(self) -> LogPartition:
+        """log Z with the evidence: for a Bayesian network, log p(evidence). Its ``kind`` says what it is."""
+        outcome = self._first if self._first.log_partition is not None else self._outcome("marginals")
+        if outcome.log_partition is None:
+            raise AttributeError(f"{self.method} gives no log_partition")
+        return LogPartition(outcome.log_partition, outcome.kind)
+
+    def probabilities(self, variable: Hashable) -> dict[Hashable, float]:
+        """Probabilities of the states of one variable, by the names of its states."""
+        graph = self._whole.graph
+        names = range(len(self.marginals[variable])) if graph.states is None else graph.states[graph.number(variable)]
+        return dict(zip(names, self.marginals[variable].tolist(), strict=True))
+
+    # ------------------------------------------------------------------ maxima
+
+    def _best(self) -> tuple[np.ndarray, float]:
+        outcome = self._first if self._first.states is not None else self._outcome("map")
+        if outcome.states is None or outcome.value is None:
+            raise AttributeError(f"{self.method} gives no assignment")
+        return outcome.states, outcome.value
+
+    def _named(self, states: np.ndarray) -> Any:
+        graph = self._whole.graph
+        if graph.names is None and graph.states is None:
+            return states
+        return {
+            graph.name(i): int(s) if graph.states is None else graph.states[i][s] for i, s in enumerate(states.tolist())
+        }
+
+    @property
+    def map(self) -> Any:
+        """The most probable assignment, or the best one found: {name: state}, or an array where there are no names."""
+        return self._named(self.map_states)
+
+    @property
+    def map_states(self) -> np.ndarray:
+        """The same as numbers, one for each variable."""
+        return self._whole.states(self._best()[0])
+
+    @property
+    def map_value(self) -> float:
+        """Sum of the log-potentials of `map`: log p(map) + log Z."""
+        return float(self._best()[1])
+
+    @property
+    def map_bound(self) -> float | None:
+        """An upper bound of the best `map_value`, where the method has one."""
+        outcome = self._first if self._first.states is not None else self._outcome("map")
+        return outcome.map_bound
+
+    @property
+    def k_best(self) -> list[tuple[Any, float]]:
+        """The k best assignments with their values, best first; asked for by the option ``k``."""
+        outcome = self._outcome("map")
+        if outcome.best is None:
+            states, value = self._best()
+            return [(self._named(self._whole.states(states)), float(value))]
+        return [
+            (self._named(self._whole.states(states)), float(value)) for states, value in zip(*outcome.best, strict=True)
+        ]
+
+    # ------------------------------------------------------------------ how it went
+
+    @property
+    def samples(self) -> np.ndarray | None:
+        """Assignments that were drawn, as numbers of states; None for methods that draw none."""
+        return None if self._first.samples is None else self._whole.states(self._first.samples)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the method came to an end by itself."""
+        return self._first.converged
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations (sweeps) that were made."""
+        return self._first.n_iter
+
+    @property
+    def residual(self) -> float:
+        """Largest change in the last iteration."""
+        return self._first.residual
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """Values of each iteration, by name."""
+        return self._first.history
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """Further facts that the method reports."""
+        return self._first.extra
