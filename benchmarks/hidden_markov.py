@@ -3,9 +3,9 @@
     python benchmarks/hidden_markov.py [--repeats 5] [--states 20] [--tokens 50000]
 
 Both start from the same parameters; what an iteration makes of them is compared before it is timed. An iteration is
-timed as the difference between fits of 1 and of 1 + ITERATIONS iterations, so that reading the data and the start do not
-count. Seconds are processor time, medians of runs in turn. The peer is hmmlearn 0.3.3 (``pip install hmmlearn==0.3.3``),
-in both of its implementations; "log" is its default.
+timed as the difference between fits of 1 and of 1 + ITERATIONS iterations, so that reading the data and the start do
+not count. Seconds are processor time, medians of runs in turn. The peer is hmmlearn 0.3.3, in both of its
+implementations; "log" is its default.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ def main() -> None:
     for how in ("scaling", "log"):
         calls[f"hmmlearn, {how}"] = peer(stacked, lengths, "multinomial", start, A, B, how)
     one, other = calls["mercer"](2), calls["hmmlearn, scaling"](2)
-    print(f"largest difference of transitions after an iteration: {np.abs(one.transitions_ - other.transmat_).max():.1e}")
+    print(
+        f"largest difference of transitions after an iteration: {np.abs(one.transitions_ - other.transmat_).max():.1e}"
+    )
     title = f"{arguments.states} states, {N_SYMBOLS} symbols, {arguments.tokens} tokens"
     compare(title, arguments.repeats, calls, arguments.tokens)
 

@@ -1,11 +1,12 @@
 """Best assignments by minimum cuts: exact for two states that attract each other, moves for more states.
 
-With energies E = −log-potentials of two states, a table over (i, j) is a sum of single terms and a cost of cutting i from j,
+With energies E = −log-potentials of two states, a table over (i, j) is a sum of single terms and a cost of cutting,
 
     E(x_i, x_j) = E00 + (E10 − E00) x_i + (E11 − E10) x_j + (E01 + E10 − E00 − E11) (1 − x_i) x_j
 
-and the cost is not negative exactly where E00 + E11 ≤ E01 + E10 (submodular). Expansion lets every variable keep its state
-or take one state α; swap lets those in two states choose between the two. Each move is one cut, and none raises the energy.
+and the cost is not negative exactly where E00 + E11 ≤ E01 + E10 (submodular). Expansion lets every variable keep its
+state or take one state α; swap lets those in two states choose between the two. Each move is one cut, and none raises
+the energy.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _capacities(name: str, values: Any, m: int) -> np.ndarray:
 
 
 def is_submodular(graph: FactorGraph | CompiledGraph) -> bool:
-    """Whether all variables have two states, and all factors one or two variables that rather agree: cuts are exact then.
+    """Whether all variables have two states and all factors at most two variables that rather agree: cuts are exact.
 
     Examples
     --------

@@ -141,7 +141,7 @@ class Mixture:
         return squares.reshape(len(matrix), S, M)
 
     def _diagonal_squares(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(x − μ)ᵀ Σ⁻¹ (x − μ) of all positions and components by two products, about the centre of the means; log |Σ|."""
+        """(x − μ)ᵀ Σ⁻¹ (x − μ) of all positions and components, about the centre of the means; log |Σ|."""
         d = self.means.shape[2]
         variances = np.broadcast_to(self.covariances, self.means.shape).reshape(-1, d)
         means = self.means.reshape(-1, d)
