@@ -153,7 +153,12 @@ def test_what_cuts_cannot_take_is_refused():
         infer(triple, "cuts", task="map")
     with pytest.raises(ValueError, match="larger ones"):
         infer(triple, "swap", task="map")
-    no_metric = FactorGraph([3, 3], edges=[[0, 1]], pairwise=[[1.0, 0.1, 1.0], [0.1, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    no_metric = FactorGraph(
+        [3, 3],
+        unary=[[100.0, 1.0, 1.0], [1.0, 100.0, 1.0]],
+        edges=[[0, 1]],
+        pairwise=[[1.0, 0.1, 1.0], [0.1, 1.0, 1.0], [1.0, 1.0, 1.0]],
+    )
     with pytest.raises(ValueError, match="triangle inequality"):
         infer(no_metric, "expansion", task="map", start=[0, 1])
     with pytest.raises(ValueError, match="max_iter"):
