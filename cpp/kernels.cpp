@@ -5,6 +5,7 @@
 #include "multiclass.hpp"
 #include "online.hpp"
 #include "segments.hpp"
+#include "spins.hpp"
 
 #define MERCER_STRING_(x) #x
 #define MERCER_STRING(x) MERCER_STRING_(x)
@@ -14,6 +15,7 @@ namespace mercer::MERCER_ARCH {
 const Kernels& kernels() {
   static const Kernels table = {
       MERCER_STRING(MERCER_ARCH),
+      spin_sweep,
       segment_marginals, segment_best, segment_k_best, segment_sample, segment_spans, segment_score,
       dot<float, float>, dot<float, double>, dot<double, double>,
       axpy<float, float>, axpy<float, double>, axpy<double, double>,

@@ -154,8 +154,21 @@ struct PlaneSink {
 };
 
 // Returns false where the input holds NaN or +inf.
+// Variables with two states in blocks of 16 of one colour; see spins.hpp. Blocks are in chunks with a random generator each.
+struct SpinField {
+  const float* bias;             // of every place
+  const int64_t* slot_starts;    // of every block
+  const int64_t* bases;          // of every slot: where its 16 neighbours begin, or -1 - k: places[16 k ...]
+  const float* weights;          // 16 for each slot
+  const int32_t* places;
+  const int64_t* chunk_starts;   // blocks of every chunk
+  const int64_t* colour_starts;  // chunks of every colour
+  int n_colours;
+};
+
 struct Kernels {
   const char* name;
+  void (*spin_sweep)(const SpinField&, float beta, float* x, float* totals, uint32_t* random, int threads);
 #define MERCER_KERNELS_FOR(T, suffix)                                                                              \
   void (*scores_##suffix)(const Rows<T>&, int64_t row, int64_t count, const Pattern&, const double* w, T* out,     \
                           int threads);                                                                            \

@@ -5,6 +5,7 @@
 
 from mercer.inference.bayesian import BayesianNetwork
 from mercer.inference.cuts import is_submodular, minimum_cut
+from mercer.inference.diagnostics import effective_sample_size, r_hat
 from mercer.inference.elimination import TreewidthError, variable_elimination
 from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
@@ -18,6 +19,7 @@ from mercer.inference.result import (
     Outcome,
     ZeroProbabilityError,
 )
+from mercer.inference.sampling import metropolis_hastings
 from mercer.inference.uai import read_uai, read_uai_evidence, write_uai, write_uai_evidence
 
 __all__ = [
@@ -37,10 +39,13 @@ __all__ = [
     "TreewidthError",
     "ZeroProbabilityError",
     "choose",
+    "effective_sample_size",
     "grid_edges",
     "infer",
     "is_submodular",
+    "metropolis_hastings",
     "minimum_cut",
+    "r_hat",
     "read_uai",
     "read_uai_evidence",
     "register",

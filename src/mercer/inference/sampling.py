@@ -1,0 +1,302 @@
+"""Markov chain Monte Carlo: marginals and samples from chains that have the model as their stationary distribution.
+
+- Gibbs draws a variable (or a block of them) from p(x_i | rest), which satisfies detailed balance;
+- Metropolis proposes another state of a variable and takes it with probability min(1, p(new) / p(old));
+- Metropolis-Hastings takes any proposal q with probability min(1, p(y) q(x | y) / (p(x) q(y | x)));
+- annealing runs them at p(x)^β with β rising, towards the best assignment.
+
+Marginals of Gibbs are means of the conditional probabilities p(x_i | rest), which vary less than those of the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.inference.diagnostics import effective_sample_size, r_hat
+from mercer.inference.graph import CompiledGraph
+from mercer.inference.registry import _factor_graph, register
+from mercer.inference.result import Outcome
+
+__all__ = ["metropolis_hastings"]
+
+KEPT = 1 << 24  # states of samples that are kept without being asked to
+SEGMENT = 2e6  # draws between two looks at Ctrl-C
+POOR = 1.1  # R-hat above which chains do not agree
+
+
+def _starts(graph: CompiledGraph, start: Any, n_chains: int, random: np.random.Generator) -> np.ndarray:
+    if isinstance(start, str):
+        check_choice("start", start, ("random", "unary"))
+        if start == "unary":
+            rows = np.split(graph.unary, graph.state_starts[1:-1])
+            best = np.array([row.argmax() for row in rows], np.int32).reshape(graph.n_variables)
+            return np.tile(best, (n_chains, 1))
+        states = random.integers(0, graph.cardinalities, size=(n_chains, graph.n_variables)).astype(np.int32)
+        impossible = np.isneginf(graph.unary[graph.state_starts[:-1] + states])
+        rows = np.split(graph.unary, graph.state_starts[1:-1])
+        for chain, i in zip(*np.nonzero(impossible), strict=True):
+            states[chain, i] = random.choice(np.flatnonzero(~np.isneginf(rows[i])))
+        return states
+    states = np.asarray(start)
+    graph.score(states)  # checks
+    return np.ascontiguousarray(np.broadcast_to(states, (n_chains, graph.n_variables)), np.int32)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    return np.random.default_rng(random_state)
+
+
+def _seed(random: np.random.Generator) -> int:
+    return int(random.integers(0, 2**63))
+
+
+def _run(
+    sampler: Any, graph: CompiledGraph, betas: np.ndarray, keep: int, samples: Any, trace: Any, **how: Any
+) -> None:
+    """Sweeps in segments, so that Ctrl-C is heard."""
+    n_chains = len(trace) if trace is not None else 1
+    step = max(1, int(SEGMENT / max(1, graph.n_variables * n_chains)))
+    step = max(keep, step // keep * keep) if keep else step
+    for first in range(0, len(betas), step):
+        part = np.ascontiguousarray(betas[first : first + step])
+        kept = len(part) // keep if keep else 0
+        at = first // keep if keep else 0
+        drawn = None if samples is None else np.empty((n_chains, kept, graph.n_variables), np.int32)
+        scores = None if trace is None else np.empty((n_chains, kept))
+        sampler.run(part, keep, drawn, scores, **how)
+        if samples is not None:
+            samples[:, at : at + kept] = drawn
+        if trace is not None:
+            trace[:, at : at + kept] = scores
+
+
+def _sample(
+    graph: CompiledGraph,
+    kind: str,
+    blocks: list[list[int]],
+    *,
+    n_samples: int,
+    burn_in: int | None,
+    thin: int,
+    n_chains: int,
+    start: Any,
+    keep_samples: bool | str,
+    n_jobs: int | None,
+    random_state: Any,
+) -> Outcome:
+    check_count("n_samples", n_samples)
+    check_count("thin", thin)
+    check_count("n_chains", n_chains)
+    warm = n_samples * thin // 4 + 10 if burn_in is None else check_count("burn_in", burn_in, 0)
+    check_choice("keep_samples", keep_samples, ("auto", True, False))
+    random = _generator(random_state)
+    starts = _starts(graph, start, n_chains, random)
+    sampler = _core.Sampler(graph.core, starts, _seed(random), kind, blocks)
+    kept = n_samples * n_chains * graph.n_variables <= KEPT if keep_samples == "auto" else bool(keep_samples)
+    samples = np.empty((n_chains, n_samples, graph.n_variables), np.int32) if kept else None
+    trace = np.empty((n_chains, n_samples))
+    how = {"threads": thread_count(n_jobs)}
+    _run(sampler, graph, np.ones(warm), 0, None, None, collect=False, **how)
+    _run(sampler, graph, np.ones(n_samples * thin), thin, samples, trace, collect=True, **how)
+    totals, swept = sampler.totals()
+    chains = totals.reshape(n_chains, -1) / np.maximum(swept, 1)[:, None]
+    states, value = sampler.best()
+    extra = {
+        "chain_marginals": chains,
+        "trace": trace,
+        "effective_sample_size": effective_sample_size(trace),
+        "r_hat": r_hat(trace),
+        "acceptance": sampler.acceptance(),
+    }
+    marginals = _normalised(graph, chains.mean(axis=0))
+    return Outcome(
+        marginals=marginals,
+        states=states,
+        value=value,
+        samples=samples,
+        converged=not extra["r_hat"] > POOR,
+        n_iter=warm + n_samples * thin,
+        residual=float(np.abs(chains - marginals).max(initial=0.0)),
+        history={"score": trace.mean(axis=0).tolist()},
+        extra=extra,
+    )
+
+
+def _normalised(graph: CompiledGraph, flat: np.ndarray) -> np.ndarray:
+    """Probabilities that sum to 1; equal ones for a variable that could never be drawn."""
+    if not graph.n_variables:
+        return flat
+    sums = np.add.reduceat(flat, graph.state_starts[:-1])
+    whole = np.repeat(sums, graph.cardinalities)
+    even = np.repeat(1.0 / graph.cardinalities, graph.cardinalities)
+    return np.where(whole > 0, flat / np.where(whole > 0, whole, 1.0), even)
+
+
+def _gibbs(
+    graph: CompiledGraph,
+    task: str,
+    *,
+    n_samples: int = 1000,
+    burn_in: int | None = None,
+    thin: int = 1,
+    n_chains: int = 4,
+    schedule: str = "auto",
+    blocks: Sequence[Sequence[int]] | None = None,
+    start: Any = "random",
+    keep_samples: bool | str = "auto",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Outcome:
+    """Gibbs sampling: one variable after another, colour by colour, or blocks of variables at once."""
+    check_choice("schedule", schedule, ("auto", "sequential", "chromatic"))
+    if blocks is not None and schedule == "chromatic":
+        raise ValueError("blocks are drawn one after another: leave schedule at 'auto' or 'sequential'")
+    colours = schedule != "sequential" and blocks is None and _core.can_colour(graph.core)
+    if schedule == "chromatic" and not colours:
+        raise ValueError(
+            "schedule='chromatic' takes variables with two states and factors of two variables without zeros"
+        )
+    named = [[int(v) for v in block] for block in blocks] if blocks is not None else []
+    return _sample(
+        graph, "colours" if colours else "gibbs", named, n_samples=n_samples, burn_in=burn_in, thin=thin,
+        n_chains=n_chains, start=start, keep_samples=keep_samples, n_jobs=n_jobs, random_state=random_state,
+    )  # fmt: skip
+
+
+def _metropolis(
+    graph: CompiledGraph,
+    task: str,
+    *,
+    n_samples: int = 1000,
+    burn_in: int | None = None,
+    thin: int = 1,
+    n_chains: int = 4,
+    start: Any = "random",
+    keep_samples: bool | str = "auto",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Outcome:
+    """Metropolis: every variable in turn is offered one of its other states."""
+    return _sample(
+        graph, "metropolis", [], n_samples=n_samples, burn_in=burn_in, thin=thin, n_chains=n_chains, start=start,
+        keep_samples=keep_samples, n_jobs=n_jobs, random_state=random_state,
+    )  # fmt: skip
+
+
+def _annealing(
+    graph: CompiledGraph,
+    task: str,
+    *,
+    n_sweeps: int = 1000,
+    hottest: float = 10.0,
+    coldest: float = 0.05,
+    n_chains: int = 4,
+    move: str = "metropolis",
+    start: Any = "random",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Outcome:
+    """Simulated annealing: temperatures fall geometrically; the best assignment seen is kept."""
+    check_count("n_sweeps", n_sweeps)
+    check_count("n_chains", n_chains)
+    check_choice("move", move, ("metropolis", "gibbs"))
+    if check_positive("hottest", hottest) < check_positive("coldest", coldest):
+        raise ValueError(f"hottest must not be below coldest, got {hottest} and {coldest}")
+    random = _generator(random_state)
+    starts = _starts(graph, start, n_chains, random)
+    kind = "colours" if move == "gibbs" and _core.can_colour(graph.core) else move
+    sampler = _core.Sampler(graph.core, starts, _seed(random), kind, [])
+    betas = 1.0 / np.geomspace(hottest, coldest, n_sweeps)
+    trace = np.empty((n_chains, n_sweeps))
+    _run(sampler, graph, betas, 1, None, trace, collect=False, threads=thread_count(n_jobs))
+    states, value = sampler.best()
+    extra = {"trace": trace, "acceptance": sampler.acceptance()}
+    history = {"value": np.maximum.accumulate(trace.max(axis=0)).tolist()}
+    return Outcome(states=states, value=value, n_iter=n_sweeps, history=history, extra=extra)
+
+
+def metropolis_hastings(
+    model: Any,
+    propose: Callable[[np.ndarray, np.random.Generator], tuple[np.ndarray, float]],
+    *,
+    n_samples: int = 1000,
+    burn_in: int = 0,
+    thin: int = 1,
+    start: Any = None,
+    random_state: Any = None,
+) -> dict[str, Any]:
+    """Samples of a model by a proposal of your own.
+
+    Parameters
+    ----------
+    model : FactorGraph, BayesianNetwork or MarkovNetwork
+        What to sample from.
+    propose : callable
+        ``propose(x, generator)`` → ``(y, log_ratio)``: another assignment, and log q(x | y) − log q(y | x), which is 0
+        for a proposal that goes both ways equally often.
+    n_samples, burn_in, thin : int
+        Samples to keep, proposals before the first, and proposals from one to the next.
+    start : array of int, optional
+        Where to begin: an assignment that is possible. Default: the best state of each variable by itself.
+    random_state : int, Generator or None
+        Seed.
+
+    Returns
+    -------
+    dict
+        ``samples`` (samples × variables), ``scores`` of them, ``acceptance``: the share of proposals taken, and
+        ``effective_sample_size`` of the scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.inference import FactorGraph, metropolis_hastings
+    >>> def flip(x, random):
+    ...     y = x.copy()
+    ...     y[random.integers(len(y))] ^= 1
+    ...     return y, 0.0
+    >>> graph = FactorGraph([2, 2], unary=[[1, 3], [1, 1]], edges=[[0, 1]], pairwise=[[4, 1], [1, 4]])
+    >>> drawn = metropolis_hastings(graph, flip, n_samples=4000, random_state=0)
+    >>> drawn["samples"].mean(axis=0).round(1)
+    array([0.7, 0.7])
+    """
+    graph = _factor_graph(model).compiled
+    for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
+        check_count(name, value, least)
+    if not callable(propose):
+        raise ValueError(f"propose must be callable, got {propose!r}")
+    random = _generator(random_state)
+    x = _starts(graph, "unary" if start is None else start, 1, random)[0]
+    score = float(graph.score(x))
+    if np.isneginf(score):
+        raise ValueError("start has probability 0: give an assignment that is possible")
+    samples, scores = np.empty((n_samples, graph.n_variables), np.int32), np.empty(n_samples)
+    taken = 0
+    steps = burn_in + n_samples * thin
+    for step in range(steps):
+        y, ratio = propose(x.copy(), random)
+        y = np.asarray(y)
+        other = float(graph.score(y))
+        if np.isnan(ratio):
+            raise ValueError("propose gave log_ratio = NaN")
+        if np.log(random.random()) < other - score + ratio:
+            x, score, taken = y.astype(np.int32), other, taken + 1
+        if step >= burn_in and (step - burn_in + 1) % thin == 0:
+            at = (step - burn_in) // thin
+            samples[at], scores[at] = x, score
+    return {
+        "samples": samples,
+        "scores": scores,
+        "acceptance": taken / steps,
+        "effective_sample_size": effective_sample_size(scores[None]),
+    }
+
+
+register("gibbs", _gibbs, tasks=("marginals",))
+register("metropolis", _metropolis, tasks=("marginals",))
+register("annealing", _annealing, tasks=("map",))
