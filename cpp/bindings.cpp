@@ -637,4 +637,5 @@ NB_MODULE(_core, m) {
   bind_factors(m);
   bind_gibbs(m);
   bind_cuts(m);
+  bind_dual(m);
 }

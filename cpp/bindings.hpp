@@ -236,5 +236,6 @@ void bind_cliques(nb::module_& m);
 void bind_factors(nb::module_& m);
 void bind_gibbs(nb::module_& m);
 void bind_cuts(nb::module_& m);
+void bind_dual(nb::module_& m);
 
 }  // namespace mercer

@@ -11,6 +11,7 @@ from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
 from mercer.inference.markov import MarkovNetwork
 from mercer.inference.registry import METHODS, Method, choose, infer, register
+from mercer.inference.relaxation import relaxed_marginals
 from mercer.inference.result import (
     FactorMarginals,
     InferenceResult,
@@ -49,6 +50,7 @@ __all__ = [
     "read_uai",
     "read_uai_evidence",
     "register",
+    "relaxed_marginals",
     "variable_elimination",
     "write_uai",
     "write_uai_evidence",

@@ -1,0 +1,152 @@
+"""Best assignments with a bound: linear programs over pseudo-marginals, and dual ascent.
+
+    max ⟨θ, μ⟩   over μ ≥ 0 with Σ_k μ_i(k) = 1 and Σ_{x_f \\ i} μ_f(x_f) = μ_i(x_i)      (the local polytope)
+
+Its value is an upper bound of the best score, and equal to it where μ is 0/1 (always on trees; for two states that
+attract each other). Dual ascent lowers an upper bound of the same kind factor by factor, for graphs too large for a
+program.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from mercer import _core
+from mercer._validation import check_count
+from mercer.inference.graph import CompiledGraph
+from mercer.inference.registry import _factor_graph, best_states, register
+from mercer.inference.result import Outcome, ZeroProbabilityError
+
+__all__ = ["relaxed_marginals"]
+
+MAX_VARIABLES = 2_000_000  # of a linear program
+WHOLE = 1e-6  # how near to 0 or 1 pseudo-marginals count as whole
+
+
+def relaxed_marginals(model: Any, *, evidence: Any = None) -> np.ndarray:
+    """Pseudo-marginals of single variables at the optimum of the linear program: 0/1 where the relaxation is tight.
+
+    Parameters
+    ----------
+    model : FactorGraph, BayesianNetwork or MarkovNetwork
+    evidence : mapping or array, optional
+        As for `infer`.
+
+    Returns
+    -------
+    ndarray
+        One value for each state of each variable that is not observed, one variable after another.
+
+    Examples
+    --------
+    Three variables in a circle that want to differ: no assignment can please all, the relaxation says one half.
+
+    >>> from mercer.inference import FactorGraph, relaxed_marginals
+    >>> graph = FactorGraph([2, 2, 2], edges=[[0, 1], [1, 2], [0, 2]], pairwise=[[1, 2], [2, 1]])
+    >>> relaxed_marginals(graph)
+    array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
+    """
+    graph = _factor_graph(model)
+    observed = graph.evidence(evidence)
+    reduced = graph.reduced(observed)[0] if (observed >= 0).any() else graph
+    return _program(reduced.compiled)[0]
+
+
+def _program(graph: CompiledGraph) -> tuple[np.ndarray, float]:
+    """The optimum of the linear program: pseudo-marginals of single variables, and the value."""
+    n_states, n_joint = int(graph.state_starts[-1]), int(graph.belief_starts[-1])
+    if n_states + n_joint > MAX_VARIABLES:
+        raise ValueError(
+            f"the linear program would have {n_states + n_joint} unknowns, more than {MAX_VARIABLES}: use "
+            "method='dual' (a bound of the same kind), 'trw' or 'expansion'"
+        )
+    rows, columns, values, right, count = [], [], [], [], 0
+    owners = np.repeat(np.arange(graph.n_variables), graph.cardinalities)
+    rows.append(owners)
+    columns.append(np.arange(n_states))
+    values.append(np.ones(n_states))
+    right.append(np.ones(graph.n_variables))
+    count += graph.n_variables
+    for group in graph.groups:
+        starts = n_states + graph.belief_starts[group.first : group.stop]
+        places = np.stack(np.unravel_index(np.arange(group.size), group.shape), axis=1)
+        for axis, card in enumerate(group.shape):
+            m = group.stop - group.first
+            equation = count + np.arange(m)[:, None] * card
+            rows.append((equation + places[:, axis]).ravel())
+            columns.append((starts[:, None] + np.arange(group.size)).ravel())
+            values.append(np.ones(m * group.size))
+            rows.append((equation + np.arange(card)).ravel())
+            columns.append((graph.state_starts[group.scopes[:, axis]][:, None] + np.arange(card)).ravel())
+            values.append(-np.ones(m * card))
+            right.append(np.zeros(m * card))
+            count += m * card
+    A = sp.csr_matrix(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(count, n_states + n_joint)
+    )
+    joint = [graph.stacked(group).reshape(-1) for group in graph.groups]
+    scores = np.concatenate([graph.unary, *joint])
+    forbidden = np.isneginf(scores)
+    upper = np.where(forbidden, 0.0, np.inf)
+    found = linprog(
+        -np.where(forbidden, 0.0, scores), A_eq=A, b_eq=np.concatenate(right),
+        bounds=np.stack([np.zeros(len(upper)), upper], axis=1), method="highs",
+    )  # fmt: skip
+    if found.status == 2:
+        raise ZeroProbabilityError
+    if found.status != 0:
+        raise RuntimeError(f"the linear program was not solved: {found.message}")
+    return np.clip(found.x[:n_states], 0.0, 1.0), float(graph.constant - found.fun)
+
+
+def _lp(graph: CompiledGraph, task: str) -> Outcome:
+    """The linear program; its states rounded where they are not whole."""
+    if not graph.n_variables:
+        return Outcome(states=np.zeros(0, np.int32), value=float(graph.constant), map_bound=float(graph.constant))
+    marginals, bound = _program(graph)
+    states = best_states(graph, marginals)
+    value = float(graph.score(states))
+    whole = np.minimum(marginals, 1.0 - marginals).max() < WHOLE
+    if not whole:  # rounding may be far off: a few conditional modes from there
+        from mercer.inference.registry import METHODS
+
+        other = METHODS["icm"].run(graph, "map", start=states) if "icm" in METHODS else None
+        if other is not None and other.value > value:
+            states, value = other.states, other.value
+    extra = {"pseudo_marginals": marginals, "fractional": float((np.minimum(marginals, 1 - marginals) > WHOLE).mean())}
+    return Outcome(states=states, value=value, map_bound=max(bound, value), converged=bool(whole), extra=extra)
+
+
+def _dual(graph: CompiledGraph, task: str, *, max_iter: int = 1000, tol: float = 1e-7) -> Outcome:
+    """Dual ascent: a bound that falls with every pass, and the best states read off on the way."""
+    check_count("max_iter", max_iter)
+    if not np.isfinite(tol) or tol < 0:
+        raise ValueError(f"tol must be a finite number of at least 0, got {tol!r}")
+    states, bounds, values, converged = _core.dual_ascent(graph.core, max_iter, float(tol))
+    bound, value = float(bounds[-1]), float(values[-1])
+    if np.isneginf(bound):
+        raise ZeroProbabilityError
+    if not converged:
+        warnings.warn(
+            f"dual ascent still falls after max_iter={max_iter} passes, gap {bound - value:.3g}: raise max_iter or tol",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+    return Outcome(
+        states=states,
+        value=value,
+        map_bound=max(bound, value),
+        converged=converged,
+        n_iter=len(bounds),
+        residual=bound - value,
+        history={"bound": bounds.tolist(), "value": values.tolist()},
+    )
+
+
+register("lp", _lp, tasks=("map",))
+register("dual", _dual, tasks=("map",))
