@@ -7,7 +7,9 @@ from mercer.inference.bayesian import BayesianNetwork
 from mercer.inference.elimination import TreewidthError, variable_elimination
 from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
+from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
 from mercer.inference.markov import MarkovNetwork
+from mercer.inference.messages import appearance_probabilities
 from mercer.inference.registry import METHODS, Method, choose, infer, register
 from mercer.inference.result import (
     FactorMarginals,
@@ -18,6 +20,8 @@ from mercer.inference.result import (
     ZeroProbabilityError,
 )
 from mercer.inference.uai import read_uai, read_uai_evidence, write_uai, write_uai_evidence
+from mercer.inference.variational import find_chains
+from mercer.inference import modes as _modes  # noqa: F401  (enters its methods into the table)
 
 __all__ = [
     "METHODS",
@@ -28,6 +32,7 @@ __all__ = [
     "FactorMarginals",
     "Group",
     "InferenceResult",
+    "JunctionTree",
     "LogPartition",
     "Marginals",
     "MarkovNetwork",
@@ -35,12 +40,17 @@ __all__ = [
     "Outcome",
     "TreewidthError",
     "ZeroProbabilityError",
+    "appearance_probabilities",
     "choose",
+    "find_chains",
     "grid_edges",
+    "has_running_intersection",
     "infer",
+    "maximum_spanning_tree",
     "read_uai",
     "read_uai_evidence",
     "register",
+    "triangulate",
     "variable_elimination",
     "write_uai",
     "write_uai_evidence",
