@@ -101,9 +101,16 @@ class Eliminator {
     clean(v);
     const auto& around = near_[size_t(v)];
     const int64_t d = int64_t(around.size());
+    if (d <= 1) return 0;
+    int64_t present = 0, listed = 0;
+    for (int32_t u : around) listed += int64_t(near_[size_t(u)].size());
+    if (16 * d * d < listed) {  // few neighbours, one of them with many: look the pairs up
+      for (int32_t u : around)
+        for (int32_t w : around) present += u != w && std::binary_search(near_[size_t(u)].begin(), near_[size_t(u)].end(), w);
+      return d * (d - 1) / 2 - present / 2;
+    }
     ++stamp_;
     for (int32_t u : around) mark_[size_t(u)] = stamp_;
-    int64_t present = 0;
     for (int32_t u : around)
       for (int32_t w : near_[size_t(u)]) present += mark_[size_t(w)] == stamp_ && !gone_[size_t(w)];
     return d * (d - 1) / 2 - present / 2;

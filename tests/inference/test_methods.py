@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference.factor_graphs import ising, joint, k_best, marginal, observed_joint, random_graph
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.inference import METHODS, FactorGraph, JunctionTree, ZeroProbabilityError, grid_edges, infer
+from reference.factor_graphs import ising, joint, k_best, marginal, observed_joint, random_graph
 
 EXACT = ["elimination", "junction_tree"]
 SEEDS = st.integers(0, 2**32 - 1)
@@ -177,13 +177,13 @@ def test_messages_in_products_and_in_logarithms_agree(cards, maximise):
     """An impossible state, of weight 0 in practice, makes the loop of logarithms run."""
     rng = np.random.default_rng(cards)
     edges = grid_edges((3, 3))
-    pairwise = 0.5 * rng.normal(size=(len(edges), cards, cards))
+    pairwise = 0.3 * rng.normal(size=(len(edges), cards, cards))
     unary = rng.normal(size=(9, cards))
     graph = FactorGraph(np.full(9, cards), unary=unary, edges=edges, pairwise=pairwise, log=True)
     wider = FactorGraph(np.full(9, cards), unary=unary, edges=edges, pairwise=pairwise, log=True)
     wider.add_factors([[0, 1, 2]], np.zeros((cards,) * 3), log=True)  # says nothing, but is no pair
     method, task = ("max_product", "map") if maximise else ("bp", "marginals")
-    a, b = (quietly(g, method, task=task, tol=1e-12, max_iter=300) for g in (graph, wider))
+    a, b = (infer(g, method, task=task, tol=1e-12, max_iter=5000, damping=0.3) for g in (graph, wider))
     if maximise:
         assert a.map_states.tolist() == b.map_states.tolist()
     else:
@@ -197,7 +197,9 @@ def test_messages_survive_potentials_beyond_the_range_of_numbers():
     unary[0] = [0.0, -3000.0]
     unary[-1] = [-2999.0, 0.0]
     pairwise = np.array([[0.0, -900.0], [-900.0, 0.0]])
-    graph = FactorGraph(np.full(n, 2), unary=unary, edges=[[i, i + 1] for i in range(n - 1)], pairwise=pairwise, log=True)
+    graph = FactorGraph(
+        np.full(n, 2), unary=unary, edges=[[i, i + 1] for i in range(n - 1)], pairwise=pairwise, log=True
+    )
     exact = infer(graph, "junction_tree")
     for method in ("tree", "bp"):
         result = infer(graph, method)
@@ -280,7 +282,9 @@ def test_chains_bound_better_than_single_variables_and_alone_exactly():
         grid = ising(rng, (4, 4), 0.25, 0.3)  # weak: one optimum
         single, chains = infer(grid, "mean_field"), infer(grid, "chain_mean_field", chains=np.arange(16).reshape(4, 4))
         assert chains.log_partition > single.log_partition
-    chain = FactorGraph([3] * 6, unary=rng.random((6, 3)), edges=[[i + 1, i] for i in range(5)], pairwise=rng.random((5, 3, 3)))
+    chain = FactorGraph(
+        [3] * 6, unary=rng.random((6, 3)), edges=[[i + 1, i] for i in range(5)], pairwise=rng.random((5, 3, 3))
+    )
     exact, field = infer(chain), infer(chain, "chain_mean_field", chains=[list(range(6))])
     assert field.log_partition == pytest.approx(exact.log_partition, abs=1e-8)
     np.testing.assert_allclose(field.marginals.flat, exact.marginals.flat, atol=1e-8)

@@ -82,5 +82,9 @@ def ising(rng: np.random.Generator, shape: tuple[int, int], coupling: float, fie
     h = field * rng.normal(size=shape[0] * shape[1])
     spins = np.array([-1.0, 1.0])
     return FactorGraph(
-        np.full(len(h), 2), unary=h[:, None] * spins, edges=edges, pairwise=J[:, None, None] * np.outer(spins, spins), log=True
+        np.full(len(h), 2),
+        unary=h[:, None] * spins,
+        edges=edges,
+        pairwise=J[:, None, None] * np.outer(spins, spins),
+        log=True,
     )

@@ -3,6 +3,7 @@
 `infer` is the one door to all methods; models are `FactorGraph`, `BayesianNetwork` and `MarkovNetwork`.
 """
 
+from mercer.inference import modes as _modes  # noqa: F401  (enters its methods into the table)
 from mercer.inference.bayesian import BayesianNetwork
 from mercer.inference.elimination import TreewidthError, variable_elimination
 from mercer.inference.factor import Factor
@@ -21,7 +22,6 @@ from mercer.inference.result import (
 )
 from mercer.inference.uai import read_uai, read_uai_evidence, write_uai, write_uai_evidence
 from mercer.inference.variational import find_chains
-from mercer.inference import modes as _modes  # noqa: F401  (enters its methods into the table)
 
 __all__ = [
     "METHODS",

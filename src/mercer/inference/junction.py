@@ -2,14 +2,15 @@
 
     p(x) = Π_C p(x_C) / Π_S p(x_S)
 
-Five steps: moralise (a factor's variables are neighbours), put evidence in, triangulate, link the maximal cliques to a tree in
-which those that share a variable are connected, send messages to the root and back.
+Five steps: moralise (a factor's variables are neighbours), put evidence in, triangulate, link the maximal cliques to a
+tree in which those that share a variable are connected, send messages to the root and back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def _tree_of(graph: CompiledGraph, heuristic: str, max_size: int, stop_early: bo
 
 
 class JunctionTree:
-    """A tree of cliques for a model: marginals of any variables in a clique, log Z, the k best assignments, exact samples.
+    """A tree of cliques for a model: marginals, log Z, the k best assignments, exact samples.
 
     Parameters
     ----------
@@ -48,9 +49,11 @@ class JunctionTree:
     evidence : mapping or array, optional
         As for `infer`; observed variables are not in the tree.
     heuristic : {"min_fill", "min_degree"}, default="min_fill"
-        Which variable is eliminated next: the one whose neighbours miss the fewest edges, or the one with the fewest neighbours.
+        Which variable is eliminated next: the one whose neighbours miss the fewest edges, or the one with the fewest
+        neighbours.
     max_size : int, default=2**26
-        Entries that all tables together may have. A model that needs more is refused with `TreewidthError`, which says how many.
+        Entries that all tables together may have. A model that needs more is refused with `TreewidthError`, which says
+        how many.
 
     Attributes
     ----------
@@ -90,7 +93,7 @@ class JunctionTree:
         self._graph = reduced.compiled
         self._tree = _tree_of(self._graph, heuristic, max_size)
         starts, variables, separators, parents = self._tree.cliques()
-        self._members = [variables[a:b].tolist() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        self._members = [variables[a:b].tolist() for a, b in pairwise(starts)]
         self.cliques: list[tuple[Hashable, ...]] = [tuple(map(reduced.name, members)) for members in self._members]
         linked = [c for c, parent in enumerate(parents) if parent >= 0 and separators[c] > 0]
         self.edges: list[tuple[int, int]] = [(int(parents[c]), c) for c in linked]
@@ -125,7 +128,9 @@ class JunctionTree:
         beliefs = self._sums[0]
         return [
             Factor(names, beliefs[a:b].reshape(self._shape(members)))
-            for names, members, a, b in zip(self.cliques, self._members, self._starts[:-1], self._starts[1:], strict=True)
+            for names, members, a, b in zip(
+                self.cliques, self._members, self._starts[:-1], self._starts[1:], strict=True
+            )
         ]
 
     def marginal(self, variables: Iterable[Hashable]) -> Factor:
@@ -149,9 +154,9 @@ class JunctionTree:
     # ------------------------------------------------------------------ maxima and samples
 
     def k_best(self, k: int = 1) -> list[tuple[Any, float]]:
-        """The k most probable assignments with the sums of their log-potentials, best first; fewer if there are not so many.
+        """The k most probable assignments with the sums of their log-potentials, best first.
 
-        Each is {name: state}, or an array of numbers where there are no names.
+        There are fewer if the model has not so many. Each is {name: state}, or an array of numbers where there are no names.
         """
         check_count("k", k)
         from mercer.inference.result import InferenceResult
@@ -213,7 +218,10 @@ def _run(
     if np.isneginf(total):
         raise ZeroProbabilityError
     return Outcome(
-        marginals=marginals, factor_beliefs=lambda: tree.factor_beliefs(beliefs), log_partition=float(total), extra=extra
+        marginals=marginals,
+        factor_beliefs=lambda: tree.factor_beliefs(beliefs),
+        log_partition=float(total),
+        extra=extra,
     )
 
 
@@ -271,7 +279,7 @@ def triangulate(
         graph.add(Factor(edge, np.zeros((cards[edge[0]], cards[edge[1]])), log=True))
     tree = _core.CliqueTree(graph.compiled.core, check_choice("heuristic", heuristic, HEURISTICS), 0.0, False)
     starts, variables, _, _ = tree.cliques()
-    cliques = [tuple(graph.name(i) for i in sorted(variables[a:b])) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    cliques = [tuple(graph.name(i) for i in sorted(variables[a:b])) for a, b in pairwise(starts)]
     have = {frozenset(edge) for edge in listed}
     chords: dict[tuple[Hashable, Hashable], None] = {}
     for clique in cliques:
@@ -315,8 +323,10 @@ def has_running_intersection(cliques: Sequence[Iterable[Hashable]], edges: Itera
     Examples
     --------
     >>> from mercer.inference import has_running_intersection
-    >>> has_running_intersection(["ab", "bc", "cd"], [(0, 1), (1, 2)]), has_running_intersection(["ab", "cd", "bc"], [(0, 1), (1, 2)])
-    (True, False)
+    >>> has_running_intersection(["ab", "bc", "cd"], [(0, 1), (1, 2)])
+    True
+    >>> has_running_intersection(["ab", "cd", "bc"], [(0, 1), (1, 2)])
+    False
     """
     sets = [frozenset(clique) for clique in cliques]
     linked = [(i, j, sets[i] & sets[j]) for i, j in edges]

@@ -50,7 +50,9 @@ def _bp(
             graph.unary / temperature, graph.tables / temperature, graph.constant / temperature
         )
     found = _loopy(graph, False, max_iter, tol, damping, schedule, random_state)
-    return _outcome(graph, found, task, "exact" if graph.is_forest and found is not None and found[3] else "estimate", "bp")
+    return _outcome(
+        graph, found, task, "exact" if graph.is_forest and found is not None and found[3] else "estimate", "bp"
+    )
 
 
 def _max_product(
@@ -63,7 +65,9 @@ def _max_product(
     schedule: str = "synchronous",
     random_state: Any = None,
 ) -> Outcome:
-    return _outcome(graph, _loopy(graph, True, max_iter, tol, damping, schedule, random_state), task, "estimate", "max_product")
+    return _outcome(
+        graph, _loopy(graph, True, max_iter, tol, damping, schedule, random_state), task, "estimate", "max_product"
+    )
 
 
 def _trw(
@@ -82,17 +86,21 @@ def _trw(
     else:
         rho = np.ascontiguousarray(appearance, np.float64)
         if rho.shape != (graph.n_factors,) or not ((rho > 0) & (rho <= 1)).all():
-            raise ValueError(f"appearance must hold a probability above 0 for each of the {graph.n_factors} compiled factors")
+            raise ValueError(
+                f"appearance must hold a probability above 0 for each of the {graph.n_factors} compiled factors"
+            )
     found = _loopy(graph, task == "map", max_iter, tol, damping, schedule, random_state, rho)
-    # The free energy is a bound at the fixed point, where beliefs agree with each other; before that it may be anything.
+    # The free energy is a bound at the fixed point, where beliefs agree; before that it may be anything.
     return _outcome(graph, found, task, "upper" if found is not None and found[3] else "estimate", "trw", rho)
 
 
-def appearance_probabilities(graph: CompiledGraph, *, n_forests: int | None = None, random_state: Any = None) -> np.ndarray:
+def appearance_probabilities(
+    graph: CompiledGraph, *, n_forests: int | None = None, random_state: Any = None
+) -> np.ndarray:
     """How often each factor lies in a random spanning forest: weights of tree-reweighted messages.
 
-    A forest is grown from factors in random order: one is taken if it joins variables that are not joined yet. Each of the first
-    forests begins with a factor that no forest has had, until all have been in one.
+    A forest is grown from factors in random order: one is taken if it joins variables that are not joined yet. Each of
+    the first forests begins with a factor that no forest has had, until all have been in one.
 
     Parameters
     ----------
@@ -115,13 +123,24 @@ def appearance_probabilities(graph: CompiledGraph, *, n_forests: int | None = No
     """
     if graph.is_forest:
         return np.ones(graph.n_factors)
-    least = max(4, min(50, 2_000_000 // max(1, graph.n_factors))) if n_forests is None else check_count("n_forests", n_forests)
+    least = (
+        max(4, min(50, 2_000_000 // max(1, graph.n_factors)))
+        if n_forests is None
+        else check_count("n_forests", n_forests)
+    )
     rng = np.random.default_rng(random_state)
     return _core.forest_weights(graph.core, least, int(rng.integers(1 << 63)))
 
 
 def _loopy(
-    graph: CompiledGraph, maximise: bool, max_iter: Any, tol: Any, damping: Any, schedule: Any, seed: Any, rho: Any = None
+    graph: CompiledGraph,
+    maximise: bool,
+    max_iter: Any,
+    tol: Any,
+    damping: Any,
+    schedule: Any,
+    seed: Any,
+    rho: Any = None,
 ) -> Any:
     check_count("max_iter", max_iter)
     check_choice("schedule", schedule, SCHEDULES)
@@ -143,7 +162,8 @@ def _outcome(
     residual = float(residuals[-1]) if len(residuals) else 0.0
     if method is not None and not converged:
         warnings.warn(
-            f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. Raise damping (0.5, 0.9), "
+            f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "
+            "Raise damping (0.5, 0.9), "
             "use schedule='residual', allow a larger max_iter, or take method='trw' or 'mean_field', which settle",
             ConvergenceWarning,
             stacklevel=7,

@@ -22,7 +22,7 @@ def _icm(
     max_iter: int = 1000,
     random_state: Any = None,
 ) -> Outcome:
-    """The best of several climbs: the first from ``start`` (default: each variable's best state alone), others from random states."""
+    """The best of several climbs: from ``start`` (default: each variable's best state), then from random states."""
     check_count("restarts", restarts)
     check_count("max_iter", max_iter)
     rng = np.random.default_rng(random_state)
@@ -35,9 +35,13 @@ def _icm(
     for climb in range(restarts):
         x0 = given if climb == 0 else rng.integers(graph.cardinalities)
         states, scores, converged = _core.icm(graph.core, np.ascontiguousarray(x0, np.int32), max_iter)
-        if best is None or scores[-1] > best.value:  # type: ignore[operator]
+        if best is None or scores[-1] > best.value:
             best = Outcome(
-                states=states, value=float(scores[-1]), converged=converged, n_iter=len(scores), history={"score": scores.tolist()}
+                states=states,
+                value=float(scores[-1]),
+                converged=converged,
+                n_iter=len(scores),
+                history={"score": scores.tolist()},
             )
     assert best is not None
     return best

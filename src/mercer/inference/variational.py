@@ -64,9 +64,12 @@ def _check(graph: CompiledGraph, max_iter: Any, tol: Any) -> None:
         raise ValueError(f"tol must be a finite number of at least 0, got {tol!r}")
     if not np.isfinite(graph.tables).all():
         start = int(np.flatnonzero(~np.isfinite(graph.tables))[0])
-        factor = int(np.flatnonzero((graph.table_starts <= start) & (start < graph.table_starts + graph.table_sizes))[0])
+        factor = int(
+            np.flatnonzero((graph.table_starts <= start) & (start < graph.table_starts + graph.table_sizes))[0]
+        )
         raise ValueError(
-            f"mean field needs positive potentials in factors of two variables or more: factor {graph.numbers[factor]} holds a 0. "
+            f"mean field needs positive potentials in factors of two variables or more: factor "
+            f"{graph.numbers[factor]} holds a 0. "
             "Use an exact method or 'bp'"
         )
 
@@ -94,7 +97,8 @@ def _outcome(graph: CompiledGraph, found: Any, method: str) -> Outcome:
     q, bounds, residuals, converged = found
     if not converged:
         warnings.warn(
-            f"{method} did not converge in {len(bounds)} sweeps: probabilities still change by {residuals[-1]:.2g}. Its bound holds "
+            f"{method} did not converge in {len(bounds)} sweeps: probabilities still change by "
+            f"{residuals[-1]:.2g}. Its bound holds "
             "all the same; allow a larger max_iter or tol for a better one",
             ConvergenceWarning,
             stacklevel=7,
@@ -135,12 +139,14 @@ def find_chains(graph: CompiledGraph) -> list[list[int]]:
     Examples
     --------
     >>> from mercer.inference import FactorGraph, find_chains, grid_edges
-    >>> grid = FactorGraph([2] * 6, edges=grid_edges((2, 3)), pairwise=[[2, 1], [1, 2]])
+    >>> grid = FactorGraph([2] * 9, edges=grid_edges((3, 3)), pairwise=[[2, 1], [1, 2]])
     >>> find_chains(grid.compiled)
-    [[0, 1, 2], [3, 4, 5]]
+    [[0, 1, 2, 5, 8, 7, 6], [3, 4]]
     """
     n = graph.n_variables
-    paired: list[dict[int, None]] = [{} for _ in range(n)]  # joined by a factor over two variables, in the factors' order
+    paired: list[dict[int, None]] = [
+        {} for _ in range(n)
+    ]  # joined by a factor over two variables, in the factors' order
     together: list[set[int]] = [set() for _ in range(n)]  # by any factor
     apart: list[set[int]] = [set() for _ in range(n)]  # by a larger factor: never in one chain
     for group in graph.groups:
@@ -162,7 +168,10 @@ def find_chains(graph: CompiledGraph) -> list[list[int]]:
         for side in (1, 0):
             end = first
             while True:
-                found = next((u for u in paired[end] if free[u] and not apart[u] & members and together[u] & members == {end}), None)
+                found = next(
+                    (u for u in paired[end] if free[u] and not apart[u] & members and together[u] & members == {end}),
+                    None,
+                )
                 if found is None:
                     break
                 free[found] = False
