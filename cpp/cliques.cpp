@@ -1,8 +1,684 @@
-// Exact inference: elimination orders, trees of cliques, messages over them (spec 003 B4-B12).
+// Exact inference over a tree of cliques (spec 003 B4-B12): elimination, collect, distribute, the k best, samples.
+//
+// Eliminating a variable joins its neighbours. The sets {v} ∪ neighbours(v) at that moment, without those that lie in another
+// one, are the maximal cliques of the triangulated graph; linking each to the clique of its next variable to go gives a tree
+// with the running intersection property, a spanning tree of greatest total separator size.
+//
+// The table of a clique is laid out [separator to the parent | the other variables], so a message to the parent reduces rows:
+//   collect     message(s) = ⊕_y table(s, y), added to the parent's table; ⊕ = log Σ exp or max
+// Collecting sums leaves p(y | s, evidence) in the rows: table(s, y) − message(s), exponentiated. So
+//   distribute  belief(s, y) = p(y | s) · Σ_{parent \ s} belief_parent
+// needs no division, no logarithm, and no message back: products of probabilities only.
+#include <cstring>
+#include <queue>
+#include <random>
+#include <tuple>
+
 #include "factors.hpp"
 
-namespace mercer {
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+#define MERCER_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define MERCER_CLONES
+#endif
 
-void bind_cliques(nb::module_&) {}
+namespace mercer {
+namespace {
+
+// ---------------------------------------------------------------------------------------------- elimination
+
+enum class Heuristic { kMinFill, kMinDegree };
+
+// Which variables were neighbours when each was eliminated.
+struct Elimination {
+  std::vector<int32_t> order;
+  std::vector<std::vector<int32_t>> later;  // by variable
+  double largest = 0.0, total = 0.0;        // entries of the cliques; the second before any is left out
+  int32_t most_variables = 0;
+  bool complete = true;
+};
+
+class Eliminator {
+ public:
+  Eliminator(const FactorStructure& s, Heuristic heuristic)
+      : s_(s), heuristic_(heuristic), near_(size_t(s.n)), gone_(size_t(s.n), 0), key_(size_t(s.n)), degree_(size_t(s.n)),
+        mark_(size_t(s.n), -1) {
+    for (int64_t f = 0; f < s.m; ++f)
+      for (int64_t a = s.scope_starts[size_t(f)]; a < s.scope_starts[size_t(f) + 1]; ++a)
+        for (int64_t b = s.scope_starts[size_t(f)]; b < s.scope_starts[size_t(f) + 1]; ++b)
+          if (a != b) near_[size_t(s.scopes[size_t(a)])].push_back(s.scopes[size_t(b)]);
+    for (auto& list : near_) {
+      std::sort(list.begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
+    }
+    for (int32_t v = 0; v < s.n; ++v) degree_[size_t(v)] = int64_t(near_[size_t(v)].size());
+    for (int32_t v = 0; v < s.n; ++v) set_key(v, heuristic == Heuristic::kMinFill ? fill(v) : degree_[size_t(v)]);
+  }
+
+  // Stops where a clique has more than `limit` entries if `stop_early`.
+  Elimination run(double limit, bool stop_early) {
+    Elimination done;
+    done.later.resize(size_t(s_.n));
+    while (!queue_.empty()) {
+      const auto [key, size, v] = queue_.top();
+      queue_.pop();
+      if (gone_[size_t(v)] || key != key_[size_t(v)]) continue;
+      clean(v);
+      const std::vector<int32_t>& around = near_[size_t(v)];
+      double entries = s_.cards[size_t(v)];
+      for (int32_t u : around) entries *= s_.cards[size_t(u)];
+      done.largest = std::max(done.largest, entries);
+      done.total += entries;
+      done.most_variables = std::max(done.most_variables, int32_t(around.size()) + 1);
+      if (stop_early && done.total > limit) {
+        done.complete = false;
+        return done;
+      }
+      remove(v);
+      done.order.push_back(v);
+      done.later[size_t(v)] = std::move(near_[size_t(v)]);
+    }
+    return done;
+  }
+
+ private:
+  using Entry = std::tuple<int64_t, double, int32_t>;  // ties go to the smaller clique, then to the smaller number
+
+  void set_key(int32_t v, int64_t key) {
+    key_[size_t(v)] = key;
+    double size = 0.0;
+    if (degree_[size_t(v)] <= 64)
+      for (int32_t u : near_[size_t(v)])
+        if (!gone_[size_t(u)]) size += std::log(double(s_.cards[size_t(u)]));
+    queue_.emplace(key, size, v);
+  }
+  void clean(int32_t v) {
+    auto& list = near_[size_t(v)];
+    list.erase(std::remove_if(list.begin(), list.end(), [&](int32_t u) { return gone_[size_t(u)] != 0; }), list.end());
+  }
+  // Edges that are missing among the neighbours of v.
+  int64_t fill(int32_t v) {
+    clean(v);
+    const auto& around = near_[size_t(v)];
+    const int64_t d = int64_t(around.size());
+    if (d <= 1) return 0;
+    int64_t present = 0, listed = 0;
+    for (int32_t u : around) listed += int64_t(near_[size_t(u)].size());
+    if (16 * d * d < listed) {  // few neighbours, one of them with many: look the pairs up
+      for (int32_t u : around)
+        for (int32_t w : around) present += u != w && std::binary_search(near_[size_t(u)].begin(), near_[size_t(u)].end(), w);
+      return d * (d - 1) / 2 - present / 2;
+    }
+    ++stamp_;
+    for (int32_t u : around) mark_[size_t(u)] = stamp_;
+    for (int32_t u : around)
+      for (int32_t w : near_[size_t(u)]) present += mark_[size_t(w)] == stamp_ && !gone_[size_t(w)];
+    return d * (d - 1) / 2 - present / 2;
+  }
+
+  void remove(int32_t v) {
+    const std::vector<int32_t>& around = near_[size_t(v)];
+    const int64_t d = int64_t(around.size());
+    const bool simplicial = heuristic_ == Heuristic::kMinFill ? key_[size_t(v)] == 0 : d <= 1;
+    gone_[size_t(v)] = 1;
+    if (simplicial) {  // nothing to join: only v leaves the lists, and the counts change by known amounts
+      for (int32_t u : around) {
+        const int64_t before = degree_[size_t(u)]--;
+        set_key(u, heuristic_ == Heuristic::kMinFill ? key_[size_t(u)] - (before - d) : degree_[size_t(u)]);
+      }
+      return;
+    }
+    std::vector<int32_t> joined;
+    for (int32_t u : around) {
+      clean(u);
+      joined.clear();
+      std::set_union(near_[size_t(u)].begin(), near_[size_t(u)].end(), around.begin(), around.end(), std::back_inserter(joined));
+      joined.erase(std::lower_bound(joined.begin(), joined.end(), u));
+      near_[size_t(u)] = joined;
+      degree_[size_t(u)] = int64_t(joined.size());
+    }
+    if (heuristic_ == Heuristic::kMinDegree) {
+      for (int32_t u : around) set_key(u, degree_[size_t(u)]);
+      return;
+    }
+    std::vector<int32_t> touched(around.begin(), around.end());
+    for (int32_t u : around) touched.insert(touched.end(), near_[size_t(u)].begin(), near_[size_t(u)].end());
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    for (int32_t u : touched) set_key(u, fill(u));
+  }
+
+  const FactorStructure& s_;
+  Heuristic heuristic_;
+  std::vector<std::vector<int32_t>> near_;  // sorted; may hold variables that are gone
+  std::vector<uint8_t> gone_;
+  std::vector<int64_t> key_, degree_;
+  std::vector<int64_t> mark_;
+  int64_t stamp_ = 0;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
+};
+
+// ---------------------------------------------------------------------------------------------- loops over tables
+
+// Goes through a large table in order, with the place in a smaller one over some of its variables.
+struct Walk {
+  std::vector<int64_t> dims, steps;  // of the large table's axes, and how far each moves in the small one
+
+  void add_axis(int64_t dim, int64_t step) {
+    if (dim == 1) return;
+    if (!dims.empty() && steps.back() == step * dim) {  // one longer axis
+      dims.back() *= dim;
+      steps.back() = step;
+    } else {
+      dims.push_back(dim);
+      steps.push_back(step);
+    }
+  }
+  // row(start in the large table, start in the small one, length, step)
+  template <class Row> void rows(Row row) const {
+    if (dims.empty()) return row(0, 0, 1, 0);
+    const int64_t length = dims.back(), step = steps.back();
+    const int outer = int(dims.size()) - 1;
+    int64_t at[64] = {};
+    int64_t large = 0, small = 0;
+    while (true) {
+      row(large, small, length, step);
+      large += length;
+      int axis = outer - 1;
+      for (; axis >= 0; --axis) {
+        small += steps[size_t(axis)];
+        if (++at[axis] < dims[size_t(axis)]) break;
+        small -= steps[size_t(axis)] * dims[size_t(axis)];
+        at[axis] = 0;
+      }
+      if (axis < 0) return;
+    }
+  }
+};
+
+void add_into_large(const Walk& walk, double* large, const double* small) {
+  walk.rows([&](int64_t l, int64_t s, int64_t length, int64_t step) {
+    double* out = large + l;
+    const double* in = small + s;
+    if (step == 0) {
+      const double x = *in;
+      for (int64_t k = 0; k < length; ++k) out[k] += x;
+    } else if (step == 1) {
+      for (int64_t k = 0; k < length; ++k) out[k] += in[k];
+    } else {
+      for (int64_t k = 0; k < length; ++k) out[k] += in[k * step];
+    }
+  });
+}
+
+void sum_into_small(const Walk& walk, const double* large, double* small) {
+  walk.rows([&](int64_t l, int64_t s, int64_t length, int64_t step) {
+    const double* in = large + l;
+    double* out = small + s;
+    if (step == 0) {
+      double part[4] = {};
+      int64_t k = 0;
+      for (; k + 4 <= length; k += 4)
+        for (int j = 0; j < 4; ++j) part[j] += in[k + j];
+      for (; k < length; ++k) part[0] += in[k];
+      *out += (part[0] + part[1]) + (part[2] + part[3]);
+    } else if (step == 1) {
+      for (int64_t k = 0; k < length; ++k) out[k] += in[k];
+    } else {
+      for (int64_t k = 0; k < length; ++k) out[k * step] += in[k];
+    }
+  });
+}
+
+// exp in place for x ≤ 0: x = n ln 2 + r, a polynomial in r, and 2^n in the exponent bits; exact 0 below the range.
+MERCER_CLONES void exp_all(double* x, int64_t count) {
+  constexpr double lowest = -708.0, magic = 0x1.8p52;
+  for (int64_t i = 0; i < count; ++i) {
+    const double in = x[i], y = in > lowest ? in : lowest;
+    const double t = y * 0x1.71547652b82fep0 + magic, n = t - magic;
+    const double r = (y - n * 0x1.62e42fefa0000p-1) - n * 0x1.cf79abc9e3b3ap-40;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    uint64_t bits, shift;
+    std::memcpy(&bits, &p, sizeof p);
+    std::memcpy(&shift, &t, sizeof t);
+    bits += shift << 52;
+    std::memcpy(&p, &bits, sizeof p);
+    x[i] = in >= lowest ? p : 0.0;
+  }
+}
+
+double row_max(const double* x, int64_t n) {
+  double best = x[0];
+  for (int64_t k = 1; k < n; ++k) best = x[k] > best ? x[k] : best;
+  return best;
+}
+
+// log Σ exp of each row into `message`; the rows become exp(x − message), or 0 where all is impossible.
+void normalise_rows(double* table, int64_t rows, int64_t columns, double* message) {
+  const int64_t chunk = std::max<int64_t>(1, 2048 / columns);
+  for (int64_t first = 0; first < rows; first += chunk) {
+    const int64_t stop = std::min(rows, first + chunk);
+    for (int64_t r = first; r < stop; ++r) {
+      double* x = table + r * columns;
+      message[r] = row_max(x, columns);
+      const double base = message[r] == kImpossible ? 0.0 : message[r];
+      for (int64_t k = 0; k < columns; ++k) x[k] -= base;
+    }
+    exp_all(table + first * columns, (stop - first) * columns);
+    for (int64_t r = first; r < stop; ++r) {
+      if (message[r] == kImpossible) continue;
+      double* x = table + r * columns;
+      double total = 0.0;
+      for (int64_t k = 0; k < columns; ++k) total += x[k];
+      message[r] += std::log(total);
+      for (int64_t k = 0; k < columns; ++k) x[k] /= total;
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- the tree
+
+struct Clique {
+  std::vector<int32_t> variables;  // separator first
+  int32_t separator = 0, parent = -1;
+  int64_t rows = 1, columns = 1, start = 0, message = 0;
+  Walk to_parent;  // through the parent's table, with the place in the separator
+};
+
+class CliqueTree {
+ public:
+  CliqueTree(const FlatGraph& graph, const std::string& heuristic, double max_size, bool stop_early) : structure_(graph.shared()) {
+    require(heuristic == "min_fill" || heuristic == "min_degree", "heuristic must be 'min_fill' or 'min_degree'");
+    Eliminator eliminator(s(), heuristic == "min_fill" ? Heuristic::kMinFill : Heuristic::kMinDegree);
+    done_ = eliminator.run(max_size, stop_early);
+    if (!done_.complete) {
+      size_ = done_.total;
+      return;
+    }
+    gather();
+    fits_ = size_ <= max_size && widest_ <= 63;
+    if (fits_) lay_out();
+  }
+
+  bool fits() const { return fits_; }
+  bool complete() const { return done_.complete; }
+  double size() const { return size_; }
+  int32_t most_variables() const { return done_.most_variables; }
+  nb::tuple cliques() const;
+  nb::tuple elimination() const;
+  nb::tuple sum(const FlatGraph& graph) const;
+  nb::tuple max(const FlatGraph& graph, int64_t k) const;
+  nb::object factor_beliefs(In1<double> beliefs) const;
+  nb::tuple sample(const FlatGraph& graph, int64_t count, uint64_t seed) const;
+
+ private:
+  const FactorStructure& s() const { return *structure_; }
+  void check(const FlatGraph& graph) const {
+    require(graph.shared() == structure_, "the graph has another structure than the tree was made for");
+    require(fits_, "the tree of cliques is too large");
+  }
+  void gather();
+  void lay_out();
+  Walk walk_to(const Clique& clique, const int32_t* small, int count) const;
+  std::vector<double> filled(const FlatGraph& graph) const;
+  double collect_sums(const FlatGraph& graph, std::vector<double>& tables) const;
+  double collect_maxima(const FlatGraph& graph, std::vector<double>& tables) const;
+  int64_t row_of(const Clique& clique, const int32_t* x) const {
+    int64_t row = 0;
+    for (int k = 0; k < clique.separator; ++k) {
+      const int32_t v = clique.variables[size_t(k)];
+      row = row * s().cards[size_t(v)] + x[v];
+    }
+    return row;
+  }
+  void set_column(const Clique& clique, int64_t column, int32_t* x) const {
+    for (size_t k = clique.variables.size(); k-- > size_t(clique.separator);) {
+      const int32_t v = clique.variables[k], card = s().cards[size_t(v)];
+      x[v] = int32_t(column % card);
+      column /= card;
+    }
+  }
+
+  std::shared_ptr<const FactorStructure> structure_;
+  Elimination done_;
+  std::vector<Clique> cliques_;  // children before parents
+  std::vector<int32_t> home_;    // clique of each variable: where it is outside the separator
+  std::vector<int32_t> factor_home_;
+  double size_ = 0.0;
+  size_t widest_ = 0;
+  int64_t messages_ = 0;
+  bool fits_ = false;
+};
+
+// Maximal cliques from the elimination: the set of v takes in that of the next variable p to go if it holds all of it.
+void CliqueTree::gather() {
+  const size_t n = size_t(s().n);
+  std::vector<int32_t> position(n), first(n, -1), last_of(n);
+  for (size_t t = 0; t < n; ++t) position[size_t(done_.order[t])] = int32_t(t);
+  auto next = [&](int32_t v) {
+    int32_t best = -1;
+    for (int32_t u : done_.later[size_t(v)])
+      if (best < 0 || position[size_t(u)] < position[size_t(best)]) best = u;
+    return best;
+  };
+  std::vector<int32_t> parent(n);
+  for (size_t v = 0; v < n; ++v) parent[v] = next(int32_t(v));
+  for (int32_t v : done_.order) {
+    if (first[size_t(v)] < 0) first[size_t(v)] = v;
+    last_of[size_t(first[size_t(v)])] = v;
+    const int32_t p = parent[size_t(v)];
+    if (p >= 0 && first[size_t(p)] < 0 && done_.later[size_t(p)].size() + 1 == done_.later[size_t(v)].size())
+      first[size_t(p)] = first[size_t(v)];
+  }
+  // In the order of their last variables children come before parents.
+  std::vector<int32_t> number(n, -1);
+  std::vector<std::vector<int32_t>> inside(n);
+  for (int32_t v : done_.order) inside[size_t(first[size_t(v)])].push_back(v);
+  for (int32_t v : done_.order) {
+    const int32_t head = first[size_t(v)];
+    if (last_of[size_t(head)] != v) continue;
+    number[size_t(head)] = int32_t(cliques_.size());
+    Clique clique;
+    clique.variables = done_.later[size_t(v)];
+    std::sort(clique.variables.begin(), clique.variables.end(),
+              [&](int32_t a, int32_t b) { return position[size_t(a)] > position[size_t(b)]; });
+    clique.separator = int32_t(clique.variables.size());
+    clique.variables.insert(clique.variables.end(), inside[size_t(head)].rbegin(), inside[size_t(head)].rend());
+    widest_ = std::max(widest_, clique.variables.size());
+    double entries = 1.0;
+    for (int32_t u : clique.variables) entries *= s().cards[size_t(u)];
+    size_ += entries;
+    cliques_.push_back(std::move(clique));
+  }
+  home_.resize(n);
+  for (size_t v = 0; v < n; ++v) home_[v] = number[size_t(first[v])];
+  for (int32_t v : done_.order) {
+    const int32_t head = first[size_t(v)];
+    if (last_of[size_t(head)] == v && parent[size_t(v)] >= 0)
+      cliques_[size_t(home_[size_t(v)])].parent = home_[size_t(parent[size_t(v)])];
+  }
+  factor_home_.resize(size_t(s().m));
+  for (int64_t f = 0; f < s().m; ++f) {
+    const int64_t a = s().scope_starts[size_t(f)], b = s().scope_starts[size_t(f) + 1];
+    const int32_t earliest = *std::min_element(s().scopes.begin() + a, s().scopes.begin() + b, [&](int32_t x, int32_t y) {
+      return position[size_t(x)] < position[size_t(y)];
+    });
+    factor_home_[size_t(f)] = home_[size_t(earliest)];
+  }
+}
+
+void CliqueTree::lay_out() {
+  int64_t start = 0;
+  for (Clique& clique : cliques_) {
+    clique.start = start;
+    clique.message = messages_;
+    for (size_t k = 0; k < clique.variables.size(); ++k) {
+      const int64_t card = s().cards[size_t(clique.variables[k])];
+      (int32_t(k) < clique.separator ? clique.rows : clique.columns) *= card;
+    }
+    start += clique.rows * clique.columns;
+    messages_ += clique.rows;
+  }
+  for (Clique& clique : cliques_)
+    if (clique.parent >= 0)
+      clique.to_parent = walk_to(cliques_[size_t(clique.parent)], clique.variables.data(), clique.separator);
+}
+
+Walk CliqueTree::walk_to(const Clique& clique, const int32_t* small, int count) const {
+  Walk walk;
+  for (int32_t v : clique.variables) {
+    int64_t step = 0, stride = 1;
+    for (int k = count - 1; k >= 0; --k) {
+      if (small[k] == v) step = stride;
+      stride *= s().cards[size_t(small[k])];
+    }
+    walk.add_axis(s().cards[size_t(v)], step);
+  }
+  return walk;
+}
+
+// Tables of all cliques with the log-potentials of their factors.
+std::vector<double> CliqueTree::filled(const FlatGraph& graph) const {
+  std::vector<double> tables(size_t(size_), 0.0);
+  for (int32_t v = 0; v < s().n; ++v) {
+    const Clique& clique = cliques_[size_t(home_[size_t(v)])];
+    add_into_large(walk_to(clique, &v, 1), tables.data() + clique.start, graph.unary() + s().state_starts[size_t(v)]);
+  }
+  for (int64_t f = 0; f < s().m; ++f) {
+    const Clique& clique = cliques_[size_t(factor_home_[size_t(f)])];
+    const Walk walk = walk_to(clique, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
+    add_into_large(walk, tables.data() + clique.start, graph.table(f));
+  }
+  return tables;
+}
+
+double CliqueTree::collect_sums(const FlatGraph& graph, std::vector<double>& tables) const {
+  double total = graph.constant();
+  std::vector<double> message;
+  for (const Clique& clique : cliques_) {
+    message.resize(size_t(clique.rows));
+    normalise_rows(tables.data() + clique.start, clique.rows, clique.columns, message.data());
+    if (clique.parent < 0)
+      total += message[0];
+    else
+      add_into_large(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, message.data());
+  }
+  return total;
+}
+
+double CliqueTree::collect_maxima(const FlatGraph& graph, std::vector<double>& tables) const {
+  double total = graph.constant();
+  std::vector<double> message;
+  for (const Clique& clique : cliques_) {
+    message.resize(size_t(clique.rows));
+    for (int64_t r = 0; r < clique.rows; ++r)
+      message[size_t(r)] = row_max(tables.data() + clique.start + r * clique.columns, clique.columns);
+    if (clique.parent < 0)
+      total += message[0];
+    else
+      add_into_large(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, message.data());
+  }
+  return total;
+}
+
+// (beliefs of all cliques, marginals of all variables, log Z); the first two are empty where log Z is −inf.
+nb::tuple CliqueTree::sum(const FlatGraph& graph) const {
+  check(graph);
+  std::vector<double> tables, marginals, separator;
+  double total;
+  {
+    nb::gil_scoped_release free;
+    tables = filled(graph);
+    total = collect_sums(graph, tables);
+    if (total == kImpossible) {
+      tables.clear();
+    } else {
+      for (size_t c = cliques_.size(); c-- > 0;) {
+        const Clique& clique = cliques_[c];
+        if (clique.parent < 0) continue;
+        separator.assign(size_t(clique.rows), 0.0);
+        sum_into_small(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, separator.data());
+        double* table = tables.data() + clique.start;
+        for (int64_t r = 0; r < clique.rows; ++r)
+          for (int64_t k = 0; k < clique.columns; ++k) table[r * clique.columns + k] *= separator[size_t(r)];
+      }
+      marginals.assign(size_t(s().states()), 0.0);
+      for (int32_t v = 0; v < s().n; ++v) {
+        const Clique& clique = cliques_[size_t(home_[size_t(v)])];
+        sum_into_small(walk_to(clique, &v, 1), tables.data() + clique.start, marginals.data() + s().state_starts[size_t(v)]);
+      }
+    }
+  }
+  return nb::make_tuple(to_numpy(std::move(tables)), to_numpy(std::move(marginals)), total);
+}
+
+nb::object CliqueTree::factor_beliefs(In1<double> beliefs) const {
+  require(fits_ && double(beliefs.shape(0)) == size_, "beliefs must be those of this tree");
+  std::vector<double> joint(size_t(s().belief_starts[size_t(s().m)]), 0.0);
+  {
+    nb::gil_scoped_release free;
+    for (int64_t f = 0; f < s().m; ++f) {
+      const Clique& clique = cliques_[size_t(factor_home_[size_t(f)])];
+      const Walk walk = walk_to(clique, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
+      sum_into_small(walk, beliefs.data() + clique.start, joint.data() + s().belief_starts[size_t(f)]);
+    }
+  }
+  return to_numpy(std::move(joint));
+}
+
+nb::tuple CliqueTree::sample(const FlatGraph& graph, int64_t count, uint64_t seed) const {
+  check(graph);
+  require(count >= 0 && (s().n == 0 || count <= (int64_t(1) << 40) / s().n), "too many samples");
+  std::vector<int32_t> drawn(size_t(count * s().n), 0);
+  double total;
+  {
+    nb::gil_scoped_release free;
+    std::vector<double> tables = filled(graph);
+    total = collect_sums(graph, tables);
+    std::mt19937_64 random(seed);
+    for (int64_t i = 0; i < count && total != kImpossible; ++i) {
+      int32_t* x = drawn.data() + i * s().n;
+      for (size_t c = cliques_.size(); c-- > 0;) {
+        const Clique& clique = cliques_[c];
+        const double* row = tables.data() + clique.start + row_of(clique, x) * clique.columns;
+        double left = double(random() >> 11) * 0x1p-53;
+        int64_t column = -1;
+        for (int64_t k = 0; k < clique.columns; ++k) {
+          if (row[k] <= 0.0) continue;
+          column = k;  // the last possible one if rounding leaves something over
+          if (left < row[k]) break;
+          left -= row[k];
+        }
+        set_column(clique, column, x);
+      }
+    }
+  }
+  return nb::make_tuple(to_numpy(std::move(drawn)), total);
+}
+
+// ---------------------------------------------------------------------------------------------- the k best
+
+// All assignments but those found are split into sets: "as this solution up to clique i, there none of these columns". The best
+// of each set is known from the collected tables alone: below the separator nothing is fixed, so the rest follows greedily, and
+// what is lost is row maximum − entry, added up over the cliques.
+struct Candidate {
+  double loss;
+  int64_t base;    // solution that it begins as
+  int64_t clique;  // place, from the root, where it differs
+  int64_t column;
+  std::vector<int64_t> excluded;
+  bool operator<(const Candidate& other) const {
+    return loss != other.loss ? loss > other.loss : std::tie(base, clique) > std::tie(other.base, other.clique);
+  }
+};
+
+nb::tuple CliqueTree::max(const FlatGraph& graph, int64_t k) const {
+  check(graph);
+  require(k >= 1, "k must be at least 1");
+  const int64_t n_cliques = int64_t(cliques_.size());
+  std::vector<int32_t> states;
+  std::vector<double> values;
+  {
+    nb::gil_scoped_release free;
+    std::vector<double> tables = filled(graph);
+    const double best = collect_maxima(graph, tables);
+    std::vector<std::vector<int64_t>> columns;  // of each solution, by place from the root
+    std::priority_queue<Candidate> waiting;
+    if (best != kImpossible) waiting.push({0.0, -1, -1, 0, {}});
+    std::vector<int32_t> x(size_t(s().n), 0);
+    while (!waiting.empty() && int64_t(values.size()) < k) {
+      Candidate candidate = waiting.top();
+      waiting.pop();
+      std::vector<int64_t> chosen(size_t(n_cliques), 0);
+      std::vector<double> loss(size_t(n_cliques), 0.0);
+      const bool last = int64_t(values.size()) + 1 == k;
+      double before = 0.0;
+      for (int64_t i = 0; i < n_cliques; ++i) {
+        const Clique& clique = cliques_[size_t(n_cliques - 1 - i)];
+        const double* row = tables.data() + clique.start + row_of(clique, x.data()) * clique.columns;
+        const double top = row_max(row, clique.columns);
+        int64_t column = candidate.column;
+        if (i < candidate.clique) column = columns[size_t(candidate.base)][size_t(i)];
+        if (i > candidate.clique) column = std::max_element(row, row + clique.columns) - row;
+        chosen[size_t(i)] = column;
+        loss[size_t(i)] = top - row[column];
+        set_column(clique, column, x.data());
+        if (!last && i >= candidate.clique) {
+          Candidate next{0.0, int64_t(values.size()), i, -1, {}};
+          if (i == candidate.clique) next.excluded = candidate.excluded;
+          next.excluded.push_back(column);
+          for (int64_t y = 0; y < clique.columns; ++y) {
+            if (row[y] == kImpossible || std::find(next.excluded.begin(), next.excluded.end(), y) != next.excluded.end()) continue;
+            if (next.column < 0 || row[y] > row[next.column]) next.column = y;
+          }
+          if (next.column >= 0) {
+            next.loss = before + (top - row[next.column]);
+            waiting.push(std::move(next));
+          }
+        }
+        before += loss[size_t(i)];
+      }
+      states.insert(states.end(), x.begin(), x.end());
+      values.push_back(best - candidate.loss);
+      columns.push_back(std::move(chosen));
+    }
+  }
+  return nb::make_tuple(to_numpy(std::move(states)), to_numpy(std::move(values)));
+}
+
+// ---------------------------------------------------------------------------------------------- what Python sees
+
+nb::tuple CliqueTree::cliques() const {
+  std::vector<int64_t> starts{0};
+  std::vector<int32_t> variables, separators, parents;
+  for (const Clique& clique : cliques_) {
+    variables.insert(variables.end(), clique.variables.begin(), clique.variables.end());
+    starts.push_back(int64_t(variables.size()));
+    separators.push_back(clique.separator);
+    parents.push_back(clique.parent);
+  }
+  return nb::make_tuple(to_numpy(std::move(starts)), to_numpy(std::move(variables)), to_numpy(std::move(separators)),
+                        to_numpy(std::move(parents)));
+}
+
+nb::tuple CliqueTree::elimination() const {
+  std::vector<int64_t> starts{0};
+  std::vector<int32_t> later, order = done_.order;
+  for (int32_t v : order) {
+    later.insert(later.end(), done_.later[size_t(v)].begin(), done_.later[size_t(v)].end());
+    starts.push_back(int64_t(later.size()));
+  }
+  return nb::make_tuple(to_numpy(std::move(order)), to_numpy(std::move(starts)), to_numpy(std::move(later)));
+}
+
+}  // namespace
+
+void bind_cliques(nb::module_& m) {
+  nb::class_<CliqueTree>(m, "CliqueTree")
+      .def(nb::init<const FlatGraph&, const std::string&, double, bool>(), "graph"_a, "heuristic"_a, "max_size"_a, "stop_early"_a)
+      .def_prop_ro("fits", &CliqueTree::fits)
+      .def_prop_ro("complete", &CliqueTree::complete)
+      .def_prop_ro("size", &CliqueTree::size)
+      .def_prop_ro("most_variables", &CliqueTree::most_variables)
+      .def("cliques", &CliqueTree::cliques)
+      .def("elimination", &CliqueTree::elimination)
+      .def("sum", &CliqueTree::sum, "graph"_a)
+      .def("max", &CliqueTree::max, "graph"_a, "k"_a)
+      .def("factor_beliefs", &CliqueTree::factor_beliefs, "beliefs"_a)
+      .def("sample", &CliqueTree::sample, "graph"_a, "count"_a, "seed"_a);
+}
 
 }  // namespace mercer

@@ -3,13 +3,16 @@
 `infer` is the one door to all methods; models are `FactorGraph`, `BayesianNetwork` and `MarkovNetwork`.
 """
 
+from mercer.inference import modes as _modes  # noqa: F401  (enters its methods into the table)
 from mercer.inference.bayesian import BayesianNetwork
 from mercer.inference.cuts import is_submodular, minimum_cut
 from mercer.inference.diagnostics import effective_sample_size, r_hat
 from mercer.inference.elimination import TreewidthError, variable_elimination
 from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
+from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
 from mercer.inference.markov import MarkovNetwork
+from mercer.inference.messages import appearance_probabilities
 from mercer.inference.registry import METHODS, Method, choose, infer, register
 from mercer.inference.relaxation import relaxed_marginals
 from mercer.inference.result import (
@@ -22,6 +25,7 @@ from mercer.inference.result import (
 )
 from mercer.inference.sampling import metropolis_hastings
 from mercer.inference.uai import read_uai, read_uai_evidence, write_uai, write_uai_evidence
+from mercer.inference.variational import find_chains
 
 __all__ = [
     "METHODS",
@@ -32,6 +36,7 @@ __all__ = [
     "FactorMarginals",
     "Group",
     "InferenceResult",
+    "JunctionTree",
     "LogPartition",
     "Marginals",
     "MarkovNetwork",
@@ -39,11 +44,15 @@ __all__ = [
     "Outcome",
     "TreewidthError",
     "ZeroProbabilityError",
+    "appearance_probabilities",
     "choose",
     "effective_sample_size",
+    "find_chains",
     "grid_edges",
+    "has_running_intersection",
     "infer",
     "is_submodular",
+    "maximum_spanning_tree",
     "metropolis_hastings",
     "minimum_cut",
     "r_hat",
@@ -51,6 +60,7 @@ __all__ = [
     "read_uai_evidence",
     "register",
     "relaxed_marginals",
+    "triangulate",
     "variable_elimination",
     "write_uai",
     "write_uai_evidence",

@@ -1,4 +1,7 @@
-"""Bayesian networks: p(x) = Π_i p(x_i | pa_i) over a directed graph without cycles (spec 001 A1, A2, A5; spec 003 B2, B5)."""
+"""Bayesian networks: p(x) = Π_i p(x_i | pa_i) over a directed graph without cycles.
+
+Spec 001 A1, A2, A5; spec 003 B2, B5.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,9 @@ class BayesianNetwork:
             if wrong:
                 raise ValueError(f"{name!r} has parents that are no variables: {_some(wrong)}")
             if len(set(listed)) != len(listed) or name in listed:
-                raise ValueError(f"the parents of {name!r} must be different from each other and from it, got {list(listed)}")
+                raise ValueError(
+                    f"the parents of {name!r} must be different from each other and from it, got {list(listed)}"
+                )
             checked[name] = listed
         return checked
 
@@ -103,7 +108,8 @@ class BayesianNetwork:
             shape = tuple(len(self.states[v]) for v in family)
             if table.shape != shape:
                 raise ValueError(
-                    f"the table of {name!r} must be of shape {shape}, for {', '.join(map(str, family))}, got {table.shape}"
+                    f"the table of {name!r} must be of shape {shape}, for {', '.join(map(str, family))}, got "
+                    f"{table.shape}"
                 )
             if not np.isfinite(table).all() or (table < 0).any():
                 raise ValueError(f"the table of {name!r} must hold probabilities: finite and at least 0")
@@ -112,7 +118,8 @@ class BayesianNetwork:
                 place = np.unravel_index(int(abs(sums - 1).argmax()), sums.shape)
                 at = ", ".join(f"{v}={self.states[v][k]}" for v, k in zip(self.parents[name], place, strict=True))
                 raise ValueError(
-                    f"the probabilities of {name!r}{f' given {at}' if at else ''} must sum to 1, they sum to {sums[place]:g}"
+                    f"the probabilities of {name!r}{f' given {at}' if at else ''} must sum to 1, they sum to "
+                    f"{sums[place]:g}"
                 )
             table = table / sums[..., None]
             table.flags.writeable = False
@@ -172,8 +179,9 @@ class BayesianNetwork:
     def d_separated(self, a: Iterable[Hashable], b: Iterable[Hashable], given: Iterable[Hashable] = ()) -> bool:
         """Whether the graph makes the variables ``a`` and ``b`` independent given others.
 
-        All paths between them are blocked: at a node of ``given`` where arrows do not meet, or where arrows meet at a node that
-        neither is in ``given`` nor has a descendant there. Equivalent: ``given`` separates them in the moral graph of all ancestors.
+        All paths between them are blocked: at a node of ``given`` where arrows do not meet, or where arrows meet at a
+        node that neither is in ``given`` nor has a descendant there. Equivalent: ``given`` separates them in the moral
+        graph of all ancestors.
 
         Examples
         --------
@@ -261,7 +269,8 @@ class BayesianNetwork:
         states, parents : mapping
             As for the class.
         data : array-like of shape (n, variables), or mapping
-            Numbers of states, columns in the order of ``states``; or ``{variable: column}`` with names or numbers of states.
+            Numbers of states, columns in the order of ``states``; or ``{variable: column}`` with names or numbers of
+            states.
         pseudo_count : float, default=0
             Added to every count. With 0, a combination of parents that the data do not hold gets equal probabilities.
 

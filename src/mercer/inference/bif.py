@@ -210,7 +210,9 @@ class _Reader:
     def row(self, name: str) -> np.ndarray:
         values = self.numbers()
         if len(values) != len(self.states[name]):
-            raise self.fail(f"{name!r} has {len(self.states[name])} states, but the row has {len(values)} probabilities")
+            raise self.fail(
+                f"{name!r} has {len(self.states[name])} states, but the row has {len(values)} probabilities"
+            )
         if abs(values.sum() - 1) > _ROW_TOLERANCE:
             raise self.fail(f"the probabilities of {name!r} must sum to 1, they sum to {values.sum():g}")
         return values
@@ -253,5 +255,7 @@ def write_bif(network: BayesianNetwork, path: str | Path) -> None:
 def _plain(name: Any) -> str:
     text = str(name)
     if not _PLAIN.fullmatch(text) or text.startswith(("//", "/*")):
-        raise ValueError(f"a BIF file cannot hold the name {text!r}: it must be without spaces and the characters {{}}()[];,|")
+        raise ValueError(
+            f"a BIF file cannot hold the name {text!r}: it must be without spaces and the characters {{}}()[];,|"
+        )
     return text

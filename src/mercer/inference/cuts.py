@@ -50,7 +50,7 @@ def minimum_cut(source: Any, sink: Any, edges: Any, forward: Any, backward: Any 
     >>> from mercer.inference import minimum_cut
     >>> capacity, side = minimum_cut([5, 0, 1], [0, 1, 6], [[0, 1], [1, 2]], [2, 3])
     >>> capacity, side.tolist()
-    (4.0, [False, True, True])
+    (3.0, [False, True, True])
     """
     source = np.ascontiguousarray(source, np.float64)
     if source.ndim != 1:

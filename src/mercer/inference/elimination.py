@@ -1,6 +1,7 @@
 """Variable elimination: sums (or maxima) over one variable after another, Σ_x Π_f φ_f = Σ_{x_1} … (spec 003 B1).
 
-Each step multiplies the factors that hold a variable and sums it out. The variable whose step makes the smallest table is next.
+Each step multiplies the factors that hold a variable and sums it out. The variable whose step makes the smallest table
+is next.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def too_large(what: str, entries: float, variables: int, max_size: int, more: st
     size = f"{entries:.0f}" if entries < 1e6 else f"{entries:.2g}"
     return TreewidthError(
         f"{what} needs {size} entries of tables (the largest over {variables} variables){more}, more than "
-        f"max_size={max_size}: use method='bp', 'trw' or 'mean_field' for marginals, 'max_product', 'trw' or 'icm' for the best "
+        f"max_size={max_size}: use method='bp', 'trw' or 'mean_field' for marginals, "
+        "'max_product', 'trw' or 'icm' for the best "
         "assignment, fix more evidence, or allow a larger max_size"
     )
 
@@ -53,7 +55,8 @@ def eliminate(
 ) -> tuple[Factor, list[tuple[Hashable, Factor]]]:
     """Removes all variables but those to keep, and gives the product of what is left.
 
-    Also the product that each variable was removed from, in order: what a search for the best assignment goes back through.
+    Also the product that each variable was removed from, in order: what a search for the best assignment goes back
+    through.
 
     Examples
     --------
@@ -190,9 +193,7 @@ def _run(graph: CompiledGraph, task: str, *, max_size: int = MAX_SIZE) -> Outcom
             states[variable] = int(product.reduce({v: s for v, s in states.items()}).log_table.argmax())
         found = np.array([states[i] for i in range(graph.n_variables)], np.int32)
         return Outcome(states=found, value=float(graph.score(found)), map_bound=value)
-    rows = [
-        eliminate(factors, [i], max_size=max_size)[0].normalized().table for i in range(graph.n_variables)
-    ]
+    rows = [eliminate(factors, [i], max_size=max_size)[0].normalized().table for i in range(graph.n_variables)]
 
     def beliefs() -> np.ndarray:
         joint = []
@@ -202,9 +203,7 @@ def _run(graph: CompiledGraph, task: str, *, max_size: int = MAX_SIZE) -> Outcom
             joint.append(found.table.reshape(-1))
         return np.concatenate(joint) if joint else np.zeros(0)
 
-    return Outcome(
-        marginals=np.concatenate(rows) if rows else np.zeros(0), factor_beliefs=beliefs, log_partition=value
-    )
+    return Outcome(marginals=np.concatenate(rows) if rows else np.zeros(0), factor_beliefs=beliefs, log_partition=value)
 
 
 register("elimination", _run, exact=True)

@@ -2,8 +2,8 @@
 
     (φ ψ)(x ∪ y) = φ(x) ψ(y),   (Σ_v φ)(x \\ v) = Σ_v φ(x),   (max_v φ)(x \\ v) = max_v φ(x)
 
-Potentials come in; logarithms are kept, so that products of many factors neither overflow nor vanish. A potential of 0 is
-an exact −inf.
+Potentials come in; logarithms are kept, so that products of many factors neither overflow nor vanish. A potential of 0
+is an exact −inf.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def log_potentials(name: str, table: Any, log: bool) -> np.ndarray:
             raise ValueError(f"{name} holds log-potentials, which must be below +inf")
         return values
     if (values < 0).any():
-        raise ValueError(f"{name} must hold potentials of at least 0, got {values.min():g} (log=True for log-potentials)")
+        raise ValueError(
+            f"{name} must hold potentials of at least 0, got {values.min():g} (log=True for log-potentials)"
+        )
     if (values == np.inf).any():
         raise ValueError(f"{name} must be finite")
     with np.errstate(divide="ignore"):

@@ -1,7 +1,7 @@
 """Factor graphs: discrete variables and tables over some of them, p(x) = 1/Z Π_f φ_f(x_f) (spec 001 A3, A5).
 
-Factors enter in blocks: many scopes of one shape, with a table each or one for all. `FactorGraph.compiled` joins the blocks
-into flat arrays, once; every method of inference works on those (see `CompiledGraph`).
+Factors enter in blocks: many scopes of one shape, with a table each or one for all. `FactorGraph.compiled` joins the
+blocks into flat arrays, once; every method of inference works on those (see `CompiledGraph`).
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class Group:
 class CompiledGraph:
     """A factor graph as flat arrays of log-potentials: what the methods of inference take.
 
-    Factors over one variable are summed into ``unary`` and factors over none into ``constant``; all others are sorted by
-    shape, so that factors of one shape are neighbours. log p(x) + log Z = constant + Σ_i unary_i(x_i) + Σ_f table_f(x_f).
+    Factors over one variable are summed into ``unary`` and factors over none into ``constant``; all others are sorted
+    by shape, so that factors of one shape are neighbours. log p(x) + log Z = constant + Σ_i unary_i(x_i) + Σ_f
+    table_f(x_f).
 
     Examples
     --------
@@ -71,7 +72,7 @@ class CompiledGraph:
     cardinalities: np.ndarray
     """int32: number of states of each variable."""
     state_starts: np.ndarray
-    """int64, one more than variables: states of variable i are ``state_starts[i]`` to ``state_starts[i + 1]`` in ``unary``
+    """int64, one more than variables: variable i has ``state_starts[i]`` to ``state_starts[i + 1]`` in ``unary``
     and in vectors of marginals."""
     unary: np.ndarray
     """float64: log-potentials of single variables, one after another; 0 where there is no factor."""
@@ -222,7 +223,7 @@ class FactorGraph:
     >>> graph
     FactorGraph(3 variables, 5 factors)
     >>> infer(graph).marginals[1].round(3)
-    array([0.583, 0.417])
+    array([0.528, 0.472])
     """
 
     def __init__(
@@ -278,7 +279,8 @@ class FactorGraph:
             values = values[None]
         if values.ndim != r + 1 or len(values) not in (1, m):
             raise ValueError(
-                f"tables must be of shape (states of each of the {r} variables) or ({m}, states …), got {np.shape(tables)}"
+                f"tables must be of shape (states of each of the {r} variables) or ({m}, states …), got "
+                f"{np.shape(tables)}"
             )
         if m:
             self._check_shapes(places, values.shape[1:])
@@ -302,7 +304,9 @@ class FactorGraph:
                 self.add_factors([[variable]], values, log=log)
             return
         if len(unary) != self.n_variables:
-            raise ValueError(f"unary must hold potentials for each of the {self.n_variables} variables, got {len(unary)}")
+            raise ValueError(
+                f"unary must hold potentials for each of the {self.n_variables} variables, got {len(unary)}"
+            )
         if isinstance(unary, np.ndarray) or len({np.size(row) for row in unary}) == 1:
             self.add_factors(np.arange(self.n_variables)[:, None], np.asarray(unary), log=log)
             return
@@ -325,7 +329,8 @@ class FactorGraph:
         if wrong.any():
             row = int(np.flatnonzero(wrong.any(axis=1))[0])
             raise ValueError(
-                f"factor {row} has a variable that does not exist: {places[row].tolist()} with {self.n_variables} variables"
+                f"factor {row} has a variable that does not exist: {places[row].tolist()} with "
+                f"{self.n_variables} variables"
             )
         ordered = np.sort(places, axis=1)
         twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
@@ -407,12 +412,15 @@ class FactorGraph:
         given = np.asarray(evidence)
         if given.shape != observed.shape or given.dtype.kind not in "iu":
             raise ValueError(
-                f"evidence must be a mapping, or an integer for each of the {self.n_variables} variables (−1: not observed)"
+                f"evidence must be a mapping, or an integer for each of the {self.n_variables} variables (−1: "
+                "not observed)"
             )
         wrong = (given < -1) | (given >= self.cardinalities)
         if wrong.any():
             i = int(np.flatnonzero(wrong)[0])
-            raise ValueError(f"variable {self.name(i)!r} has no state {given[i]}: it has {self.cardinalities[i]} states")
+            raise ValueError(
+                f"variable {self.name(i)!r} has no state {given[i]}: it has {self.cardinalities[i]} states"
+            )
         return given.astype(np.int32)
 
     # ------------------------------------------------------------------ factors
@@ -435,7 +443,7 @@ class FactorGraph:
         """Σ log-potentials of one assignment: a state for every variable, as a mapping or an array of numbers."""
         states = self.evidence(assignment)
         if (states < 0).any():
-            missing = [self.name(i) for i in np.flatnonzero(states < 0)]
+            missing = [self.name(int(i)) for i in np.flatnonzero(states < 0)]
             raise ValueError(f"the assignment has no state for {_some(missing)}")
         return float(self.compiled.score(states))
 
@@ -478,7 +486,9 @@ class FactorGraph:
     # ------------------------------------------------------------------ other forms
 
     @classmethod
-    def from_factors(cls, factors: Iterable[Factor], *, states: Mapping[Hashable, Sequence[Hashable]] | None = None) -> FactorGraph:
+    def from_factors(
+        cls, factors: Iterable[Factor], *, states: Mapping[Hashable, Sequence[Hashable]] | None = None
+    ) -> FactorGraph:
         """A graph over all variables of some factors, in the order in which they appear.
 
         Examples
@@ -503,14 +513,16 @@ class FactorGraph:
         return cls(named, factors=listed)
 
     @classmethod
-    def from_networkx(cls, graph: Any, *, node: str = "potential", edge: str = "potential", log: bool = False) -> FactorGraph:
+    def from_networkx(
+        cls, graph: Any, *, node: str = "potential", edge: str = "potential", log: bool = False
+    ) -> FactorGraph:
         """A pairwise graph from an undirected networkx graph.
 
         Parameters
         ----------
         graph : networkx.Graph
-            Every node has the attribute ``node``: potentials of its states. Every edge has the attribute ``edge``: a table whose
-            rows belong to the one of its nodes that comes first in ``graph.nodes``.
+            Every node has the attribute ``node``: potentials of its states. Every edge has the attribute ``edge``: a
+            table whose rows belong to the one of its nodes that comes first in ``graph.nodes``.
         node, edge : str, default="potential"
             Names of the attributes.
         log : bool, default=False
@@ -569,7 +581,9 @@ class FactorGraph:
 
 
 def _of_mapping(given: Mapping[Any, Any]) -> tuple[list[Hashable], list[int], list[list[Hashable]] | None]:
-    names, cards, states = list(given), [], []
+    names: list[Hashable] = list(given)
+    cards: list[int] = []
+    states: list[list[Hashable]] = []
     named = False
     for name, value in given.items():
         if isinstance(value, Integral) and not isinstance(value, bool):

@@ -42,9 +42,7 @@ class MarkovNetwork:
     array([0.625, 0.375])
     """
 
-    def __init__(
-        self, factors: Iterable[Factor], *, states: Mapping[Any, Sequence[Hashable]] | None = None
-    ) -> None:
+    def __init__(self, factors: Iterable[Factor], *, states: Mapping[Any, Sequence[Hashable]] | None = None) -> None:
         self.factors = list(factors)
         wrong = [f for f in self.factors if not isinstance(f, Factor)]
         if wrong:
@@ -56,7 +54,8 @@ class MarkovNetwork:
                     raise ValueError(f"{variable!r} has {cards[variable]} states, and {card} in {factor!r}")
         self.names: tuple[Hashable, ...] = tuple(cards)
         self.states: dict[Hashable, tuple[Hashable, ...]] = {
-            v: tuple(states[v]) if states is not None and v in states else tuple(range(card)) for v, card in cards.items()
+            v: tuple(states[v]) if states is not None and v in states else tuple(range(card))
+            for v, card in cards.items()
         }
 
     def __repr__(self) -> str:

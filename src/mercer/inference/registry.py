@@ -57,9 +57,9 @@ def register(
     name : str
         Not taken yet.
     run : callable
-        ``run(graph, task, **options)`` → `Outcome`, where ``graph`` is a `CompiledGraph` in which evidence is already put and
-        ``task`` is one of ``tasks``. The options are the keyword arguments that it names: `infer` refuses others. Where all
-        assignments turn out to be impossible it raises `ZeroProbabilityError`.
+        ``run(graph, task, **options)`` → `Outcome`, where ``graph`` is a `CompiledGraph` in which evidence is already
+        put and ``task`` is one of ``tasks``. The options are the keyword arguments that it names: `infer` refuses
+        others. Where all assignments turn out to be impossible it raises `ZeroProbabilityError`.
     tasks : tuple of {"marginals", "map"}
         What it can be asked for.
     exact : bool, default=False
@@ -67,8 +67,8 @@ def register(
     rank : int, default=100
         ``method="auto"`` asks methods in ascending order.
     suits : callable, optional
-        ``suits(graph, task)`` → a reason to pick this method for this graph, as a clause, or None. ``method="auto"`` never picks
-        a method without it.
+        ``suits(graph, task)`` → a reason to pick this method for this graph, as a clause, or None. ``method="auto"``
+        never picks a method without it.
 
     Examples
     --------
@@ -118,12 +118,13 @@ def infer(
     graph : FactorGraph, BayesianNetwork or MarkovNetwork
         The model.
     method : str, default="auto"
-        One of the methods below, or "auto", which takes the first that suits: exact where that is affordable. The result says
-        what was picked and why (``method``, ``reason``).
+        One of the methods below, or "auto", which takes the first that suits: exact where that is affordable. The
+        result says what was picked and why (``method``, ``reason``).
     evidence : mapping or array, optional
         Observed states, ``{variable: state}``, or a number for each variable with −1 for those that are not observed.
     task : {"marginals", "map"}, default="marginals"
-        What to compute at once: sums (marginals and log Z), or the best assignment. The other is there, too, when it is asked for.
+        What to compute at once: sums (marginals and log Z), or the best assignment. The other is there, too, when it
+        is asked for.
     **options
         Of the method.
 
@@ -242,6 +243,4 @@ def _factor_graph(model: Any) -> FactorGraph:
     made = getattr(model, "factor_graph", None)
     if isinstance(made, FactorGraph):
         return made
-    raise TypeError(
-        f"graph must be a FactorGraph, BayesianNetwork or MarkovNetwork, got {type(model).__name__}"
-    )
+    raise TypeError(f"graph must be a FactorGraph, BayesianNetwork or MarkovNetwork, got {type(model).__name__}")

@@ -246,8 +246,8 @@ def _pieces(graph: FactorGraph, flat: np.ndarray, beliefs: np.ndarray) -> list[n
 class InferenceResult:
     """What `infer` found out.
 
-    What was asked for is there at once; the other of marginals and best assignment is computed when it is first looked at, by
-    the same method, or by the marginals' best states where the method has no search of its own.
+    What was asked for is there at once; the other of marginals and best assignment is computed when it is first looked
+    at, by the same method, or by the marginals' best states where the method has no search of its own.
 
     Examples
     --------

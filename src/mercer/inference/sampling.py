@@ -262,8 +262,8 @@ def metropolis_hastings(
     ...     return y, 0.0
     >>> graph = FactorGraph([2, 2], unary=[[1, 3], [1, 1]], edges=[[0, 1]], pairwise=[[4, 1], [1, 4]])
     >>> drawn = metropolis_hastings(graph, flip, n_samples=4000, random_state=0)
-    >>> drawn["samples"].mean(axis=0).round(1)
-    array([0.7, 0.7])
+    >>> bool(abs(drawn["samples"].mean(axis=0) - [0.75, 0.65]).max() < 0.05)
+    True
     """
     graph = _factor_graph(model).compiled
     for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):

@@ -26,7 +26,11 @@ class _Tokens:
     def __init__(self, path: str | Path) -> None:
         self.path = path
         text = Path(path).read_text(encoding="utf-8", errors="replace")
-        self.words = [(word.group(), number) for number, line in enumerate(text.split("\n"), 1) for word in re.finditer(r"\S+", line)]
+        self.words = [
+            (word.group(), number)
+            for number, line in enumerate(text.split("\n"), 1)
+            for word in re.finditer(r"\S+", line)
+        ]
         self.next = 0
         self.line = 1
 
@@ -117,9 +121,9 @@ def write_uai(graph: FactorGraph, path: str | Path) -> None:
     >>> import tempfile, pathlib
     >>> from mercer.inference import FactorGraph, write_uai
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.uai"
-    >>> write_uai(FactorGraph([2], unary=[[1, 3]]), path)
+    >>> write_uai(FactorGraph([2], unary=[[1, 2]]), path)
     >>> path.read_text().split()
-    ['MARKOV', '1', '2', '1', '1', '0', '2', '1', '3']
+    ['MARKOV', '1', '2', '1', '1', '0', '2', '1', '2']
     """
     lines = ["MARKOV", str(graph.n_variables), " ".join(map(str, graph.cardinalities)), str(graph.n_factors)]
     tables = []

@@ -1,0 +1,194 @@
+"""Belief propagation: messages between factors and variables (spec 001 A6, A7, D1, D2; spec 000 S64).
+
+    m_{f→i}(x_i) = ⊕_{x_f \\ x_i} φ_f(x_f) Π_{j≠i} Π_{g∋j, g≠f} m_{g→j}(x_j),     ⊕ = Σ or max
+
+On a graph without cycles two passes are exact. On others messages are updated until they no longer change, and log Z is
+estimated by Bethe's free energy. Tree-reweighted messages weigh each factor with its probability ρ of being in a random
+spanning forest; their free energy bounds log Z from above.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import _core
+from mercer._validation import check_choice, check_count, check_positive
+from mercer.inference.graph import CompiledGraph
+from mercer.inference.registry import register
+from mercer.inference.result import Outcome, ZeroProbabilityError
+
+__all__ = ["appearance_probabilities"]
+
+SCHEDULES = ("synchronous", "residual", "random")
+
+
+def _tree(graph: CompiledGraph, task: str) -> Outcome:
+    if not graph.is_forest:
+        raise ValueError("the graph has cycles: use method='junction_tree' (exact), or 'bp'")
+    return _outcome(graph, _core.tree_messages(graph.core, task == "map"), task, "exact")
+
+
+def _bp(
+    graph: CompiledGraph,
+    task: str,
+    *,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    damping: float = 0.0,
+    schedule: str = "synchronous",
+    temperature: float = 1.0,
+    random_state: Any = None,
+) -> Outcome:
+    """Sums; the model may be made flatter or sharper, p^(1/T), by a temperature."""
+    if check_positive("temperature", temperature) != 1.0:
+        graph = graph.with_potentials(
+            graph.unary / temperature, graph.tables / temperature, graph.constant / temperature
+        )
+    found = _loopy(graph, False, max_iter, tol, damping, schedule, random_state)
+    return _outcome(
+        graph, found, task, "exact" if graph.is_forest and found is not None and found[3] else "estimate", "bp"
+    )
+
+
+def _max_product(
+    graph: CompiledGraph,
+    task: str,
+    *,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    damping: float = 0.0,
+    schedule: str = "synchronous",
+    random_state: Any = None,
+) -> Outcome:
+    return _outcome(
+        graph, _loopy(graph, True, max_iter, tol, damping, schedule, random_state), task, "estimate", "max_product"
+    )
+
+
+def _trw(
+    graph: CompiledGraph,
+    task: str,
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-6,
+    damping: float = 0.3,
+    schedule: str = "synchronous",
+    appearance: Any = None,
+    random_state: Any = None,
+) -> Outcome:
+    if appearance is None:
+        rho = appearance_probabilities(graph, random_state=random_state)
+    else:
+        rho = np.ascontiguousarray(appearance, np.float64)
+        if rho.shape != (graph.n_factors,) or not ((rho > 0) & (rho <= 1)).all():
+            raise ValueError(
+                f"appearance must hold a probability above 0 for each of the {graph.n_factors} compiled factors"
+            )
+    found = _loopy(graph, task == "map", max_iter, tol, damping, schedule, random_state, rho)
+    # The free energy is a bound at the fixed point, where beliefs agree; before that it may be anything.
+    return _outcome(graph, found, task, "upper" if found is not None and found[3] else "estimate", "trw", rho)
+
+
+def appearance_probabilities(
+    graph: CompiledGraph, *, n_forests: int | None = None, random_state: Any = None
+) -> np.ndarray:
+    """How often each factor lies in a random spanning forest: weights of tree-reweighted messages.
+
+    A forest is grown from factors in random order: one is taken if it joins variables that are not joined yet. Each of
+    the first forests begins with a factor that no forest has had, until all have been in one.
+
+    Parameters
+    ----------
+    graph : CompiledGraph
+    n_forests : int, optional
+        Forests at least; default 50, and fewer for large graphs. All factors are covered in any case.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    ndarray of shape (n_factors,)
+        Above 0; 1 for all factors of a graph without cycles.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, appearance_probabilities
+    >>> triangle = FactorGraph([2, 2, 2], edges=[[0, 1], [1, 2], [0, 2]], pairwise=[[2, 1], [1, 2]])
+    >>> float(appearance_probabilities(triangle.compiled, random_state=0).sum().round(6))
+    2.0
+    """
+    if graph.is_forest:
+        return np.ones(graph.n_factors)
+    least = (
+        max(4, min(50, 2_000_000 // max(1, graph.n_factors)))
+        if n_forests is None
+        else check_count("n_forests", n_forests)
+    )
+    rng = np.random.default_rng(random_state)
+    return _core.forest_weights(graph.core, least, int(rng.integers(1 << 63)))
+
+
+def _loopy(
+    graph: CompiledGraph,
+    maximise: bool,
+    max_iter: Any,
+    tol: Any,
+    damping: Any,
+    schedule: Any,
+    seed: Any,
+    rho: Any = None,
+) -> Any:
+    check_count("max_iter", max_iter)
+    check_choice("schedule", schedule, SCHEDULES)
+    if not (isinstance(tol, (int, float)) and 0 <= tol < np.inf):
+        raise ValueError(f"tol must be a finite number of at least 0, got {tol!r}")
+    if not (isinstance(damping, (int, float)) and 0 <= damping < 1):
+        raise ValueError(f"damping must be at least 0 and below 1, got {damping!r}")
+    number = int(np.random.default_rng(seed).integers(1 << 63)) if schedule == "random" else 0
+    return _core.loopy_messages(graph.core, maximise, schedule, max_iter, float(tol), float(damping), number, rho)
+
+
+def _outcome(
+    graph: CompiledGraph, found: Any, task: str, kind: str, method: str | None = None, rho: np.ndarray | None = None
+) -> Outcome:
+    if found is None:
+        raise ZeroProbabilityError
+    marginals, total, states, converged, residuals, messages = found
+    n_iter = max(1, len(residuals))
+    residual = float(residuals[-1]) if len(residuals) else 0.0
+    if method is not None and not converged:
+        warnings.warn(
+            f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "
+            "Raise damping (0.5, 0.9), "
+            "use schedule='residual', allow a larger max_iter, or take method='trw' or 'mean_field', which settle",
+            ConvergenceWarning,
+            stacklevel=7,
+        )
+    made = Outcome(converged=converged, n_iter=n_iter, residual=residual, history={"residual": residuals.tolist()})
+    if len(states) or (task == "map" and not graph.n_variables):
+        made.states, made.value = states, float(graph.score(states))
+        made.map_bound = made.value if kind == "exact" else None
+    else:
+        beliefs: Callable[[], np.ndarray] = lambda: _core.joint_beliefs(graph.core, messages, rho)  # noqa: E731
+        made.marginals, made.factor_beliefs, made.log_partition, made.kind = marginals, beliefs, float(total), kind
+    return made
+
+
+def _tree_suits(graph: CompiledGraph, task: str) -> str | None:
+    return "the graph has no cycles" if graph.is_forest else None
+
+
+register("tree", _tree, exact=True, rank=10, suits=_tree_suits)
+register(
+    "bp", _bp, tasks=("marginals",), rank=90,
+    suits=lambda graph, task: "the graph has cycles and its cliques are too large: an estimate",
+)  # fmt: skip
+register(
+    "max_product", _max_product, tasks=("map",), rank=90,
+    suits=lambda graph, task: "the graph has cycles and its cliques are too large: the best found",
+)  # fmt: skip
+register("trw", _trw)
