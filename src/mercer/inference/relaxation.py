@@ -116,7 +116,7 @@ def _lp(graph: CompiledGraph, task: str) -> Outcome:
         from mercer.inference.registry import METHODS
 
         other = METHODS["icm"].run(graph, "map", start=states) if "icm" in METHODS else None
-        if other is not None and other.value > value:
+        if other is not None and other.states is not None and other.value is not None and other.value > value:
             states, value = other.states, other.value
     extra = {"pseudo_marginals": marginals, "fractional": float((np.minimum(marginals, 1 - marginals) > WHOLE).mean())}
     return Outcome(states=states, value=value, map_bound=max(bound, value), converged=bool(whole), extra=extra)
