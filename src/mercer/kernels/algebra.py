@@ -598,6 +598,9 @@ class OnColumn(_Wrapped):
     def _gram(self, A: Any, B: Any, work: Work) -> np.ndarray:
         return self.kernel._gram(A, B, work)
 
+    def _fill(self, K: np.ndarray, start: int, stop: int, A: Any, B: Any, work: Work) -> None:
+        self.kernel._fill(K, start, stop, A, B, work)
+
     def _diag(self, A: Any, work: Work) -> np.ndarray:
         return self.kernel._diag(A, work)
 
@@ -899,10 +902,10 @@ def _no_conditional_factor(kernel: Kernel) -> None:
 
 
 def _count(X: Any) -> int:
-    """Number of objects: rows of a data frame or array, entries of a list, rows of a dict of columns."""
+    """Number of objects: rows of a data frame, array or sparse matrix, entries of a list, rows of a dict of columns."""
     if isinstance(X, dict):
         return len(next(iter(X.values()))) if X else 0
-    return len(X)
+    return X.shape[0] if sp.issparse(X) else len(X)
 
 
 def _column(X: Any, name: Any) -> Any:
