@@ -22,7 +22,7 @@ constexpr int kTile = 12;                           // rows in a tile: 24 of 32 
 constexpr int kTile = 6;
 #endif
 constexpr int kRows = 96;                           // rows that one piece of work takes: a multiple of both tiles
-constexpr int64_t kDepth = 256;
+constexpr int64_t kDepth = 128;                     // coordinates: a tile and a panel of so many fit into the first cache
 template <class T> constexpr int kPanel = kVectors * kLanes<T>;
 
 // ---------------------------------------------------------------------------------------------- terms
