@@ -15,14 +15,14 @@
 namespace mercer::MERCER_ARCH {
 namespace {
 
-constexpr int kVectors = 2;                         // of columns in a panel
+constexpr int kVectors = 3;  // of columns in a panel
 #if defined(__AVX512F__)
-constexpr int kTile = 12;                           // rows in a tile: 24 of 32 registers hold sums
+constexpr int kTile = 8;  // rows in a tile: 24 of 32 registers hold sums
 #else
-constexpr int kTile = 6;
+constexpr int kTile = 4;  // 12 of 16
 #endif
-constexpr int kRows = 96;                           // rows that one piece of work takes: a multiple of both tiles
-constexpr int64_t kDepth = 128;                     // coordinates: a tile and a panel of so many fit into the first cache
+constexpr int kRows = 96;        // rows that one piece of work takes: whole tiles
+constexpr int64_t kDepth = 128;  // coordinates: a tile and a panel of so many fit into the first cache
 template <class T> constexpr int kPanel = kVectors * kLanes<T>;
 
 // ---------------------------------------------------------------------------------------------- terms
@@ -61,18 +61,18 @@ template <class T, class Term> inline void tile_sums(const T* a, const T* b, int
   Vec<T> s[kTile][kVectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
     Vec<T> z[kVectors];
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (int j = 0; j < kVectors; ++j) z[j] = load(b + k * kPanel<T> + j * L);
-#pragma GCC unroll 12
+#pragma GCC unroll 8
     for (int i = 0; i < kTile; ++i) {
       const Vec<T> x = splat(a[k * kTile + i]);
-#pragma GCC unroll 2
+#pragma GCC unroll 3
       for (int j = 0; j < kVectors; ++j) s[i][j] = Term::template add<T>(s[i][j], x, z[j]);
     }
   }
-#pragma GCC unroll 12
+#pragma GCC unroll 8
   for (int i = 0; i < kTile; ++i)
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (int j = 0; j < kVectors; ++j) {
       T* at = sums + i * kPanel<T> + j * L;
       store(at, load(at) + s[i][j]);

@@ -207,9 +207,7 @@ def tables() -> dict[str, object]:
     pa = pytest.importorskip("pyarrow")
     columns = {"price": [1.0, 2.0, 4.0], "size": [3, 1, 2], "name": ["a", "bb", "cc"]}
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    structured = np.array(
-        [tuple(r.values()) for r in records], dtype=[("price", "f8"), ("size", "i8"), ("name", "U2")]
-    )
+    structured = np.array([tuple(r.values()) for r in records], dtype=[("price", "f8"), ("size", "i8"), ("name", "U2")])
     return {
         "pandas": pd.DataFrame(columns), "polars": pl.DataFrame(columns), "arrow": pa.table(columns), "dict": columns,
         "records": records, "structured": structured,

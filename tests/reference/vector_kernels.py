@@ -73,22 +73,25 @@ STEP = 1.0 / 2000
 
 @lru_cache(maxsize=16)
 def _convolved(order: int) -> np.ndarray:
-    """B_order on the grid jSTEP, |j| ≤ n, by numeric convolution with B_0 (the trapezoidal rule for its integral)."""
-    half = round((order + 1) / 2 / STEP) + 1
-    t = np.arange(-half, half + 1) * STEP
+    """B_order at the middles of the cells of a grid, by numeric convolution with B_0 (the midpoint rule)."""
     if order == 0:
-        return np.where(np.abs(np.abs(t) - 0.5) < STEP / 4, 0.5, (np.abs(t) < 0.5).astype(float))
-    before = _convolved(order - 1)
-    full = np.convolve(before, _convolved(0)) * STEP
-    middle = len(full) // 2
-    return full[middle - half : middle + half + 1]
+        return np.ones(round(1 / STEP))
+    return np.convolve(_convolved(order - 1), _convolved(0)) * STEP
 
 
 def b_spline_by_convolution(order: int, t: float) -> float:
-    """B_order(t) at a multiple of 1/2000."""
+    """B_order(t), to about STEP².
+
+    The convolution of n cells with m cells has n + m − 1 values: of order k there are (k + 1)(cells − 1) + 1, the middle
+    one at t = 0.
+    """
     values = _convolved(order)
-    at = len(values) // 2 + round(t / STEP)
-    return float(values[at]) if 0 <= at < len(values) else 0.0
+    at = (len(values) - 1) / 2 + t / STEP
+    low = int(np.floor(at))
+    if low < 0 or low + 1 >= len(values):
+        return 0.0
+    share = at - low
+    return float((1 - share) * values[low] + share * values[low + 1])
 
 
 def b_spline(order: int, t: float) -> float:

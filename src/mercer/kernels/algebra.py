@@ -910,15 +910,15 @@ def _count(X: Any) -> int:
 
 def _column(X: Any, name: Any) -> Any:
     """One column of a table of any of the usual forms."""
+    if isinstance(X, np.ndarray) and X.dtype.names is None and X.ndim != 2:
+        raise ValueError(f"a column of an array needs an array of 2 dimensions, got {X.ndim}")
     try:
         if isinstance(X, np.ndarray) and X.dtype.names is None:
-            if X.ndim != 2:
-                raise ValueError(f"a column of an array needs an array of 2 dimensions, got {X.ndim}")
             return X[:, name]
         if isinstance(X, (list, tuple)):
             return [row[name] for row in X]
         found = X[name] if not hasattr(X, "column") or hasattr(X, "columns") else X.column(name)
-    except (KeyError, IndexError, TypeError) as error:
+    except Exception as error:  # each kind of table has its own: KeyError, ValueError, polars' ColumnNotFoundError
         raise ValueError(f"there is no column {name!r} in the objects: {error!r}") from error
     if isinstance(found, np.ndarray):
         return found

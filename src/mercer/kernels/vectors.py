@@ -140,8 +140,14 @@ class VectorRows:
         """Squared lengths."""
         X = self.matrix()
         if self.sparse:
-            return np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel().astype(dtype)
+            squares = X.astype(np.float64).power(2)
+            return np.asarray(squares.sum(axis=1)).ravel().astype(dtype)
         return np.einsum("ij,ij->i", X, X, dtype=np.float64).astype(dtype)
+
+    def masses(self, dtype: Any) -> np.ndarray:
+        """Sums of the entries."""
+        X = self.matrix().astype(np.float64) if self.sparse else self.matrix()
+        return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel().astype(dtype)
 
 
 def _alike(A: VectorRows, B: VectorRows | None) -> VectorRows | None:
@@ -149,7 +155,9 @@ def _alike(A: VectorRows, B: VectorRows | None) -> VectorRows | None:
     if B is None:
         return None
     if A.width != B.width:
-        raise ValueError(f"the vectors of X have {A.width} entries, those of Z have {B.width}: they must be equally long")
+        raise ValueError(
+            f"the vectors of X have {A.width} entries, those of Z have {B.width}: they must be equally long"
+        )
     if A.sparse == B.sparse:
         return B
     return VectorRows(sp.csr_matrix(B.matrix()) if A.sparse else B.matrix().toarray())
@@ -165,7 +173,7 @@ def _index_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 class _VectorKernel(Kernel):
     """A kernel that is a function of a sum over coordinates."""
 
-    _block_entries = 1 << 22
+    _block_entries = 1 << 24
     _takes_sparse = True
     _nonnegative = False
     _diagonal: float | None = None
@@ -812,7 +820,7 @@ class HistogramIntersection(_VectorKernel):
         return _core.PairRule("minimum")
 
     def _diag(self, A: VectorRows, work: Work) -> np.ndarray:
-        return np.asarray(A.matrix().sum(axis=1, dtype=np.float64), work.dtype).ravel()
+        return A.masses(work.dtype)
 
 
 class ChiSquared(_VectorKernel):
@@ -865,7 +873,7 @@ class ChiSquared(_VectorKernel):
     def _diag(self, A: VectorRows, work: Work) -> np.ndarray:
         if self.gamma is not None:
             return np.ones(len(A), work.dtype)
-        return np.asarray(A.matrix().sum(axis=1, dtype=np.float64), work.dtype).ravel()
+        return A.masses(work.dtype)
 
 
 # ---------------------------------------------------------------------------------------------------- locality
@@ -1088,7 +1096,9 @@ class Pyramid(_Groups):
 
     def _check_width(self, width: int) -> None:
         if width != math.prod(self.shape):
-            raise ValueError(f"the vectors have {width} entries, images of shape {self.shape} have {math.prod(self.shape)}")
+            raise ValueError(
+                f"the vectors have {width} entries, images of shape {self.shape} have {math.prod(self.shape)}"
+            )
 
     def _groups(self, width: int) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
         (rows, columns, channels), (height, breadth) = self._sizes()
@@ -1138,5 +1148,7 @@ def median_heuristic(X: Any, n_samples: int = 1000, random_state: Any = None) ->
     squared = -NegativeDistance(2.0)._gram(rows, None, Work())
     median = float(np.median(np.sqrt(squared[np.triu_indices(len(rows), 1)])))
     if median == 0:
-        raise ValueError("more than half of the pairs of vectors are equal: the median distance is 0, choose gamma yourself")
+        raise ValueError(
+            "more than half of the pairs of vectors are equal: the median distance is 0, choose gamma yourself"
+        )
     return 1.0 / (2.0 * median**2)

@@ -90,8 +90,6 @@ def splines(p: int, width: float) -> Any:
     return lambda x, z: math.prod(b_spline(2 * p + 1, (a - b) / width) for a, b in zip(x, z, strict=True))
 
 
-
-
 DENSE = [
     Case("linear", Linear(), vectors, dot),
     Case("linear, wide", Linear(), wide, dot),
