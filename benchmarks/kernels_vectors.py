@@ -7,7 +7,7 @@ laplacian  laplacian_kernel, on a fifth of the rows (it is far slower)
 chi2       chi2_kernel and additive_chi2_kernel, on a fifth of the rows
 accuracy   the largest error of float32 matrices against float64 by differences
 
-Each measurement is the median of the processor's seconds over the repeats, both sides in turn; "ratio" is theirs / ours.
+Each figure is the median of the processor's seconds over the repeats, both sides in turn; "ratio" is theirs / ours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The algebra, Gram matrices in pipelines, tables, memory, and kernels that are only conditionally positive definite."""
+"""The algebra, Gram matrices in pipelines, tables, memory, and conditionally positive definite kernels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ X = RANDOM.normal(size=(40, 4))
 Y = np.where(np.linalg.norm(X, axis=1) > 1.8, 1, 0)
 
 ATOMS = [
-    Linear(), Polynomial(2, coef0=0.5), Gaussian(0.3), Laplacian(0.2), Matern(2.0), BSpline(1, 2.0), ANOVA(2), Constant(2.0),
+    Linear(), Polynomial(2, coef0=0.5), Gaussian(0.3), Laplacian(0.2), Matern(2.0), BSpline(1, 2.0), ANOVA(2),
+    Constant(2.0),
 ]  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def test_repr_reads_as_code():
 
 
 def test_parameters_inside_are_found_by_name_and_copies_are_deep():
-    kernel = 2.0 * Gaussian(0.5) + TensorProductless()
+    kernel = 2.0 * Gaussian(0.5) + OwnKernel()
     copy = clone(kernel).set_params(left__kernel__gamma=3.0)
     assert copy.left.kernel.gamma == 3.0
     assert kernel.left.kernel.gamma == 0.5
@@ -132,7 +133,22 @@ def test_parameters_inside_are_found_by_name_and_copies_are_deep():
         tuples.set_params(kernel_7=Linear())
 
 
-class TensorProductless(Linear):
+def test_changed_parameters_of_a_translation_are_noticed():
+    """Also where the text of the arrays is the same: it leaves their middle out."""
+    points, coef = RANDOM.normal(size=(2000, 2)), np.full(2000, 1e-3)
+    other = coef.copy()
+    other[1000] = 5.0
+    kernel = Gaussian(0.5).translated(points, coef)
+    kernel(X[:, :2])
+    np.testing.assert_array_equal(
+        kernel.set_params(coef=other)(X[:, :2]), Gaussian(0.5).translated(points, other)(X[:, :2])
+    )
+    np.testing.assert_array_equal(
+        kernel.set_params(kernel__gamma=0.1)(X[:, :2]), Gaussian(0.1).translated(points, other)(X[:, :2])
+    )
+
+
+class OwnKernel(Linear):
     """A kernel of the user's own, which the algebra takes like any other."""
 
 

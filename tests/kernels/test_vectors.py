@@ -323,6 +323,8 @@ def test_too_many_features_are_refused():
     for kernel in (Polynomial(9, coef0=1.0), ANOVA(9), Pyramid((8, 8), patch=4, p1=4, p2=3)):
         with pytest.raises(ValueError, match="too many to list"):
             kernel.features(np.ones((3, 64)))
+    with pytest.raises(ValueError, match="7 entries, those of Z have 6"):
+        Polynomial(2).features(X, X[:, :6])
     with pytest.raises(NotImplementedError, match="no finite features"):
         Gaussian().features(X)
 

@@ -82,8 +82,7 @@ def _convolved(order: int) -> np.ndarray:
 def b_spline_by_convolution(order: int, t: float) -> float:
     """B_order(t), to about STEP².
 
-    The convolution of n cells with m cells has n + m − 1 values: of order k there are (k + 1)(cells − 1) + 1, the middle
-    one at t = 0.
+    The convolution of n cells with m cells has n + m − 1 values; the middle of all of them is at t = 0.
     """
     values = _convolved(order)
     at = (len(values) - 1) / 2 + t / STEP

@@ -374,9 +374,12 @@ class _Anchored(_Wrapped):
 
     def _anchor(self) -> Any:
         """What `_compute_anchor` makes, again only where the kernel or its parameters have changed."""
-        key = (repr(self.get_params()), id(self.points))
-        if getattr(self, "_kept", (None, None))[0] != key:
-            self._kept = (key, self._compute_anchor(self.kernel._prepared("points", self.points)))
+        # The text of long arrays leaves the middle out, so that their identities count too; they are kept, so that no
+        # other array comes to have the same one.
+        params = self.get_params()
+        key = (repr(params), [id(value) for value in params.values() if not isinstance(value, (int, float, str))])
+        if getattr(self, "_kept", (None,))[0] != key:
+            self._kept = (key, self._compute_anchor(self.kernel._prepared("points", self.points)), params)
         return self._kept[1]
 
     def _compute_anchor(self, P: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Nyström    Φ̂(x) = K_LL^{-1/2} k(L, x),   ⟨Φ̂(x), Φ̂(z)⟩ = k(x, L) K_LL⁻¹ k(L, z):   exact for x or z among the landmarks L
 Fourier    k(x, z) = E cos⟨ω, x − z⟩ = E[cos⟨ω, x⟩ cos⟨ω, z⟩ + sin⟨ω, x⟩ sin⟨ω, z⟩]:   ω drawn from the spectral density
-additive   Σ_k κ(x_k, z_k) with κ homogeneous: κ(a, b) = √(ab) ∫ e^{iλ log(b/a)} g(λ) dλ:   the integral as a sum over jL
+additive   Σ_k κ(x_k, z_k),   κ(a, b) = √(ab) ∫ e^{iλ log(b/a)} g(λ) dλ:   the integral as a sum over λ = jL
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 class FourierMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random Fourier features of a kernel of x − z: cosines and sines of random waves (Rahimi and Recht, 2007).
 
-    Inner products are unbiased estimates of the kernel with an error of about 1 / √n_components, and a vector of length 1
-    has exactly that length. float32 vectors stay float32.
+    Inner products are unbiased estimates of the kernel with an error of about 1 / √n_components. float32 vectors give
+    float32 features.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 class AdditiveMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Vectors for the additive kernels of histograms, without random numbers (Vedaldi and Zisserman, 2012).
 
-    Each coordinate becomes 2 · n_steps + 1 columns: √(x g(0) L), √(2 x g(jL) L) cos(jL log x) and the same with sin, where
-    g is the spectrum of the kernel: sech(πλ) for χ², 2 / (π (1 + 4λ²)) for the intersection. For the exponential χ²
+    Each coordinate becomes 2 · n_steps + 1 columns: √(x g(0) L), √(2 x g(jL) L) cos(jL log x) and the same with sin,
+    where g is the spectrum of the kernel: sech(πλ) for χ², 2 / (π (1 + 4λ²)) for the intersection. For the exponential
     kernel ``ChiSquared(g)``, put ``FourierMap(Gaussian(g))`` after the map of ``ChiSquared(None)``.
 
     Parameters
@@ -218,8 +218,8 @@ class AdditiveMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _period(self) -> float:
         """Errors come from frequencies left out (a short period) and from repetition (a long one).
 
-        The tails of sech fall like those of the kernel in log x: both errors are alike for L ∝ 1 / √n. The spectrum of the
-        intersection falls like 1 / λ², and a period that shrinks with log n is best; constants fitted to histograms.
+        The tails of sech fall like those of the kernel in log x: both errors are alike for L ∝ 1 / √n. The spectrum of
+        the intersection falls like 1 / λ², and a period that shrinks with log n is best (fitted to histograms).
         """
         if self.period is not None:
             return float(self.period)

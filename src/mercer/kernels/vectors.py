@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 MAX_FEATURES = 1 << 27  # entries of a matrix of explicit features
+BLOCK_TERMS = 1 << 34  # terms that one compiled call adds up, at most: less than a second
 # The squared distance as ‖x‖² + ‖z‖² − 2⟨x, z⟩ is off by about ε (‖x‖² + ‖z‖²): used where γ times that stays small.
 EXPANSION_LIMIT = {np.float32: 6.0, np.float64: 1e3}
 
@@ -136,6 +137,10 @@ class VectorRows:
         X, norms = self.store.moved(origin, dtype)
         return X[self.start : self.stop], norms[self.start : self.stop]
 
+    def largest_norm(self, origin: np.ndarray, dtype: Any) -> float:
+        """The largest squared distance from an origin in the whole collection, however it is cut."""
+        return float(self.store.moved(origin, dtype)[1].max(initial=0.0))
+
     def norms(self, dtype: Any) -> np.ndarray:
         """Squared lengths."""
         X = self.matrix()
@@ -150,10 +155,8 @@ class VectorRows:
         return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel().astype(dtype)
 
 
-def _alike(A: VectorRows, B: VectorRows | None) -> VectorRows | None:
+def _alike(A: VectorRows, B: VectorRows) -> VectorRows:
     """B, with as many columns as A and in the same form."""
-    if B is None:
-        return None
     if A.width != B.width:
         raise ValueError(
             f"the vectors of X have {A.width} entries, those of Z have {B.width}: they must be equally long"
@@ -227,8 +230,15 @@ class _VectorKernel(Kernel):
         return K
 
     def _fill(self, K: np.ndarray, start: int, stop: int, A: Any, B: Any, work: Work) -> None:
+        if B is not None:
+            B = _alike(A, B)
+        rows_at_once = max(96, BLOCK_TERMS // max(1, K.shape[1] * A.width))  # long vectors: so that Ctrl-C is heard
+        for low in range(start, stop, rows_at_once):
+            self._fill_some(K, low, min(stop, low + rows_at_once), A, B, work)
+
+    def _fill_some(self, K: np.ndarray, start: int, stop: int, A: VectorRows, B: VectorRows | None, work: Work) -> None:
         mirror = B is None
-        rows, columns = A[start:stop], A[:stop] if mirror else _alike(A, B)
+        rows, columns = A[start:stop], A[:stop] if B is None else B
         if self._fused and not A.sparse:
             self._compiled(K, start, rows, columns, mirror, work)
         else:
@@ -277,6 +287,12 @@ def _pd_positive(name: str, value: Any, hint: str = "") -> float:
 def _check_gamma(value: Any) -> float:
     hint = ": median_heuristic(X) gives a number from data" if isinstance(value, str) or value is None else ""
     return _pd_positive("gamma", value, hint)
+
+
+def _same_width(parts: list[VectorRows]) -> int:
+    for part in parts:
+        _alike(parts[0], part)
+    return parts[0].width
 
 
 def _rows_dense(A: VectorRows) -> np.ndarray:
@@ -334,6 +350,7 @@ class Linear(_VectorKernel):
         return A.norms(work.dtype)
 
     def _features(self, parts: list[VectorRows]) -> list[Any]:
+        _same_width(parts)
         return [part.matrix() for part in parts]
 
 
@@ -389,7 +406,7 @@ class Polynomial(_VectorKernel):
         return self._after(A.norms(work.dtype))
 
     def _features(self, parts: list[VectorRows]) -> list[Any]:
-        extended = parts[0].width + (self.coef0 > 0)
+        extended = _same_width(parts) + (self.coef0 > 0)
         columns = math.comb(extended + self.degree - 1, self.degree)
         out = []
         for part in parts:
@@ -431,8 +448,8 @@ class ExponentialDot(_VectorKernel):
         largest = S.max(initial=0.0)
         if largest > np.log(np.finfo(S.dtype).max):
             raise ValueError(
-                f"exp(γ⟨x, z⟩) with γ⟨x, z⟩ = {largest:g} is too large for {S.dtype}: choose a smaller gamma, scale the "
-                "vectors, or take Gaussian(gamma / 2), which is this kernel normalized"
+                f"exp(γ⟨x, z⟩) with γ⟨x, z⟩ = {largest:g} is too large for {S.dtype}: choose a smaller gamma, scale "
+                "the vectors, or take Gaussian(gamma / 2), which is this kernel normalized"
             )
         return np.exp(S, out=S)
 
@@ -462,8 +479,8 @@ class _Stationary(_VectorKernel):
 class Gaussian(_Stationary):
     """exp(−γ‖x − z‖²) (spec 002 A14).
 
-    Dense or sparse vectors. γ is a number and never taken from the data of a call, since the matrices of two calls would
-    then be of two kernels: `median_heuristic` gives one.
+    Dense or sparse vectors. γ is a number and never taken from the data of a call, since the matrices of two calls
+    would then be of two kernels: `median_heuristic` gives one.
 
     Parameters
     ----------
@@ -498,7 +515,7 @@ class Gaussian(_Stationary):
         origin = rows.store.origin
         X, x_norms = rows.moved(origin, work.dtype)
         Z, z_norms = columns.moved(origin, work.dtype)
-        reach = self.gamma * (float(x_norms.max(initial=0.0)) + float(z_norms.max(initial=0.0)))
+        reach = self.gamma * (rows.largest_norm(origin, work.dtype) + columns.largest_norm(origin, work.dtype))
         if reach <= EXPANSION_LIMIT[work.dtype]:
             rule = _core.PairRule("product", "gaussian", self.gamma)
             _core.pairwise(X, Z, rule, x_norms, z_norms, K, start, mirror, work.threads)
@@ -661,7 +678,7 @@ class NegativeDistance(_VectorKernel):
         q = self.power
         if isinstance(q, bool) or not isinstance(q, Real) or not 0 < q <= 2:
             raise ValueError(
-                f"power must lie above 0 and be at most 2, or the kernel is not conditionally positive definite, got {q!r}"
+                f"power must be above 0 and at most 2, or the kernel is not conditionally positive definite, got {q!r}"
             )
 
     def _after(self, S: np.ndarray) -> np.ndarray:
@@ -691,10 +708,10 @@ def _spline_pieces(p: int) -> np.ndarray:
 class BSpline(_VectorKernel):
     """Π_k B_{2p+1}((x_k − z_k) / w): B-splines of odd order, with compact support (spec 002 A15).
 
-    B_0 is the indicator of [−1/2, 1/2] and B_{i+1} = B_i * B_0. Only odd orders are positive definite, which is why p and
-    not the order is the parameter: B_1 is a triangle, B_3 the cubic spline. In several dimensions the product over the
-    coordinates is taken (B_0 the indicator of a cube); k(x, z) = 0 once two coordinates are (p + 1) w apart. Dense
-    vectors only.
+    B_0 is the indicator of [−1/2, 1/2] and B_{i+1} the convolution of B_i and B_0. Only odd orders are positive
+    definite, which is why p and not the order is the parameter: B_1 is a triangle, B_3 the cubic spline. In several
+    dimensions the product over the coordinates is taken (B_0 the indicator of a cube); k(x, z) = 0 once two coordinates
+    are (p + 1) w apart. Dense vectors only.
 
     Parameters
     ----------
@@ -734,7 +751,7 @@ class BSpline(_VectorKernel):
         return np.full(len(A), at_zero**A.width, work.dtype)
 
 
-# ---------------------------------------------------------------------------------------------------- subsets, histograms
+# ------------------------------------------------------------------------------------------------ subsets, histograms
 
 
 class ANOVA(_VectorKernel):
@@ -794,7 +811,7 @@ class ANOVA(_VectorKernel):
         return sums[self.degree]
 
     def _features(self, parts: list[VectorRows]) -> list[Any]:
-        d = parts[0].width
+        d = _same_width(parts)
         for part in parts:
             _check_features(len(part), math.comb(d, self.degree), f"subsets of {self.degree} of {d} coordinates")
         chosen = np.array(list(combinations(range(d), self.degree)), np.int64)
@@ -938,7 +955,7 @@ class _Groups(_VectorKernel):
         return total**self.p2
 
     def _features(self, parts: list[VectorRows]) -> list[Any]:
-        members, values, weights = self._groups(parts[0].width)
+        members, values, weights = self._groups(_same_width(parts))
         count = sum(math.comb(len(group) + self.p1 - 1, self.p1) for group in members)
         columns = math.comb(count + self.p2 - 1, self.p2)
         out = []
@@ -966,8 +983,8 @@ def _weights(name: str, values: Any, length: int | None = None) -> np.ndarray:
 class LocalityImproved(_Groups):
     """(Σ_p ω_p (Σ_{|j| ≤ l} v_j ⟨x_{p+j}, z_{p+j}⟩)^{p1})^{p2}: positions agree more if their neighbours do too.
 
-    With ``window=1`` and both degrees 1 it is the weighted dot product xᵀΩz with the diagonal Ω (spec 002 C9), which the
-    algebra puts into polynomials: ``(LocalityImproved(weights) + 1.0) ** 2``. For a Gaussian kernel under these
+    With ``window=1`` and both degrees 1 it is the weighted dot product xᵀΩz with the diagonal Ω (spec 002 C9), which
+    the algebra puts into polynomials: ``(LocalityImproved(weights) + 1.0) ** 2``. For a Gaussian kernel under these
     weights, multiply the vectors by √ω. Windows are cut off at the ends. Dense vectors only.
 
     Parameters

@@ -144,8 +144,8 @@ DENSE = [
 ]  # fmt: skip
 
 ON_SPARSE = {
-    "linear", "polynomial", "exponential", "gaussian", "laplacian", "matern 0.5", "matern 1.5", "matern 2.5", "matern 4.0",
-    "negative distance 1.0", "intersection", "chi squared", "chi squared, additive",
+    "linear", "polynomial", "exponential", "gaussian", "laplacian", "matern 0.5", "matern 1.5", "matern 2.5",
+    "matern 4.0", "negative distance 1.0", "intersection", "chi squared", "chi squared, additive",
 }  # fmt: skip
 
 SPARSE = [
