@@ -342,11 +342,10 @@ def mirrored(K: np.ndarray) -> np.ndarray:
     array([[1., 2.],
            [2., 3.]])
     """
-    for start, stop in _blocks(len(K), 256):
+    for start, stop in _blocks(len(K), 256):  # in pieces that stay in the cache
         K[:start, start:stop] = K[start:stop, :start].T
         corner = K[start:stop, start:stop]
-        upper = np.triu_indices(len(corner), 1)
-        corner[upper] = corner.T[upper]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
     return K
 
 

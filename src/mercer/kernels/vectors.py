@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln, kv
 from sklearn.utils import check_array, check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
 
 from mercer import _core
 from mercer._validation import check_count, check_positive
@@ -72,6 +73,10 @@ class _Store:
         if dtype not in self._casts:
             self._casts[dtype] = self.X.astype(dtype)
         return self._casts[dtype]
+
+    def mean_entries(self) -> int:
+        """Entries of a vector: all, or those that are stored."""
+        return int(self.X.nnz // max(1, self.X.shape[0]) if self.sparse else self.X.shape[1])
 
     @property
     def origin(self) -> np.ndarray:
@@ -232,7 +237,8 @@ class _VectorKernel(Kernel):
     def _fill(self, K: np.ndarray, start: int, stop: int, A: Any, B: Any, work: Work) -> None:
         if B is not None:
             B = _alike(A, B)
-        rows_at_once = max(96, BLOCK_TERMS // max(1, K.shape[1] * A.width))  # long vectors: so that Ctrl-C is heard
+        terms = K.shape[1] * (A.store.mean_entries() + 1)
+        rows_at_once = max(96, BLOCK_TERMS // terms)  # long vectors: so that Ctrl-C is heard
         for low in range(start, stop, rows_at_once):
             self._fill_some(K, low, min(stop, low + rows_at_once), A, B, work)
 
@@ -262,7 +268,7 @@ class _VectorKernel(Kernel):
         """Sums over coordinates, without what is made of them."""
         X, Z = A.matrix(work.dtype), B.matrix(work.dtype)
         if A.sparse and self._term == "product":
-            return np.asarray((X @ Z.T).toarray(), work.dtype)
+            return np.asarray(safe_sparse_dot(X, Z.T, dense_output=True), work.dtype)
         S = np.empty((len(A), len(B)), work.dtype)
         if A.sparse:
             _core.sparse_pairwise(*_index_arrays(X), *_index_arrays(Z), A.width, self._term, S, work.threads)
