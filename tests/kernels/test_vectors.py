@@ -304,6 +304,10 @@ def test_inputs_that_are_no_good_are_refused(kernel):
         kernel(data[0])
     with pytest.raises(ValueError, match=r"entries"):
         kernel(data, data[:, :6])
+    with pytest.raises(ValueError, match="all equally long"):
+        kernel([[0.5] * 7, [0.5] * 6])
+    with pytest.raises(ValueError):
+        kernel([])
     if kernel._nonnegative:
         with pytest.raises(ValueError, match="must not be negative"):
             kernel(-data)

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 MAX_FEATURES = 1 << 27  # entries of a matrix of explicit features
-BLOCK_TERMS = 1 << 34  # terms that one compiled call adds up, at most: less than a second
+BLOCK_TERMS = 1 << 35  # terms that one compiled call adds up, at most: about a second
 # The squared distance as ‖x‖² + ‖z‖² − 2⟨x, z⟩ is off by about ε (‖x‖² + ‖z‖²): used where γ times that stays small.
 EXPANSION_LIMIT = {np.float32: 6.0, np.float64: 1e3}
 
@@ -212,7 +212,7 @@ class _VectorKernel(Kernel):
                 X.sum_duplicates()
             values = X.data
         else:
-            if np.ndim(X) == 1 and len(X) and np.ndim(X[0] if isinstance(X, Sequence) else np.asarray(X)[0]) == 0:
+            if _dimensions(X) == 1 and len(X):
                 raise ValueError(
                     f"{name} takes vectors, one row an object, got {len(X)} single values: use "
                     "np.reshape(X, (-1, 1)) for objects of one number each, or [X] for one vector"
@@ -280,6 +280,13 @@ class _VectorKernel(Kernel):
         if self._diagonal is None:
             return super()._diag(A, work)
         return np.full(len(A), self._diagonal, work.dtype)
+
+
+def _dimensions(X: Any) -> int:
+    try:
+        return int(np.ndim(X))
+    except ValueError as error:
+        raise ValueError("the objects must be vectors of numbers, all equally long") from error
 
 
 def _pd_positive(name: str, value: Any, hint: str = "") -> float:
@@ -1110,7 +1117,7 @@ class Pyramid(_Groups):
         self._sizes()
 
     def _prepare(self, X: Any) -> VectorRows:
-        if not sp.issparse(X) and np.ndim(X) > 2:
+        if not sp.issparse(X) and _dimensions(X) > 2:
             images = np.asarray(X)
             if images.shape[1:] != tuple(self.shape):
                 raise ValueError(f"the images have the shape {images.shape[1:]}, the kernel is for {tuple(self.shape)}")
