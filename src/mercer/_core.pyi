@@ -612,3 +612,38 @@ def chain_mean_field(
     graph: FlatGraph, q: np.ndarray, starts: np.ndarray, variables: np.ndarray, max_iter: int, tol: float
 ) -> Any: ...
 def icm(graph: FlatGraph, start: np.ndarray, max_iter: int) -> tuple[np.ndarray, np.ndarray, bool]: ...
+
+class PairRule:
+    def __init__(
+        self, term: str, finish: str = "none", gamma: float = 1.0, coef: float = 0.0, degree: int = 1
+    ) -> None: ...
+    def set_subsets(self, degree: int, gamma: float) -> None: ...
+    def set_groups(
+        self, offsets: np.ndarray, indices: np.ndarray, values: np.ndarray, weights: np.ndarray, degree: int
+    ) -> None: ...
+    def set_splines(self, pieces: np.ndarray, width: float) -> None: ...
+
+def pairwise(
+    A: np.ndarray,
+    B: np.ndarray,
+    rule: PairRule,
+    a_norms: np.ndarray | None,
+    b_norms: np.ndarray | None,
+    out: np.ndarray,
+    row0: int = 0,
+    mirror: bool = False,
+    threads: int = 1,
+) -> None: ...
+def sparse_pairwise(
+    a_indptr: np.ndarray,
+    a_indices: np.ndarray,
+    a_data: np.ndarray,
+    b_indptr: np.ndarray,
+    b_indices: np.ndarray,
+    b_data: np.ndarray,
+    n_columns: int,
+    term: str,
+    out: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def transpose_into(matrix: np.ndarray, out: np.ndarray) -> None: ...

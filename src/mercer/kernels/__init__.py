@@ -16,28 +16,60 @@ from mercer.kernels.algebra import (
     TensorProduct,
     Translated,
 )
-from mercer.kernels.approximations import NystroemMap
+from mercer.kernels.approximations import AdditiveMap, FourierMap, NystroemMap
 from mercer.kernels.base import Kernel
 from mercer.kernels.gram import Gram
-from mercer.kernels.vectors import Linear
+from mercer.kernels.vectors import (
+    ANOVA,
+    BSpline,
+    ChiSquared,
+    ExponentialDot,
+    Gaussian,
+    HistogramIntersection,
+    Laplacian,
+    Linear,
+    LocalityImproved,
+    Matern,
+    NegativeDistance,
+    Polynomial,
+    Pyramid,
+    median_heuristic,
+    position_weights,
+)
 
 __all__ = [
+    "ANOVA",
+    "AdditiveMap",
+    "BSpline",
     "Centered",
+    "ChiSquared",
     "Constant",
     "Convolution",
     "Corrected",
     "DirectSum",
+    "ExponentialDot",
+    "FourierMap",
     "FunctionKernel",
+    "Gaussian",
     "Gram",
+    "HistogramIntersection",
     "Kernel",
+    "Laplacian",
     "Linear",
+    "LocalityImproved",
+    "Matern",
+    "NegativeDistance",
     "Normalized",
     "NystroemMap",
     "OnColumn",
+    "Polynomial",
     "Power",
     "Product",
+    "Pyramid",
     "Scaled",
     "Sum",
     "TensorProduct",
     "Translated",
+    "median_heuristic",
+    "position_weights",
 ]

@@ -374,9 +374,12 @@ class _Anchored(_Wrapped):
 
     def _anchor(self) -> Any:
         """What `_compute_anchor` makes, again only where the kernel or its parameters have changed."""
-        key = (repr(self.get_params()), id(self.points))
-        if getattr(self, "_kept", (None, None))[0] != key:
-            self._kept = (key, self._compute_anchor(self.kernel._prepared("points", self.points)))
+        # The text of long arrays leaves the middle out, so that their identities count too; they are kept, so that no
+        # other array comes to have the same one.
+        params = self.get_params()
+        key = (repr(params), [id(value) for value in params.values() if not isinstance(value, (int, float, str))])
+        if getattr(self, "_kept", (None,))[0] != key:
+            self._kept = (key, self._compute_anchor(self.kernel._prepared("points", self.points)), params)
         return self._kept[1]
 
     def _compute_anchor(self, P: Any) -> Any:
@@ -597,6 +600,9 @@ class OnColumn(_Wrapped):
 
     def _gram(self, A: Any, B: Any, work: Work) -> np.ndarray:
         return self.kernel._gram(A, B, work)
+
+    def _fill(self, K: np.ndarray, start: int, stop: int, A: Any, B: Any, work: Work) -> None:
+        self.kernel._fill(K, start, stop, A, B, work)
 
     def _diag(self, A: Any, work: Work) -> np.ndarray:
         return self.kernel._diag(A, work)
@@ -899,23 +905,23 @@ def _no_conditional_factor(kernel: Kernel) -> None:
 
 
 def _count(X: Any) -> int:
-    """Number of objects: rows of a data frame or array, entries of a list, rows of a dict of columns."""
+    """Number of objects: rows of a data frame, array or sparse matrix, entries of a list, rows of a dict of columns."""
     if isinstance(X, dict):
         return len(next(iter(X.values()))) if X else 0
-    return len(X)
+    return X.shape[0] if sp.issparse(X) else len(X)
 
 
 def _column(X: Any, name: Any) -> Any:
     """One column of a table of any of the usual forms."""
+    if isinstance(X, np.ndarray) and X.dtype.names is None and X.ndim != 2:
+        raise ValueError(f"a column of an array needs an array of 2 dimensions, got {X.ndim}")
     try:
         if isinstance(X, np.ndarray) and X.dtype.names is None:
-            if X.ndim != 2:
-                raise ValueError(f"a column of an array needs an array of 2 dimensions, got {X.ndim}")
             return X[:, name]
         if isinstance(X, (list, tuple)):
             return [row[name] for row in X]
         found = X[name] if not hasattr(X, "column") or hasattr(X, "columns") else X.column(name)
-    except (KeyError, IndexError, TypeError) as error:
+    except Exception as error:  # each kind of table has its own: KeyError, ValueError, polars' ColumnNotFoundError
         raise ValueError(f"there is no column {name!r} in the objects: {error!r}") from error
     if isinstance(found, np.ndarray):
         return found

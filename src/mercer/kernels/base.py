@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from mercer import _core
 from mercer._validation import thread_count
 
 __all__ = ["Kernel", "Work", "check_kernel", "check_memory", "mirrored", "require_positive_definite"]
@@ -192,15 +193,22 @@ class Kernel(BaseEstimator):
         K = np.empty((n, m), work.dtype)
         step = max(1, self._block_entries // m)
         for start, stop in _with_progress(_blocks(n, step), n, B is None, verbose, self):
-            rows = A[start:stop]
-            if B is not None:
-                K[start:stop] = self._gram(rows, B, work)
-                continue
-            if start:
-                K[start:stop, :start] = self._gram(rows, A[:start], work)
-                K[:start, start:stop] = K[start:stop, :start].T
-            K[start:stop, start:stop] = self._gram(rows, None, work)
+            self._fill(K, start, stop, A, B, work)
         return K
+
+    def _fill(self, K: np.ndarray, start: int, stop: int, A: Any, B: Any, work: Work) -> None:
+        """The rows start .. stop of K; without B (a symmetric matrix) the columns up to stop, and these rows of Kᵀ.
+
+        A kernel that can write into K itself says so here, and saves a copy.
+        """
+        rows = A[start:stop]
+        if B is not None:
+            K[start:stop] = self._gram(rows, B, work)
+            return
+        if start:
+            K[start:stop, :start] = self._gram(rows, A[:start], work)
+            _core.transpose_into(K[start:stop, :start], K[:start, start:stop])
+        K[start:stop, start:stop] = self._gram(rows, None, work)
 
     # ------------------------------------------------------------------ closure rules (spec 002 A10) and wrappers
 
@@ -334,8 +342,10 @@ def mirrored(K: np.ndarray) -> np.ndarray:
     array([[1., 2.],
            [2., 3.]])
     """
-    upper = np.triu_indices(len(K), 1)
-    K[upper] = K.T[upper]
+    for start, stop in _blocks(len(K), 256):  # in pieces that stay in the cache
+        K[:start, start:stop] = K[start:stop, :start].T
+        corner = K[start:stop, start:stop]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
     return K
 
 
