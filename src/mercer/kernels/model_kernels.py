@@ -47,10 +47,9 @@ class Fisher(Kernel):
     model : object
         A fitted model with a method ``scores(X)``, the gradients of log p in its parameters, one row an object:
         `GaussianModel`, `MultinomialModel`, `GaussianMixtureModel`, `HMMModel` or one of your own.
-    normalized : bool, default=True
-        Whether the scores are normalised by the information matrix.
-    information : {"full", "diagonal"}, default="full"
-        The whole matrix, or its diagonal only, for models with very many parameters.
+    information : {"full", "diagonal", None}, default="full"
+        What the scores are normalised by: the information matrix, its diagonal only (for models with very many
+        parameters), or nothing.
     ridge : float, default=1e-6
         Added to the diagonal of the matrix, times the mean of the diagonal: the matrix is singular where parameters are
         redundant, as those of a softmax are.
@@ -73,36 +72,33 @@ class Fisher(Kernel):
     def __init__(
         self,
         model: Any,
-        normalized: bool = True,
-        information: str = "full",
+        information: str | None = "full",
         ridge: float = 1e-6,
         sample: Any = None,
     ) -> None:
         self.model = model
-        self.normalized = normalized
         self.information = information
         self.ridge = ridge
         self.sample = sample
 
     def __sklearn_clone__(self) -> Fisher:
-        return type(self)(self.model, self.normalized, self.information, self.ridge, self.sample)
+        return type(self)(self.model, self.information, self.ridge, self.sample)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_kept"}
 
     def __repr__(self) -> str:
-        return f"Fisher({type(self.model).__name__}, normalized={self.normalized!r}, information={self.information!r})"
+        return f"Fisher({type(self.model).__name__}, information={self.information!r})"
 
     def _check_params(self) -> None:
         if not callable(getattr(self.model, "scores", None)):
             raise ValueError(f"model must have a method scores(X), got {type(self.model).__name__}")
-        check_choice("normalized", self.normalized, (True, False))
-        check_choice("information", self.information, ("full", "diagonal"))
+        check_choice("information", self.information, ("full", "diagonal", None))
         _not_negative("ridge", self.ridge)
 
     def _prepare(self, X: Any) -> np.ndarray:
         U = self._scores(X)
-        if not self.normalized:
+        if self.information is None:
             return U
         factor = self._factor()
         if self.information == "diagonal":

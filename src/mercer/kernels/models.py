@@ -658,10 +658,14 @@ class HMMModel(_Model):
     >>> from mercer.kernels import HMMModel
     >>> model = HMMModel([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.1, 0.9]], alphabet="ab")
     >>> model.log_prob(["a", "ab"]).round(4)
-    array([-0.9163, -1.9238])
+    array([-0.9163, -1.8018])
     >>> model.scores(["ab"]).shape     # 2 + 4 + 4
     (1, 10)
     """
+
+    initial_: np.ndarray
+    transitions_: np.ndarray
+    emissions_: np.ndarray
 
     def __init__(
         self,

@@ -413,7 +413,7 @@ def alignment(K: Any, target: Any, *, centered: bool = False) -> float:
     >>> from mercer.kernels import Linear, alignment
     >>> X = np.array([[1.0, 0.1], [0.9, -0.2], [-1.0, 0.1], [-1.1, 0.0]])
     >>> round(alignment(Linear()(X), ["a", "a", "b", "b"]), 3)
-    0.993
+    0.995
     >>> y = np.array([1, 1, -1, -1])
     >>> alignment(np.outer(y, y), y)
     1.0
