@@ -123,10 +123,11 @@ class Fisher(Kernel):
                 "a normalised Fisher kernel averages the information over objects: give sample, or fit the model"
             )
         mark = self._scores(sample[:1]).tobytes()  # other parameters of the model give other scores
-        key = (id(self.model), id(sample), self.information, float(self.ridge), mark)
-        if getattr(self, "_kept", (None, None))[0] != key:
-            self._kept = (key, self._compute_factor(sample))
-        return self._kept[1]
+        key = (self.information, float(self.ridge), mark)
+        kept = getattr(self, "_kept", None)
+        if kept is None or kept[0] is not self.model or kept[1] is not sample or kept[2] != key:
+            kept = self._kept = (self.model, sample, key, self._compute_factor(sample))
+        return kept[3]
 
     def _compute_factor(self, sample: Any) -> np.ndarray:
         U = self._scores(sample)

@@ -640,10 +640,12 @@ class HMMModel(_Model):
         S, where no probabilities are given.
     smoothing : float, default=0.01
         Pseudo-count of every initial state, transition and emission in ``fit``.
-    max_iter, tol : int and float, default=100 and 1e-5
+    max_iter, tol : int and float, default=100 and 1e-6
         ``fit`` stops when the objective rises by less than ``tol`` for each symbol.
+    n_init : int, default=1
+        Random starts; the one that ends with the highest objective is taken.
     random_state : int, RandomState or None, default=None
-        Of the start.
+        Of the starts.
 
     Attributes
     ----------
@@ -676,7 +678,8 @@ class HMMModel(_Model):
         n_states: int = 2,
         smoothing: float = 0.01,
         max_iter: int = 100,
-        tol: float = 1e-5,
+        tol: float = 1e-6,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.initial = initial
@@ -687,53 +690,62 @@ class HMMModel(_Model):
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
+        self.n_init = n_init
         self.random_state = random_state
 
     # ------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any = None) -> HMMModel:
         """Baum's and Welch's algorithm over sequences."""
-        smoothing = _not_negative("smoothing", self.smoothing)
-        tol = _not_negative("tol", self.tol)
+        _not_negative("smoothing", self.smoothing)
+        _not_negative("tol", self.tol)
         X = _sequences(X)
         if not any(len(x) for x in X):
             raise ValueError("X holds no symbols")
-        if self._given():
-            self._start_from_given()
-        else:
-            self._set_alphabet(Alphabet.of(X) if self.alphabet is None else Alphabet(self.alphabet))
-            self._start_at_random()
-        offsets, codes = self._symbols.encode(X)
-        self.history_: list[float] = []
-        for _ in range(check_count("max_iter", self.max_iter)):
-            used = _expected(self.initial_, self.transitions_, self.emissions_, offsets, codes)
-            self._no_impossible(used.log_prob)
-            self.history_.append(float(used.log_prob.sum()) + smoothing * self._log_prior(smoothing))
-            if len(self.history_) > 1 and self.history_[-1] - self.history_[-2] < tol * len(codes):
-                break
-            self.initial_ = _shares(used.first.sum(axis=0) + smoothing)
-            self.transitions_ = _shares(used.moves.sum(axis=0) + smoothing)
-            self.emissions_ = _shares(used.symbol_totals(codes, len(self._symbols)) + smoothing)
-        else:
-            warnings.warn(
-                f"HMMModel did not converge in {self.max_iter} iterations: raise max_iter",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        random = check_random_state(self.random_state)
+        best: tuple[list[float], bool, tuple[np.ndarray, ...]] | None = None
+        for _ in range(1 if self._given() else check_count("n_init", self.n_init)):
+            self._start(X, random)
+            history, converged = self._baum_welch(*self._symbols.encode(X))
+            if best is None or history[-1] > best[0][-1]:
+                best = history, converged, (self.initial_, self.transitions_, self.emissions_)
+        assert best is not None
+        self.history_, converged, (self.initial_, self.transitions_, self.emissions_) = best
+        if not converged:
+            message = f"HMMModel did not converge in {self.max_iter} iterations: raise max_iter"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
         self.sample_ = X
         return self
 
-    def _start_at_random(self) -> None:
-        random = check_random_state(self.random_state)
+    def _baum_welch(self, offsets: np.ndarray, codes: np.ndarray) -> tuple[list[float], bool]:
+        """Raises the objective from where the model is; its values, and whether they came to a rest."""
+        history: list[float] = []
+        for _ in range(check_count("max_iter", self.max_iter)):
+            used = _expected(self.initial_, self.transitions_, self.emissions_, offsets, codes)
+            self._no_impossible(used.log_prob)
+            history.append(float(used.log_prob.sum()) + self._log_prior())
+            if len(history) > 1 and history[-1] - history[-2] < self.tol * len(codes):
+                return history, True
+            self.initial_ = _shares(used.first.sum(axis=0) + self.smoothing)
+            self.transitions_ = _shares(used.moves.sum(axis=0) + self.smoothing)
+            self.emissions_ = _shares(used.symbol_totals(codes, len(self._symbols)) + self.smoothing)
+        return history, False
+
+    def _start(self, X: list[Any], random: Any) -> None:
+        if self._given():
+            self._start_from_given()
+            return
+        self._set_alphabet(Alphabet.of(X) if self.alphabet is None else Alphabet(self.alphabet))
         S, V = check_count("n_states", self.n_states), len(self._symbols)
         self.initial_ = random.dirichlet(np.full(S, 5.0))
         self.transitions_ = random.dirichlet(np.full(S, 5.0), size=S)
-        self.emissions_ = random.dirichlet(np.full(V, 5.0), size=S)
+        # States that differ in what they emit: from equal ones the objective hardly rises at first.
+        self.emissions_ = random.dirichlet(np.ones(V), size=S)
 
-    def _log_prior(self, smoothing: float) -> float:
-        if smoothing == 0:
+    def _log_prior(self) -> float:
+        if self.smoothing == 0:
             return 0.0
-        return float(sum(_log(p).sum() for p in (self.initial_, self.transitions_, self.emissions_)))
+        return float(self.smoothing * sum(_log(p).sum() for p in (self.initial_, self.transitions_, self.emissions_)))
 
     # ------------------------------------------------------------------ given probabilities
 
