@@ -232,6 +232,7 @@ class GaussianModel(_Model):
         """The mean and covariance of the vectors."""
         check_choice("covariance", self.covariance, ("full", "diag"))
         check_choice("free", self.free, ("all", "mean"))
+        X = X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
         rows, _ = vectors_and_bags(X)
         if not len(rows):
             raise ValueError("X holds no vectors")
@@ -527,6 +528,7 @@ class GaussianMixtureModel(_Model):
         from sklearn.mixture import GaussianMixture
 
         check_choice("covariance", self.covariance, ("full", "diag"))
+        X = X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
         rows, _ = vectors_and_bags(X)
         n = check_count("n_components", self.n_components)
         if len(rows) < max(n, 2):
