@@ -320,6 +320,23 @@ def test_prepared_sets_are_cut_like_the_collection():
         np.testing.assert_array_equal(cut, kernel(sets[1:3]))
 
 
+def test_elements_with_many_different_counts():
+    random = np.random.default_rng(7)
+    sets = [{e: w for e, w in enumerate(random.gamma(1.0, size=4)) if random.random() < 0.8} for _ in range(25)]
+    sets = [{**x, "word": int(random.integers(1, 4))} for x in sets]  # and one with few
+    expected = [[intersection(x, z, "min") for z in sets] for x in sets]
+    np.testing.assert_allclose(Intersection("min")(sets), expected)
+    np.testing.assert_allclose(Intersection("min")(sets[:3], sets), expected[:3])
+    F = Intersection("min").features(sets)
+    np.testing.assert_allclose((F @ F.T).toarray(), expected)
+
+
+def test_features_that_are_too_many_are_refused(monkeypatch):
+    monkeypatch.setattr(module, "MAX_LEVELS", 3)
+    with pytest.raises(ValueError, match="use the Gram matrix"):
+        Intersection("min").features([{"a": 1.5, "b": 2.5}, {"a": 0.5, "b": 3.5}])
+
+
 def test_larger_collections_equal_the_definition():
     random = np.random.default_rng(6)
     sets = [random.integers(0, 50, random.integers(0, 30)).tolist() for _ in range(40)]

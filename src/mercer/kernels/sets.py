@@ -29,6 +29,8 @@ __all__ = ["Intersection", "Jaccard", "SetMean", "Subspace"]
 
 COUNTS = ("set", "product", "min")
 _FLOATS = (float, np.floating)
+MANY_LEVELS = 8  # different counts of an element from which on pairs are cheaper than levels
+MAX_LEVELS = 1 << 28  # entries of explicit features
 TILE = 1 << 11  # elements on a side of the matrices of elements that are held at once
 TEXT, BYTES, NUMBER, LARGE, NONE, TUPLE, SET = range(1, 8)  # seeds: elements of different kinds have different keys
 
@@ -161,6 +163,35 @@ def _stacked(lengths: np.ndarray, keys: np.ndarray, weights: np.ndarray, counts:
 # ---------------------------------------------------------------------------------------------------- Σ min
 
 
+def _minimum_sums(A: KeyedRows, B: KeyedRows | None) -> np.ndarray:
+    """Σ_e min(a_e, b_e) of all pairs: by levels, but element by element where one has many different counts."""
+    stacks = [A] if B is None else [A, B]
+    tables = matrices(stacks)
+    many = _different_values(tables) > MANY_LEVELS
+    made, widths = _levels([_some_columns(stack, M, ~many) for stack, M in zip(stacks, tables, strict=True)])
+    K = np.asarray((made[0].multiply(widths).tocsr() @ made[-1].T).todense(), np.float64)
+    left, right = tables[0].tocsc(), tables[-1].tocsc()
+    for column in np.flatnonzero(many):
+        a, b = (slice(M.indptr[column], M.indptr[column + 1]) for M in (left, right))
+        K[np.ix_(left.indices[a], right.indices[b])] += np.minimum.outer(left.data[a], right.data[b])
+    return mirrored(K) if B is None else K
+
+
+def _different_values(tables: list[Any]) -> np.ndarray:
+    """For each column of all tables together, how many different values it holds."""
+    column, value = (np.concatenate([getattr(M, part) for M in tables]) for part in ("indices", "data"))
+    order = np.lexsort((value, column))
+    column, value = column[order], value[order]
+    new = np.r_[True, (np.diff(column) != 0) | (np.diff(value) != 0)] if len(order) else np.zeros(0, bool)
+    return np.bincount(column[new], minlength=tables[0].shape[1])
+
+
+def _some_columns(stack: KeyedRows, table: Any, wanted: np.ndarray) -> KeyedRows:
+    kept = wanted[table.indices]
+    ends = np.concatenate([[0], np.cumsum(kept)])
+    return KeyedRows(ends[stack.offsets], stack.keys[kept], stack.values[kept])
+
+
 def _levels(stacks: list[KeyedRows]) -> tuple[list[Any], np.ndarray]:
     """0/1 matrices and widths with Σ_c widths[c] M[i, c] N[j, c] = Σ_e min(a_e, b_e), for all rows of the stacks.
 
@@ -183,6 +214,8 @@ def _levels(stacks: list[KeyedRows]) -> tuple[list[Any], np.ndarray]:
         at += len(last)
         reached = last - first[last] + 1
         ends = np.concatenate([[0], np.cumsum(reached)])
+        if ends[-1] > MAX_LEVELS:
+            raise ValueError(f"the features have {ends[-1]} entries, too many to list: use the Gram matrix")
         indices = np.arange(ends[-1]) - np.repeat(ends[:-1], reached) + np.repeat(first[last], reached)
         made.append(
             sp.csr_matrix(
@@ -203,9 +236,7 @@ class _Overlap(Kernel):
     def _common(self, A: KeyedRows, B: KeyedRows | None, work: Work) -> np.ndarray:
         if self.counts != "min":
             return A.gram(B, work)
-        (left, *rest), widths = _levels([A] if B is None else [A, B])
-        K = np.asarray((left.multiply(widths).tocsr() @ (rest[0] if rest else left).T).todense(), work.dtype)
-        return mirrored(K) if B is None else K
+        return np.asarray(_minimum_sums(A, B), work.dtype)
 
     def _sizes(self, A: KeyedRows) -> np.ndarray:
         if self.counts != "min":
