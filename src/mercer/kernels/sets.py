@@ -173,7 +173,11 @@ def _minimum_sums(A: KeyedRows, B: KeyedRows | None) -> np.ndarray:
     left, right = tables[0].tocsc(), tables[-1].tocsc()
     for column in np.flatnonzero(many):
         a, b = (slice(M.indptr[column], M.indptr[column + 1]) for M in (left, right))
-        K[np.ix_(left.indices[a], right.indices[b])] += np.minimum.outer(left.data[a], right.data[b])
+        common = np.minimum.outer(left.data[a], right.data[b])
+        if common.shape == K.shape:  # all sets have it: rows are in order
+            K += common
+        else:
+            K[np.ix_(left.indices[a], right.indices[b])] += common
     return mirrored(K) if B is None else K
 
 
