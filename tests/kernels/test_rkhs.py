@@ -431,6 +431,7 @@ def test_centred_alignment_ignores_constants():
         (np.eye(2), [1, -1, 1], "target must hold 2 labels"),
         (np.eye(2), np.eye(3), "target must be a matrix of 2 rows"),
         (np.eye(2), [1.0, np.nan], "target must not hold NaN"),
+        (np.eye(2), np.array(["a", 1], object), "labels of one kind"),
         (np.zeros((2, 2)), [1, -1], "a matrix is 0"),
         (np.ones((2, 3)), [1, -1], "K must be a square matrix"),
     ],

@@ -40,7 +40,7 @@ leaves = st.one_of(
 elements = st.recursive(leaves, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3), max_leaves=5)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(elements, max_size=8), st.lists(elements, max_size=8))
 def test_keys_are_equal_where_python_says_that_elements_are(first, second):
     assert Intersection().pair(first, second) == len(set(first) & set(second))
@@ -60,12 +60,10 @@ def test_keys_of_many_elements_are_those_of_each():
 
 def test_keys_do_not_depend_on_the_seed_of_pythons_hash():
     code = "from mercer.kernels.sets import element_key; print(element_key(('ab', frozenset('xyz'), 1.5, None)))"
-    seen = set()
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-        seen.add(int(done.stdout))
-    assert seen == {element_key(("ab", frozenset("xyz"), 1.5, None))}
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == element_key(("ab", frozenset("xyz"), 1.5, None))
 
 
 def test_keys_never_change():

@@ -20,9 +20,9 @@ import scipy.sparse as sp
 
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernels._keyed import KeyedRows, matrices
-from mercer.kernels.algebra import _count
 from mercer.kernels.base import Kernel, Work, check_memory, mirrored
 from mercer.kernels.models import GaussianMixtureModel, GaussianModel, _finite, _not_negative, fitted_gaussian
+from mercer.kernels.rkhs import _length
 from mercer.kernels.sets import _elements, _group_sums, keyed_sets
 
 __all__ = ["Fisher", "ProbabilityProduct"]
@@ -97,6 +97,8 @@ class Fisher(Kernel):
         _not_negative("ridge", self.ridge)
 
     def _prepare(self, X: Any) -> np.ndarray:
+        if _length(X) == 0:
+            return np.zeros((0, 1))
         U = self._scores(X)
         if self.information is None:
             return U
@@ -107,9 +109,9 @@ class Fisher(Kernel):
 
     def _scores(self, X: Any) -> np.ndarray:
         U = np.asarray(self.model.scores(X), np.float64)
-        if U.ndim != 2 or len(U) != _count(X):
+        if U.ndim != 2 or len(U) != _length(X):
             raise ValueError(
-                f"model.scores must give one row for each of the {_count(X)} objects, gave shape {U.shape}"
+                f"model.scores must give one row for each of the {_length(X)} objects, gave shape {U.shape}"
             )
         if not np.isfinite(U).all():
             raise ValueError(f"the score of object {int(np.argmin(np.isfinite(U).all(axis=1)))} is not finite")
@@ -118,7 +120,7 @@ class Fisher(Kernel):
     def _factor(self) -> np.ndarray:
         """The Cholesky factor of the information, or the roots of its diagonal; kept while the model stays the same."""
         sample = self.sample if self.sample is not None else getattr(self.model, "sample_", None)
-        if sample is None or _count(sample) == 0:
+        if sample is None or _length(sample) == 0:
             raise ValueError(
                 "a normalised Fisher kernel averages the information over objects: give sample, or fit the model"
             )

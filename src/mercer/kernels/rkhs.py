@@ -439,7 +439,10 @@ def _target_matrix(target: Any, n: int) -> np.ndarray:
         raise ValueError(f"target must hold {n} labels or be a {n} x {n} matrix, got shape {values.shape}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError("target must not hold NaN or infinite values")
-    kinds, number = np.unique(values, return_inverse=True)
+    try:
+        kinds, number = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        raise ValueError("target must hold labels of one kind, such as integers or strings") from error
     if len(kinds) == 2:
         y = 2.0 * number - 1.0
         return np.outer(y, y)

@@ -587,7 +587,7 @@ class Subspace(Kernel):
             starts = _ends(len(basis) for basis in bases)
             flat = np.concatenate(bases) if bases else np.zeros((0, 0))
             return _Spans(starts, flat, starts, None)
-        prepared = self.kernel._prepare(elements)
+        prepared = self.kernel._prepare(elements) if offsets[-1] else elements
         weights = [self._weights(i, prepared[low:high]) for i, (low, high) in enumerate(_stretches(offsets))]
         return _Spans(
             _ends(w.shape[1] for w in weights),
