@@ -106,6 +106,15 @@ def test_parameters_make_the_model(name):
         model.at(model.parameters[:-1])
 
 
+@pytest.mark.parametrize("name", ["gaussian", "gaussian diag", "mixture", "mixture diag"])
+def test_parameters_without_a_density_are_refused(name):
+    model, _ = MODELS[name]
+    theta = model.parameters
+    theta[-1] = -theta[-1]
+    with pytest.raises(ValueError, match="positive definite"):
+        model.at(theta)
+
+
 @pytest.mark.parametrize("model", [GaussianModel(reg_covar=0.0), GaussianModel("diag", reg_covar=0.0)], ids=repr)
 def test_scores_of_the_sample_sum_to_zero_at_the_maximum(model):
     np.testing.assert_allclose(model.fit(VECTORS).scores(VECTORS).mean(axis=0), 0.0, atol=1e-9)

@@ -155,7 +155,7 @@ class Fisher(Kernel):
         return mean
 
     def _gram(self, A: np.ndarray, B: np.ndarray | None, work: Work) -> np.ndarray:
-        return np.asarray(mirrored(A @ A.T) if B is None else A @ B.T, work.dtype)
+        return np.asarray(A @ (A if B is None else B).T, work.dtype)
 
     def _diag(self, A: np.ndarray, work: Work) -> np.ndarray:
         return np.einsum("ij,ij->i", A, A)

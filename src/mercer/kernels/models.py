@@ -61,7 +61,10 @@ class _Model(BaseEstimator):
         if theta.shape != size or np.isnan(theta).any():
             raise ValueError(f"parameters must be {size[0]} numbers, got shape {theta.shape}")
         made = copy.copy(self)
-        made._set(theta)
+        try:
+            made._set(theta)
+        except np.linalg.LinAlgError as error:
+            raise ValueError("parameters must give covariances that are positive definite") from error
         return made
 
     def _set(self, theta: np.ndarray) -> None:
@@ -173,6 +176,12 @@ def _inverse(M: np.ndarray) -> np.ndarray:
     return (inverse + inverse.T) / 2.0
 
 
+def _reciprocal(precisions: np.ndarray) -> np.ndarray:
+    if not (precisions > 0).all():
+        raise np.linalg.LinAlgError("a variance is not positive")
+    return 1.0 / precisions
+
+
 def _softmax(logits: np.ndarray) -> np.ndarray:
     shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return shares / shares.sum(axis=-1, keepdims=True)
@@ -239,8 +248,8 @@ class GaussianModel(_Model):
         self.mean_, self.covariance_ = fitted_gaussian(
             rows, self.covariance, _not_negative("reg_covar", self.reg_covar)
         )
-        if np.any(np.linalg.eigvalsh(np.atleast_2d(self.covariance_)) <= 0 if self.covariance_.ndim == 2 else
-                  self.covariance_ <= 0):  # fmt: skip
+        sizes = self.covariance_ if self.covariance == "diag" else np.linalg.eigvalsh(self.covariance_)
+        if not sizes.min() > 1e-14 * sizes.max():
             raise ValueError("the covariance of the vectors is singular: raise reg_covar")
         self.origin_ = self.mean_
         self.sample_ = X
@@ -280,7 +289,7 @@ class GaussianModel(_Model):
         d = len(self.mean_)
         if self.free == "all":
             if self.covariance == "diag":
-                self.covariance_ = -0.5 / theta[d:]
+                self.covariance_ = _reciprocal(-2.0 * theta[d:])
             else:
                 self.covariance_ = _inverse(-2.0 * smat(theta[d:], d))
         covariance = np.diag(self.covariance_) if self.covariance == "diag" else self.covariance_
@@ -606,7 +615,7 @@ class GaussianMixtureModel(_Model):
         self.means_ = theta[n : n + n * d].reshape(n, d)
         precisions = theta[n + n * d :].reshape(n, -1)
         if self.covariance == "diag":
-            self.covariances_ = 1.0 / precisions
+            self.covariances_ = _reciprocal(precisions)
         else:
             self.covariances_ = np.array([_inverse(smat(row, d)) for row in precisions])
 

@@ -96,7 +96,7 @@ class RKHSFunction:
         return float(self.coef @ self.kernel(self.points, None if same else other.points) @ other.coef)
 
     def norm(self) -> float:
-        """‖f‖ = √⟨f, f⟩; no |f(x)| is above ‖f‖ √k(x, x)."""
+        """‖f‖ = √⟨f, f⟩; no value is above ‖f‖ √k(x, x) in size."""
         return float(np.sqrt(max(0.0, self.inner(self))))
 
     def __add__(self, other: Any) -> RKHSFunction:

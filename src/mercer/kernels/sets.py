@@ -252,7 +252,7 @@ class _Overlap(Kernel):
 
 
 class Intersection(_Overlap):
-    """The number of elements that two sets have in common, |A ∩ B| (spec 002 C1).
+    """The number of elements that two sets have in common, ``|A ∩ B|`` (spec 002 C1).
 
     A set is a Python set, a list, a 1-D array or any other iterable of elements (a list may repeat an element), or a
     mapping of elements to counts; the collection may also be a sparse matrix of counts, whose columns are the
@@ -297,7 +297,7 @@ class Intersection(_Overlap):
 
 
 class Jaccard(_Overlap):
-    """The share of elements that two sets have in common, |A ∩ B| / |A ∪ B|: Jaccard's or Tanimoto's coefficient.
+    """The share of elements that two sets have in common, ``|A ∩ B| / |A ∪ B|``: Jaccard's or Tanimoto's coefficient.
 
     In general m(A, B) / (m(A, A) + m(B, B) − m(A, B)) with one of the kernels m of `Intersection`; it is positive
     definite for each of them. Two empty sets have the value 1, an empty and another set 0: an empty set is like a set
@@ -398,9 +398,9 @@ def _bag_sums(offsets: np.ndarray, tile: tuple[int, int, int, int], G: np.ndarra
 class SetMean(Kernel):
     """The mean of a kernel over all pairs of elements: the inner product of means in feature space.
 
-    A set is represented by the mean of its elements' features, (1 / |A|) Σ_{a ∈ A} Φ(a). With a characteristic kernel
-    such as the Gaussian one this tells all distributions apart, and `mercer.kernels.rkhs.distance` of two bags is the
-    maximum mean discrepancy between them. Elements that repeat count each time.
+    A set is represented by the mean of its elements' features, ``(1 / |A|) Σ_{a ∈ A} Φ(a)``. With a characteristic
+    kernel such as the Gaussian one this tells all distributions apart, and `mercer.kernels.distance` of two bags is
+    the maximum mean discrepancy between them. Elements that repeat count each time.
 
     Parameters
     ----------
