@@ -190,6 +190,20 @@ def test_fisher_kernel_follows_its_model():
     assert not np.allclose(kernel(VECTORS[:4]), before)
 
 
+def test_fisher_kernel_follows_a_model_of_another_kind():
+    class Counts:
+        mean = 3.0
+
+        def scores(self, X):
+            return np.asarray(X, float)[:, None] - self.mean
+
+    model, sample = Counts(), [2.0, 3.0, 5.0]
+    kernel = Fisher(model, sample=sample)
+    assert kernel.pair(5.0, 4.0) == pytest.approx(2 * 1 / (5 / 3), rel=1e-5)
+    model.mean = 2.0
+    assert kernel.pair(5.0, 4.0) == pytest.approx(3 * 2 / (10 / 3), rel=1e-5)
+
+
 def test_copies_share_the_fitted_model():
     kernel = Fisher(GIVEN, sample=STRINGS).normalized()
     assert clone(kernel).kernel.model is GIVEN

@@ -62,7 +62,7 @@ class Fisher(Kernel):
     >>> from mercer.kernels import Fisher, GaussianModel
     >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 4.0], [2.0, 4.0]])
     >>> k = Fisher(GaussianModel(free="mean").fit(X), ridge=0.0)
-    >>> k.pair([3.0, 2.0], [2.0, 6.0]).__round__(4)    # the variances are 1 and 4
+    >>> round(k.pair([3.0, 2.0], [2.0, 6.0]), 4)    # the variances are 1 and 4
     2.0
     """
 
@@ -124,8 +124,10 @@ class Fisher(Kernel):
             raise ValueError(
                 "a normalised Fisher kernel averages the information over objects: give sample, or fit the model"
             )
-        mark = self._scores(sample[:1]).tobytes()  # other parameters of the model give other scores
-        key = (self.information, float(self.ridge), mark)
+        theta = getattr(self.model, "parameters", None)
+        if not isinstance(theta, np.ndarray):
+            theta = self._scores(sample[:8])  # other parameters give other scores
+        key = (self.information, float(self.ridge), theta.tobytes())
         kept = getattr(self, "_kept", None)
         if kept is None or kept[0] is not self.model or kept[1] is not sample or kept[2] != key:
             kept = self._kept = (self.model, sample, key, self._compute_factor(sample))
@@ -226,7 +228,7 @@ class ProbabilityProduct(Kernel):
     >>> k = ProbabilityProduct("multinomial")
     >>> round(k.pair(list("aabb"), list("ab")), 6), k.pair(list("aab"), list("c"))
     (1.0, 0.0)
-    >>> ProbabilityProduct().pair([[0.0], [2.0]], [[0.0], [2.0]]).__round__(6)
+    >>> round(ProbabilityProduct().pair([[0.0], [2.0]], [[0.0], [2.0]]), 6)
     1.0
     """
 
