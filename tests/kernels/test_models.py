@@ -16,6 +16,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+import mercer
 from mercer.kernels import (
     Fisher,
     GaussianMixtureModel,
@@ -434,6 +435,43 @@ def test_bad_input_of_models_is_named(attempt, message):
 def test_models_must_be_fitted(model):
     with pytest.raises(NotFittedError, match="not fitted"):
         model.scores([[0.0, 1.0]])
+
+
+# ------------------------------------------------------------------------------------------------ model files
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_saved_without_their_sample(name, tmp_path):
+    model, objects = MODELS[name]
+    mercer.save(model, tmp_path / "model.mercer")
+    again = mercer.load(tmp_path / "model.mercer")
+    assert type(again) is type(model)
+    for x in objects:
+        np.testing.assert_array_equal(again.scores(one(model, x)), model.scores(one(model, x)))
+    assert not hasattr(again, "sample_")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_damaged_states_are_refused(name):
+    model, _ = MODELS[name]
+    meta, arrays = model.to_state()
+    first = next(iter(arrays))
+    for wrong in (arrays[first][:-1], arrays[first] * np.nan, arrays[first].astype(np.float32)):
+        with pytest.raises(ValueError):
+            type(model).from_state(meta, {**arrays, first: wrong})
+    with pytest.raises(KeyError):
+        type(model).from_state(meta, {key: array for key, array in arrays.items() if key != first})
+
+
+def test_symbols_that_json_does_not_know_are_not_saved():
+    with pytest.raises(ValueError, match="symbols that are strings or numbers"):
+        MultinomialModel().fit([[("a", 1)], ["b"]]).to_state()
+
+
+@pytest.mark.parametrize("model", [GaussianModel(), HMMModel()], ids=repr)
+def test_models_that_are_not_fitted_are_not_saved(model):
+    with pytest.raises(NotFittedError):
+        model.to_state()
 
 
 # ------------------------------------------------------------------------------------------------ products

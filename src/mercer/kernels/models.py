@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
+from mercer._persistence import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_positive
 
 __all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
@@ -36,6 +37,10 @@ class _Model(BaseEstimator):
     """What the models have in common."""
 
     sample_: Any
+    _fitted: tuple[str, ...] = ()
+    """Names of the arrays that fit makes."""
+    _not_in_files: tuple[str, ...] = ()
+    """Parameters of the constructor that the fitted arrays stand for."""
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Estimate the parameters; the objects are kept in ``sample_``, for the information matrix."""
@@ -69,6 +74,42 @@ class _Model(BaseEstimator):
 
     def _set(self, theta: np.ndarray) -> None:
         raise NotImplementedError
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs, without ``sample_``. See :func:`mercer.save`."""
+        self._ready()
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in self._not_in_files}
+        if not isinstance(params.get("random_state"), (int, type(None))):
+            params["random_state"] = None
+        arrays = {name: getattr(self, name) for name in self._fitted}
+        meta: dict[str, Any] = {"params": params}
+        if hasattr(self, "_symbols"):
+            meta["alphabet"] = self._symbols.to_state(arrays)
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**meta["params"])
+        for name in cls._fitted:
+            array = arrays[name]
+            if array.dtype != np.float64 or not np.isfinite(array).all():
+                raise ValueError(f"{name} must hold finite numbers of float64")
+            setattr(model, name, array)
+        if "alphabet" in meta:
+            model._symbols = Alphabet.from_state(meta["alphabet"], arrays)
+            model.alphabet_ = model._symbols.symbols
+        model._check_state()
+        return model
+
+    def _check_state(self) -> None:
+        """Raises ValueError where the fitted arrays are no parameters of such a model."""
+        raise NotImplementedError
+
+    def _ready(self) -> None:
+        self._require(self._fitted[0])
 
     def _require(self, attribute: str) -> None:
         if not hasattr(self, attribute):
@@ -232,6 +273,8 @@ class GaussianModel(_Model):
     (array([2.]), array([[3.]]))
     """
 
+    _fitted = ("mean_", "covariance_", "origin_")
+
     def __init__(self, covariance: str = "full", free: str = "all", reg_covar: float = 1e-6) -> None:
         self.covariance = covariance
         self.free = free
@@ -295,6 +338,12 @@ class GaussianModel(_Model):
         covariance = np.diag(self.covariance_) if self.covariance == "diag" else self.covariance_
         self.mean_ = self.origin_ + covariance @ theta[:d]
 
+    def _check_state(self) -> None:
+        check_choice("free", self.free, ("all", "mean"))
+        _check_covariances(self.covariance, self.mean_[None], self.covariance_[None])
+        if self.origin_.shape != self.mean_.shape:
+            raise ValueError("origin_ and mean_ must have the same shape")
+
     def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         self._require("mean_")
         return _of_width(X, len(self.mean_))
@@ -305,6 +354,22 @@ def _of_width(X: Any, d: int) -> tuple[np.ndarray, np.ndarray | None]:
     if rows.shape[1] != d and len(rows):
         raise ValueError(f"the model is of vectors of {d} numbers, X has {rows.shape[1]}")
     return rows.reshape(len(rows), d), offsets
+
+
+def _check_covariances(kind: str, means: np.ndarray, covariances: np.ndarray) -> None:
+    check_choice("covariance", kind, ("full", "diag"))
+    n, d = means.shape
+    if covariances.shape != ((n, d) if kind == "diag" else (n, d, d)):
+        raise ValueError(f"covariances of shape {covariances.shape} do not fit means of shape {means.shape}")
+    lowest = covariances.min() if kind == "diag" else np.linalg.eigvalsh(covariances).min()
+    if not lowest > 0:
+        raise ValueError("covariances must be positive definite")
+
+
+def _check_probabilities(*arrays: np.ndarray) -> None:
+    for p in arrays:
+        if p.size == 0 or (p < 0).any() or not np.allclose(p.sum(axis=-1), 1.0, atol=1e-6):
+            raise ValueError("probabilities must be at least 0, with the sum 1")
 
 
 def fitted_gaussian(rows: np.ndarray, covariance: str, reg_covar: float) -> tuple[np.ndarray, np.ndarray]:
@@ -350,6 +415,23 @@ class Alphabet:
         """All symbols of sequences, in order."""
         found = {symbol for x in X for symbol in x}
         return cls(sorted(found, key=lambda symbol: (isinstance(symbol, str), type(symbol).__name__, symbol)))
+
+    def to_state(self, arrays: dict[str, np.ndarray]) -> list[Any] | None:
+        """Strings go to the arrays, other symbols are returned for the JSON part of a model file."""
+        if all(type(symbol) is str for symbol in self.symbols):
+            arrays.update({f"alphabet.{name}": array for name, array in pack_strings(self.symbols).items()})
+            return None
+        for symbol in self.symbols:
+            if not (symbol is None or isinstance(symbol, (str, bool, int, float))):
+                raise ValueError(f"a model file holds symbols that are strings or numbers, not {symbol!r}")
+        return list(self.symbols)
+
+    @classmethod
+    def from_state(cls, symbols: list[Any] | None, arrays: dict[str, np.ndarray]) -> Alphabet:
+        """The inverse of `to_state`."""
+        if symbols is None:
+            symbols = unpack_strings({name: arrays[f"alphabet.{name}"] for name in ("bytes", "offsets")})
+        return cls(symbols)
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -413,6 +495,9 @@ class MultinomialModel(_Model):
     (['a', 'b'], array([0.5, 0.5]), array([[ 1.5, -1.5]]))
     """
 
+    _fitted = ("probabilities_",)
+    _not_in_files = ("alphabet",)
+
     def __init__(self, alphabet: Sequence[Any] | None = None, smoothing: float = 1.0) -> None:
         self.alphabet = alphabet
         self.smoothing = smoothing
@@ -457,6 +542,11 @@ class MultinomialModel(_Model):
 
     def _set(self, theta: np.ndarray) -> None:
         self.probabilities_ = _softmax(theta)
+
+    def _check_state(self) -> None:
+        _check_probabilities(self.probabilities_)
+        if self.probabilities_.shape != (len(self._symbols),):
+            raise ValueError("probabilities_ must hold one value for each symbol")
 
     def _counts(self, X: Any) -> Any:
         if _is_matrix(X):
@@ -515,6 +605,8 @@ class GaussianMixtureModel(_Model):
     >>> model.scores(X).shape      # 2 weights, 2 means, 2 precisions
     (4, 6)
     """
+
+    _fitted = ("weights_", "means_", "covariances_")
 
     def __init__(
         self,
@@ -619,6 +711,12 @@ class GaussianMixtureModel(_Model):
         else:
             self.covariances_ = np.array([_inverse(smat(row, d)) for row in precisions])
 
+    def _check_state(self) -> None:
+        _check_probabilities(self.weights_)
+        if self.means_.ndim != 2 or self.weights_.shape != (len(self.means_),):
+            raise ValueError("weights_ and means_ must be of as many components")
+        _check_covariances(self.covariance, self.means_, self.covariances_)
+
     def _joint(self, rows: np.ndarray) -> np.ndarray:
         pairs = zip(self.means_, self.covariances_, strict=True)
         return np.column_stack([_log_normal(rows, mean, covariance) for mean, covariance in pairs]) + _log(
@@ -676,6 +774,8 @@ class HMMModel(_Model):
     (1, 10)
     """
 
+    _fitted = ("initial_", "transitions_", "emissions_")
+    _not_in_files = ("initial", "transitions", "emissions", "alphabet")
     initial_: np.ndarray
     transitions_: np.ndarray
     emissions_: np.ndarray
@@ -823,6 +923,12 @@ class HMMModel(_Model):
         self.initial_ = _softmax(theta[:S])
         self.transitions_ = _softmax(theta[S : S + S * S].reshape(S, S))
         self.emissions_ = _softmax(theta[S + S * S :].reshape(S, V))
+
+    def _check_state(self) -> None:
+        S, V = len(self.initial_), len(self._symbols)
+        if self.transitions_.shape != (S, S) or self.emissions_.shape != (S, V) or self.initial_.ndim != 1:
+            raise ValueError("initial_, transitions_ and emissions_ do not fit each other and the alphabet")
+        _check_probabilities(self.initial_, self.transitions_, self.emissions_)
 
     def _used(self, X: Any) -> tuple[_Expected, np.ndarray, np.ndarray]:
         self._ready()
