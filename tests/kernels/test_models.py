@@ -28,7 +28,6 @@ from mercer.kernels import (
     ProbabilityProduct,
     is_positive_definite,
 )
-from mercer.tagging import HMM
 from reference.models import hmm_probability, mixture_log_density, numeric_gradient
 
 RANDOM = np.random.default_rng(0)
@@ -369,14 +368,6 @@ def test_symbols_may_be_of_any_kind():
     assert set(model.alphabet_) == {("a", 1), 3, "x"}
     assert model.log_prob([[3]])[0] == pytest.approx(np.log(5 / 7))
     assert HMMModel(PI, A, B).log_prob([[0, 2], [1]]).shape == (2,)
-
-
-def test_hidden_markov_models_of_both_packages_agree():
-    tagger = HMM(n_states=2, random_state=0, tol=1e-3).fit([[[symbol] for symbol in x] for x in STRINGS])
-    alphabet = tagger.index_.names()
-    model = HMMModel(tagger.start_, tagger.transitions_, tagger.emission_, alphabet=alphabet)
-    expected = tagger.log_likelihood([[[symbol] for symbol in x] for x in STRINGS])
-    np.testing.assert_allclose(model.log_prob(STRINGS), expected)
 
 
 @pytest.mark.parametrize(
