@@ -72,6 +72,10 @@ MODELS: dict[str, str] = {
     "StringHasher": "mercer.maps:StringHasher",
     "TextHasher": "mercer.maps:TextHasher",
     "Segmenter": "mercer.segmentation:Segmenter",
+    "GaussianModel": "mercer.kernels:GaussianModel",
+    "GaussianMixtureModel": "mercer.kernels:GaussianMixtureModel",
+    "HMMModel": "mercer.kernels:HMMModel",
+    "MultinomialModel": "mercer.kernels:MultinomialModel",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

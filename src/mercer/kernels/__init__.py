@@ -16,9 +16,43 @@ from mercer.kernels.algebra import (
     TensorProduct,
     Translated,
 )
-from mercer.kernels.approximations import AdditiveMap, FourierMap, NystroemMap
-from mercer.kernels.base import Kernel
-from mercer.kernels.gram import Gram
+from mercer.kernels.approximations import (
+    AdditiveMap,
+    FourierMap,
+    NystroemMap,
+)
+from mercer.kernels.base import (
+    Kernel,
+)
+from mercer.kernels.gram import (
+    Gram,
+)
+from mercer.kernels.model_kernels import (
+    Fisher,
+    ProbabilityProduct,
+)
+from mercer.kernels.models import (
+    GaussianMixtureModel,
+    GaussianModel,
+    HMMModel,
+    MultinomialModel,
+)
+from mercer.kernels.rkhs import (
+    RKHSFunction,
+    alignment,
+    distance,
+    gram_schmidt,
+    is_conditionally_positive_definite,
+    is_positive_definite,
+    is_strictly_positive_definite,
+    pivoted_cholesky,
+)
+from mercer.kernels.sets import (
+    Intersection,
+    Jaccard,
+    SetMean,
+    Subspace,
+)
 from mercer.kernels.vectors import (
     ANOVA,
     BSpline,
@@ -48,28 +82,46 @@ __all__ = [
     "Corrected",
     "DirectSum",
     "ExponentialDot",
+    "Fisher",
     "FourierMap",
     "FunctionKernel",
     "Gaussian",
+    "GaussianMixtureModel",
+    "GaussianModel",
     "Gram",
+    "HMMModel",
     "HistogramIntersection",
+    "Intersection",
+    "Jaccard",
     "Kernel",
     "Laplacian",
     "Linear",
     "LocalityImproved",
     "Matern",
+    "MultinomialModel",
     "NegativeDistance",
     "Normalized",
     "NystroemMap",
     "OnColumn",
     "Polynomial",
     "Power",
+    "ProbabilityProduct",
     "Product",
     "Pyramid",
+    "RKHSFunction",
     "Scaled",
+    "SetMean",
+    "Subspace",
     "Sum",
     "TensorProduct",
     "Translated",
+    "alignment",
+    "distance",
+    "gram_schmidt",
+    "is_conditionally_positive_definite",
+    "is_positive_definite",
+    "is_strictly_positive_definite",
     "median_heuristic",
+    "pivoted_cholesky",
     "position_weights",
 ]

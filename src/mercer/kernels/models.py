@@ -1,0 +1,1003 @@
+"""Generative models p(x | θ) with their scores ∇_θ log p(x | θ), for kernels from models (spec 002 C16).
+
+GaussianModel            ∇ = (x − μ, (x − m)(x − m)ᵀ − E …)    natural parameters, the fitted mean m as the origin
+MultinomialModel         ∇_v = count_v − length · p_v          p = softmax θ
+GaussianMixtureModel     ∇ = (γ_k − w_k, γ_k P_k (x − μ_k), ½ γ_k (Σ_k − (x − μ_k)(x − μ_k)ᵀ))      w = softmax θ; μ; P = Σ⁻¹
+HMMModel                 ∇ = expected counts − expected visits × probability                        all rows softmax θ
+
+γ are responsibilities. Every model has ``fit``, ``log_prob``, ``scores``, its ``parameters`` θ as one vector and ``at(θ)``,
+the model with other parameters, so that ∂ log_prob / ∂θ can be checked. A symmetric matrix enters θ by its diagonal and its
+upper triangle times √2: inner products of such vectors are those of the matrices.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+
+from mercer._persistence import pack_strings, unpack_strings
+from mercer._validation import check_choice, check_count, check_positive
+
+__all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
+
+
+# ---------------------------------------------------------------------------------------------------- shared
+
+
+class _Model(BaseEstimator):
+    """What the models have in common."""
+
+    sample_: Any
+    _fitted: tuple[str, ...] = ()
+    """Names of the arrays that fit makes."""
+    _not_in_files: tuple[str, ...] = ()
+    """Parameters of the constructor that the fitted arrays stand for."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Estimate the parameters; the objects are kept in ``sample_``, for the information matrix."""
+        raise NotImplementedError
+
+    def log_prob(self, X: Any) -> np.ndarray:
+        """log p(x) of every object."""
+        raise NotImplementedError
+
+    def scores(self, X: Any) -> np.ndarray:
+        """∇_θ log p(x) of every object, one row an object."""
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """θ as one vector."""
+        raise NotImplementedError
+
+    def at(self, parameters: Any) -> Any:
+        """The model with other parameters θ."""
+        theta = np.asarray(parameters, np.float64)
+        size = self.parameters.shape
+        if theta.shape != size or np.isnan(theta).any():
+            raise ValueError(f"parameters must be {size[0]} numbers, got shape {theta.shape}")
+        made = copy.copy(self)
+        try:
+            made._set(theta)
+        except np.linalg.LinAlgError as error:
+            raise ValueError("parameters must give covariances that are positive definite") from error
+        return made
+
+    def _set(self, theta: np.ndarray) -> None:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs, without ``sample_``. See :func:`mercer.save`."""
+        self._ready()
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in self._not_in_files}
+        if not isinstance(params.get("random_state"), (int, type(None))):
+            params["random_state"] = None
+        arrays = {name: getattr(self, name) for name in self._fitted}
+        meta: dict[str, Any] = {"params": params}
+        if hasattr(self, "_symbols"):
+            meta["alphabet"] = self._symbols.to_state(arrays)
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**meta["params"])
+        for name in cls._fitted:
+            array = arrays[name]
+            if array.dtype != np.float64 or not np.isfinite(array).all():
+                raise ValueError(f"{name} must hold finite numbers of float64")
+            setattr(model, name, array)
+        if "alphabet" in meta:
+            model._symbols = Alphabet.from_state(meta["alphabet"], arrays)
+            model.alphabet_ = model._symbols.symbols
+        model._check_state()
+        return model
+
+    def _check_state(self) -> None:
+        """Raises ValueError where the fitted arrays are no parameters of such a model."""
+        raise NotImplementedError
+
+    def _ready(self) -> None:
+        self._require(self._fitted[0])
+
+    def _require(self, attribute: str) -> None:
+        if not hasattr(self, attribute):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit(X) first")
+
+
+def vectors_and_bags(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Vectors in one array, and where each bag of them begins; None where the objects are the vectors.
+
+    Examples
+    --------
+    >>> from mercer.kernels.models import vectors_and_bags
+    >>> vectors_and_bags([[[1.0], [2.0]], [[3.0]]])
+    (array([[1.],
+           [2.],
+           [3.]]), array([0, 2, 3]))
+    """
+    if sp.issparse(X):
+        X = X.toarray()
+    if not (isinstance(X, np.ndarray) and X.ndim == 2) and _are_bags(X):
+        bags = [np.asarray(bag, np.float64) for bag in X]
+        full = [bag for bag in bags if bag.size]
+        width = full[0].shape[-1] if full else 0
+        for i, bag in enumerate(bags):
+            if bag.size and (bag.ndim != 2 or bag.shape[1] != width):
+                raise ValueError(f"bag {i} must hold vectors of {width} numbers, got an array of shape {bag.shape}")
+        offsets = np.concatenate([[0], np.cumsum([len(bag) for bag in bags])]).astype(np.int64)
+        return _finite(np.concatenate(full) if full else np.zeros((0, width))), offsets
+    try:
+        rows = np.asarray(X if isinstance(X, np.ndarray) else list(X), np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must be vectors, or bags of vectors, of the same length: {error}") from error
+    if rows.ndim != 2:
+        raise ValueError(
+            f"X must be an array of vectors, one row each, or a list of such arrays, got shape {rows.shape}"
+        )
+    return _finite(rows), None
+
+
+def _are_bags(X: Any) -> bool:
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        return X.ndim == 3
+    return any(np.ndim(x) == 2 for x in X if np.size(x))
+
+
+def _finite(rows: np.ndarray) -> np.ndarray:
+    if not np.isfinite(rows).all():
+        raise ValueError(f"vector {int(np.argmax(~np.isfinite(rows).all(axis=1)))} holds NaN or infinite values")
+    return rows
+
+
+def _per_object(values: np.ndarray, offsets: np.ndarray | None) -> np.ndarray:
+    """Sums over the vectors of each bag."""
+    if offsets is None:
+        return values
+    n = len(values)
+    member = sp.csr_matrix((np.ones(n), np.arange(n), offsets), shape=(len(offsets) - 1, n))
+    return np.asarray(member @ values)
+
+
+def svec(M: np.ndarray) -> np.ndarray:
+    """Symmetric matrices (…, d, d) as vectors with the same inner products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels.models import svec
+    >>> float(svec(np.ones((2, 2))) @ svec(np.ones((2, 2))))
+    4.0
+    """
+    i, j = np.triu_indices(M.shape[-1])
+    return M[..., i, j] * np.where(i == j, 1.0, np.sqrt(2.0))
+
+
+def smat(v: np.ndarray, d: int) -> np.ndarray:
+    """The inverse of `svec`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels.models import smat, svec
+    >>> smat(svec(np.eye(2)), 2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    i, j = np.triu_indices(d)
+    M = np.zeros((*v.shape[:-1], d, d))
+    M[..., i, j] = v / np.where(i == j, 1.0, np.sqrt(2.0))
+    M[..., j, i] = M[..., i, j]
+    return M
+
+
+def _log_normal(X: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """log N(x; mean, covariance), the covariance a matrix or a vector of variances."""
+    d = X.shape[1]
+    if covariance.ndim == 1:
+        return -0.5 * (((X - mean) ** 2 / covariance).sum(axis=1) + np.log(2 * np.pi * covariance).sum())
+    L = sla.cholesky(covariance, lower=True)
+    white = sla.solve_triangular(L, (X - mean).T, lower=True)
+    return -0.5 * (white**2).sum(axis=0) - np.log(np.diag(L)).sum() - 0.5 * d * np.log(2 * np.pi)
+
+
+def _inverse(M: np.ndarray) -> np.ndarray:
+    inverse = sla.cho_solve(sla.cho_factor(M, lower=True), np.eye(len(M)))
+    return (inverse + inverse.T) / 2.0
+
+
+def _reciprocal(precisions: np.ndarray) -> np.ndarray:
+    if not (precisions > 0).all():
+        raise np.linalg.LinAlgError("a variance is not positive")
+    return 1.0 / precisions
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+def _log(p: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(p)
+
+
+def _not_negative(name: str, value: Any) -> float:
+    if value == 0 and not isinstance(value, bool):
+        return 0.0
+    return check_positive(name, value)
+
+
+# ---------------------------------------------------------------------------------------------------- Gaussian
+
+
+class GaussianModel(_Model):
+    """A normal distribution of vectors; of a bag of vectors, each drawn by itself.
+
+    θ are the natural parameters with the fitted mean m as the origin, log p = ⟨x − m, θ₁⟩ + ⟨(x − m)(x − m)ᵀ, θ₂⟩ −
+    g(θ), so that the score is the centred sufficient statistic: x − μ, and (x − m)(x − m)ᵀ without its mean.
+
+    Parameters
+    ----------
+    covariance : {"full", "diag"}, default="full"
+        Of the distribution.
+    free : {"all", "mean"}, default="all"
+        Parameters of the score: mean and covariance, or the mean alone, for a given covariance. With the mean alone the
+        normalised Fisher kernel is Mahalanobis's inner product (x − μ)ᵀ Σ⁻¹ (z − μ).
+    reg_covar : float, default=1e-6
+        Added to the variances.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (d,)
+    covariance_ : ndarray of shape (d, d), or (d,) for "diag"
+    sample_ : what the model was fitted to
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import GaussianModel
+    >>> model = GaussianModel(free="mean").fit(np.array([[0.0], [2.0], [4.0]]))
+    >>> model.mean_, model.scores([[5.0]])
+    (array([2.]), array([[3.]]))
+    """
+
+    _fitted = ("mean_", "covariance_", "origin_")
+
+    def __init__(self, covariance: str = "full", free: str = "all", reg_covar: float = 1e-6) -> None:
+        self.covariance = covariance
+        self.free = free
+        self.reg_covar = reg_covar
+
+    def fit(self, X: Any, y: Any = None) -> GaussianModel:
+        """The mean and covariance of the vectors."""
+        check_choice("covariance", self.covariance, ("full", "diag"))
+        check_choice("free", self.free, ("all", "mean"))
+        X = X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
+        rows, _ = vectors_and_bags(X)
+        if not len(rows):
+            raise ValueError("X holds no vectors")
+        self.mean_, self.covariance_ = fitted_gaussian(
+            rows, self.covariance, _not_negative("reg_covar", self.reg_covar)
+        )
+        sizes = self.covariance_ if self.covariance == "diag" else np.linalg.eigvalsh(self.covariance_)
+        if not sizes.min() > 1e-14 * sizes.max():
+            raise ValueError("the covariance of the vectors is singular: raise reg_covar")
+        self.origin_ = self.mean_
+        self.sample_ = X
+        return self
+
+    def log_prob(self, X: Any) -> np.ndarray:
+        """log p(x) of every vector, or the sum over every bag."""
+        rows, offsets = self._rows(X)
+        return _per_object(_log_normal(rows, self.mean_, self.covariance_), offsets)
+
+    def scores(self, X: Any) -> np.ndarray:
+        """∇_θ log p(x), one row an object."""
+        rows, offsets = self._rows(X)
+        first = rows - self.mean_
+        if self.free == "mean":
+            return _per_object(first, offsets)
+        moved, shift = rows - self.origin_, self.mean_ - self.origin_
+        if self.covariance == "diag":
+            second = moved**2 - (self.covariance_ + shift**2)
+        else:
+            second = svec(moved[:, :, None] * moved[:, None, :]) - svec(self.covariance_ + np.outer(shift, shift))
+        return _per_object(np.hstack([first, second]), offsets)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """θ: Σ⁻¹ (μ − m), then −½ Σ⁻¹ unless only the mean is free."""
+        self._require("mean_")
+        shift = self.mean_ - self.origin_
+        if self.covariance == "diag":
+            first, second = shift / self.covariance_, -0.5 / self.covariance_
+        else:
+            P = _inverse(self.covariance_)
+            first, second = P @ shift, svec(-0.5 * P)
+        return first if self.free == "mean" else np.concatenate([first, second])
+
+    def _set(self, theta: np.ndarray) -> None:
+        d = len(self.mean_)
+        if self.free == "all":
+            if self.covariance == "diag":
+                self.covariance_ = _reciprocal(-2.0 * theta[d:])
+            else:
+                self.covariance_ = _inverse(-2.0 * smat(theta[d:], d))
+        covariance = np.diag(self.covariance_) if self.covariance == "diag" else self.covariance_
+        self.mean_ = self.origin_ + covariance @ theta[:d]
+
+    def _check_state(self) -> None:
+        check_choice("free", self.free, ("all", "mean"))
+        _check_covariances(self.covariance, self.mean_[None], self.covariance_[None])
+        if self.origin_.shape != self.mean_.shape:
+            raise ValueError("origin_ and mean_ must have the same shape")
+
+    def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        self._require("mean_")
+        return _of_width(X, len(self.mean_))
+
+
+def _of_width(X: Any, d: int) -> tuple[np.ndarray, np.ndarray | None]:
+    rows, offsets = vectors_and_bags(X)
+    if rows.shape[1] != d and len(rows):
+        raise ValueError(f"the model is of vectors of {d} numbers, X has {rows.shape[1]}")
+    return rows.reshape(len(rows), d), offsets
+
+
+def _check_covariances(kind: str, means: np.ndarray, covariances: np.ndarray) -> None:
+    check_choice("covariance", kind, ("full", "diag"))
+    n, d = means.shape
+    if covariances.shape != ((n, d) if kind == "diag" else (n, d, d)):
+        raise ValueError(f"covariances of shape {covariances.shape} do not fit means of shape {means.shape}")
+    lowest = covariances.min() if kind == "diag" else np.linalg.eigvalsh(covariances).min()
+    if not lowest > 0:
+        raise ValueError("covariances must be positive definite")
+
+
+def _check_probabilities(*arrays: np.ndarray) -> None:
+    for p in arrays:
+        if p.size == 0 or (p < 0).any() or not np.allclose(p.sum(axis=-1), 1.0, atol=1e-6):
+            raise ValueError("probabilities must be at least 0, with the sum 1")
+
+
+def fitted_gaussian(rows: np.ndarray, covariance: str, reg_covar: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance (divided by n), or variances, with ``reg_covar`` added to the variances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels.models import fitted_gaussian
+    >>> fitted_gaussian(np.array([[0.0], [2.0]]), "diag", 0.5)
+    (array([1.]), array([1.5]))
+    """
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    if covariance == "diag":
+        return mean, (centred**2).mean(axis=0) + reg_covar
+    return mean, centred.T @ centred / len(rows) + reg_covar * np.eye(rows.shape[1])
+
+
+# ---------------------------------------------------------------------------------------------------- symbols
+
+
+class Alphabet:
+    """Symbols and their numbers.
+
+    Examples
+    --------
+    >>> from mercer.kernels.models import Alphabet
+    >>> Alphabet("ab").encode(["abba", "b"])
+    (array([0, 4, 5]), array([0, 1, 1, 0, 1]))
+    """
+
+    def __init__(self, symbols: Iterable[Any]) -> None:
+        self.symbols = list(symbols)
+        self.number = {symbol: i for i, symbol in enumerate(self.symbols)}
+        if len(self.number) != len(self.symbols):
+            raise ValueError("alphabet must not hold a symbol twice")
+        if not self.symbols:
+            raise ValueError("alphabet is empty: there are no symbols")
+
+    @classmethod
+    def of(cls, X: Sequence[Any]) -> Alphabet:
+        """All symbols of sequences, in order."""
+        found = {symbol for x in X for symbol in x}
+        return cls(sorted(found, key=lambda symbol: (isinstance(symbol, str), type(symbol).__name__, symbol)))
+
+    def to_state(self, arrays: dict[str, np.ndarray]) -> list[Any] | None:
+        """Strings go to the arrays, other symbols are returned for the JSON part of a model file."""
+        if all(type(symbol) is str for symbol in self.symbols):
+            arrays.update({f"alphabet.{name}": array for name, array in pack_strings(self.symbols).items()})
+            return None
+        for symbol in self.symbols:
+            if not (symbol is None or isinstance(symbol, (str, bool, int, float))):
+                raise ValueError(f"a model file holds symbols that are strings or numbers, not {symbol!r}")
+        return list(self.symbols)
+
+    @classmethod
+    def from_state(cls, symbols: list[Any] | None, arrays: dict[str, np.ndarray]) -> Alphabet:
+        """The inverse of `to_state`."""
+        if symbols is None:
+            symbols = unpack_strings({name: arrays[f"alphabet.{name}"] for name in ("bytes", "offsets")})
+        return cls(symbols)
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def encode(self, X: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Where each sequence begins, and the numbers of all symbols."""
+        offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])]).astype(np.int64)
+        number = self.number
+        try:
+            return offsets, np.array([number[symbol] for x in X for symbol in x], np.int64)
+        except (KeyError, TypeError):
+            pass
+        for i, x in enumerate(X):
+            for t, symbol in enumerate(x):
+                if symbol.__hash__ is None or symbol not in number:
+                    raise ValueError(
+                        f"sequence {i}, position {t}: the model does not know the symbol {symbol!r}; give the model an "
+                        "alphabet with all symbols"
+                    )
+        raise AssertionError
+
+
+def _sequences(X: Any) -> list[Any]:
+    found = []
+    for i, x in enumerate(X):
+        if isinstance(x, np.ndarray):
+            if x.ndim != 1:
+                raise ValueError(f"sequence {i} must have one dimension, got shape {x.shape}")
+            x = x.tolist()
+        if not hasattr(x, "__len__") or isinstance(x, (dict, set, frozenset)):
+            raise ValueError(f"sequence {i} must be a string or a list of symbols, got {type(x).__name__}")
+        found.append(x)
+    return found
+
+
+class MultinomialModel(_Model):
+    """Symbols or words, each drawn by itself: log p(x) = Σ_v count_v log p_v.
+
+    An object is a string, a list of symbols, or a row of a matrix of counts (dense or sparse). The length of an
+    object is not modelled. θ are the logarithms of p, p = softmax θ, and the score is the centred sufficient
+    statistic, count_v − length · p_v (spec 002 C16, eq. 1.43).
+
+    Parameters
+    ----------
+    alphabet : sequence of symbols, optional
+        By default those of the objects that the model is fitted to. A symbol that is not known raises an error.
+    smoothing : float, default=1.0
+        Pseudo-count of every symbol.
+
+    Attributes
+    ----------
+    alphabet_ : list of symbols; column numbers for matrices of counts
+    probabilities_ : ndarray of shape (n_symbols,)
+    sample_ : what the model was fitted to
+
+    Examples
+    --------
+    >>> from mercer.kernels import MultinomialModel
+    >>> model = MultinomialModel(smoothing=0.0).fit(["aab", "b"])
+    >>> model.alphabet_, model.probabilities_, model.scores(["aaa"])
+    (['a', 'b'], array([0.5, 0.5]), array([[ 1.5, -1.5]]))
+    """
+
+    _fitted = ("probabilities_",)
+    _not_in_files = ("alphabet",)
+
+    def __init__(self, alphabet: Sequence[Any] | None = None, smoothing: float = 1.0) -> None:
+        self.alphabet = alphabet
+        self.smoothing = smoothing
+
+    def fit(self, X: Any, y: Any = None) -> MultinomialModel:
+        """Shares of the symbols."""
+        smoothing = _not_negative("smoothing", self.smoothing)
+        if _is_matrix(X):
+            if self.alphabet is not None and len(self.alphabet) != X.shape[1]:
+                raise ValueError(f"alphabet has {len(self.alphabet)} symbols, X has {X.shape[1]} columns")
+            self._symbols = Alphabet(range(X.shape[1]) if self.alphabet is None else self.alphabet)
+        else:
+            X = _sequences(X)
+            self._symbols = Alphabet.of(X) if self.alphabet is None else Alphabet(self.alphabet)
+        self.alphabet_ = self._symbols.symbols
+        total = np.asarray(self._counts(X).sum(axis=0)).ravel() + smoothing
+        if not total.sum() > 0:
+            raise ValueError("X holds no symbols")
+        self.probabilities_ = total / total.sum()
+        self.sample_ = X
+        return self
+
+    def log_prob(self, X: Any) -> np.ndarray:
+        """log p(x) of every object; −∞ where it has a symbol of probability 0."""
+        self._require("probabilities_")
+        counts = self._counts(X).tocoo()
+        terms = counts.data * _log(self.probabilities_)[counts.col]
+        return np.bincount(counts.row, terms, minlength=counts.shape[0])
+
+    def scores(self, X: Any) -> np.ndarray:
+        """count_v − length · p_v, one row an object."""
+        self._require("probabilities_")
+        counts = self._counts(X)
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        return counts.toarray() - np.outer(lengths, self.probabilities_)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """θ = log p."""
+        self._require("probabilities_")
+        return _log(self.probabilities_)
+
+    def _set(self, theta: np.ndarray) -> None:
+        self.probabilities_ = _softmax(theta)
+
+    def _check_state(self) -> None:
+        _check_probabilities(self.probabilities_)
+        if self.probabilities_.shape != (len(self._symbols),):
+            raise ValueError("probabilities_ must hold one value for each symbol")
+
+    def _counts(self, X: Any) -> Any:
+        if _is_matrix(X):
+            counts = sp.csr_matrix(X, dtype=np.float64)
+            if counts.shape[1] != len(self._symbols):
+                raise ValueError(f"X must have {len(self._symbols)} columns, got {counts.shape[1]}")
+            if not np.isfinite(counts.data).all() or (counts.data < 0).any():
+                raise ValueError("X must hold counts: finite numbers of at least 0")
+            counts.eliminate_zeros()
+            return counts
+        offsets, codes = self._symbols.encode(_sequences(X))
+        counts = sp.csr_matrix((np.ones(len(codes)), codes, offsets), shape=(len(offsets) - 1, len(self._symbols)))
+        counts.sum_duplicates()
+        return counts
+
+
+def _is_matrix(X: Any) -> bool:
+    return sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
+
+
+# ---------------------------------------------------------------------------------------------------- mixtures
+
+
+class GaussianMixtureModel(_Model):
+    """A mixture of normal distributions of vectors, or of the vectors of a bag, fitted by scikit-learn.
+
+    θ are the logarithms of the weights w = softmax θ, the means, and the precisions P_k = Σ_k⁻¹. Scores of bags, such
+    as the local descriptors of images, are the Fisher vectors of these.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Normal distributions in the mixture.
+    covariance : {"full", "diag"}, default="full"
+        Of each of them.
+    reg_covar : float, default=1e-6
+        Added to the variances.
+    max_iter, n_init : int, default=100 and 1
+        Iterations of expectation maximisation, and starts.
+    random_state : int, RandomState or None, default=None
+        Of the start.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+    means_ : ndarray of shape (n_components, d)
+    covariances_ : ndarray of shape (n_components, d, d), or (n_components, d) for "diag"
+    sample_ : what the model was fitted to
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import GaussianMixtureModel
+    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> model = GaussianMixtureModel(2, random_state=0).fit(X)
+    >>> model.scores(X).shape      # 2 weights, 2 means, 2 precisions
+    (4, 6)
+    """
+
+    _fitted = ("weights_", "means_", "covariances_")
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        covariance: str = "full",
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance = covariance
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> GaussianMixtureModel:
+        """Expectation maximisation over the vectors."""
+        from sklearn.mixture import GaussianMixture
+
+        check_choice("covariance", self.covariance, ("full", "diag"))
+        X = X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
+        rows, _ = vectors_and_bags(X)
+        n = check_count("n_components", self.n_components)
+        if len(rows) < max(n, 2):
+            raise ValueError(f"X holds {len(rows)} vectors: too few for n_components={n}")
+        mixture = GaussianMixture(
+            n,
+            covariance_type=self.covariance,
+            reg_covar=_not_negative("reg_covar", self.reg_covar),
+            max_iter=check_count("max_iter", self.max_iter),
+            n_init=check_count("n_init", self.n_init),
+            random_state=self.random_state,
+        ).fit(rows)
+        self._take(mixture)
+        self.sample_ = X
+        return self
+
+    @classmethod
+    def from_sklearn(cls, mixture: Any, sample: Any = None) -> GaussianMixtureModel:
+        """The model of a fitted ``sklearn.mixture.GaussianMixture``; ``sample`` is what it was fitted to."""
+        kind = getattr(mixture, "covariance_type", None)
+        if kind not in ("full", "diag"):
+            raise ValueError(f"covariance_type of the mixture must be 'full' or 'diag', got {kind!r}")
+        if not hasattr(mixture, "weights_"):
+            raise NotFittedError("the mixture is not fitted")
+        made = cls(len(mixture.weights_), kind)
+        made._take(mixture)
+        if sample is not None:
+            made.sample_ = sample
+        return made
+
+    def _take(self, mixture: Any) -> None:
+        self.weights_ = np.array(mixture.weights_, np.float64)
+        self.means_ = np.array(mixture.means_, np.float64)
+        self.covariances_ = np.array(mixture.covariances_, np.float64)
+
+    def log_prob(self, X: Any) -> np.ndarray:
+        """log p(x) of every vector, or the sum over every bag."""
+        rows, offsets = self._rows(X)
+        return _per_object(np.logaddexp.reduce(self._joint(rows), axis=1), offsets)
+
+    def responsibilities(self, X: Any) -> np.ndarray:
+        """γ: the probabilities of the components given a vector, one row a vector."""
+        return _softmax(self._joint(self._rows(X)[0]))
+
+    def scores(self, X: Any) -> np.ndarray:
+        """∇_θ log p(x), one row an object."""
+        rows, offsets = self._rows(X)
+        gamma = _softmax(self._joint(rows)) if len(rows) else np.zeros((0, len(self.weights_)))
+        parts = [gamma - self.weights_]
+        seconds = []
+        for k, (mean, covariance) in enumerate(zip(self.means_, self.covariances_, strict=True)):
+            off = rows - mean
+            if self.covariance == "diag":
+                parts.append(gamma[:, k : k + 1] * off / covariance)
+                seconds.append(0.5 * gamma[:, k : k + 1] * (covariance - off**2))
+            else:
+                parts.append(gamma[:, k : k + 1] * (off @ _inverse(covariance)))
+                outer = svec(off[:, :, None] * off[:, None, :])
+                seconds.append(0.5 * gamma[:, k : k + 1] * (svec(covariance) - outer))
+        return _per_object(np.hstack([*parts, *seconds]), offsets)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """θ: log weights, means, precisions."""
+        self._require("weights_")
+        if self.covariance == "diag":
+            precisions = 1.0 / self.covariances_
+        else:
+            precisions = np.array([svec(_inverse(covariance)) for covariance in self.covariances_])
+        return np.concatenate([_log(self.weights_), self.means_.ravel(), precisions.ravel()])
+
+    def _set(self, theta: np.ndarray) -> None:
+        n, d = self.means_.shape
+        self.weights_ = _softmax(theta[:n])
+        self.means_ = theta[n : n + n * d].reshape(n, d)
+        precisions = theta[n + n * d :].reshape(n, -1)
+        if self.covariance == "diag":
+            self.covariances_ = _reciprocal(precisions)
+        else:
+            self.covariances_ = np.array([_inverse(smat(row, d)) for row in precisions])
+
+    def _check_state(self) -> None:
+        _check_probabilities(self.weights_)
+        if self.means_.ndim != 2 or self.weights_.shape != (len(self.means_),):
+            raise ValueError("weights_ and means_ must be of as many components")
+        _check_covariances(self.covariance, self.means_, self.covariances_)
+
+    def _joint(self, rows: np.ndarray) -> np.ndarray:
+        pairs = zip(self.means_, self.covariances_, strict=True)
+        return np.column_stack([_log_normal(rows, mean, covariance) for mean, covariance in pairs]) + _log(
+            self.weights_
+        )
+
+    def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        self._require("weights_")
+        return _of_width(X, self.means_.shape[1])
+
+
+# ---------------------------------------------------------------------------------------------------- hidden Markov
+
+
+class HMMModel(_Model):
+    """A hidden Markov model of sequences of symbols, given or fitted by Baum's and Welch's algorithm.
+
+    p(x) = Σ_s initial[s₀] Π_t transitions[s_{t−1}, s_t] Π_t emissions[s_t, x_t]; the empty sequence has p = 1. θ are
+    the logarithms of all probabilities, each row a softmax, and the score of an entry is its expected number of uses
+    given x minus the expected visits of its row times its probability (forward-backward). Sequences may have any
+    lengths; all are worked on together, position by position.
+
+    Parameters
+    ----------
+    initial, transitions, emissions : arrays of shapes (S,), (S, S), (S, V), optional
+        Probabilities, all three or none. Given, the model can be used as it is, and ``fit`` begins with them.
+    alphabet : sequence of V symbols, optional
+        By default 0 … V − 1 for given emissions, else the symbols of the sequences that the model is fitted to.
+    n_states : int, default=2
+        S, where no probabilities are given.
+    smoothing : float, default=0.01
+        Pseudo-count of every initial state, transition and emission in ``fit``.
+    max_iter, tol : int and float, default=100 and 1e-6
+        ``fit`` stops when the objective rises by less than ``tol`` for each symbol.
+    n_init : int, default=1
+        Random starts; the one that ends with the highest objective is taken.
+    random_state : int, RandomState or None, default=None
+        Of the starts.
+
+    Attributes
+    ----------
+    initial_, transitions_, emissions_ : the probabilities
+    alphabet_ : list of symbols
+    history_ : list of float
+        The objective of ``fit``, the log-likelihood plus the log-prior of the pseudo-counts: it never falls.
+    sample_ : what the model was fitted to
+
+    Examples
+    --------
+    >>> from mercer.kernels import HMMModel
+    >>> model = HMMModel([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.1, 0.9]], alphabet="ab")
+    >>> model.log_prob(["a", "ab"]).round(4)
+    array([-0.9163, -1.8018])
+    >>> model.scores(["ab"]).shape     # 2 + 4 + 4
+    (1, 10)
+    """
+
+    _fitted = ("initial_", "transitions_", "emissions_")
+    _not_in_files = ("initial", "transitions", "emissions", "alphabet")
+    initial_: np.ndarray
+    transitions_: np.ndarray
+    emissions_: np.ndarray
+
+    def __init__(
+        self,
+        initial: Any = None,
+        transitions: Any = None,
+        emissions: Any = None,
+        alphabet: Sequence[Any] | None = None,
+        n_states: int = 2,
+        smoothing: float = 0.01,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.initial = initial
+        self.transitions = transitions
+        self.emissions = emissions
+        self.alphabet = alphabet
+        self.n_states = n_states
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any = None) -> HMMModel:
+        """Baum's and Welch's algorithm over sequences."""
+        _not_negative("smoothing", self.smoothing)
+        _not_negative("tol", self.tol)
+        X = _sequences(X)
+        if not any(len(x) for x in X):
+            raise ValueError("X holds no symbols")
+        random = check_random_state(self.random_state)
+        best: tuple[list[float], bool, tuple[np.ndarray, ...]] | None = None
+        for _ in range(1 if self._given() else check_count("n_init", self.n_init)):
+            self._start(X, random)
+            history, converged = self._baum_welch(*self._symbols.encode(X))
+            if best is None or history[-1] > best[0][-1]:
+                best = history, converged, (self.initial_, self.transitions_, self.emissions_)
+        assert best is not None
+        self.history_, converged, (self.initial_, self.transitions_, self.emissions_) = best
+        if not converged:
+            message = f"HMMModel did not converge in {self.max_iter} iterations: raise max_iter"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        self.sample_ = X
+        return self
+
+    def _baum_welch(self, offsets: np.ndarray, codes: np.ndarray) -> tuple[list[float], bool]:
+        """Raises the objective from where the model is; its values, and whether they came to a rest."""
+        history: list[float] = []
+        for _ in range(check_count("max_iter", self.max_iter)):
+            used = _expected(self.initial_, self.transitions_, self.emissions_, offsets, codes)
+            self._no_impossible(used.log_prob)
+            history.append(float(used.log_prob.sum()) + self._log_prior())
+            if len(history) > 1 and history[-1] - history[-2] < self.tol * len(codes):
+                return history, True
+            self.initial_ = _shares(used.first.sum(axis=0) + self.smoothing)
+            self.transitions_ = _shares(used.moves.sum(axis=0) + self.smoothing)
+            self.emissions_ = _shares(used.symbol_totals(codes, len(self._symbols)) + self.smoothing)
+        return history, False
+
+    def _start(self, X: list[Any], random: Any) -> None:
+        if self._given():
+            self._start_from_given()
+            return
+        self._set_alphabet(Alphabet.of(X) if self.alphabet is None else Alphabet(self.alphabet))
+        S, V = check_count("n_states", self.n_states), len(self._symbols)
+        self.initial_ = random.dirichlet(np.full(S, 5.0))
+        self.transitions_ = random.dirichlet(np.full(S, 5.0), size=S)
+        # States that differ in what they emit: from equal ones the objective hardly rises at first.
+        self.emissions_ = random.dirichlet(np.ones(V), size=S)
+
+    def _log_prior(self) -> float:
+        if self.smoothing == 0:
+            return 0.0
+        return float(self.smoothing * sum(_log(p).sum() for p in (self.initial_, self.transitions_, self.emissions_)))
+
+    # ------------------------------------------------------------------ given probabilities
+
+    def _given(self) -> bool:
+        given = [part is not None for part in (self.initial, self.transitions, self.emissions)]
+        if any(given) and not all(given):
+            raise ValueError("give initial, transitions and emissions, or none of them")
+        return all(given)
+
+    def _start_from_given(self) -> None:
+        initial = np.array(self.initial, np.float64)
+        transitions = np.array(self.transitions, np.float64)
+        emissions = np.array(self.emissions, np.float64)
+        S = initial.size
+        if initial.shape != (S,) or transitions.shape != (S, S) or emissions.ndim != 2 or len(emissions) != S:
+            raise ValueError(
+                "initial, transitions and emissions must have shapes (S,), (S, S) and (S, V), got "
+                f"{initial.shape}, {transitions.shape} and {emissions.shape}"
+            )
+        for name, part in (("initial", initial), ("transitions", transitions), ("emissions", emissions)):
+            if not (np.isfinite(part).all() and (part >= 0).all() and np.allclose(part.sum(axis=-1), 1.0, atol=1e-6)):
+                raise ValueError(f"{name} must hold probabilities, each row with the sum 1")
+        V = emissions.shape[1]
+        if self.alphabet is not None and len(self.alphabet) != V:
+            raise ValueError(f"alphabet has {len(self.alphabet)} symbols, emissions have {V} columns")
+        self._set_alphabet(Alphabet(range(V) if self.alphabet is None else self.alphabet))
+        self.initial_, self.transitions_, self.emissions_ = map(_shares, (initial, transitions, emissions))
+
+    def _set_alphabet(self, symbols: Alphabet) -> None:
+        self._symbols = symbols
+        self.alphabet_ = symbols.symbols
+
+    def _ready(self) -> None:
+        if not hasattr(self, "initial_"):
+            if not self._given():
+                raise NotFittedError("this HMMModel is not fitted: call fit(X), or give its probabilities")
+            self._start_from_given()
+
+    # ------------------------------------------------------------------ use
+
+    def log_prob(self, X: Any) -> np.ndarray:
+        """log p(x) of every sequence; −∞ for one that the model cannot make."""
+        return self._used(X)[0].log_prob
+
+    def scores(self, X: Any) -> np.ndarray:
+        """∇_θ log p(x), one row a sequence: initial, transitions, emissions."""
+        used, offsets, codes = self._used(X)
+        self._no_impossible(used.log_prob)
+        n, V = len(offsets) - 1, len(self._symbols)
+        began = used.first.sum(axis=1, keepdims=True)  # 0 for the empty sequence, else 1
+        moves = used.moves - used.moves.sum(axis=2, keepdims=True) * self.transitions_
+        symbols = used.symbol_counts(offsets, codes, V)
+        symbols = symbols - symbols.sum(axis=2, keepdims=True) * self.emissions_
+        return np.hstack([used.first - began * self.initial_, moves.reshape(n, -1), symbols.reshape(n, -1)])
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """θ: logarithms of the initial, transition and emission probabilities."""
+        self._ready()
+        return _log(np.concatenate([self.initial_, self.transitions_.ravel(), self.emissions_.ravel()]))
+
+    def _set(self, theta: np.ndarray) -> None:
+        S, V = self.emissions_.shape
+        self.initial_ = _softmax(theta[:S])
+        self.transitions_ = _softmax(theta[S : S + S * S].reshape(S, S))
+        self.emissions_ = _softmax(theta[S + S * S :].reshape(S, V))
+
+    def _check_state(self) -> None:
+        S, V = len(self.initial_), len(self._symbols)
+        if self.transitions_.shape != (S, S) or self.emissions_.shape != (S, V) or self.initial_.ndim != 1:
+            raise ValueError("initial_, transitions_ and emissions_ do not fit each other and the alphabet")
+        _check_probabilities(self.initial_, self.transitions_, self.emissions_)
+
+    def _used(self, X: Any) -> tuple[_Expected, np.ndarray, np.ndarray]:
+        self._ready()
+        offsets, codes = self._symbols.encode(_sequences(X))
+        return _expected(self.initial_, self.transitions_, self.emissions_, offsets, codes), offsets, codes
+
+    @staticmethod
+    def _no_impossible(log_prob: np.ndarray) -> None:
+        if not np.isfinite(log_prob).all():
+            i = int(np.argmin(np.isfinite(log_prob)))
+            raise ValueError(f"sequence {i} has probability 0 under the model: it has no score")
+
+
+def _shares(counts: np.ndarray) -> np.ndarray:
+    """Rows divided by their sums; a row without counts, of a state that is never visited, becomes uniform."""
+    totals = counts.sum(axis=-1, keepdims=True)
+    return np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), 1.0 / counts.shape[-1])
+
+
+class _Expected:
+    """log p(x), and expected uses given x: states at the first position, moves, states at every position."""
+
+    def __init__(self, log_prob: np.ndarray, first: np.ndarray, moves: np.ndarray, states: np.ndarray) -> None:
+        self.log_prob = log_prob
+        self.first = first
+        self.moves = moves
+        self.states = states
+
+    def symbol_totals(self, codes: np.ndarray, V: int) -> np.ndarray:
+        """Expected emissions (S, V), over all sequences."""
+        return np.stack([np.bincount(codes, column, minlength=V) for column in self.states.T])
+
+    def symbol_counts(self, offsets: np.ndarray, codes: np.ndarray, V: int) -> np.ndarray:
+        """Expected emissions (n, S, V) of every sequence."""
+        n, N = len(offsets) - 1, len(codes)
+        cell = np.repeat(np.arange(n), np.diff(offsets)) * V + codes
+        sums = sp.csr_matrix((np.ones(N), (cell, np.arange(N))), shape=(n * V, N)) @ self.states
+        return sums.reshape(n, V, -1).transpose(0, 2, 1)
+
+
+def _expected(pi: np.ndarray, A: np.ndarray, B: np.ndarray, offsets: np.ndarray, codes: np.ndarray) -> _Expected:
+    """Forward-backward with scaling; sequences sorted by length, so that those that reach position t come first."""
+    lengths = np.diff(offsets)
+    order = np.argsort(-lengths, kind="stable")
+    starts = offsets[:-1][order]
+    active = len(order) - np.searchsorted(lengths[order][::-1], np.arange(lengths.max(initial=0)), side="right")
+    n, S = len(order), len(pi)
+    emitted = B.T[codes]
+    alpha, beta, scale = np.empty((len(codes), S)), np.ones((len(codes), S)), np.ones(len(codes))
+    for t, many in enumerate(active):
+        here = starts[:many] + t
+        a = (pi if t == 0 else alpha[here - 1] @ A) * emitted[here]
+        total = a.sum(axis=1)
+        scale[here] = total
+        alpha[here] = a / np.where(total > 0, total, 1.0)[:, None]
+    log_prob = np.zeros(n)
+    moves = np.zeros((n, S, S))
+    safe = np.where(scale > 0, scale, 1.0)
+    for t in range(len(active) - 1, 0, -1):
+        here = starts[: active[t]] + t
+        ahead = emitted[here] * beta[here] / safe[here][:, None]
+        beta[here - 1] = ahead @ A.T
+        moves[: active[t]] += alpha[here - 1][:, :, None] * ahead[:, None, :]
+    first = np.zeros((n, S))
+    if len(active):
+        begin = starts[: active[0]]
+        first[: active[0]] = alpha[begin] * beta[begin]
+    back = np.argsort(order)
+    full = lengths > 0
+    if full.any():
+        log_prob[full] = np.add.reduceat(_log(scale), offsets[:-1][full])
+    return _Expected(log_prob, first[back], moves[back] * A, alpha * beta)
