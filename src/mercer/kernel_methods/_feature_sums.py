@@ -70,7 +70,8 @@ class FeatureSums:
     @property
     def mean(self) -> np.ndarray:
         """The mean feature vector."""
-        assert self.origin is not None and self.squares is not None
+        assert self.origin is not None
+        assert self.squares is not None
         return self.origin + self.squares[-2, :-2] / self.n
 
     def centered_sums(self) -> tuple[float, float, float]:

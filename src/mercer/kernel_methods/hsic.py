@@ -132,8 +132,8 @@ class HSIC(BaseEstimator):
         X, Y : collections of n objects
             At least 4; what the kernels take.
         n_permutations : int, default=1000
-            Random orders of Y. The p-value (1 + number with a statistic as large) / (1 + n_permutations) is exact: under
-            independence it is at most α with a probability of at most α, for every sample size.
+            Random orders of Y. The p-value (1 + number with a statistic as large) / (1 + n_permutations) is exact:
+            under independence it is at most α with a probability of at most α, for every sample size.
         null : {"permutation", "gamma"}, default="permutation"
             ``"gamma"``: no permutations, but a gamma distribution with the mean and variance that the biased statistic
             has over all of them; an approximation, at the price of one statistic.

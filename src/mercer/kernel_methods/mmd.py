@@ -3,8 +3,8 @@
     MMD_b = ‖mean φ(x) − mean φ(y)‖² = zᵀ K z           z_i = 1/m for the m objects of X, −1/n for the n of Y
     MMD_u = the same without the terms i = j of each sample, and 1/(m(m−1)), 1/(n(n−1)) for their weights
 
-Permuting who belongs to which sample gives the distribution under equality. By features the means stream: linear time. A
-block test averages MMD_u over blocks of both samples: its null distribution is normal.
+Permuting who belongs to which sample gives the distribution under equality. By features the means stream: linear time.
+A block test averages MMD_u over blocks of both samples: its null distribution is normal.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class MMD(BaseEstimator):
     estimator : {"unbiased", "biased"}, default="unbiased"
         The unbiased one may be negative.
     method : {"exact", "features", "block"}, default="exact"
-        ``"exact"``: the Gram matrix of all objects. ``"features"``: means of the kernel's map (`Kernel.approximate`), in
-        one pass over blocks of objects. ``"block"``: the mean of the unbiased statistic over blocks of ``block_size``
+        ``"exact"``: the Gram matrix of all objects. ``"features"``: means of the kernel's map (`Kernel.approximate`),
+        in one pass over blocks of objects. ``"block"``: the mean of the unbiased statistic over blocks of ``block_size``
         objects of each sample; the kernel itself, in time proportional to n · block_size.
     n_components : int, default=100
         Features of the map.
@@ -337,5 +337,3 @@ def _random_members(own: np.ndarray, number: int, rng: np.random.Generator) -> n
     S = np.repeat(own, number + 1, axis=0)
     rng.permuted(S[1:], axis=1, out=S[1:])
     return S
-
-
