@@ -88,3 +88,65 @@ def mmd(K, m, unbiased):
     if unbiased:
         return xx / (m * (m - 1)) + yy / (n * (n - 1)) - 2 * xy / (m * n)
     return xx / m**2 + yy / n**2 - 2 * xy / (m * n)
+
+
+class Grams(Kernel):
+    """⟨counts of all substrings of up to n characters⟩, by dictionaries."""
+
+    def __init__(self, n=2):
+        self.n = n
+
+    def _prepare(self, X):
+        counted = []
+        for x in X:
+            counts = {}
+            for length in range(1, self.n + 1):
+                for i in range(len(x) - length + 1):
+                    counts[x[i : i + length]] = counts.get(x[i : i + length], 0) + 1
+            counted.append(counts)
+        return counted
+
+    def _gram(self, A, B, work):
+        C = A if B is None else B
+        columns = {}
+        for counts in [*A, *C]:
+            for s in counts:
+                columns.setdefault(s, len(columns))
+        F, G = np.zeros((len(A), len(columns))), np.zeros((len(C), len(columns)))
+        for M, rows in ((F, A), (G, C)):
+            for i, counts in enumerate(rows):
+                for s, number in counts.items():
+                    M[i, columns[s]] = number
+        return F @ G.T
+
+    def _diag(self, A, work):
+        return np.array([float(sum(v * v for v in counts.values())) for counts in A])
+
+
+def cca_by_svd(X, Y):
+    """Canonical correlations: singular values of Q_Xᵀ Q_Y for orthonormal bases of the centred views."""
+    Q, P = (np.linalg.qr(Z - Z.mean(axis=0))[0] for Z in (X, Y))
+    return np.linalg.svd(Q.T @ P, compute_uv=False)
+
+
+def kernel_cca_by_eigenvalues(Ks, ridge):
+    """Eigenvalues of the blocks K_u K_v against diag(K_v² + κ K_v), by the printed problem itself; Ks are centred."""
+    from scipy.linalg import eigvals
+
+    J, n = len(Ks), len(Ks[0])
+    A, B = np.zeros((J * n, J * n)), np.zeros((J * n, J * n))
+    for u in range(J):
+        for v in range(J):
+            block = slice(u * n, (u + 1) * n), slice(v * n, (v + 1) * n)
+            if u == v:
+                B[block] = Ks[u] @ Ks[u] + ridge * Ks[u] + 1e-9 * np.eye(n)
+            else:
+                A[block] = Ks[u] @ Ks[v]
+    return np.sort(eigvals(A, B).real)[::-1] / (J - 1)
+
+
+def lemma_sides(projections):
+    """Σ_{i,j} ‖P_i − P_j‖² and Σ_j ‖P_j − mean‖² (spec 001 C21)."""
+    mean = np.mean(projections, axis=0)
+    pairs = sum(np.square(P - Q).sum() for P in projections for Q in projections)
+    return float(pairs), float(sum(np.square(P - mean).sum() for P in projections))

@@ -11,6 +11,7 @@ G_v = F_v (F_vᵀ F_v + κ I)^{-1/2} the solutions are singular vectors of G₁�
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Real
@@ -32,7 +33,7 @@ __all__ = ["CCA", "KernelCCA", "MultiSetCCA", "choose_regularization"]
 
 
 def _check_ridge(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
         raise ValueError(f"regularization must be a finite number of at least 0, got {value!r}")
     return float(value)
 
@@ -218,7 +219,7 @@ class CCA(MultiSetCCA):
     array([0.796, 0.201, 0.073])
     """
 
-    def fit(self, X: Any, Y: Any = None) -> CCA:  # type: ignore[override]
+    def fit(self, X: Any, Y: Any = None) -> CCA:
         """Fit to two arrays with a row an object."""
         if Y is None:
             raise ValueError("CCA needs two views: fit(X, Y)")
@@ -230,7 +231,7 @@ class CCA(MultiSetCCA):
         left, right = self._project([X, Y])
         return left, right
 
-    def score(self, X: Any, Y: Any = None) -> float:  # type: ignore[override]
+    def score(self, X: Any, Y: Any = None) -> float:
         """Mean correlation of the projections of these objects, over the components."""
         return float(self._held_out([X, Y]).mean())
 
@@ -403,5 +404,5 @@ def choose_regularization(
                 scores[v] += fitted.fit(*inside).score(*outside) / cv
             else:
                 scores[v] += fitted.fit(inside).score(outside) / cv
-    best = max(range(len(values)), key=lambda v: (round(scores[v], 12), values[v]))
+    best = max(range(len(values)), key=lambda v: (round(float(scores[v]), 12), values[v]))
     return values[best], scores

@@ -47,8 +47,8 @@ class MMD(BaseEstimator):
         The unbiased one may be negative.
     method : {"exact", "features", "block"}, default="exact"
         ``"exact"``: the Gram matrix of all objects. ``"features"``: means of the kernel's map (`Kernel.approximate`),
-        in one pass over blocks of objects. ``"block"``: the mean of the unbiased statistic over blocks of ``block_size``
-        objects of each sample; the kernel itself, in time proportional to n · block_size.
+        in one pass over blocks of objects. ``"block"``: the mean of the unbiased statistic over blocks of
+        ``block_size`` objects of each sample; the kernel itself, in time proportional to n · block_size.
     n_components : int, default=100
         Features of the map.
     block_size : int, optional
