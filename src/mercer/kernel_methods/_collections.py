@@ -49,6 +49,12 @@ def cut(X: Any, start: int, stop: int) -> Any:
     return X[start:stop]
 
 
+def sample(X: Any, size: int, rng: np.random.Generator) -> Any:
+    """At most ``size`` objects, drawn at random."""
+    n = count(X)
+    return X if n <= size else chosen_objects(X, np.sort(rng.permutation(n)[:size]))
+
+
 def pooled_sample(X: Any, Y: Any, size: int, rng: np.random.Generator) -> Any:
     """At most ``size`` objects drawn from X and Y taken together, without regard to which of the two they are in."""
     n = count(X)
@@ -90,4 +96,5 @@ def default_kernel(X: Any) -> Kernel:
     """The kernel of tests that were given none: a Gaussian whose width is the median distance of the objects."""
     from mercer import kernels
 
-    return kernels.Gaussian(gamma=kernels.median_heuristic(X))  # type: ignore[attr-defined]
+    # At most 1000 objects are looked at, the same ones whenever it is called.
+    return kernels.Gaussian(gamma=kernels.median_heuristic(X, random_state=0))  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.kernel_methods._collections import default_kernel, generator, objects, same_count, seed_of
+from mercer.kernel_methods._collections import default_kernel, generator, objects, same_count, sample, seed_of
 from mercer.kernel_methods._feature_sums import cross_sums, feature_blocks
 from mercer.kernel_methods._permutations import (
     centered,
@@ -222,7 +222,7 @@ class _FeaturePair:
     def __init__(self, kernels: list[Kernel], X: Any, Y: Any, D: int, rng: np.random.Generator) -> None:
         self.views = (X, Y)
         self.maps = tuple(
-            kernel.approximate(D, random_state=seed_of(rng)).fit(view)
+            kernel.approximate(D, random_state=seed_of(rng)).fit(sample(view, max(1000, 2 * D), rng))
             for kernel, view in zip(kernels, (X, Y), strict=True)
         )
         self.width = D
