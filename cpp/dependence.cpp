@@ -2,8 +2,9 @@
 //
 //   T(π) = Σ_ij K_ij L_π(i)π(j) = Σ_i K_ii L_π(i)π(i) + 2 Σ_{j<i} K_ij L_π(i)π(j)      K, L symmetric
 //
-// n²/2 products a permutation. A row of L is 8n bytes and stays in the first-level cache while it is gathered from; what costs is
-// to fetch the rows, in an order that no prefetcher can guess, so the next row is asked for while this one is summed.
+// n²/2 products a permutation, and what costs is to fetch the rows. So a block of rows of L that fits the second-level cache serves
+// many permutations, one after the other, before the next block: entries are gathered from the cache, and only rows of K, up to
+// their diagonals, stream from memory.
 #include "bindings.hpp"
 #include "parallel.hpp"
 
@@ -13,33 +14,44 @@
 namespace mercer {
 namespace {
 
-// K_i0 .. K_i(m-1) against the entries of a row of L that the permutation names; `next` is fetched meanwhile. Four sums, always added
-// in the same order.
-double gathered(const double* k, const double* l, const int32_t* p, int64_t m, const double* next, int64_t n) {
+constexpr int64_t TOGETHER = 64;          // permutations that share a block of rows
+constexpr int64_t BLOCK_BYTES = 1 << 19;  // of rows of L: half of a usual second-level cache
+
+// K_i0 .. K_i(m-1) against the entries of a row of L that the permutation names. Four sums, always added in the same order.
+double gathered(const double* k, const double* l, const int32_t* p, int64_t m) {
   double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-  const int64_t blocks = m / 4;
-  const int64_t lines = (n + 7) / 8, each = blocks ? (lines + blocks - 1) / blocks : 0;
-  int64_t line = 0;
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t j = 4 * b;
-    for (int64_t a = 0; a < each && line < lines; ++a, ++line) __builtin_prefetch(next + 8 * line);
+  int64_t j = 0;
+  for (; j + 4 <= m; j += 4) {
     s0 += k[j] * l[p[j]];
     s1 += k[j + 1] * l[p[j + 1]];
     s2 += k[j + 2] * l[p[j + 2]];
     s3 += k[j + 3] * l[p[j + 3]];
   }
-  for (int64_t j = 4 * blocks; j < m; ++j) s0 += k[j] * l[p[j]];
+  for (; j < m; ++j) s0 += k[j] * l[p[j]];
   return (s0 + s1) + (s2 + s3);
 }
 
-double permuted_product(const double* K, const double* L, const int32_t* p, int64_t n) {
-  double diagonal = 0, below = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const double* row = L + int64_t(p[i]) * n;
-    diagonal += K[i * n + i] * row[p[i]];
-    below += gathered(K + i * n, row, p, i, L + int64_t(p[i + 1 < n ? i + 1 : i]) * n, n);
+// T of some permutations. The sum of each runs over the rows of L in order, whatever the others are.
+void products_together(const double* K, const double* L, const int32_t* p, int64_t count, int64_t n, double* out) {
+  std::vector<int32_t> inverse(static_cast<size_t>(count * n));
+  for (int64_t b = 0; b < count; ++b)
+    for (int64_t i = 0; i < n; ++i) inverse[size_t(b * n + p[b * n + i])] = int32_t(i);
+  std::fill(out, out + count, 0.0);
+  const int64_t rows = std::max<int64_t>(1, BLOCK_BYTES / (8 * std::max<int64_t>(1, n)));
+  for (int64_t start = 0; start < n; start += rows) {
+    const int64_t stop = std::min(n, start + rows);
+    for (int64_t b = 0; b < count; ++b) {
+      const int32_t *order = p + b * n, *back = inverse.data() + b * n;
+      double total = 0;
+      for (int64_t a = start; a < stop; ++a) {
+        const int64_t i = back[a];
+        const double *k = K + i * n, *l = L + a * n;
+        if (a + 1 < stop) __builtin_prefetch(K + int64_t(back[a + 1]) * n);
+        total += k[i] * l[a] + 2 * gathered(k, l, order, i);
+      }
+      out[b] += total;
+    }
   }
-  return diagonal + 2 * below;
 }
 
 void permuted_products(In2<double> K, In2<double> L, In2<int32_t> permutations, Out1<double> out, int threads) {
@@ -63,7 +75,10 @@ void permuted_products(In2<double> K, In2<double> L, In2<int32_t> permutations, 
   }
   nb::gil_scoped_release release;
   double* result = out.data();
-  in_parallel(count, used, [&](int64_t b) { result[b] = permuted_product(k, l, p + b * n, n); });
+  in_parallel((count + TOGETHER - 1) / TOGETHER, used, [&](int64_t part) {
+    const int64_t first = part * TOGETHER;
+    products_together(k, l, p + first * n, std::min(TOGETHER, count - first), n, result + first);
+  });
 }
 
 }  // namespace

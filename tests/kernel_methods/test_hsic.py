@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercer import _core
-from mercer.kernel_methods import HSIC
+from mercer.kernel_methods import HSIC, MMD
 from mercer.kernel_methods import _permutations as sums
 from mercer.kernels import Constant, Kernel, Linear
 from reference.dependence import FourierGaussian, Gaussian, Grams, hsic_biased, hsic_unbiased
@@ -169,6 +169,17 @@ def test_ties_of_discrete_data_do_not_count_as_smaller():
     constant = np.ones((20, 1))
     assert HSIC(Linear(), Linear()).test(X, constant, 50, random_state=0).p_value == 1.0
     assert HSIC(Linear(), Linear()).test(X, constant, null="gamma").p_value == 1.0
+
+
+def test_without_kernels_gaussians_have_the_median_width(monkeypatch):
+    import mercer.kernels
+
+    monkeypatch.setattr(mercer.kernels, "Gaussian", Gaussian, raising=False)
+    monkeypatch.setattr(mercer.kernels, "median_heuristic", lambda X, random_state: float(len(X[0])), raising=False)
+    X, Y = pair(30, dependent=True)
+    Y = np.hstack([Y, Y])
+    assert HSIC().statistic(X, Y) == HSIC(Gaussian(1.0), Gaussian(2.0)).statistic(X, Y)
+    assert MMD().statistic(X, X + 1.0) == MMD(Gaussian(1.0)).statistic(X, X + 1.0)
 
 
 def test_strings_against_numbers():

@@ -21,7 +21,8 @@ def feature_blocks(feature_map: Any, X: Any, width: int) -> Iterator[np.ndarray]
     step = max(256, (1 << 21) // width)
     n = count(X)
     for start in range(0, n, step):
-        F = np.asarray(feature_map.transform(cut(X, start, min(n, start + step))), np.float32)
+        F = feature_map.transform(cut(X, start, min(n, start + step)))
+        F = np.asarray(F.toarray() if hasattr(F, "toarray") else F, np.float32)
         if not np.isfinite(F).all():
             raise ValueError(f"features of the objects {start} to {min(n, start + step)} are not finite")
         yield F

@@ -65,8 +65,8 @@ def permutations(n: int, number: int, rng: np.random.Generator, identity: bool =
 def products(K: np.ndarray, L: np.ndarray, orders: np.ndarray, threads: int) -> np.ndarray:
     """T(π) for each row of ``orders``; K and L symmetric and positive semi-definite."""
     n = len(K)
-    # A product of matrices does some 12 multiplications in the time of one gathered entry of the direct sum.
-    most = int(np.sqrt(12.0 * n)) + 1
+    # A product of matrices does some 6 multiplications in the time of one entry of the direct sum.
+    most = int(np.sqrt(6.0 * n)) + 1
     A = low_rank_factor(K, most)
     B = low_rank_factor(L, most) if A is not None else None
     if A is not None and B is not None:

@@ -49,11 +49,11 @@ class KernelTestResult:
         return self.p_value <= self.alpha
 
 
-def permutation_result(observed: float, null: np.ndarray, alpha: float) -> KernelTestResult:
+def permutation_result(observed: float, null: np.ndarray, alpha: float, rounding: float = 1e-8) -> KernelTestResult:
     """The exact test: under the null, all values have the same chance to be the largest."""
     # Equal statistics of different permutations (discrete data) may differ by rounding: they count as equal, which can
     # only raise the p-value.
-    slack = 1e-9 * max(abs(observed), float(np.abs(null).max(initial=0.0)))
+    slack = rounding * max(abs(observed), float(np.abs(null).max(initial=0.0)))
     p_value = (1 + int(np.sum(null >= observed - slack))) / (1 + len(null))
     allowed = int(np.floor(alpha * (1 + len(null)) + 1e-12))
     threshold = float(np.sort(null)[-allowed]) if 1 <= allowed <= len(null) else np.inf

@@ -156,7 +156,8 @@ class HSIC(BaseEstimator):
             )
         values = pair.permuted(number, rng, threads, self.estimator == "unbiased")
         statistics = self._value(pair, *values)
-        return permutation_result(float(statistics[0]), statistics[1:], alpha)
+        rounding = 1e-8 if self.method == "exact" else 1e-5  # features are of single precision
+        return permutation_result(float(statistics[0]), statistics[1:], alpha, rounding)
 
     def _pair(self, X: Any, Y: Any, rng: np.random.Generator, threads: int) -> _ExactPair | _FeaturePair:
         check_choice("estimator", self.estimator, ("unbiased", "biased"))
