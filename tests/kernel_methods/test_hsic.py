@@ -208,6 +208,28 @@ def test_features_of_full_rank_give_the_statistic_itself(estimator, normalized):
     assert gammas[0].threshold == pytest.approx(gammas[1].threshold, rel=1e-3, abs=1e-6)
 
 
+def test_runs_of_objects_are_permuted_as_single_ones_would_be(monkeypatch):
+    import mercer.kernel_methods.hsic as module
+
+    X, Y = pair(1003, 2, dependent=True)
+    model = HSIC(Linear(), Linear(), method="features", n_components=4)
+    whole = model.test(X, Y, 300, random_state=0)
+    monkeypatch.setattr(module, "CELLS", 200)
+    runs = model.test(X, Y, 300, random_state=0)
+    assert runs.statistic == pytest.approx(whole.statistic, rel=1e-3, abs=1e-6)
+    assert runs.null_std == pytest.approx(whole.null_std, rel=0.4)
+    assert abs(runs.null_mean - whole.null_mean) < 0.3 * whole.null_std
+
+
+def test_runs_keep_the_level(monkeypatch):
+    import mercer.kernel_methods.hsic as module
+
+    monkeypatch.setattr(module, "CELLS", 40)
+    model = HSIC(Linear(), Linear(), method="features", n_components=2)
+    rejected = sum(model.test(*pair(205, seed=seed), 39, alpha=0.1, random_state=seed).rejected for seed in range(200))
+    assert 5 <= rejected <= 35
+
+
 def test_blocks_of_features_do_not_change_the_sums(monkeypatch):
     import mercer.kernel_methods._feature_sums as streams
 

@@ -29,7 +29,7 @@ from mercer.kernels.base import Kernel, check_kernel, check_memory, require_posi
 
 __all__ = ["HSIC"]
 
-Sums = tuple[float, float, float]
+CELLS = 1 << 14  # of a feature test: what is permuted together when there are more objects than this
 
 
 def check_level(alpha: Any) -> float:
@@ -236,17 +236,28 @@ class _FeaturePair:
     def permuted(
         self, number: int, rng: np.random.Generator, threads: int, unbiased: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As of Gram matrices, a few permutations at a time."""
+        """As of Gram matrices. Of many objects, runs of neighbours are moved together, from memory to memory.
+
+        Such moves are a group of permutations, for which the test is exact as for all of them; what is left after the
+        last full run stays where it is.
+        """
         check_memory(self.n, 2 * self.width, np.float32)
         (A, d), (B, e) = (self._principal(side) for side in (0, 1))
+        run = max(1, self.n // CELLS)
+        cells = self.n // run
+        orders = permutations(cells, number, rng)
+        if run == 1:
+            return factor_products(A, B, orders), e[orders] @ d if unbiased else np.zeros(number + 1)
+        body = cells * run
         T, diagonals = np.empty(number + 1), np.zeros(number + 1)
-        step = max(1, (1 << 24) // self.n)
-        for start in range(0, number + 1, step):
-            stop = min(number + 1, start + step)
-            orders = permutations(self.n, stop - start - (start == 0), rng, identity=start == 0)
-            T[start:stop] = factor_products(A, B, orders)
+        rest, rest_diagonal = A[body:].T @ B[body:], float(d[body:] @ e[body:])
+        moving, moving_e = B[:body].reshape(cells, -1), e[:body].reshape(cells, run)
+        transposed = np.ascontiguousarray(A[:body].T)
+        for b, order in enumerate(orders):
+            crossed = (transposed @ moving[order].reshape(body, -1) + rest).astype(np.float64)
+            T[b] = np.vdot(crossed, crossed)
             if unbiased:
-                diagonals[start:stop] = [e[order] @ d for order in orders]
+                diagonals[b] = moving_e[order].ravel() @ d[:body] + rest_diagonal
         return T, diagonals
 
     def _principal(self, side: int) -> tuple[np.ndarray, np.ndarray]:
