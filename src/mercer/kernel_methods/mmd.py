@@ -108,7 +108,7 @@ class MMD(BaseEstimator):
         if self.method == "block":
             return float(self._block_values(kernel, X, Y, threads).mean())
         pooled = self._pooled(kernel, X, Y, rng, threads)
-        return float(self._value(pooled, *pooled.forms(pooled.own())).item())
+        return float(pooled.statistics(pooled.own(), self.estimator)[0])
 
     def test(
         self,
@@ -157,8 +157,7 @@ class MMD(BaseEstimator):
         pooled = self._pooled(kernel, X, Y, rng, threads)
         if null == "gamma":
             return self._gamma(pooled, alpha)
-        S = _random_members(pooled.own(), number, rng)
-        statistics = self._value(pooled, *pooled.forms(S))
+        statistics = pooled.statistics(_random_members(pooled.own(), number, rng), self.estimator)
         return permutation_result(float(statistics[0]), statistics[1:], alpha)
 
     def _checked(self, X: Any, Y: Any) -> tuple[Any, Any, Kernel]:
@@ -178,25 +177,14 @@ class MMD(BaseEstimator):
             return _pooled_gram(kernel, X, Y, threads)
         return _pooled_features(kernel, X, Y, check_count("n_components", self.n_components), rng)
 
-    def _value(self, pooled: _Pooled, q: Any, row: Any, diagonal: Any) -> Any:
-        """The statistic from sᵀKs, sᵀK1 and Σ_i s_i K_ii of 0/1 vectors s that mark the first sample."""
-        m, n = pooled.m, pooled.n
-        crossed, other = row - q, pooled.total - 2.0 * row + q
-        if self.estimator == "biased":
-            return q / m**2 + other / n**2 - 2.0 * crossed / (m * n)
-        within = (q - diagonal) / (m * (m - 1)) + (other - (pooled.trace - diagonal)) / (n * (n - 1))
-        return within - 2.0 * crossed / (m * n)
-
     def _gamma(self, pooled: _Pooled, alpha: float) -> KernelTestResult:
         m, n = pooled.m, pooled.n
         if m + n < 4:
             raise ValueError(f"null='gamma' needs at least 4 objects, got {m + n}")
         weights = (1 / m + 1 / n, (1 / m + 1 / n) ** 2, 1 / m**3 + 1 / n**3)  # of z zᵀ, as of a second Gram matrix
         mean, variance = moments_from_sums(m + n, pooled.centered_sums, weights)
-        forms = pooled.forms(pooled.own())
-        biased = float(MMD(estimator="biased")._value(pooled, *forms).item())
-        # The unbiased statistic is the biased one shifted by what the samples at hand have on their diagonals.
-        shift = float(self._value(pooled, *forms).item()) - biased
+        biased, wanted = (float(pooled.statistics(pooled.own(), kind)[0]) for kind in ("biased", self.estimator))
+        shift = wanted - biased  # as if the samples at hand had no other diagonals than they have
         return gamma_result(biased, mean, variance, alpha, lambda t: float(t + shift), 1.0)
 
     def _block_values(self, kernel: Kernel, X: Any, Y: Any, threads: int) -> np.ndarray:
@@ -207,12 +195,11 @@ class MMD(BaseEstimator):
         # As many blocks as the smaller sample gives; those of the larger one are longer in proportion.
         blocks = smaller // size
         x_size, y_size = count(X) // blocks, count(Y) // blocks
-        unbiased = MMD(estimator="unbiased")
         values = np.empty(blocks)
         for b in range(blocks):
             x, y = cut(X, b * x_size, (b + 1) * x_size), cut(Y, b * y_size, (b + 1) * y_size)
             pooled = _pooled_gram(kernel, x, y, threads, centered=False)
-            values[b] = unbiased._value(pooled, *pooled.forms(pooled.own())).item()
+            values[b] = pooled.statistics(pooled.own(), "unbiased")[0]
         return values
 
 
@@ -235,6 +222,16 @@ class _Pooled:
     def forms(self, S: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """sᵀKs, sᵀK1, Σ s_i K_ii for each row s."""
         raise NotImplementedError
+
+    def statistics(self, S: np.ndarray, estimator: str) -> np.ndarray:
+        """The discrepancy for each 0/1 row of S, which marks the first sample."""
+        q, row, diagonal = self.forms(S)
+        m, n = self.m, self.n
+        crossed, other = row - q, self.total - 2.0 * row + q
+        if estimator == "biased":
+            return q / m**2 + other / n**2 - 2.0 * crossed / (m * n)
+        within = (q - diagonal) / (m * (m - 1)) + (other - (self.trace - diagonal)) / (n * (n - 1))
+        return within - 2.0 * crossed / (m * n)
 
 
 @dataclass

@@ -6,7 +6,7 @@ uniform        sup (E f − E_n f) ≤ E sup (…) + B √(ln(1/δ) / 2n)   for 
 Rademacher     E sup (E f − E_n f) ≤ 2 R_n,   R_n = E sup (1/n) Σ σ_i f(x_i) ≤ (L/√n)(W r + B √(2 ln 2))   I3
 surrogate      E χ(f) − E χ(f*) ≤ c (E ψ(f) − E ψ(f*))^s                                                  I4
 margin         E χ ≤ E_n ψ + 2 R_n[ψ ∘ F] + (1 + γ(W R + B)) √(ln(1/δ) / 2n),   ψ = max(0, 1 − γ ξ)       I5
-noise          P{|η − 1/2| ≤ t} ≤ β t^γ:   α = γ/(1 + γ),   rate n^(−1/(2 − α))                           I6
+noise          P{abs(η − 1/2) ≤ t} ≤ β t^γ: α = γ/(1 + γ),   rate n^(−1/(2 − α))                           I6
 """
 
 from __future__ import annotations
