@@ -1,12 +1,14 @@
 """What a classifier's training error says about its risk, in bounds (spec 002 part I).
 
-majorisation   χ(ξ) = 1{ξ ≤ 0} ≤ ψ(ξ) at the margin ξ = y f(x), so that risk ≤ ψ-risk                       I1
-McDiarmid      P{E g − g > ε} ≤ exp(−2 ε² / (n c²))                                                      I2
-uniform        sup (E f − E_n f) ≤ E sup (…) + B √(ln(1/δ) / 2n)   for f in [0, B]                       I2
-Rademacher     E sup (E f − E_n f) ≤ 2 R_n,   R_n = E sup (1/n) Σ σ_i f(x_i) ≤ (L/√n)(W r + B √(2 ln 2))   I3
-surrogate      E χ(f) − E χ(f*) ≤ c (E ψ(f) − E ψ(f*))^s                                                  I4
-margin         E χ ≤ E_n ψ + 2 R_n[ψ ∘ F] + (1 + γ(W R + B)) √(ln(1/δ) / 2n),   ψ = max(0, 1 − γ ξ)       I5
-noise          P{abs(η − 1/2) ≤ t} ≤ β t^γ: α = γ/(1 + γ),   rate n^(−1/(2 − α))                           I6
+In the margin ξ = y f(x), the 0/1 loss χ(ξ) = 1{ξ ≤ 0}, a loss ψ above it, and η = P(y = 1 given x)::
+
+    majorisation   χ(ξ) ≤ ψ(ξ), so that risk ≤ ψ-risk                                                          I1
+    McDiarmid      P{E g − g > ε} ≤ exp(−2 ε² / (n c²))                                                        I2
+    uniform        sup (E f − E_n f) ≤ E sup (…) + B √(ln(1/δ) / 2n)   for f in [0, B]                         I2
+    Rademacher     E sup (E f − E_n f) ≤ 2 R_n,   R_n = E sup (1/n) Σ σ_i f(x_i) ≤ (L/√n)(W r + B √(2 ln 2))   I3
+    surrogate      E χ(f) − E χ(f*) ≤ c (E ψ(f) − E ψ(f*))^s                                                   I4
+    margin         E χ ≤ E_n ψ + 2 R_n[ψ ∘ F] + (1 + γ(W R + B)) √(ln(1/δ) / 2n),   ψ = max(0, 1 − γ ξ)        I5
+    noise          P{|η − 1/2| ≤ t} ≤ β t^γ:   α = γ/(1 + γ),   rate n^(−1/(2 − α))                            I6
 """
 
 from __future__ import annotations
