@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def seed_of(rng: np.random.Generator) -> int:
 
 def default_kernel(X: Any) -> Kernel:
     """The kernel of tests that were given none: a Gaussian whose width is the median distance of the objects."""
-    from mercer import kernels
-
+    kernels: Any = import_module("mercer.kernels")
     # At most 1000 objects are looked at, the same ones whenever it is called.
-    return kernels.Gaussian(gamma=kernels.median_heuristic(X, random_state=0))  # type: ignore[attr-defined]
+    kernel: Kernel = kernels.Gaussian(gamma=kernels.median_heuristic(X, random_state=0))
+    return kernel

@@ -86,7 +86,7 @@ def factor_products(A: np.ndarray, B: np.ndarray, orders: np.ndarray) -> np.ndar
     out = np.empty(len(orders))
     transposed = np.ascontiguousarray(A.T)
     for start, stop in _pieces(len(orders), max(1, CHUNK // max(1, n * s))):
-        gathered = B[orders[start:stop].T].reshape(n, -1)  # (rows, permutation · column)
+        gathered = B[orders[start:stop].T].reshape(n, (stop - start) * s)  # (rows, permutation · column)
         crossed = (transposed @ gathered).reshape(A.shape[1], stop - start, s)
         out[start:stop] = np.einsum("rps,rps->p", crossed, crossed, dtype=np.float64)
     return out

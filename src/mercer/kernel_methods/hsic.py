@@ -251,10 +251,10 @@ class _FeaturePair:
         body = cells * run
         T, diagonals = np.empty(number + 1), np.zeros(number + 1)
         rest, rest_diagonal = A[body:].T @ B[body:], float(d[body:] @ e[body:])
-        moving, moving_e = B[:body].reshape(cells, -1), e[:body].reshape(cells, run)
+        moving, moving_e = B[:body].reshape(cells, run * B.shape[1]), e[:body].reshape(cells, run)
         transposed = np.ascontiguousarray(A[:body].T)
         for b, order in enumerate(orders):
-            crossed = (transposed @ moving[order].reshape(body, -1) + rest).astype(np.float64)
+            crossed = (transposed @ moving[order].reshape(body, B.shape[1]) + rest).astype(np.float64)
             T[b] = np.vdot(crossed, crossed)
             if unbiased:
                 diagonals[b] = moving_e[order].ravel() @ d[:body] + rest_diagonal
