@@ -181,3 +181,19 @@ def test_equal_objects_are_no_difference():
     for method in ("exact", "features"):
         assert MMD(Gaussian(1.0), method=method).test(X, X, 20, random_state=0).p_value == 1.0
     assert MMD(Gaussian(1.0), method="block").test(X, X).p_value == 1.0
+
+
+@pytest.mark.parametrize("method", ["exact", "features"])
+def test_tables_are_cut_by_rows(method):
+    pandas = pytest.importorskip("pandas")
+    X, Y = samples(40, 30, shift=0.5, d=2)
+    frames = [pandas.DataFrame({"a": Z[:, 0], "b": Z[:, 1]}) for Z in (X, Y)]
+    columns = [{"a": list(Z[:, 0]), "b": list(Z[:, 1])} for Z in (X, Y)]
+    kernel = Linear().on(["a", "b"])
+    expected = MMD(Linear(), method=method, n_components=5).test(X, Y, 50, random_state=0).p_value
+    for tables in (frames, columns):
+        found = MMD(kernel, method=method, n_components=5).test(*tables, 50, random_state=0)
+        assert found.p_value == pytest.approx(expected, abs=0.02)
+        assert (
+            HSIC(kernel, kernel, method=method, n_components=5).test(tables[1], tables[1], 50, random_state=0).rejected
+        )
