@@ -21,6 +21,7 @@ PACKAGES = [
     "mercer.clustering",
     "mercer.data",
     "mercer.datasets",
+    "mercer.kernel_methods",
     "mercer.kernels",
     "mercer.learning",
     "mercer.learning.solvers",
@@ -38,6 +39,7 @@ PACKAGES = [
     "mercer.tagging",
     "mercer.theory",
     "mercer.theory.hashing",
+    "mercer.theory.risk",
 ]
 NAMES = [(package, name) for package in PACKAGES for name in importlib.import_module(package).__all__]
 DOCS = sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs" / "guide").glob("*.md"))

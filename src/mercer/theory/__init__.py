@@ -1,5 +1,5 @@
 """Bounds and calculators of learning theory."""
 
-from mercer.theory import hashing
+from mercer.theory import hashing, risk
 
-__all__ = ["hashing"]
+__all__ = ["hashing", "risk"]

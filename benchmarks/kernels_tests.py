@@ -1,0 +1,205 @@
+"""Kernel tests of independence and of two samples beside hyppo 0.5.2, and a million objects by features.
+
+    python benchmarks/kernels_tests.py [--parts hsic mmd features] [--repeats 3]
+
+hsic      n = 2,000, one and ten dimensions: the permutation test with the same number of permutations for both, ours
+          with 1,000 too (hyppo needs minutes for them), and the approximation without permutations.
+mmd       2,000 objects against 2,000, likewise.
+features  10⁶ objects: HSIC with a gamma distribution and with permutations, MMD with 1,000 permutations.
+
+Both sides have a Gaussian kernel with the same γ, in one run, repeats interleaved; seconds are of the processor, one
+thread, medians, after one call of hyppo on small data that compiles it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+
+import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
+
+from mercer import kernels
+from mercer.kernel_methods import HSIC, MMD
+from mercer.kernels import Kernel
+
+
+class PlainGaussian(Kernel):
+    """exp(−γ ‖x − z‖²) by scikit-learn, with random Fourier features."""
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    def _prepare(self, X: Any) -> np.ndarray:
+        return np.asarray(X)
+
+    def _gram(self, A: np.ndarray, B: np.ndarray | None, work: Any) -> np.ndarray:
+        return rbf_kernel(A, B, self.gamma)
+
+    def approximate(self, n_components: int = 100, random_state: Any = None) -> Any:
+        from sklearn.kernel_approximation import RBFSampler
+
+        return RBFSampler(gamma=self.gamma, n_components=n_components, random_state=random_state)
+
+
+def gaussian(gamma: float) -> Kernel:
+    """The library's Gaussian kernel, or a plain one where it has none yet."""
+    return getattr(kernels, "Gaussian", PlainGaussian)(gamma=gamma)
+
+
+def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Processor seconds of a call, and what it gave."""
+    start = time.process_time()
+    result = call()
+    return time.process_time() - start, result
+
+
+def interleaved(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, tuple[float, Any]]:
+    """The median seconds of each call, and its last result."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    results = {}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            spent, results[name] = seconds(call)
+            taken[name].append(spent)
+    return {name: (median(times), results[name]) for name, times in taken.items()}
+
+
+def warm_up() -> tuple[Any, Any]:
+    """hyppo's two tests, compiled."""
+    from hyppo.independence import Hsic
+    from hyppo.ksample import MMD as Mmd
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 50, 1))
+    for test in (Hsic(), Mmd()):
+        for auto in (False, True):
+            test.test(x, y, reps=3, auto=auto)
+    return Hsic, Mmd
+
+
+def report(title: str, measured: dict[str, tuple[float, Any]], pairs: list[tuple[str, str, float]]) -> None:
+    """Seconds, and ratios of peers to ours; a peer's seconds are multiplied by ``times`` where it did less."""
+    print(title)
+    for name, (spent, _) in measured.items():
+        print(f"  {name:<46}{spent:9.3f} s")
+    for peer, ours, times in pairs:
+        scale = f"{times:.0f} times " if times > 1 else ""
+        print(f"  {scale}{peer} / {ours}: {times * measured[peer][0] / measured[ours][0]:.1f}x")
+
+
+def independence(repeats: int) -> None:
+    """HSIC, n = 2,000."""
+    Hsic, _ = warm_up()
+    for d in (1, 10):
+        rng = np.random.default_rng(d)
+        x, y = rng.normal(size=(2, 2000, d))
+        gamma = 0.5 / d
+        k = gaussian(gamma)
+        ours = HSIC(k, k, normalized=True)
+        reps = 10
+        measured = interleaved(
+            {
+                f"hyppo Hsic, {reps} permutations": lambda: Hsic(gamma=gamma).test(x, y, reps=reps, auto=False),  # noqa: B023
+                f"HSIC, {reps} permutations": lambda: ours.test(x, y, reps, random_state=0),  # noqa: B023
+                "HSIC, 1000 permutations": lambda: ours.test(x, y, 1000, random_state=0),  # noqa: B023
+                "hyppo Hsic, approximation": lambda: Hsic(gamma=gamma).test(x, y),  # noqa: B023
+                "HSIC, gamma": lambda: ours.test(x, y, null="gamma"),  # noqa: B023
+            },
+            repeats,
+        )
+        report(
+            f"HSIC, n = 2000, {d} dimensions",
+            measured,
+            [
+                (f"hyppo Hsic, {reps} permutations", f"HSIC, {reps} permutations", 1),
+                (f"hyppo Hsic, {reps} permutations", "HSIC, 1000 permutations", 1000 / reps),
+                ("hyppo Hsic, approximation", "HSIC, gamma", 1),
+            ],
+        )
+        theirs, own = measured["hyppo Hsic, approximation"][1], measured["HSIC, gamma"][1]
+        print(f"  statistics {theirs[0]:.10f} and {own.statistic:.10f}, p {theirs[1]:.3f} and {own.p_value:.3f}")
+
+
+def two_samples(repeats: int) -> None:
+    """MMD, 2,000 against 2,000."""
+    _, Mmd = warm_up()
+    for d in (1, 10):
+        rng = np.random.default_rng(d)
+        x, y = rng.normal(size=(2, 2000, d))
+        gamma = 0.5 / d
+        ours = MMD(gaussian(gamma))
+        reps = 3
+        measured = interleaved(
+            {
+                f"hyppo MMD, {reps} permutations": lambda: Mmd(gamma=gamma).test(x, y, reps=reps, auto=False),  # noqa: B023
+                f"MMD, {reps} permutations": lambda: ours.test(x, y, reps, random_state=0),  # noqa: B023
+                "MMD, 1000 permutations": lambda: ours.test(x, y, 1000, random_state=0),  # noqa: B023
+                "hyppo MMD, approximation": lambda: Mmd(gamma=gamma).test(x, y),  # noqa: B023
+                "MMD, gamma": lambda: ours.test(x, y, null="gamma"),  # noqa: B023
+            },
+            repeats,
+        )
+        report(
+            f"MMD, 2000 and 2000 objects, {d} dimensions",
+            measured,
+            [
+                (f"hyppo MMD, {reps} permutations", f"MMD, {reps} permutations", 1),
+                ("hyppo MMD, approximation", "MMD, gamma", 1),
+            ],
+        )
+        theirs, own = measured["hyppo MMD, approximation"][1], measured["MMD, gamma"][1]
+        print(f"  p {theirs[1]:.3f} and {own.p_value:.3f}")
+
+
+def million(repeats: int) -> None:
+    """10⁶ objects by features."""
+    rng = np.random.default_rng(0)
+    n = 10**6
+    x = rng.normal(size=(n, 2)).astype(np.float32)
+    weak = (0.01 * x**2 + rng.normal(size=(n, 2))).astype(np.float32)
+    other = rng.normal(size=(n, 2)).astype(np.float32)
+    k = gaussian(0.25)
+    hsic = HSIC(k, k, method="features", n_components=100)
+    mmd = MMD(k, method="features", n_components=100)
+    few = HSIC(k, k, method="features", n_components=20)
+    measured = interleaved(
+        {
+            "HSIC gamma, independent": lambda: hsic.test(x, other, null="gamma", random_state=0),
+            "HSIC gamma, y = 0.01 x² + noise": lambda: hsic.test(x, weak, null="gamma", random_state=0),
+            "HSIC 20 features, 50 permutations": lambda: few.test(x, weak, 50, random_state=0),
+            "MMD 1000 permutations, equal": lambda: mmd.test(x, other, 1000, random_state=0),
+            "MMD 1000 permutations, y = 0.01 x² + noise": lambda: mmd.test(x, weak, 1000, random_state=0),
+        },
+        repeats,
+    )
+    report("10^6 objects of 2 dimensions (each side), 100 features", measured, [])
+    for name, (_, result) in measured.items():
+        print(f"  {name:<46}p {result.p_value:.4f}")
+
+
+PARTS = {"hsic": independence, "mmd": two_samples, "features": million}
+
+
+def main() -> None:
+    """Print the parts that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    warnings.filterwarnings("ignore", category=RuntimeWarning)  # hyppo's, about few permutations
+    for part in arguments.parts:
+        PARTS[part](arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Collections of objects of any kind, cut and joined: what kernel methods do to their inputs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels.approximations import chosen_objects
+from mercer.kernels.base import Kernel
+
+__all__: list[str] = []
+
+
+def objects(name: str, X: Any, least: int = 1) -> Any:
+    """A collection with a length, of at least ``least`` objects."""
+    if isinstance(X, (str, bytes)):
+        raise ValueError(f"{name} must be a collection of objects, got one string: pass a list, [{name}]")
+    if not hasattr(X, "__len__"):
+        if not hasattr(X, "__iter__"):
+            raise ValueError(f"{name} must be a collection of objects, got {type(X).__name__}")
+        X = list(X)
+    if count(X) < least:
+        raise ValueError(f"{name} must hold at least {least} objects, got {count(X)}")
+    return X
+
+
+def count(X: Any) -> int:
+    """The number of objects: rows of an array or a table (a dict of columns, too), else the length."""
+    if isinstance(X, dict):
+        return len(next(iter(X.values()))) if X else 0
+    return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
+
+
+def same_count(names: tuple[str, str], X: Any, Y: Any) -> int:
+    """The number of objects of two collections that belong together."""
+    n, m = count(X), count(Y)
+    if n != m:
+        raise ValueError(f"{names[0]} and {names[1]} must hold equally many objects, got {n} and {m}")
+    return n
+
+
+def cut(X: Any, start: int, stop: int) -> Any:
+    """The objects start .. stop."""
+    if hasattr(X, "iloc"):
+        return X.iloc[start:stop]
+    if isinstance(X, dict):
+        return {name: column[start:stop] for name, column in X.items()}
+    return X[start:stop]
+
+
+def sample(X: Any, size: int, rng: np.random.Generator) -> Any:
+    """At most ``size`` objects, drawn at random."""
+    n = count(X)
+    return X if n <= size else chosen_objects(X, np.sort(rng.permutation(n)[:size]))
+
+
+def pooled_sample(X: Any, Y: Any, size: int, rng: np.random.Generator) -> Any:
+    """At most ``size`` objects drawn from X and Y taken together, without regard to which of the two they are in."""
+    n = count(X)
+    chosen = np.sort(rng.permutation(n + count(Y))[:size])
+    return _joined(chosen_objects(X, chosen[chosen < n]), chosen_objects(Y, chosen[chosen >= n] - n))
+
+
+def _joined(A: Any, B: Any) -> Any:
+    if hasattr(A, "iloc") and hasattr(B, "iloc"):
+        import pandas
+
+        return pandas.concat([A, B])
+    if isinstance(A, np.ndarray) and isinstance(B, np.ndarray) and A.ndim == B.ndim:
+        return np.concatenate([A, B])
+    if isinstance(A, dict) and isinstance(B, dict):
+        return {name: list(A[name]) + list(B[name]) for name in A}
+    if hasattr(A, "tocsr") and hasattr(B, "tocsr"):
+        import scipy.sparse as sp
+
+        return sp.vstack([A, B], format="csr")
+    return list(A) + list(B)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator for scikit-learn's ``random_state``."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    from sklearn.utils import check_random_state
+
+    return np.random.default_rng(check_random_state(random_state).randint(0, 2**31 - 1, size=4))
+
+
+def seed_of(rng: np.random.Generator) -> int:
+    """An integer seed for a part that takes scikit-learn's ``random_state``."""
+    return int(rng.integers(0, 2**31 - 1))
+
+
+def default_kernel(X: Any) -> Kernel:
+    """The kernel of tests that were given none: a Gaussian whose width is the median distance of the objects."""
+    kernels: Any = import_module("mercer.kernels")
+    # At most 1000 objects are looked at, the same ones whenever it is called.
+    kernel: Kernel = kernels.Gaussian(gamma=kernels.median_heuristic(X, random_state=0))
+    return kernel

@@ -1,0 +1,88 @@
+"""Vectors for objects, whose inner products are a centred kernel: in them kernel methods are linear methods.
+
+K̃ = H K H = U Λ Uᵀ,   F = U Λ^{1/2},   f(x) = Λ^{-1/2} Uᵀ (k(X, x) − mean_i k(X, x_i))       all of it, or the largest
+f(x) = map(x) − mean                                                                          by a kernel's map
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from mercer.kernel_methods._collections import objects
+from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
+
+__all__: list[str] = []
+
+NULL = 1e-10  # of the largest eigenvalue: directions that the objects do not span
+
+
+class Coordinates:
+    """Centred coordinates of the objects of a view, exact (kernel PCA with all its components) or by features."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        where: str,
+        n_features: int | None = None,
+        n_components: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = check_kernel("kernel", kernel)
+        require_positive_definite(kernel, where, conditional=n_features is None)
+        self.n_features = n_features
+        self.n_components = n_components
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, name: str, X: Any) -> np.ndarray:
+        """Learn the coordinates; returns those of X, one row an object."""
+        X = objects(name, X, 2)
+        F = self._fit_exact(X) if self.n_features is None else self._fit_map(X, self.n_features)
+        if F.shape[1] == 0:
+            raise ValueError(f"the kernel {self.kernel!r} is constant on {name}: there is nothing to learn from")
+        return F
+
+    def _fit_exact(self, X: Any) -> np.ndarray:
+        K = self.kernel(X, n_jobs=self.n_jobs)
+        if not np.isfinite(K).all():
+            raise ValueError(f"the Gram matrix of {self.kernel!r} is not finite")
+        self.points = X
+        self.column_means = K.mean(axis=0)
+        K = K - self.column_means[None, :] - self.column_means[:, None] + self.column_means.mean()
+        scale = float(np.abs(np.diagonal(K)).max(initial=0.0))
+        n = len(K)
+        few = self.n_components is not None and self.n_components < n // 4
+        subset = (n - self.n_components, n - 1) if few and self.n_components is not None else None
+        values, vectors = eigh(K, subset_by_index=subset)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        kept = values > NULL * max(float(values[0]), 1e-300) if scale > 1e-300 else np.zeros(len(values), bool)
+        if self.n_components is not None:
+            kept[self.n_components :] = False
+        self.values, self.axes = values[kept], vectors[:, kept] / np.sqrt(values[kept])
+        return vectors[:, kept] * np.sqrt(values[kept])
+
+    def _fit_map(self, X: Any, n_features: int) -> np.ndarray:
+        self.map = self.kernel.approximate(n_features, random_state=self.random_state).fit(X)
+        F = np.asarray(self.map.transform(X), np.float64)
+        self.mean = F.mean(axis=0)
+        F = F - self.mean
+        # Rotated to principal axes, so that directions which the objects do not span can be left out.
+        values, vectors = np.linalg.eigh(F.T @ F)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        kept = values > NULL * max(float(values[0]), 1e-300)
+        if self.n_components is not None:
+            kept[self.n_components :] = False
+        self.values, self.axes = values[kept], vectors[:, kept]
+        return F @ self.axes
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of objects."""
+        if self.n_features is not None:
+            return (np.asarray(self.map.transform(X), np.float64) - self.mean) @ self.axes
+        # The axes sum to 0 over the training objects, so that the terms of the centring that do not depend on the
+        # column vanish.
+        return (self.kernel(X, self.points, n_jobs=self.n_jobs) - self.column_means) @ self.axes

@@ -1,0 +1,408 @@
+"""Canonical correlations of two or more views, of vectors or of anything with a kernel.
+
+In centred coordinates F_v of each view (features; F_v F_vᵀ = K_v), with J views and weights w_v (spec 001 C19-C21)
+
+    Σ_{u ≠ v} F_vᵀ F_u w_u = λ (F_vᵀ F_v + κ I) w_v        for every view v
+
+which in α_v, w_v = F_vᵀ α_v, is [[0, K₁K₂], [K₂K₁, 0]] α = λ diag(K_v² + κ K_v) α. Without κ and with invertible K
+every correlation is 1, whatever the data: κ is not an option but what makes it learn. With whitened views
+G_v = F_v (F_vᵀ F_v + κ I)^{-1/2} the solutions are singular vectors of G₁ᵀ G₂, or eigenvectors for more views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import KFold
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._validation import check_choice, check_count
+from mercer.kernel_methods._collections import count, generator, objects, seed_of
+from mercer.kernel_methods._coordinates import Coordinates
+from mercer.kernels.approximations import chosen_objects
+from mercer.kernels.base import Kernel
+
+__all__ = ["CCA", "KernelCCA", "MultiSetCCA", "choose_regularization"]
+
+
+def _check_ridge(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"regularization must be a finite number of at least 0, got {value!r}")
+    return float(value)
+
+
+def _same_counts(views: Sequence[Any]) -> int:
+    counts = [count(view) for view in views]
+    if len(set(counts)) != 1:
+        raise ValueError(f"all views must hold equally many objects, got {counts}")
+    return counts[0]
+
+
+def _whitening(F: np.ndarray, ridge: float) -> np.ndarray:
+    """(FᵀF + κI)^{-1/2} on the directions that F has."""
+    values, vectors = np.linalg.eigh(F.T @ F)
+    kept = values > 1e-12 * max(float(values[-1]), 1e-300)
+    return vectors[:, kept] / np.sqrt(values[kept] + ridge)
+
+
+def canonical_weights(
+    features: list[np.ndarray], ridge: float, n_components: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Weights of each view's centred features, and the correlations λ / (J − 1), largest first.
+
+    Projections have variance 1 on the training objects when κ is 0 and there are two views.
+    """
+    n, J = len(features[0]), len(features)
+    whitenings = [_whitening(F, ridge) for F in features]
+    G = [F @ W for F, W in zip(features, whitenings, strict=True)]
+    most = min(g.shape[1] for g in G)
+    if n_components > most:
+        raise ValueError(f"n_components must be at most {most}, the rank of the smallest view, got {n_components}")
+    if J == 2:
+        left, correlations, right = np.linalg.svd(G[0].T @ G[1], full_matrices=False)
+        blocks = [left[:, :n_components], right[:n_components].T]
+        correlations = correlations[:n_components]
+    else:
+        joined = np.hstack(G)
+        M = joined.T @ joined
+        ends = np.cumsum([0, *(g.shape[1] for g in G)])
+        for start, stop in pairwise(ends):
+            M[start:stop, start:stop] = 0.0
+        values, vectors = np.linalg.eigh(M)
+        top = vectors[:, ::-1][:, :n_components] * np.sqrt(J)
+        blocks = [top[start:stop] for start, stop in pairwise(ends)]
+        correlations = values[::-1][:n_components] / (J - 1)
+    weights = [np.sqrt(n) * W @ block for W, block in zip(whitenings, blocks, strict=True)]
+    # The sign that makes the largest weight of the first view positive.
+    peaks = weights[0][np.abs(weights[0]).argmax(axis=0), np.arange(n_components)]
+    return [w * np.where(peaks < 0, -1.0, 1.0) for w in weights], correlations
+
+
+def pairwise_correlations(projections: list[np.ndarray]) -> np.ndarray:
+    """For each component the mean correlation over pairs of views; 0 where a projection is constant."""
+    columns = []
+    for P in projections:
+        P = P - P.mean(axis=0)
+        norm = np.sqrt(np.square(P).sum(axis=0))
+        columns.append(P / np.where(norm > 0, norm, 1.0))
+    pairs = [(columns[u] * columns[v]).sum(axis=0) for v in range(len(columns)) for u in range(v)]
+    return np.mean(pairs, axis=0)
+
+
+class _Views(BaseEstimator):
+    """What the three estimators share: fitted weights to projections and scores."""
+
+    def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
+        raise NotImplementedError
+
+    def _solve(self, features: list[np.ndarray], ridge: Any, n_components: Any) -> None:
+        self.weights_, self.correlations_ = canonical_weights(
+            features, _check_ridge(ridge), check_count("n_components", n_components)
+        )
+
+    def _held_out(self, views: Sequence[Any]) -> np.ndarray:
+        projections = self._project(views)
+        if len(projections[0]) < 2:
+            raise ValueError("correlations need at least 2 objects")
+        return pairwise_correlations(projections)
+
+
+class MultiSetCCA(_Views):
+    """Canonical correlation analysis of two or more sets of variables.
+
+    Finds weights of each view so that the projections of all views agree: min Σ_{u,v} ‖X_u W_u − X_v W_v‖² for
+    projections whose variances sum to the number of views (spec 001 C21).
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Projections of each view.
+    regularization : float, default=0.0
+        κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means).
+
+    Attributes
+    ----------
+    weights_ : list of ndarray of shape (n_variables, n_components)
+        Of the centred variables of each view.
+    means_ : list of ndarray
+        Of the variables of each view.
+    correlations_ : ndarray of shape (n_components,)
+        λ / (J − 1) for J views: the canonical correlations where there are two views and no regularization.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernel_methods import MultiSetCCA
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(300, 1))
+    >>> views = [np.hstack([z + 0.1 * rng.normal(size=z.shape), rng.normal(size=(300, 2))]) for _ in range(3)]
+    >>> cca = MultiSetCCA().fit(views)
+    >>> bool(cca.correlations_[0] > 0.98), len(cca.transform(views))
+    (True, 3)
+    """
+
+    def __init__(self, n_components: int = 1, regularization: float = 0.0) -> None:
+        self.n_components = n_components
+        self.regularization = regularization
+
+    def fit(self, views: Sequence[Any], y: Any = None) -> MultiSetCCA:
+        """Fit to a list of arrays of shape (n_objects, n_variables of the view)."""
+        arrays = self._arrays(views)
+        if _same_counts(arrays) < 2:
+            raise ValueError("views must hold at least 2 objects")
+        self.means_ = [X.mean(axis=0) for X in arrays]
+        self._solve(
+            [X - mean for X, mean in zip(arrays, self.means_, strict=True)], self.regularization, self.n_components
+        )
+        return self
+
+    def transform(self, views: Sequence[Any]) -> list[np.ndarray]:
+        """The projections of each view, shape (n_objects, n_components)."""
+        return self._project(views)
+
+    def score(self, views: Sequence[Any], y: Any = None) -> float:
+        """Mean correlation of the projections of these objects, over components and pairs of views."""
+        return float(self._held_out(views).mean())
+
+    def _arrays(self, views: Any) -> list[np.ndarray]:
+        if isinstance(views, np.ndarray) or not hasattr(views, "__len__") or len(views) < 2:
+            raise ValueError("views must be a list of at least two arrays")
+        return [check_array(X, dtype=np.float64, input_name=f"views[{v}]") for v, X in enumerate(views)]
+
+    def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
+        check_is_fitted(self)
+        arrays = self._arrays(views)
+        if len(arrays) != len(self.weights_):
+            raise ValueError(f"views must be a list of {len(self.weights_)} arrays, got {len(arrays)}")
+        for v, (X, mean) in enumerate(zip(arrays, self.means_, strict=True)):
+            if X.shape[1] != len(mean):
+                raise ValueError(f"views[{v}] must have {len(mean)} variables, got {X.shape[1]}")
+        _same_counts(arrays)
+        return [(X - mean) @ W for X, mean, W in zip(arrays, self.means_, self.weights_, strict=True)]
+
+
+class CCA(MultiSetCCA):
+    """Canonical correlation analysis of two sets of variables.
+
+    max w₁ᵀ C₁₂ w₂ subject to w_vᵀ C_vv w_v = 1; further pairs are uncorrelated with those before (spec 001 C19). Time
+    and memory are linear in the number of objects.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Pairs of projections.
+    regularization : float, default=0.0
+        κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means).
+
+    Attributes
+    ----------
+    weights_ : list of two ndarrays of shape (n_variables, n_components)
+        Of the centred variables.
+    means_ : list of two ndarrays
+        Of the variables.
+    correlations_ : ndarray of shape (n_components,)
+        The canonical correlations, largest first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from mercer.kernel_methods import CCA
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> CCA(n_components=3).fit(X, Y).correlations_.round(3)
+    array([0.796, 0.201, 0.073])
+    """
+
+    def fit(self, X: Any, Y: Any = None) -> CCA:
+        """Fit to two arrays with a row an object."""
+        if Y is None:
+            raise ValueError("CCA needs two views: fit(X, Y)")
+        super().fit([X, Y])
+        return self
+
+    def transform(self, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
+        """The projections of both views, shape (n_objects, n_components) each."""
+        left, right = self._project([X, Y])
+        return left, right
+
+    def score(self, X: Any, Y: Any = None) -> float:
+        """Mean correlation of the projections of these objects, over the components."""
+        return float(self._held_out([X, Y]).mean())
+
+
+class KernelCCA(_Views):
+    """Canonical correlations between two or more views of objects of any kind.
+
+    Parameters
+    ----------
+    kernels : Kernel or list of Kernel
+        One for all views, or one for each.
+    n_components : int, default=1
+        Projections of each view.
+    regularization : float, default=1.0
+        κ of K² + κ K, to be compared with the eigenvalues of the Gram matrices, which grow with the number of objects:
+        see `choose_regularization`. With κ = 0 and kernels of full rank every correlation would be 1.
+    method : {"exact", "features"}, default="exact"
+        ``"exact"``: the Gram matrices, n³ operations. ``"features"``: the kernels' maps (`Kernel.approximate`),
+        linear in the number of objects; for more than a few thousand.
+    n_features : int, default=200
+        Features of each map.
+    random_state : int, Generator, RandomState or None, default=None
+        Of the maps.
+    n_jobs : int, optional
+        Threads for the Gram matrices.
+
+    Attributes
+    ----------
+    correlations_ : ndarray of shape (n_components,)
+        λ / (J − 1) for J views, largest first. What κ leaves of them on the training objects: `score` of other objects
+        tells what was found.
+    weights_ : list of ndarray
+        Of the coordinates of each view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Linear
+    >>> from mercer.kernel_methods import KernelCCA
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-1, 1, size=(200, 1))
+    >>> views = [x[:100], x[:100] ** 2]
+    >>> plain, square = Linear(), (1.0 + Linear()) ** 2
+    >>> others = [x[100:], x[100:] ** 2]
+    >>> bool(KernelCCA(plain).fit(views).score(others) < 0.3)
+    True
+    >>> bool(KernelCCA([square, plain]).fit(views).score(others) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Kernel | Sequence[Kernel],
+        n_components: int = 1,
+        regularization: float = 1.0,
+        method: str = "exact",
+        n_features: int = 200,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.n_components = n_components
+        self.regularization = regularization
+        self.method = method
+        self.n_features = n_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, views: Sequence[Any], y: Any = None) -> KernelCCA:
+        """Fit to a list of collections of objects; the i-th objects of all views belong together."""
+        check_choice("method", self.method, ("exact", "features"))
+        views = self._collections(views)
+        _same_counts(views)
+        width = None if self.method == "exact" else check_count("n_features", self.n_features)
+        rng = generator(self.random_state)
+        self.coordinates_ = [
+            Coordinates(kernel, "KernelCCA", width, random_state=seed_of(rng), n_jobs=self.n_jobs)
+            for kernel in self._kernels_of(len(views))
+        ]
+        features = [
+            part.fit(f"views[{v}]", X) for v, (part, X) in enumerate(zip(self.coordinates_, views, strict=True))
+        ]
+        self._solve(features, self.regularization, self.n_components)
+        return self
+
+    def transform(self, views: Sequence[Any]) -> list[np.ndarray]:
+        """The projections of each view, shape (n_objects, n_components)."""
+        return self._project(views)
+
+    def score(self, views: Sequence[Any], y: Any = None) -> float:
+        """Mean correlation of the projections of these objects, over components and pairs of views."""
+        return float(self._held_out(views).mean())
+
+    def _collections(self, views: Any) -> list[Any]:
+        if isinstance(views, (np.ndarray, str)) or not hasattr(views, "__len__") or len(views) < 2:
+            raise ValueError("views must be a list of at least two collections of objects")
+        return [objects(f"views[{v}]", view) for v, view in enumerate(views)]
+
+    def _kernels_of(self, J: int) -> list[Kernel]:
+        if isinstance(self.kernels, Kernel):
+            return [self.kernels] * J
+        kernels = list(self.kernels)
+        if len(kernels) != J:
+            raise ValueError(f"kernels must be one Kernel or one for each of the {J} views, got {len(kernels)}")
+        return kernels
+
+    def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
+        check_is_fitted(self)
+        views = self._collections(views)
+        if len(views) != len(self.weights_):
+            raise ValueError(f"views must be a list of {len(self.weights_)} collections, got {len(views)}")
+        _same_counts(views)
+        return [part.transform(view) @ W for part, view, W in zip(self.coordinates_, views, self.weights_, strict=True)]
+
+
+def choose_regularization(
+    model: KernelCCA | MultiSetCCA,
+    views: Sequence[Any],
+    values: Sequence[float],
+    *,
+    cv: int = 5,
+    random_state: Any = None,
+) -> tuple[float, np.ndarray]:
+    """The κ with the largest correlation of held-out objects, and the mean score of every value.
+
+    Parameters
+    ----------
+    model : KernelCCA, MultiSetCCA or CCA
+        Its other parameters are kept; it is not changed.
+    views : list of collections
+        As for ``fit`` (for `CCA` a pair of arrays).
+    values : sequence of float
+        What to try; a tie goes to the largest.
+    cv : int, default=5
+        Folds.
+    random_state : int, Generator, RandomState or None, default=None
+        Of the folds.
+
+    Returns
+    -------
+    best : float
+        One of the values.
+    scores : ndarray of shape (len(values),)
+        Mean held-out ``score`` of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernel_methods import CCA, choose_regularization
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(40, 15)), rng.normal(size=(40, 15))
+    >>> X[:, 0] += 2.0 * Y[:, 0]
+    >>> best, scores = choose_regularization(CCA(), [X, Y], [0.0, 30.0], random_state=0)
+    >>> best, bool(scores[1] > scores[0])
+    (30.0, True)
+    """
+    values = [_check_ridge(value) for value in values]
+    if not values:
+        raise ValueError("values must hold at least one number")
+    n = _same_counts([objects(f"views[{v}]", view) for v, view in enumerate(views)])
+    if check_count("cv", cv, 2) > n // 2:
+        raise ValueError(f"cv must leave at least 2 of the {n} objects in each fold, got {cv} folds")
+    scores = np.zeros(len(values))
+    folds = KFold(cv, shuffle=True, random_state=seed_of(generator(random_state)))
+    for train, test in folds.split(np.arange(n)):
+        inside, outside = ([chosen_objects(view, rows) for view in views] for rows in (train, test))
+        for v, value in enumerate(values):
+            fitted = clone(model).set_params(regularization=value)
+            if isinstance(model, CCA):
+                scores[v] += fitted.fit(*inside).score(*outside) / cv
+            else:
+                scores[v] += fitted.fit(inside).score(outside) / cv
+    best = max(range(len(values)), key=lambda v: (round(float(scores[v]), 12), values[v]))
+    return values[best], scores
