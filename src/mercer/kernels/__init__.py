@@ -18,7 +18,9 @@ from mercer.kernels.algebra import (
 )
 from mercer.kernels.approximations import NystroemMap
 from mercer.kernels.base import Kernel
+from mercer.kernels.discrete import Delta
 from mercer.kernels.gram import Gram
+from mercer.kernels.trees import PartialTree, SubsetTree, SubTree
 from mercer.kernels.vectors import Linear
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Constant",
     "Convolution",
     "Corrected",
+    "Delta",
     "DirectSum",
     "FunctionKernel",
     "Gram",
@@ -34,9 +37,12 @@ __all__ = [
     "Normalized",
     "NystroemMap",
     "OnColumn",
+    "PartialTree",
     "Power",
     "Product",
     "Scaled",
+    "SubTree",
+    "SubsetTree",
     "Sum",
     "TensorProduct",
     "Translated",
