@@ -534,3 +534,31 @@ def partial_tree_gram(
 ) -> None: ...
 def partial_tree_diagonal(forest: Forest, decay: float, decay_depth: float, threads: int = 1) -> np.ndarray: ...
 def subtree_rows(objects: list[Any], leaves: bool, decay: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+class Machine:
+    def __init__(
+        self,
+        n_states: int,
+        n_symbols: int,
+        sources: np.ndarray,
+        inputs: np.ndarray,
+        outputs: np.ndarray,
+        targets: np.ndarray,
+        weights: np.ndarray,
+        initial: np.ndarray,
+        final: np.ndarray,
+        tropical: bool,
+    ) -> None: ...
+
+def transducer_weights(
+    machine: Machine,
+    left_offsets: np.ndarray,
+    left_symbols: np.ndarray,
+    right_offsets: np.ndarray,
+    right_symbols: np.ndarray,
+    out: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def transducer_outputs(
+    machine: Machine, offsets: np.ndarray, symbols: np.ndarray, limit: int, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None: ...

@@ -20,6 +20,7 @@ from mercer.kernels.approximations import NystroemMap
 from mercer.kernels.base import Kernel
 from mercer.kernels.discrete import Delta
 from mercer.kernels.gram import Gram
+from mercer.kernels.transducers import Rational, Transducer
 from mercer.kernels.trees import PartialTree, SubsetTree, SubTree
 from mercer.kernels.vectors import Linear
 
@@ -40,10 +41,12 @@ __all__ = [
     "PartialTree",
     "Power",
     "Product",
+    "Rational",
     "Scaled",
     "SubTree",
     "SubsetTree",
     "Sum",
     "TensorProduct",
+    "Transducer",
     "Translated",
 ]
