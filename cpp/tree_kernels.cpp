@@ -5,8 +5,8 @@
 //   subtrees       count of every complete subtree, under the hash of its shape and labels
 //
 // The nodes of a tree are numbered so that children come after their parents, and sorted into groups of one production (or label). A
-// pair of trees is a merge of their groups; the values of matched pairs lie side by side, group by group, so that memory and time go
-// with the number of matched pairs. Nothing is recursive: trees may be as deep as memory allows.
+// pair of trees is a look at the groups of one in a table of those of the other; the values of matched pairs lie side by side, so that
+// memory and time go with the number of matched pairs. Nothing is recursive: trees may be as deep as memory allows.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -291,61 +291,87 @@ Forest make_forest(const nb::list& objects, bool leaves, bool productions) {
 
 // ---------------------------------------------------------------------------------------------- pairs of trees
 
-// The values of matched pairs: that of (a, b) is values[base[a] + rank of b].
-struct Matches {
-  std::vector<int64_t> base;
-  std::vector<int32_t> group;  // of the other tree, for every node
-  std::vector<double> values;
-
-  double at(const TreeView& s, const TreeView& t, int32_t a, int32_t b) const {
-    return s.keys[a] == t.keys[b] ? values[size_t(base[size_t(a)] + t.ranks[b])] : 0.0;
-  }
-
-  // Finds the groups that both trees have.
-  void match(const TreeView& s, const TreeView& t) {
-    base.assign(size_t(s.n), -1);
-    group.resize(size_t(s.n));
-    int64_t used = 0;
-    for (int32_t g = 0, h = 0; g < s.n_groups && h < t.n_groups;) {
-      if (s.group_keys[g] != t.group_keys[h]) {
-        s.group_keys[g] < t.group_keys[h] ? ++g : ++h;
-        continue;
-      }
-      const int64_t width = t.group_end(h) - t.group_starts[h];
-      for (int32_t k = s.group_starts[g]; k < s.group_end(g); ++k) {
-        const auto a = size_t(s.order[k]);
-        base[a] = used;
-        group[a] = h;
-        used += width;
-      }
-      ++g, ++h;
+// The values of matched pairs of one tree with others, one at a time: that of (a, b) is values[base of a + rank of b].
+class Matches {
+ public:
+  // The tree whose row of the matrix is computed: a table of its groups.
+  void take(const TreeView& s) {
+    s_ = s;
+    size_t size = 4;
+    while (size < 16 * size_t(s.n_groups)) size *= 2;  // mostly free slots: a miss is known at the first look
+    mask_ = size - 1;
+    table_.assign(size, -1);
+    for (int32_t g = 0; g < s.n_groups; ++g) {
+      size_t slot = s.group_keys[g] & mask_;
+      while (table_[slot] >= 0) slot = (slot + 1) & mask_;
+      table_[slot] = g;
     }
-    if (used > MOST_PAIRS) fail("two trees have " + std::to_string(used) + " pairs of matched nodes: more than memory is used for");
-    if (values.size() < size_t(used)) values.resize(size_t(used));
+  }
+  const TreeView& tree() const { return s_; }
+
+  double at(const TreeView& t, int32_t a, int32_t b) const {
+    return s_.keys[a] == t.keys[b] ? values_[size_t(spans_[size_t(a)].base + t.ranks[b])] : 0.0;
   }
 
   // Σ of value(a, b) over all matched pairs; those of children are known when a pair is asked for.
-  template <class Value> double sum(const TreeView& s, const TreeView& t, Value value) {
-    match(s, t);
+  template <class Value> double sum(const TreeView& t, Value value) {
+    match(t);
     double total = 0.0;
-    for (int32_t a = s.n - 1; a >= 0; --a) {
-      if (base[size_t(a)] < 0) continue;
-      const int32_t h = group[size_t(a)];
-      double* out = values.data() + base[size_t(a)];
-      for (int32_t k = t.group_starts[h]; k < t.group_end(h); ++k) total += *out++ = value(a, t.order[k]);
+    for (int32_t a = s_.n - 1; a >= 0; --a) {
+      const Span& span = spans_[size_t(a)];
+      const int32_t* b = t.order + span.first;
+      double* out = values_.data() + span.base;
+      for (int32_t k = 0; k < span.count; ++k) total += out[k] = value(a, b[k]);
     }
     return total;
   }
+
+ private:
+  struct Span {
+    int64_t base;
+    int32_t first, count;  // the nodes of the other tree, in its order
+  };
+
+  int32_t group_of(uint64_t key) const {
+    for (size_t slot = key & mask_; table_[slot] >= 0; slot = (slot + 1) & mask_)
+      if (s_.group_keys[table_[slot]] == key) return table_[slot];
+    return -1;
+  }
+
+  // Finds the groups that both trees have.
+  void match(const TreeView& t) {
+    spans_.assign(size_t(s_.n), {0, 0, 0});
+    int64_t used = 0;
+    for (int32_t h = 0; h < t.n_groups; ++h) {
+      const int32_t g = group_of(t.group_keys[h]);
+      if (g < 0) continue;
+      const int32_t first = t.group_starts[h], count = t.group_end(h) - first;
+      for (int32_t k = s_.group_starts[g]; k < s_.group_end(g); ++k) {
+        spans_[size_t(s_.order[k])] = {used, first, count};
+        used += count;
+      }
+    }
+    if (used > MOST_PAIRS) fail("two trees have " + std::to_string(used) + " pairs of matched nodes: more than memory is used for");
+    if (values_.size() < size_t(used)) values_.resize(size_t(used));
+  }
+
+  TreeView s_{};
+  size_t mask_ = 0;
+  std::vector<int32_t> table_;
+  std::vector<Span> spans_;
+  std::vector<double> values_;
 };
 
 class SubsetTrees {
  public:
   explicit SubsetTrees(double decay) : decay_(decay) {}
-  double operator()(const TreeView& s, const TreeView& t) {
-    return matches_.sum(s, t, [&](int32_t a, int32_t b) {
+  void take(const TreeView& tree) { matches_.take(tree); }
+  double with(const TreeView& t) {
+    const TreeView& s = matches_.tree();
+    return matches_.sum(t, [&](int32_t a, int32_t b) {
       double value = decay_;
       const int32_t *of_a = s.children(a), *of_b = t.children(b);
-      for (int32_t j = std::min(s.arity(a), t.arity(b)) - 1; j >= 0; --j) value *= 1.0 + matches_.at(s, t, of_a[j], of_b[j]);
+      for (int32_t j = std::min(s.arity(a), t.arity(b)) - 1; j >= 0; --j) value *= 1.0 + matches_.at(t, of_a[j], of_b[j]);
       return value;
     });
   }
@@ -358,15 +384,17 @@ class SubsetTrees {
 class PartialTrees {
  public:
   PartialTrees(double decay, double depth) : decay_(decay), depth_(depth) {}
-  double operator()(const TreeView& s, const TreeView& t) {
-    return matches_.sum(s, t, [&](int32_t a, int32_t b) { return depth_ * (decay_ * decay_ + children(s, t, a, b)); });
+  void take(const TreeView& tree) { matches_.take(tree); }
+  double with(const TreeView& t) {
+    return matches_.sum(t, [&](int32_t a, int32_t b) { return depth_ * (decay_ * decay_ + children(t, a, b)); });
   }
 
  private:
   // Σ over equally long subsequences of children. S(i, j): those that end in the children i and j; above[j]: Σ λ^{distance} S over
   // all ends before i and up to j.
   //   S(i, j) = λ² Δ(i, j) (1 + Σ_{i' < i, j' < j} λ^{i - 1 - i' + j - 1 - j'} S(i', j'))
-  double children(const TreeView& s, const TreeView& t, int32_t a, int32_t b) {
+  double children(const TreeView& t, int32_t a, int32_t b) {
+    const TreeView& s = matches_.tree();
     const int32_t n = s.arity(a), m = t.arity(b);
     if (n == 0 || m == 0) return 0.0;
     const int32_t *of_a = s.children(a), *of_b = t.children(b);
@@ -375,7 +403,7 @@ class PartialTrees {
     for (int32_t i = 0; i < n; ++i) {
       double along = 0.0, diagonal = 0.0;  // along: Σ_{j' <= j} λ^{j - j'} S(i, j'); diagonal: above[j - 1] of the row before
       for (int32_t j = 0; j < m; ++j) {
-        const double pair = matches_.at(s, t, of_a[i], of_b[j]);
+        const double pair = matches_.at(t, of_a[i], of_b[j]);
         const double ending = decay_ * decay_ * pair * (1.0 + diagonal);
         total += ending;
         along = ending + decay_ * along;
@@ -401,8 +429,8 @@ void tree_gram(const Forest& left, const Forest* right, Out2<double> out, int th
   nb::gil_scoped_release unlocked;
   in_parallel(n, threads, [&](int64_t i) {
     Kernel own(kernel);  // with its scratch
-    const TreeView tree = left[i];
-    for (int64_t j = 0; j < (right ? m : i + 1); ++j) K[i * m + j] = own(tree, other[j]);
+    own.take(left[i]);
+    for (int64_t j = 0; j < (right ? m : i + 1); ++j) K[i * m + j] = own.with(other[j]);
   });
   if (!right)
     for (int64_t i = 0; i < n; ++i)
@@ -417,7 +445,10 @@ template <class Kernel> nb::object tree_diagonal(const Forest& forest, int threa
     constexpr int64_t CHUNK = 64;
     in_parallel((forest.size() + CHUNK - 1) / CHUNK, threads, [&](int64_t part) {
       Kernel own(kernel);
-      for (int64_t i = part * CHUNK; i < std::min(forest.size(), (part + 1) * CHUNK); ++i) out[size_t(i)] = own(forest[i], forest[i]);
+      for (int64_t i = part * CHUNK; i < std::min(forest.size(), (part + 1) * CHUNK); ++i) {
+        own.take(forest[i]);
+        out[size_t(i)] = own.with(forest[i]);
+      }
     });
   }
   return to_numpy(std::move(out));

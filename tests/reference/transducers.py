@@ -26,7 +26,8 @@ def path_weights(T: Transducer, x: Any, y: Any) -> Iterator[float]:
             visited = seen | {target} if a is None and b is None else frozenset({target})
             after = weight * w if real else weight + w
             # Without negative cycles, going round is never lighter.
-            if moves and (abs(after) >= SMALLEST if real else len(visited) > len(seen) or a is not None or b is not None):
+            again = a is None and b is None and target in seen
+            if moves and (abs(after) >= SMALLEST if real else not again):
                 yield from follow(target, i + (a is not None), j + (b is not None), after, visited)
 
     arcs = T.arcs

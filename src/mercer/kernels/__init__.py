@@ -20,7 +20,8 @@ from mercer.kernels.approximations import NystroemMap
 from mercer.kernels.base import Kernel
 from mercer.kernels.discrete import Delta
 from mercer.kernels.gram import Gram
-from mercer.kernels.transducers import Rational, Transducer
+from mercer.kernels.rational import Rational
+from mercer.kernels.transducers import Transducer
 from mercer.kernels.trees import PartialTree, SubsetTree, SubTree
 from mercer.kernels.vectors import Linear
 

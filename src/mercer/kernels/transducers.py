@@ -1,39 +1,29 @@
-"""Weighted transducers, and the rational kernels they define (spec 002 C2-C5).
+"""Weighted transducers: machines that read one string and write another (spec 002 C2, C3, C5).
 
 A transducer reads a string x and writes a string y along paths of arcs, each with a weight:
 
     [[T]](x, y) = ⊕ over the paths that read x and write y of initial ⊗ arcs ⊗ final
 
-with (⊕, ⊗) = (+, ×) in the real semiring and (min, +) in the tropical one. From T a positive definite kernel is made by
-
-    k(x, z) = [[T ∘ T⁻¹]](x, z) = Σ_y [[T]](x, y) [[T]](z, y)
-
-None stands for epsilon: an arc that reads nothing, or writes nothing.
+with (⊕, ⊗) = (+, ×) in the real semiring and (min, +) in the tropical one. Kernels are made of them by `Rational`. None
+stands for epsilon: an arc that reads nothing, or writes nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
-from mercer.kernels._keyed import KeyedRows, matrices
-from mercer.kernels.base import INDEFINITE, PD, Kernel, Work, mirrored
+from mercer.kernels._semirings import RINGS, gather, solve_part, strong_parts
 
-__all__ = ["Rational", "Transducer"]
+__all__ = ["Transducer"]
 
 SEMIRINGS = ("real", "tropical")
-METHODS = ("auto", "features", "pairs")
-MOST_PREFIXES = 1 << 16  # of the outputs of one string, where they are listed
-STRINGS_AT_ONCE = 256  # strings, and about how many steps, of one call into compiled code: it cannot be interrupted
-STEPS_AT_ONCE = 1 << 28
-# Sums of powers with coefficients of at least 0: positive definite kernels stay positive definite.
-KEEP_DEFINITE = (np.exp, np.expm1, np.sinh, np.cosh, np.square, np.positive)
 
 
 class Arc(NamedTuple):
@@ -46,63 +36,11 @@ class Arc(NamedTuple):
     target: Any
 
 
-class _Real:
-    """(R, +, ×): weights of paths add up."""
-
-    zero, one = 0.0, 1.0
-
-    @staticmethod
-    def add(a: float, b: float) -> float:
-        return a + b
-
-    @staticmethod
-    def times(a: float, b: float) -> float:
-        return a * b
-
-    @staticmethod
-    def star(M: np.ndarray, states: str) -> np.ndarray:
-        """I + M + M² + …"""
-        radius = float(np.abs(np.linalg.eigvals(np.abs(M))).max())
-        if radius >= 1.0 - 1e-12:
-            raise ValueError(
-                f"the epsilon cycle through {states} diverges: the spectral radius of its weights is {radius:.6g}, and "
-                "must be below 1"
-            )
-        return np.asarray(np.linalg.inv(np.eye(len(M)) - M))
-
-
-class _Tropical:
-    """(R ∪ {∞}, min, +): the lightest path counts."""
-
-    zero, one = math.inf, 0.0
-
-    @staticmethod
-    def add(a: float, b: float) -> float:
-        return min(a, b)
-
-    @staticmethod
-    def times(a: float, b: float) -> float:
-        return a + b
-
-    @staticmethod
-    def star(M: np.ndarray, states: str) -> np.ndarray:
-        """Lightest paths between all states."""
-        D = np.minimum(M, np.where(np.eye(len(M), dtype=bool), 0.0, math.inf))
-        for k in range(len(D)):
-            D = np.minimum(D, D[:, k : k + 1] + D[k : k + 1, :])
-        if (np.diag(D) < 0).any():
-            raise ValueError(f"the epsilon cycle through {states} diverges: going round it has a negative weight")
-        return D
-
-
-RINGS: dict[str, Any] = {"real": _Real, "tropical": _Tropical}
-
-
 class Transducer:
     """A weighted finite-state transducer over the real or the tropical semiring.
 
-    States and symbols are anything that can be the key of a dict; both are added by using them. Weights may be negative;
-    in the tropical semiring ∞ is "no arc". Parallel arcs are added.
+    States and symbols are anything that can be the key of a dict; both are added by using them. Weights may be
+    negative; in the tropical semiring ∞ is "no arc". Parallel arcs are added.
 
     Parameters
     ----------
@@ -305,7 +243,7 @@ class Transducer:
                 _check_hashable(f"symbol {place} of {where}", symbol)
                 number = known.get(symbol, -1)
                 if number < 0 and self.alphabet is not None:
-                    raise ValueError(f"{where} has the symbol {symbol!r} at place {place}, which is not in the alphabet")
+                    raise ValueError(f"{where} has the symbol {symbol!r} at place {place}: it is not in the alphabet")
                 numbers.append(number)
             offsets.append(len(numbers))
         return np.array(offsets, np.int64), np.array(numbers, np.int32)
@@ -315,8 +253,8 @@ class Transducer:
         if "machine" not in self._made:
             plain, known, ring = self._without_silent_arcs(), self._symbols(), RINGS[self.semiring]
             columns = list(zip(*plain._arcs, strict=True)) if plain._arcs else [()] * 5
-            ends = [np.full(plain.n_states, ring.zero) for _ in range(2)]
-            for row, given in zip(ends, (plain._initial, plain._final), strict=True):
+            initial, final = (np.full(plain.n_states, ring.zero) for _ in range(2))
+            for row, given in ((initial, plain._initial), (final, plain._final)):
                 row[list(given)] = list(given.values())
             self._made["machine"] = _core.Machine(
                 plain.n_states,
@@ -326,7 +264,8 @@ class Transducer:
                 np.array([0 if b is None else known[b] for b in columns[2]], np.int32),
                 np.array(columns[4], np.int32),
                 np.array(columns[3], np.float64),
-                *ends,
+                initial,
+                final,
                 self.semiring == "tropical",
             )
         return self._made["machine"]
@@ -342,12 +281,15 @@ class Transducer:
         silent: list[dict[int, float]] = [{} for _ in range(trimmed.n_states)]
         rows: list[dict[Any, float]] = [{} for _ in range(trimmed.n_states)]  # (input, output, target); None: the end
         for p, a, b, w, q in trimmed._arcs:
-            _gather(ring, *((silent[p], q) if a is None and b is None else (rows[p], (a, b, q))), w)
+            if a is None and b is None:
+                gather(ring, silent[p], q, w)
+            else:
+                gather(ring, rows[p], (a, b, q), w)
         for p, w in trimmed._final.items():
-            _gather(ring, rows[p], None, w)
+            gather(ring, rows[p], None, w)
         if any(silent):
-            for part in _strong_parts(silent):
-                _solve_part(ring, part, silent, rows, trimmed.states)
+            for part in strong_parts(silent):
+                solve_part(ring, part, silent, rows, trimmed.states)
         made = trimmed._like()
         made._numbers = dict(trimmed._numbers)
         made._initial = dict(trimmed._initial)
@@ -459,7 +401,7 @@ class Transducer:
     def remove_epsilon(self) -> Transducer:
         """An equal acceptor without epsilon arcs; only for acceptors (see `project`)."""
         if not self.is_acceptor:
-            raise ValueError("epsilon arcs are removed from acceptors: call project('input') or project('output') first")
+            raise ValueError("epsilon arcs are removed from acceptors: call project('input' or 'output') first")
         return self._without_silent_arcs()
 
     def union(self, other: Transducer) -> Transducer:
@@ -604,9 +546,9 @@ class Transducer:
         Parameters
         ----------
         costs : float or mapping
-            One cost for all edits (1.0: Levenshtein's distance), or costs under the names ``"insert"``, ``"delete"`` and
-            ``"substitute"`` (1 where left out) and of single edits under pairs of symbols: ``("a", "b")``, ``("a",
-            None)`` to delete, ``(None, "b")`` to insert, ``("a", "a")`` to keep, which is free where left out.
+            One cost for all edits (1.0: Levenshtein's distance), or costs under the names ``"insert"``, ``"delete"``
+            and ``"substitute"`` (1 where left out) and of single edits under pairs of symbols: ``("a", "b")``,
+            ``("a", None)`` to delete, ``(None, "b")`` to insert, ``("a", "a")`` to keep, which is free where left out.
         alphabet : iterable of symbols
 
         Examples
@@ -618,11 +560,12 @@ class Transducer:
         """
         made = cls("tropical", alphabet).set_initial(0).set_final(0)
         symbols = made.alphabet or ()
-        given = dict.fromkeys(("insert", "delete", "substitute"), costs) if not isinstance(costs, Mapping) else costs
+        edits = ("insert", "delete", "substitute")
+        given: dict[Any, Any] = dict(costs) if isinstance(costs, Mapping) else dict.fromkeys(edits, costs)
         labels = {None, *symbols}
         for key in given:
             pair = isinstance(key, tuple) and len(key) == 2 and set(key) <= labels and key != (None, None)
-            if not pair and key not in ("insert", "delete", "substitute"):
+            if not pair and key not in edits:
                 raise ValueError(
                     f"costs has the key {key!r}: expected 'insert', 'delete', 'substitute' or a pair of symbols"
                 )
@@ -634,7 +577,7 @@ class Transducer:
                 cost = given.get((a, b), 0.0 if a == b else given.get(kind, 1.0))
                 if isinstance(cost, bool) or not isinstance(cost, (int, float, np.number)) or not cost >= 0:
                     raise ValueError(f"costs must be numbers of at least 0, got {cost!r} for {(a, b)!r}")
-                made.add_arc(0, a, b, cost, 0)
+                made.add_arc(0, a, b, float(cost), 0)
         return made
 
     # ------------------------------------------------------------------ for kernels
@@ -647,7 +590,7 @@ class Transducer:
             for p, a, _, w, q in plain._arcs:
                 if a is None:
                     after[p][q] = w
-            parts = _strong_parts(after)
+            parts = strong_parts(after)
             self._made["finite"] = all(len(part) == 1 and part[0] not in after[part[0]] for part in parts)
         return self._made["finite"]
 
@@ -702,10 +645,6 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _gather(ring: Any, row: dict[Any, float], key: Any, weight: float) -> None:
-    row[key] = ring.add(row[key], weight) if key in row else weight
-
-
 def _reached(after: list[list[int]], begin: Iterable[int]) -> set[int]:
     seen = set(begin)
     todo = list(seen)
@@ -715,267 +654,3 @@ def _reached(after: list[list[int]], begin: Iterable[int]) -> set[int]:
                 seen.add(q)
                 todo.append(q)
     return seen
-
-
-def _strong_parts(after: list[dict[int, float]]) -> list[list[int]]:
-    """Strongly connected parts, each before those that lead to it (Tarjan's algorithm, with a stack of its own)."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    open_nodes: list[int] = []
-    is_open: set[int] = set()
-    parts: list[list[int]] = []
-    for root in range(len(after)):
-        if root in index:
-            continue
-        path = [(root, iter(after[root]))]
-        index[root] = low[root] = len(index)
-        open_nodes.append(root)
-        is_open.add(root)
-        while path:
-            p, targets = path[-1]
-            for q in targets:
-                if q not in index:
-                    index[q] = low[q] = len(index)
-                    open_nodes.append(q)
-                    is_open.add(q)
-                    path.append((q, iter(after[q])))
-                    break
-                if q in is_open:
-                    low[p] = min(low[p], index[q])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[p])
-                if low[p] == index[p]:
-                    part: list[int] = []
-                    while not part or part[-1] != p:
-                        part.append(open_nodes.pop())
-                        is_open.discard(part[-1])
-                    parts.append(part)
-    return parts
-
-
-def _solve_part(
-    ring: Any, part: list[int], silent: list[dict[int, float]], rows: list[dict[Any, float]], names: list[Any]
-) -> None:
-    """Rows of E* applied to the arcs, for the states of one part; those of later parts are known."""
-    inside = {p: i for i, p in enumerate(part)}
-    for p in part:
-        for q, w in silent[p].items():
-            if q not in inside:
-                for key, v in rows[q].items():
-                    _gather(ring, rows[p], key, ring.times(w, v))
-    if len(part) == 1 and part[0] not in silent[part[0]]:
-        return
-    M = np.full((len(part), len(part)), ring.zero)
-    for p in part:
-        for q, w in silent[p].items():
-            if q in inside:
-                M[inside[p], inside[q]] = w
-    shown = ", ".join(repr(names[p]) for p in sorted(part)[:5]) + (", …" if len(part) > 5 else "")
-    star = ring.star(M, f"state {shown}" if len(part) == 1 else f"states {shown}")
-    known = {p: dict(rows[p]) for p in part}
-    for p in part:
-        rows[p].clear()
-        for q in part:
-            w = float(star[inside[p], inside[q]])
-            if w != ring.zero:
-                for key, v in known[q].items():
-                    _gather(ring, rows[p], key, ring.times(w, v))
-
-
-# ---------------------------------------------------------------------------------------------------- the kernel
-
-
-class _Strings:
-    """Encoded strings, and the weights of their outputs where these were listed; a prepared collection."""
-
-    def __init__(self, offsets: np.ndarray, symbols: np.ndarray, rows: KeyedRows | None) -> None:
-        self.offsets = offsets
-        self.symbols = symbols
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, cut: slice) -> _Strings:
-        start, stop, step = cut.indices(len(self))
-        if step != 1:
-            raise ValueError("strings are cut with a step of 1")
-        stop = max(start, stop)
-        rows = None if self.rows is None else self.rows[start:stop]
-        return _Strings(self.offsets[start : stop + 1], self.symbols, rows)
-
-
-class Rational(Kernel):
-    """The kernel of strings that a transducer defines: k(x, z) = ψ(Σ_y [[T]](x, y) [[T]](z, y)) (spec 002 C4).
-
-    With `Transducer.ngram` this is the n-gram kernel, with `Transducer.mismatch` and `Transducer.gappy` the kernels of
-    these names; with a machine of your own it is what you want two strings to have in common.
-
-    Parameters
-    ----------
-    transducer : Transducer
-        T, over the real semiring unless ``make_pd=False``.
-    psi : callable, optional
-        ψ, applied to matrices; by default the values are taken as they are. The kernel counts as positive definite with
-        ``np.exp``, ``np.expm1``, ``np.sinh``, ``np.cosh`` and ``np.square``, and as indefinite with all others.
-    make_pd : bool, default=True
-        T ∘ T⁻¹, which is positive definite whatever T is. With False the kernel is ψ([[T]](x, z)) itself: [[T]] must be
-        symmetric, and the kernel counts as indefinite.
-    method : {"auto", "features", "pairs"}, default="auto"
-        ``"features"`` lists the outputs of every string with their weights, where they are finitely many;
-        ``"pairs"`` runs T ∘ T⁻¹ on every pair, in time |x| |z| times the number of its arcs; ``"auto"`` takes the first
-        where a string has at most 65,536 prefixes of outputs.
-
-    Examples
-    --------
-    >>> from mercer.kernels import Rational, Transducer
-    >>> k = Rational(Transducer.ngram(3, "AB"))
-    >>> k(["ABABA", "BABAB"])
-    array([[5., 4.],
-           [4., 5.]])
-    >>> k.features(["ABABA", "BABAB"]).toarray().shape
-    (2, 2)
-    """
-
-    def __init__(
-        self,
-        transducer: Transducer,
-        psi: Callable[[np.ndarray], np.ndarray] | None = None,
-        make_pd: bool = True,
-        method: str = "auto",
-    ) -> None:
-        self.transducer = transducer
-        self.psi = psi
-        self.make_pd = make_pd
-        self.method = method
-
-    @property
-    def definiteness(self) -> str:
-        """Positive definite with T ∘ T⁻¹ and a ψ that keeps it so."""
-        return PD if self.make_pd and (self.psi is None or self.psi in KEEP_DEFINITE) else INDEFINITE
-
-    @property
-    def has_features(self) -> bool:  # type: ignore[override]
-        """Whether outputs can be listed."""
-        return self.psi is None and self._lists_outputs()
-
-    def _lists_outputs(self) -> bool:
-        T = self.transducer
-        usable = isinstance(T, Transducer) and T.semiring == "real" and self.make_pd and self.method != "pairs"
-        return usable and T._writes_finitely()
-
-    def _check_params(self) -> None:
-        T = self.transducer
-        if not isinstance(T, Transducer):
-            raise ValueError(f"transducer must be a Transducer, got {T!r}")
-        T._check_complete()
-        if not isinstance(self.make_pd, (bool, np.bool_)):
-            raise ValueError(f"make_pd must be True or False, got {self.make_pd!r}")
-        if self.psi is not None and not callable(self.psi):
-            raise ValueError(f"psi must be a function of matrices or None, got {self.psi!r}")
-        check_choice("method", self.method, METHODS)
-        if T.semiring != "real" and self.make_pd:
-            raise ValueError(
-                f"a {T.semiring} transducer defines no positive definite kernel: use the real semiring, or "
-                "make_pd=False for its weights as they are"
-            )
-        if self.method == "features" and not self._lists_outputs():
-            reason = "a string has infinitely many outputs" if self.make_pd else "make_pd=False has no features"
-            raise ValueError(f"method='features' cannot be used: {reason}; use 'auto' or 'pairs'")
-
-    # ------------------------------------------------------------------ matrices
-
-    def _prepare(self, X: Any) -> _Strings:
-        offsets, symbols = self.transducer._encoded(X, "string")
-        rows = self._outputs(offsets, symbols) if self._lists_outputs() else None
-        return _Strings(offsets, symbols, rows)
-
-    def _outputs(self, offsets: np.ndarray, symbols: np.ndarray) -> KeyedRows | None:
-        machine = self.transducer._machine()
-        found = []
-        for start in range(0, max(1, len(offsets) - 1), STRINGS_AT_ONCE):
-            made = _core.transducer_outputs(machine, offsets[start : start + STRINGS_AT_ONCE + 1], symbols, MOST_PREFIXES)
-            if made is None:
-                if self.method == "features":
-                    raise ValueError(
-                        f"a string has more than {MOST_PREFIXES} prefixes of outputs: use method='pairs' or 'auto'"
-                    )
-                return None
-            found.append(made)
-        counts = np.concatenate([np.diff(part[0]) for part in found])
-        rows = KeyedRows(
-            np.concatenate([[0], np.cumsum(counts)]),
-            np.concatenate([part[1] for part in found]),
-            np.concatenate([part[2] for part in found]),
-        )
-        if not np.isfinite(rows.values).all():
-            raise OverflowError("weights of outputs are too large for float64: scale the arcs of the transducer")
-        return rows
-
-    def _gram(self, A: _Strings, B: _Strings | None, work: Work) -> np.ndarray:
-        if A.rows is not None and (B is None or B.rows is not None):
-            K = A.rows.gram(None if B is None else B.rows, work)
-        else:
-            K = self._by_pairs(A, B, work)
-        return self._transformed(K)
-
-    def _diag(self, A: _Strings, work: Work) -> np.ndarray:
-        if A.rows is not None:
-            return self._transformed(A.rows.diag())
-        return np.array([self._gram(A[i : i + 1], None, work)[0, 0] for i in range(len(A))])
-
-    def _features(self, parts: list[_Strings]) -> list[Any]:
-        rows = [part.rows for part in parts]
-        if any(row is None for row in rows):
-            raise ValueError(f"a string has more than {MOST_PREFIXES} prefixes of outputs: there are too many features")
-        return matrices([row for row in rows if row is not None])
-
-    def _by_pairs(self, A: _Strings, B: _Strings | None, work: Work) -> np.ndarray:
-        """Rows at a time, so that a long computation can be interrupted."""
-        T = self.transducer._with_itself() if self.make_pd else self.transducer
-        machine, other = T._machine(), A if B is None else B
-        K = np.empty((len(A), len(other)))
-        steps = np.diff(A.offsets).max(initial=1) * float(other.offsets[-1] - other.offsets[0] + len(other))
-        at_once = int(max(1, STEPS_AT_ONCE // (max(1, len(T._arcs)) * max(1.0, steps))))
-        symmetric = B is None and self.make_pd
-        for start in range(0, len(A), at_once):
-            stop = min(len(A), start + at_once)
-            # Of a symmetric matrix the rows up to the diagonal; the rest is a copy.
-            right = other[:stop] if symmetric else other
-            block = np.empty((stop - start, len(right)))
-            _core.transducer_weights(
-                machine, A.offsets[start : stop + 1], A.symbols, right.offsets, right.symbols, block, work.threads
-            )
-            K[start:stop, : len(right)] = block
-        if symmetric:
-            return mirrored(K)
-        if B is None:
-            self._check_symmetric(K)
-            return mirrored(K)
-        return K
-
-    @staticmethod
-    def _check_symmetric(K: np.ndarray) -> None:
-        with np.errstate(invalid="ignore"):
-            uneven = (K != K.T) & ~np.isclose(K, K.T, rtol=1e-9, atol=0.0)
-        if uneven.any():
-            i, j = (int(k) for k in np.argwhere(uneven)[0])
-            raise ValueError(
-                f"[[T]] is not symmetric: {K[i, j]:g} for strings {i} and {j}, {K[j, i]:g} the other way round; use "
-                "make_pd=True"
-            )
-
-    def _transformed(self, K: np.ndarray) -> np.ndarray:
-        if self.psi is not None:
-            made = np.asarray(self.psi(K), np.float64)
-            if made.shape != K.shape:
-                raise ValueError(f"psi must keep the shape of a matrix: {K.shape} became {made.shape}")
-            K = made
-        if not np.isfinite(K).all():
-            raise ValueError(
-                "values of the kernel are not finite (no path, or weights that are too large): scale the arcs, or pass a "
-                "psi that maps them to numbers"
-            )
-        return K
