@@ -2,8 +2,8 @@
 
     python benchmarks/kernels_trees.py [--parts gram growth subtrees strings] [--repeats 3]
 
-gram      Gram matrices of 2,000 generated parse trees; the peer is the recursion over all pairs of nodes in Python with a
-          table of known pairs, on a sample of pairs of trees, in turn with the compiled kernel on the same sample.
+gram      Gram matrices of 2,000 generated parse trees; the peer is the recursion over all pairs of nodes in Python with
+          a table of known pairs, on a sample of pairs of trees, in turn with the compiled kernel on the same sample.
 growth    time against the number of pairs of nodes with the same production, on trees of growing size: the exponent.
 subtrees  reading trees and listing their complete subtrees: time against the number of nodes, the exponent.
 strings   rational kernels by listed outputs and by pairs, beside `Convolution` over the n-grams.
@@ -28,11 +28,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import numpy as np
-from reference.tree_kernels import recursive_subset_tree
 
 from mercer.data.trees import Tree
 from mercer.datasets import make_treebank
 from mercer.kernels import Convolution, Delta, PartialTree, Rational, SubsetTree, SubTree, Transducer
+from mercer.kernels.base import Work
+from reference.tree_kernels import recursive_subset_tree
 
 PARTS = ("gram", "growth", "subtrees", "strings")
 
@@ -91,13 +92,14 @@ def gram(repeats: int) -> None:
 def growth(repeats: int) -> None:
     # Few rules, so that most of the time is spent on matched pairs and not on looking for them.
     trees = make_treebank(1600, n_labels=4, n_tags=6, n_rules=16, max_length=20, random_state=1).trees
-    print("\n## Time against matched pairs of nodes\n\n| nodes a tree | matched pairs | seconds | ns a pair |\n|---|---|---|---|")
+    print("\n## Time against matched pairs of nodes\n")
+    print("| nodes a tree | matched pairs | seconds | ns a pair |\n|---|---|---|---|")
     sizes, taken = [], []
     for joined in (20, 40, 80, 160):
         forest = [Tree("TOP", trees[160 * i : 160 * i + joined]) for i in range(10)] * 2
         kernel, pairs = SubsetTree(), matched_pairs(forest)
         A = kernel._prepare(forest)
-        (seconds,) = in_turn([lambda A=A, kernel=kernel: kernel._whole(A, None, kernel._work(np.float64, None))], repeats)
+        (seconds,) = in_turn([lambda A=A, kernel=kernel: kernel._whole(A, None, Work())], repeats)
         nodes = sum(len(list(tree.nodes())) for tree in forest) / len(forest)
         print(f"| {nodes:.0f} | {pairs:,} | {seconds:.4f} | {1e9 * seconds / pairs:.1f} |")
         sizes.append(float(pairs))
@@ -124,8 +126,8 @@ def strings(repeats: int) -> None:
     random = np.random.default_rng(0)
     X = ["".join(random.choice(list("ACGT"), size=60)) for _ in range(1000)]
     few = X[:100]
-    print("\n## Rational kernels, DNA strings of 60 symbols\n\n| transducer | strings | outputs listed, s | by pairs, s |")
-    print("|---|---|---|---|")
+    print("\n## Rational kernels, DNA strings of 60 symbols\n")
+    print("| transducer | strings | outputs listed, s | by pairs, s |\n|---|---|---|---|")
     for name, T in (
         ("3-grams", Transducer.ngram(3, "ACGT")),
         ("gappy, 3", Transducer.gappy(3, "ACGT", 0.5)),
