@@ -355,34 +355,22 @@ class Outputs {
 };
 
 // Rows of (hash of an output, weight), keys ascending; None where a string has more than `limit` prefixes of outputs.
-nb::object transducer_outputs(const Machine& machine, In1<int64_t> offsets, In1<int32_t> symbols, int64_t limit, int threads) {
+nb::object transducer_outputs(const Machine& machine, In1<int64_t> offsets, In1<int32_t> symbols, int64_t limit) {
   require(!machine.tropical(), "outputs are listed for real weights");
   require(limit >= 1, "limit must be at least 1");
   const Strings strings = checked(machine, offsets, symbols);
-  threads = thread_count(threads);
-  constexpr int64_t CHUNK = 16;
-  const int64_t parts = (strings.n + CHUNK - 1) / CHUNK;
-  std::vector<std::vector<std::pair<uint64_t, double>>> rows(size_t(strings.n));
-  std::vector<uint8_t> failed(size_t(parts), 0);
   std::vector<int64_t> starts{0};
   std::vector<uint64_t> keys;
   std::vector<double> values;
+  bool complete = true;
   {
     nb::gil_scoped_release unlocked;
-    in_parallel(parts, threads, [&](int64_t part) {
-      Outputs outputs(machine, limit);
-      for (int64_t i = part * CHUNK; i < std::min(strings.n, (part + 1) * CHUNK); ++i) {
-        if (!outputs.list(strings.string(i), strings.length(i))) {
-          failed[size_t(part)] = 1;
-          return;
-        }
-        std::sort(outputs.found.begin(), outputs.found.end());
-        rows[size_t(i)] = outputs.found;
-      }
-    });
-    for (const auto& row : rows) {
+    Outputs outputs(machine, limit);
+    for (int64_t i = 0; i < strings.n && complete; ++i) {
+      complete = outputs.list(strings.string(i), strings.length(i));
+      std::sort(outputs.found.begin(), outputs.found.end());
       const auto first = keys.size();
-      for (const auto& [key, value] : row) {
+      for (const auto& [key, value] : outputs.found) {
         if (keys.size() > first && keys.back() == key) {  // two outputs with one hash
           values.back() += value;
           continue;
@@ -393,7 +381,7 @@ nb::object transducer_outputs(const Machine& machine, In1<int64_t> offsets, In1<
       starts.push_back(int64_t(keys.size()));
     }
   }
-  if (std::any_of(failed.begin(), failed.end(), [](uint8_t f) { return f != 0; })) return nb::none();
+  if (!complete) return nb::none();
   return nb::make_tuple(to_numpy(std::move(starts)), to_numpy(std::move(keys)), to_numpy(std::move(values)));
 }
 
@@ -406,7 +394,7 @@ void bind_transducers(nb::module_& m) {
            "tropical"_a);
   m.def("transducer_weights", &transducer_weights, "machine"_a, "left_offsets"_a, "left_symbols"_a, "right_offsets"_a,
         "right_symbols"_a, "out"_a, "threads"_a = 1);
-  m.def("transducer_outputs", &transducer_outputs, "machine"_a, "offsets"_a, "symbols"_a, "limit"_a, "threads"_a = 1);
+  m.def("transducer_outputs", &transducer_outputs, "machine"_a, "offsets"_a, "symbols"_a, "limit"_a);
 }
 
 }  // namespace mercer

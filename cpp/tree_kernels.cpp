@@ -514,6 +514,9 @@ void bind_tree_kernels(nb::module_& m) {
            },
            "objects"_a, "leaves"_a, "productions"_a)
       .def("__len__", &Forest::size)
+      .def_prop_ro("n_nodes", [](const Forest& self) {
+        return self.nodes->offsets[size_t(self.stop)] - self.nodes->offsets[size_t(self.start)];
+      })
       .def("cut",
            [](const Forest& self, int64_t start, int64_t stop) {
              require(start >= 0 && start <= stop && stop <= self.size(), "a cut of a forest needs 0 <= start <= stop <= its length");

@@ -184,7 +184,7 @@ def test_projection_sums_over_the_other_side(semiring, side, seed):
 def test_symbols_and_states_are_any_hashable_things():
     T = Transducer.ngram(2, ["the", "dog", ("a", 1)])
     assert T.weight(["the", "dog", "the", "dog"], ["the", "dog"]) == 2.0
-    assert T.states == [0, 2, 1]
+    assert T.states == [0, 1, 2]
     k = Rational(Transducer.ngram(1, [0, 1, 2]))
     assert k.pair(np.array([0, 1, 1]), [1, 2]) == 2.0
 
@@ -333,6 +333,17 @@ def test_strings_with_symbols_on_no_arc_have_no_weight():
     T = Transducer().add_arc(0, "a", "b", 1.0, 1).set_initial(0).set_final(1)
     assert (T.weight("a", "b"), T.weight("x", "b"), T.weight("a", "x")) == (1.0, 0.0, 0.0)
     assert copy.deepcopy(T).add_arc(0, "x", "b", 2.0, 1).weight("x", "b") == 2.0
+
+
+def test_weight_beyond_floating_point_is_refused():
+    T = Transducer().add_arc(0, "a", "a", 1e200, 0).set_initial(0).set_final(0)
+    assert T.weight("a", "a") == 1e200
+    with pytest.raises(OverflowError, match="scale the arcs"):
+        T.weight("aa", "aa")
+    with pytest.raises(OverflowError, match="scale the arcs"):
+        Rational(T)(["aa"])
+    with pytest.raises(OverflowError, match="scale the arcs"):
+        Rational(T, method="pairs")(["aa"])
 
 
 def test_empty_machine_has_no_path():

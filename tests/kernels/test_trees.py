@@ -63,6 +63,17 @@ def test_number_of_threads_does_not_change_a_bit():
         np.testing.assert_array_equal(kernel.diag(trees), np.diag(kernel(trees)))
 
 
+def test_pieces_give_the_same_matrix(monkeypatch):
+    trees = make_treebank(12, max_length=20, random_state=1).trees
+    for kernel in (SubsetTree(), PartialTree()):
+        K = kernel(trees)
+        with monkeypatch.context() as patched:
+            patched.setattr("mercer.kernels.trees.NODE_PAIRS_AT_ONCE", 1000)
+            np.testing.assert_array_equal(kernel(trees), kernel(trees).T)
+            np.testing.assert_allclose(kernel(trees), K, rtol=1e-12)
+            np.testing.assert_allclose(kernel(trees[:5], trees), K[:5], rtol=1e-12)
+
+
 def test_words_and_labels_of_one_name_are_different_things():
     assert SubsetTree(1.0).pair("(S (A a) x)", "(S A x)") == 0.0
     assert SubTree().pair("(S (A a))", "(S A a)") == 0.0

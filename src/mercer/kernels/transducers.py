@@ -209,11 +209,18 @@ class Transducer:
         -------
         float
             0 (tropical: ∞) where no path does so.
+
+        Raises
+        ------
+        ValueError
+            For a cycle of arcs that read and write nothing whose weights have no sum.
         """
         self._check_complete()
         left, right = self._encoded([x], "x"), self._encoded([y], "y")
         out = np.empty((1, 1))
         _core.transducer_weights(self._machine(), *left, *right, out)
+        if self.semiring == "real" and not np.isfinite(out[0, 0]):
+            raise OverflowError("the weight is too large for float64: scale the arcs of the transducer")
         return float(out[0, 0])
 
     def _check_complete(self) -> None:
@@ -256,6 +263,9 @@ class Transducer:
             initial, final = (np.full(plain.n_states, ring.zero) for _ in range(2))
             for row, given in ((initial, plain._initial), (final, plain._final)):
                 row[list(given)] = list(given.values())
+            weights = np.array(columns[3], np.float64)
+            if not np.isfinite(weights).all() or (plain.semiring == "real" and not np.isfinite(final).all()):
+                raise OverflowError("weights of paths are too large for float64: scale the arcs of the transducer")
             self._made["machine"] = _core.Machine(
                 plain.n_states,
                 len(known),
@@ -263,7 +273,7 @@ class Transducer:
                 np.array([0 if a is None else known[a] for a in columns[1]], np.int32),
                 np.array([0 if b is None else known[b] for b in columns[2]], np.int32),
                 np.array(columns[4], np.int32),
-                np.array(columns[3], np.float64),
+                weights,
                 initial,
                 final,
                 self.semiring == "tropical",
@@ -502,7 +512,10 @@ class Transducer:
 
     @classmethod
     def _subsequences(cls, n: int, alphabet: Iterable[Hashable], keep: float, gap: float | None) -> Transducer:
-        made = cls("real", alphabet).set_initial(0).set_final(n)
+        made = cls("real", alphabet)
+        for state in range(n + 1):
+            made._number("state", state)
+        made.set_initial(0).set_final(n)
         for a in made.alphabet or ():
             for end in (0, n):
                 made.add_arc(end, a, None, 1.0, end)

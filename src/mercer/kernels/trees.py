@@ -9,7 +9,7 @@ n_f(x) is how often f occurs in x. All three run in compiled code without recurs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ import numpy as np
 from mercer import _core
 from mercer.data.trees import Tree
 from mercer.kernels._keyed import KeyedRows, matrices
-from mercer.kernels.base import Kernel, Work
+from mercer.kernels.base import Kernel, Work, mirrored
 
 __all__ = ["PartialTree", "SubTree", "SubsetTree"]
+
+NODE_PAIRS_AT_ONCE = 1 << 29
 
 
 class _Forest:
@@ -95,8 +97,8 @@ class SubsetTree(_TreeKernel):
         return _Forest(_core.Forest(_readable(X), bool(self.leaves), True))
 
     def _gram(self, A: _Forest, B: _Forest | None, work: Work) -> np.ndarray:
-        K = np.empty((len(A), len(A if B is None else B)))
-        _core.subset_tree_gram(A.nodes, None if B is None else B.nodes, float(self.decay), K, work.threads)
+        decay = float(self.decay)
+        K = _in_pieces(A, B, lambda a, b, out: _core.subset_tree_gram(a, b, decay, out, work.threads))
         return _in_range(K, work)
 
     def _diag(self, A: _Forest, work: Work) -> np.ndarray:
@@ -146,9 +148,8 @@ class PartialTree(_TreeKernel):
         return _Forest(_core.Forest(_readable(X), bool(self.leaves), False))
 
     def _gram(self, A: _Forest, B: _Forest | None, work: Work) -> np.ndarray:
-        K = np.empty((len(A), len(A if B is None else B)))
-        right = None if B is None else B.nodes
-        _core.partial_tree_gram(A.nodes, right, float(self.decay), float(self.decay_depth), K, work.threads)
+        decay, depth = float(self.decay), float(self.decay_depth)
+        K = _in_pieces(A, B, lambda a, b, out: _core.partial_tree_gram(a, b, decay, depth, out, work.threads))
         return _in_range(K, work)
 
     def _diag(self, A: _Forest, work: Work) -> np.ndarray:
@@ -206,6 +207,23 @@ class SubTree(_TreeKernel):
 def _check_decay(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= 1:
         raise ValueError(f"{name} must be above 0 and at most 1, got {value!r}")
+
+
+def _in_pieces(A: _Forest, B: _Forest | None, fill: Callable[[Any, Any, np.ndarray], None]) -> np.ndarray:
+    """The matrix, for large trees some rows at a time: a call into compiled code cannot be interrupted."""
+    other = A if B is None else B
+    K = np.empty((len(A), len(other)))
+    step = int(max(1, NODE_PAIRS_AT_ONCE * len(A) // max(1, A.nodes.n_nodes * other.nodes.n_nodes)))
+    if step >= len(A):
+        fill(A.nodes, None if B is None else B.nodes, K)
+        return K
+    for start in range(0, len(A), step):
+        rows = A[start : start + step]
+        columns = other[: start + len(rows)] if B is None else other  # the rest is a copy
+        block = np.empty((len(rows), len(columns)))
+        fill(rows.nodes, columns.nodes, block)
+        K[start : start + len(rows), : len(columns)] = block
+    return mirrored(K) if B is None else K
 
 
 def _in_range(K: np.ndarray, work: Work) -> np.ndarray:
