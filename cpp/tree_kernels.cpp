@@ -466,6 +466,26 @@ PartialTrees partial_trees(double decay, double depth) {
 
 // ---------------------------------------------------------------------------------------------- complete subtrees
 
+using Weighted = std::pair<uint64_t, double>;
+
+// By key: in linear time where there are many.
+void sort_by_key(std::vector<Weighted>& entries, std::vector<Weighted>& scratch) {
+  if (entries.size() < 4096) {
+    std::sort(entries.begin(), entries.end());
+    return;
+  }
+  constexpr int BITS = 11;
+  constexpr uint64_t MASK = (uint64_t(1) << BITS) - 1;
+  scratch.resize(entries.size());
+  for (int shift = 0; shift < 64; shift += BITS) {
+    std::vector<size_t> starts(MASK + 2, 0);
+    for (const Weighted& e : entries) ++starts[((e.first >> shift) & MASK) + 1];
+    for (size_t b = 1; b < starts.size(); ++b) starts[b] += starts[b - 1];
+    for (const Weighted& e : entries) scratch[starts[(e.first >> shift) & MASK]++] = e;
+    entries.swap(scratch);
+  }
+}
+
 // Rows of (hash of a subtree, count · λ^{size / 2}), keys ascending; the size is the number of labels in it.
 nb::tuple subtree_rows(const nb::list& objects, bool leaves, double decay) {
   factor(decay, "decay must be positive");
@@ -474,7 +494,7 @@ nb::tuple subtree_rows(const nb::list& objects, bool leaves, double decay) {
   std::vector<double> values;
   std::vector<uint64_t> beneath;  // hash of the children, last to first
   std::vector<int64_t> sizes;
-  std::vector<std::pair<uint64_t, double>> found;
+  std::vector<Weighted> found, scratch;
   for_each_tree(objects, leaves, [&](const RawTree& tree) {
     const size_t n = tree.names.size();
     beneath.assign(n, 0);
@@ -491,7 +511,7 @@ nb::tuple subtree_rows(const nb::list& objects, bool leaves, double decay) {
       beneath[parent] = combine(beneath[parent], hash);
       sizes[parent] += sizes[v];
     }
-    std::sort(found.begin(), found.end());
+    sort_by_key(found, scratch);
     for (size_t k = 0; k < found.size();) {
       size_t end = k + 1;
       while (end < found.size() && found[end].first == found[k].first) ++end;

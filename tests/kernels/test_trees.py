@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,17 @@ def test_equal_subtrees_in_a_deep_chain_of_one_label_are_counted_in_linear_time(
     depth = 50_000
     assert SubTree().pair(chain(depth, "L"), chain(depth, "L")) == depth
     assert SubTree().pair(chain(depth, "L"), chain(100, "L")) == 100
+
+
+def test_rows_of_large_trees_are_sorted_and_without_repeats():
+    bank = make_treebank(1500, random_state=2).trees
+    F = SubTree().features([Tree("TOP", bank), Tree("TOP", bank[:3])])
+    keys = SubTree()._prepare([Tree("TOP", bank)]).keys
+    subtrees = Counter(str(node) for tree in bank for node in tree.nodes())
+    assert len(keys) == len(subtrees) + 1
+    assert sum(subtrees.values()) > 4096
+    assert (keys[1:] > keys[:-1]).all()
+    assert (F.toarray()[0] ** 2).sum() == sum(count**2 for count in subtrees.values()) + 1
 
 
 def test_number_of_threads_does_not_change_a_bit():
