@@ -651,3 +651,46 @@ def transpose_into(matrix: np.ndarray, out: np.ndarray) -> None: ...
 def permuted_products(
     K: np.ndarray, L: np.ndarray, permutations: np.ndarray, out: np.ndarray, threads: int = 1
 ) -> None: ...
+
+class Forest:
+    def __init__(self, objects: list[Any], leaves: bool, productions: bool) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def n_nodes(self) -> int: ...
+    def cut(self, start: int, stop: int) -> Forest: ...
+
+def subset_tree_gram(left: Forest, right: Forest | None, decay: float, out: np.ndarray, threads: int = 1) -> None: ...
+def subset_tree_diagonal(forest: Forest, decay: float, threads: int = 1) -> np.ndarray: ...
+def partial_tree_gram(
+    left: Forest, right: Forest | None, decay: float, decay_depth: float, out: np.ndarray, threads: int = 1
+) -> None: ...
+def partial_tree_diagonal(forest: Forest, decay: float, decay_depth: float, threads: int = 1) -> np.ndarray: ...
+def subtree_rows(objects: list[Any], leaves: bool, decay: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+class Machine:
+    def __init__(
+        self,
+        n_states: int,
+        n_symbols: int,
+        sources: np.ndarray,
+        inputs: np.ndarray,
+        outputs: np.ndarray,
+        targets: np.ndarray,
+        weights: np.ndarray,
+        initial: np.ndarray,
+        final: np.ndarray,
+        tropical: bool,
+    ) -> None: ...
+
+def transducer_weights(
+    machine: Machine,
+    left_offsets: np.ndarray,
+    left_symbols: np.ndarray,
+    right_offsets: np.ndarray,
+    right_symbols: np.ndarray,
+    out: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def transducer_outputs(
+    machine: Machine, offsets: np.ndarray, symbols: np.ndarray, limit: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None: ...

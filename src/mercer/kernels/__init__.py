@@ -24,6 +24,9 @@ from mercer.kernels.approximations import (
 from mercer.kernels.base import (
     Kernel,
 )
+from mercer.kernels.discrete import (
+    Delta,
+)
 from mercer.kernels.gram import (
     Gram,
 )
@@ -36,6 +39,9 @@ from mercer.kernels.models import (
     GaussianModel,
     HMMModel,
     MultinomialModel,
+)
+from mercer.kernels.rational import (
+    Rational,
 )
 from mercer.kernels.rkhs import (
     RKHSFunction,
@@ -52,6 +58,14 @@ from mercer.kernels.sets import (
     Jaccard,
     SetMean,
     Subspace,
+)
+from mercer.kernels.transducers import (
+    Transducer,
+)
+from mercer.kernels.trees import (
+    PartialTree,
+    SubsetTree,
+    SubTree,
 )
 from mercer.kernels.vectors import (
     ANOVA,
@@ -80,6 +94,7 @@ __all__ = [
     "Constant",
     "Convolution",
     "Corrected",
+    "Delta",
     "DirectSum",
     "ExponentialDot",
     "Fisher",
@@ -103,17 +118,22 @@ __all__ = [
     "Normalized",
     "NystroemMap",
     "OnColumn",
+    "PartialTree",
     "Polynomial",
     "Power",
     "ProbabilityProduct",
     "Product",
     "Pyramid",
     "RKHSFunction",
+    "Rational",
     "Scaled",
     "SetMean",
+    "SubTree",
+    "SubsetTree",
     "Subspace",
     "Sum",
     "TensorProduct",
+    "Transducer",
     "Translated",
     "alignment",
     "distance",

@@ -1,0 +1,159 @@
+"""Kernels of trees: how fast, against the recursion as it is printed, and how time grows with matched pairs of nodes.
+
+    python benchmarks/kernels_trees.py [--parts gram growth subtrees strings] [--repeats 3]
+
+gram      Gram matrices of 2,000 generated parse trees; the peer is the recursion over all pairs of nodes in Python with
+          a table of known pairs, on a sample of pairs of trees, in turn with the compiled kernel on the same sample.
+growth    time against the number of pairs of nodes with the same production, on trees of growing size: the exponent.
+subtrees  reading trees and listing their complete subtrees: time against the number of nodes, the exponent.
+strings   rational kernels by listed outputs and by pairs, beside `Convolution` over the n-grams.
+
+Seconds are of the processor, one thread, medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import numpy as np
+
+from mercer.data.trees import Tree
+from mercer.datasets import make_treebank
+from mercer.kernels import Convolution, Delta, PartialTree, Rational, SubsetTree, SubTree, Transducer
+from mercer.kernels.base import Work
+from reference.tree_kernels import recursive_subset_tree
+
+PARTS = ("gram", "growth", "subtrees", "strings")
+
+
+def in_turn(calls: list[Callable[[], Any]], repeats: int) -> list[float]:
+    """Median processor seconds of each call, all calls once in every round."""
+    taken: list[list[float]] = [[] for _ in calls]
+    for _ in range(repeats):
+        for call, seconds in zip(calls, taken, strict=True):
+            start = time.process_time()
+            call()
+            seconds.append(time.process_time() - start)
+    return [statistics.median(seconds) for seconds in taken]
+
+
+def exponent(sizes: list[float], seconds: list[float]) -> float:
+    """b in seconds ≈ a · sizes^b."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def matched_pairs(trees: list[Tree]) -> int:
+    """Pairs of nodes with the same production, over all pairs of trees (i ≥ j)."""
+    total: Counter[Any] = Counter()
+    pairs = 0
+    for tree in trees:
+        own = Counter(tree.rules())
+        total.update(own)
+        pairs += sum(count * total[rule] for rule, count in own.items())
+    return pairs
+
+
+def gram(repeats: int) -> None:
+    trees = make_treebank(2000, n_words=2000, min_length=6, max_length=25, random_state=0).trees
+    n, nodes, pairs = len(trees), sum(len(list(tree.nodes())) for tree in trees), matched_pairs(trees)
+    texts = [str(tree) for tree in trees]
+    print(f"\n## Gram matrix of {n:,} trees, {nodes / n:.1f} nodes each, {pairs:,} matched pairs of nodes\n")
+    print("| kernel | seconds | trees/s | pairs of trees/s |\n|---|---|---|---|")
+    kernels = [SubsetTree(), PartialTree(), SubTree()]
+    for kernel, seconds in zip(kernels, in_turn([lambda k=k: k(texts) for k in kernels], repeats), strict=True):
+        print(f"| {kernel} | {seconds:.3f} | {n / seconds:,.0f} | {n * (n + 1) / 2 / seconds:,.0f} |")
+    sample = trees[:60]
+    made: dict[str, np.ndarray] = {}
+
+    def brute() -> None:
+        made["brute"] = np.array([[recursive_subset_tree(x, z, 0.4) for z in sample] for x in sample])
+
+    def ours() -> None:
+        made["ours"] = SubsetTree(0.4)(sample, list(sample))
+
+    slow, fast = in_turn([brute, ours], repeats)
+    np.testing.assert_allclose(made["ours"], made["brute"], rtol=1e-10)
+    print(f"\n{len(sample)} × {len(sample)} pairs: recursion in Python {slow:.3f} s, SubsetTree {fast:.5f} s, ", end="")
+    print(f"ratio {slow / fast:,.0f}×; values agree")
+
+
+def growth(repeats: int) -> None:
+    # Few rules, so that most of the time is spent on matched pairs and not on looking for them.
+    trees = make_treebank(1600, n_labels=4, n_tags=6, n_rules=16, max_length=20, random_state=1).trees
+    print("\n## Time against matched pairs of nodes\n")
+    print("| nodes a tree | matched pairs | seconds | ns a pair |\n|---|---|---|---|")
+    sizes, taken = [], []
+    for joined in (20, 40, 80, 160):
+        forest = [Tree("TOP", trees[160 * i : 160 * i + joined]) for i in range(10)] * 2
+        kernel, pairs = SubsetTree(), matched_pairs(forest)
+        A = kernel._prepare(forest)
+        (seconds,) = in_turn([lambda A=A, kernel=kernel: kernel._whole(A, None, Work())], repeats)
+        nodes = sum(len(list(tree.nodes())) for tree in forest) / len(forest)
+        print(f"| {nodes:.0f} | {pairs:,} | {seconds:.4f} | {1e9 * seconds / pairs:.1f} |")
+        sizes.append(float(pairs))
+        taken.append(seconds)
+    print(f"\nexponent of time in matched pairs: {exponent(sizes, taken):.3f}")
+
+
+def subtrees(repeats: int) -> None:
+    print("\n## Complete subtrees: time against nodes\n\n| nodes | seconds | nodes/s |\n|---|---|---|")
+    text = str(Tree("TOP", make_treebank(400, min_length=4, max_length=20, random_state=1).trees))
+    inner = text[len("(TOP ") : -1]
+    sizes, taken = [], []
+    for times in (16, 32, 64, 128, 256):
+        # Sentences of every copy have a label of their own: their subtrees differ.
+        long = f"(TOP {' '.join(inner.replace('(S ', f'(S{i} ') for i in range(times))})"
+        nodes = long.count("(")
+        (seconds,) = in_turn([lambda long=long: SubTree()._prepare([long])], repeats)
+        print(f"| {nodes:,} | {seconds:.4f} | {nodes / seconds:,.0f} |")
+        sizes.append(float(nodes))
+        taken.append(seconds)
+    print(f"\nexponent of time in nodes: {exponent(sizes, taken):.3f}")
+
+
+def strings(repeats: int) -> None:
+    random = np.random.default_rng(0)
+    X = ["".join(random.choice(list("ACGT"), size=60)) for _ in range(1000)]
+    few = X[:100]
+    print("\n## Rational kernels, DNA strings of 60 symbols\n")
+    print("| transducer | strings | outputs listed, s | by pairs, s |\n|---|---|---|---|")
+    for name, T in (
+        ("3-grams", Transducer.ngram(3, "ACGT")),
+        ("gappy, 3", Transducer.gappy(3, "ACGT", 0.5)),
+        ("mismatch, (4, 1)", Transducer.mismatch(4, 1, "ACGT")),
+    ):
+        listed, pairs = Rational(T), Rational(T, method="pairs")
+        np.testing.assert_allclose(listed(few[:5]), pairs(few[:5]), rtol=1e-9)
+        many, some, slow = in_turn(
+            [lambda k=listed: k(X), lambda k=listed: k(few), lambda k=pairs: k(few[:30])], repeats
+        )
+        print(f"| {name} | {len(X)} | {many:.3f} | |\n| | {len(few)} | {some:.4f} | |\n| | 30 | | {slow:.4f} |")
+    T = Transducer.ngram(3, "ACGT")
+    parts = Convolution(lambda x: [x[i : i + 3] for i in range(len(x) - 2)], Delta())
+    ours, theirs = in_turn([lambda: Rational(T)(few), lambda: parts(few)], repeats)
+    print(f"\n3-grams of {len(few)} strings: Rational {ours:.4f} s, Convolution {theirs:.4f} s, {theirs / ours:.1f}×")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--repeats", type=int, default=3)
+    given = parser.parse_args()
+    for part in given.parts:
+        {"gram": gram, "growth": growth, "subtrees": subtrees, "strings": strings}[part](given.repeats)
+
+
+if __name__ == "__main__":
+    main()
