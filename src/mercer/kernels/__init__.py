@@ -19,25 +19,45 @@ from mercer.kernels.algebra import (
 from mercer.kernels.approximations import NystroemMap
 from mercer.kernels.base import Kernel
 from mercer.kernels.gram import Gram
+from mercer.kernels.strings import (
+    AllSubstrings,
+    EditDistance,
+    Gappy,
+    LinearStringModel,
+    Mismatch,
+    NGram,
+    Spectrum,
+    Subsequence,
+    WeightedDegree,
+)
 from mercer.kernels.vectors import Linear
 
 __all__ = [
+    "AllSubstrings",
     "Centered",
     "Constant",
     "Convolution",
     "Corrected",
     "DirectSum",
+    "EditDistance",
     "FunctionKernel",
+    "Gappy",
     "Gram",
     "Kernel",
     "Linear",
+    "LinearStringModel",
+    "Mismatch",
+    "NGram",
     "Normalized",
     "NystroemMap",
     "OnColumn",
     "Power",
     "Product",
     "Scaled",
+    "Spectrum",
+    "Subsequence",
     "Sum",
     "TensorProduct",
     "Translated",
+    "WeightedDegree",
 ]
