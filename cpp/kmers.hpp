@@ -62,14 +62,14 @@ class AlphabetCoder {
   std::vector<uint64_t> powers_;
 };
 
-// Strings of characters.
-class TextCoder {
+// Strings of characters. `hashed`: whether some of them need the polynomial; without it a step takes a fraction of the time.
+template <bool hashed> class TextCoder {
  public:
   struct State {
     uint64_t bases = 0, bytes = 0, polynomial = 0;
     int64_t not_bases = 0, not_bytes = 0;
   };
-  explicit TextCoder(int64_t length) : drop_(Prime61::power(length)) {}
+  explicit TextCoder(int64_t length) : drop_(hashed ? Prime61::power(length) : 0) {}
   State start() const { return {}; }
   State push(State state, uint32_t symbol) const {
     const int base = number(symbol);
@@ -77,29 +77,37 @@ class TextCoder {
     state.not_bases += base < 0;
     state.bytes = (state.bytes << 8) | (symbol & 255);
     state.not_bytes += symbol > 255;
-    state.polynomial = Prime61::plus(Prime61::times(state.polynomial, Prime61::base), uint64_t(symbol) + 1);
+    if (hashed) state.polynomial = Prime61::plus(Prime61::times(state.polynomial, Prime61::base), uint64_t(symbol) + 1);
     return state;
   }
   State roll(State state, uint32_t first, uint32_t symbol, int64_t) const {
     state = push(state, symbol);
     state.not_bases -= number(first) < 0;
     state.not_bytes -= first > 255;
-    state.polynomial = Prime61::minus(state.polynomial, Prime61::times(uint64_t(first) + 1, drop_));
+    if (hashed) state.polynomial = Prime61::minus(state.polynomial, Prime61::times(uint64_t(first) + 1, drop_));
     return state;
   }
   uint64_t key(const State& state, int64_t length) const {
-    if (state.not_bases == 0 && length <= 30) {
+    if (state.not_bases == 0 && length <= most_bases) {
       const uint64_t one = uint64_t(1) << (2 * length);
       return one | (state.bases & (one - 1));
     }
-    if (state.not_bytes == 0 && length <= 7) {
+    if (state.not_bytes == 0 && length <= most_bytes) {
       const uint64_t one = uint64_t(1) << (8 * length);
       return (uint64_t(1) << 62) | one | (state.bytes & (one - 1));
     }
     return (uint64_t(3) << 62) | (combine(state.polynomial, uint64_t(length)) >> 2);
   }
 
+  // Whether all strings of up to `length` of these characters have exact codes.
+  static bool exact(const uint32_t* x, int64_t n, int64_t length) {
+    if (length > most_bases) return false;
+    const auto coded = [&](uint32_t c) { return number(c) >= 0 || (c <= 255 && length <= most_bytes); };
+    return std::all_of(x, x + n, coded);
+  }
+
  private:
+  static constexpr int64_t most_bases = 30, most_bytes = 7;
   static int number(uint32_t symbol) {
     switch (symbol) {
       case 'A': return 0;
@@ -153,7 +161,7 @@ class KeyTally {
       }
       used_[word] = 0;
     }
-    std::stable_sort(others_.begin(), others_.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+    sort_others();
     for (size_t i = 0; i < others_.size();) {
       const uint64_t key = others_[i].key;
       double total = others_[i].value;
@@ -171,10 +179,31 @@ class KeyTally {
     uint64_t key;
     double value;
   };
+  // Stable, so that sums do not depend on the sort. Many entries are sorted digit by digit, digits that are all equal left out.
+  void sort_others() {
+    if (others_.size() < 1024) {
+      std::stable_sort(others_.begin(), others_.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+      return;
+    }
+    constexpr int bits = 11;
+    constexpr size_t digits = size_t(1) << bits;
+    uint64_t differing = 0;
+    for (const Entry& entry : others_) differing |= entry.key ^ others_[0].key;
+    spare_.resize(others_.size());
+    for (int shift = 0; shift < 64; shift += bits) {
+      if (((differing >> shift) & (digits - 1)) == 0) continue;
+      size_t starts[digits + 1] = {};
+      for (const Entry& entry : others_) ++starts[((entry.key >> shift) & (digits - 1)) + 1];
+      for (size_t d = 1; d < digits; ++d) starts[d] += starts[d - 1];
+      for (const Entry& entry : others_) spare_[starts[(entry.key >> shift) & (digits - 1)]++] = entry;
+      others_.swap(spare_);
+    }
+  }
+
   bool presence_;
   std::vector<double> table_;
   std::vector<uint64_t> used_;
-  std::vector<Entry> others_;
+  std::vector<Entry> others_, spare_;
 };
 
 struct KmerSettings {

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define MERCER_AVX2 __attribute__((target("avx2")))
-#define MERCER_INLINE inline __attribute__((always_inline))
-#else
-#define MERCER_INLINE inline
+#define MERCER_LANES_X86
 #endif
 
 namespace mercer {
@@ -17,54 +15,115 @@ namespace mercer {
 // ---------------------------------------------------------------------------------------------- subsequences
 //
 //   K_n(s, t) = Σ_{u ∈ Σⁿ} Σ_{i: s[i] = u} Σ_{j: t[j] = u} λ^(span i + span j)          (Lodhi and others)
-//   K'_m(sa, t) = λ K'_m(s, t) + K''_m(sa, t),   K''_m(sa, tb) = λ K''_m(sa, t) + [a = b] λ² K'_{m-1}(s, t)
+//   K'_m(i, j) = Σ_{i' ≤ i, j' ≤ j, s_i' = t_j'} λ^(i - i' + j - j' + 2) K'_{m-1}(i' - 1, j' - 1),   K'_0 = 1
+//   K_n = Σ_{i, j, s_i = t_j} λ² K'_{n-1}(i - 1, j - 1)
 //
-// Several t at a time, interleaved: the recursion over t has to wait for itself, the lanes do not wait for each other.
-constexpr int subsequence_lanes = 8;
+// With D_m = λ^-(i + j) K'_m all powers leave the sums: D_m(i, j) adds up D_{m-1}(i' - 1, j' - 1) where the symbols are equal. Eight t at a
+// time, interleaved: the sum along t has to wait for itself, the lanes do not wait for each other.
 
-// t: n symbols of each lane, interleaved, with symbols that s does not have where a lane has ended. K: length × (n + 1) × lanes.
-MERCER_INLINE void subsequence_body(const uint32_t* s, int64_t n_s, const uint32_t* t, int64_t n, int64_t length, double decay, double* K,
-                                    double* total) {
-  constexpr int L = subsequence_lanes;
-  const int64_t row = (n + 1) * L;
-  const double square = decay * decay;
-  std::fill(K, K + row, 1.0);
-  std::fill(K + row, K + length * row, 0.0);
-  for (int l = 0; l < L; ++l) total[l] = 0.0;
-  for (int64_t i = 0; i < n_s; ++i) {
-    const uint32_t a = s[i];
-    const double* last = K + (length - 1) * row;
-    for (int64_t j = 0; j < n; ++j)
-      for (int l = 0; l < L; ++l) total[l] += t[j * L + l] == a ? square * last[j * L + l] : 0.0;
-    for (int64_t m = length - 1; m >= 1; --m) {
-      const double* shorter = K + (m - 1) * row;
-      double* own = K + m * row;
-      double run[L] = {};
-      for (int l = 0; l < L; ++l) own[l] *= decay;
-      for (int64_t j = 0; j < n; ++j)
-        for (int l = 0; l < L; ++l) {
-          run[l] = decay * run[l] + (t[j * L + l] == a ? square * shorter[j * L + l] : 0.0);
-          own[(j + 1) * L + l] = decay * own[(j + 1) * L + l] + run[l];
-        }
+constexpr int subsequence_lanes = 8;
+typedef double LaneValues __attribute__((vector_size(64)));
+typedef int64_t LaneBits __attribute__((vector_size(64)));
+struct alignas(64) Lane8 {
+  LaneValues v;
+};
+struct alignas(64) Symbol8 {
+  LaneBits v;  // where a lane has ended, a symbol that no string has
+};
+
+struct SubsequenceTask {
+  const uint32_t* s;
+  int64_t n_s;
+  const Symbol8* t;
+  int64_t n;
+  int64_t shortest, length;
+  double decay;
+  Lane8* D;       // length × (n + 1)
+  Symbol8* same;  // n: all bits where the symbols are equal
+  const double *up, *down;  // n: λ^(j + 1), λ^-j
+};
+
+// Adds one row of s to D_m (not for the last length) and returns Σ_j λ^(j + 1) D_{m-1}(i - 1, j) over equal symbols.
+inline __attribute__((always_inline)) LaneValues subsequence_level(const SubsequenceTask& task, const Lane8* shorter, Lane8* own) {
+  LaneValues run = {}, found = {};
+  for (int64_t j = 0; j < task.n; ++j) {
+    const LaneValues value = (LaneValues)((LaneBits)shorter[j].v & task.same[j].v);
+    found += task.up[j] * value;
+    if (own) {
+      run += value;
+      own[j + 1].v += run;
     }
   }
+  return found;
 }
 
-inline void subsequence_plain(const uint32_t* s, int64_t n_s, const uint32_t* t, int64_t n, int64_t length, double decay, double* K, double* total) {
-  subsequence_body(s, n_s, t, n, length, decay, K, total);
+inline __attribute__((always_inline)) void subsequence_body(const SubsequenceTask& task, double* total) {
+  const int64_t row = task.n + 1;
+  const LaneValues zero = {};
+  for (int64_t i = 0; i < task.length * row; ++i) task.D[i].v = zero;
+  LaneValues sum = {};
+  double rise = task.decay, fall = 1.0;  // λ^(i + 1), λ^-i
+  for (int64_t i = 0; i < task.n_s; ++i) {
+    const LaneBits symbol = LaneBits{} + int64_t(task.s[i]);
+    for (int64_t j = 0; j < task.n; ++j) {
+      task.same[j].v = task.t[j].v == symbol;
+      task.D[j].v = zero + fall * task.down[j];
+    }
+    for (int64_t m = task.length; m >= 1; --m) {
+      Lane8* own = m < task.length ? task.D + m * row : nullptr;
+      const LaneValues found = subsequence_level(task, task.D + (m - 1) * row, own);
+      if (m >= task.shortest) sum += rise * found;
+    }
+    rise *= task.decay;
+    fall /= task.decay;
+  }
+  for (int l = 0; l < subsequence_lanes; ++l) total[l] = sum[l];
 }
-#ifdef MERCER_AVX2
-MERCER_AVX2 inline void subsequence_avx2(const uint32_t* s, int64_t n_s, const uint32_t* t, int64_t n, int64_t length, double decay, double* K,
-                                         double* total) {
-  subsequence_body(s, n_s, t, n, length, decay, K, total);
+
+inline void subsequence_plain(const SubsequenceTask& task, double* total) { subsequence_body(task, total); }
+#ifdef MERCER_LANES_X86
+__attribute__((target("avx2"))) inline void subsequence_avx2(const SubsequenceTask& task, double* total) { subsequence_body(task, total); }
+__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw"))) inline void subsequence_avx512(const SubsequenceTask& task, double* total) {
+  subsequence_body(task, total);
 }
 #endif
 
-inline void subsequence_values(const uint32_t* s, int64_t n_s, const uint32_t* t, int64_t n, int64_t length, double decay, double* K, double* total) {
-#ifdef MERCER_AVX2
-  if (__builtin_cpu_supports("avx2")) return subsequence_avx2(s, n_s, t, n, length, decay, K, total);
+// The powers λ^-(i + j) and the sums over them stay within the range of doubles.
+inline bool subsequence_in_range(int64_t n_s, int64_t n, int64_t length, double decay) {
+  return -double(n_s + n) * std::log2(decay) + 2.0 * double(length) * std::log2(double(std::max(n_s, n)) + 1.0) < 1000.0;
+}
+
+inline void subsequence_values(const SubsequenceTask& task, double* total) {
+#ifdef MERCER_LANES_X86
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    return subsequence_avx512(task, total);
+  if (__builtin_cpu_supports("avx2")) return subsequence_avx2(task, total);
 #endif
-  subsequence_plain(s, n_s, t, n, length, decay, K, total);
+  subsequence_plain(task, total);
+}
+
+// Long strings, without the change of scale. K: length × (m + 1).
+inline double subsequence_value(const uint32_t* s, int64_t n, const uint32_t* t, int64_t m, int64_t shortest, int64_t length, double decay,
+                                std::vector<double>& K) {
+  const int64_t row = m + 1;
+  const double square = decay * decay;
+  K.assign(size_t(length * row), 0.0);
+  std::fill(K.begin(), K.begin() + row, 1.0);
+  double total = 0.0;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t p = length; p >= 1; --p) {
+      const double* shorter = K.data() + (p - 1) * row;
+      double* own = p < length ? K.data() + p * row : nullptr;
+      double run = 0.0, found = 0.0;
+      for (int64_t j = 0; j < m; ++j) {
+        const double value = t[j] == s[i] ? square * shorter[j] : 0.0;
+        found += value;
+        run = decay * run + value;
+        if (own) own[j + 1] = decay * own[j + 1] + run;
+      }
+      if (p >= shortest) total += found;
+    }
+  return total;
 }
 
 // ---------------------------------------------------------------------------------------------- weighted degree

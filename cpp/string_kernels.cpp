@@ -2,6 +2,7 @@
 //
 // Strings are stacked: string i is codes[offsets[i] .. offsets[i + 1]]. The functions for Gram matrices fill the rows start .. stop of K; for a
 // collection with itself (no second one) they compute the entries up to the diagonal and copy them over, so that K is symmetric to the last bit.
+// A K of one column takes the diagonal alone.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -58,16 +59,24 @@ class Target {
     require(codes.has_value() == offsets.has_value(), "codes and offsets of the second collection come together");
     left_.require_below(sigma);
     if (!symmetric_) right_.require_below(sigma);
-    require(int64_t(K.shape(0)) == left_.size() && int64_t(K.shape(1)) == right_.size(), "K has the wrong shape");
+    diagonal_ = symmetric_ && K.shape(1) == 1;
+    require(int64_t(K.shape(0)) == left_.size() && (diagonal_ || int64_t(K.shape(1)) == right_.size()), "K has the wrong shape");
     require(0 <= start && start <= stop && stop <= left_.size(), "rows must be within the matrix");
   }
   const Strings& left() const { return left_; }
   const Strings& right() const { return right_; }
   bool symmetric() const { return symmetric_; }
+  bool diagonal() const { return diagonal_; }
   int64_t start() const { return start_; }
   int64_t rows() const { return stop_ - start_; }
+  // Columns of a row: first_column .. columns.
+  int64_t first_column(int64_t row) const { return diagonal_ ? row : 0; }
   int64_t columns(int64_t row) const { return symmetric_ ? row + 1 : right_.size(); }
   void set(int64_t i, int64_t j, double value) const {
+    if (diagonal_) {
+      K_[i] = value;
+      return;
+    }
     K_[i * right_.size() + j] = value;
     if (symmetric_) K_[j * right_.size() + i] = value;
   }
@@ -78,7 +87,7 @@ class Target {
     return *offsets;
   }
   Strings left_;
-  bool symmetric_;
+  bool symmetric_, diagonal_ = false;
   Strings right_;
   double* K_;
   int64_t start_, stop_;
@@ -104,7 +113,7 @@ struct KmerRequest {
   KmerSettings settings;
   int64_t letters;         // of the alphabet that the codes are numbers of; 0: none
   const uint64_t* hashes;  // of tokens; null: codes are characters
-  bool presence;
+  bool exact;              // all substrings of the characters have codes
 };
 
 void count_string(const KmerRequest& r, const uint32_t* x, int64_t n, KeyTally& tally) {
@@ -112,8 +121,10 @@ void count_string(const KmerRequest& r, const uint32_t* x, int64_t n, KeyTally& 
     count_kmers(r.mode, [&](int64_t length) { return AlphabetCoder(uint64_t(r.letters), length); }, x, n, r.settings, tally);
   } else if (r.hashes) {
     count_kmers(r.mode, [&](int64_t length) { return TokenCoder(r.hashes, length); }, x, n, r.settings, tally);
+  } else if (r.exact) {
+    count_kmers(r.mode, [&](int64_t length) { return TextCoder<false>(length); }, x, n, r.settings, tally);
   } else {
-    count_kmers(r.mode, [&](int64_t length) { return TextCoder(length); }, x, n, r.settings, tally);
+    count_kmers(r.mode, [&](int64_t length) { return TextCoder<true>(length); }, x, n, r.settings, tally);
   }
 }
 
@@ -139,13 +150,16 @@ nb::tuple kmer_rows(Codes codes, Offsets offsets, std::optional<In1<uint64_t>> h
   threads = thread_count(threads);
   require(1 <= shortest && shortest <= longest, "lengths must be at least 1, the shortest first");
   require(extra >= 0 && extra <= (int64_t(1) << 30), "extra must not be negative");
-  KmerRequest r{kmer_mode(mode), {shortest, longest, extra, values.data(), letters.data(), int64_t(letters.shape(0))}, alphabet, nullptr, presence};
+  KmerRequest r{kmer_mode(mode), {shortest, longest, extra, values.data(), letters.data(), int64_t(letters.shape(0))}, alphabet, nullptr, false};
   require_weights(values, longest + 1 + (r.mode == KmerMode::gappy ? extra : 0), "values must be given for all lengths");
   require(r.mode != KmerMode::gappy || longest <= 1000, "subsequences with gaps have at most 1000 symbols");
   if (hashes) r.hashes = hashes->data();
   require(alphabet >= 0 && (alphabet == 0 || exact_code_fits(alphabet, longest)), "the alphabet is too large for exact codes");
   require(alphabet == 0 || r.mode != KmerMode::mismatch || r.settings.n_letters == alphabet, "letters must be those of the alphabet");
   check_symbols(strings, r.settings.letters, r.settings.n_letters, alphabet ? alphabet : hashes ? int64_t(hashes->shape(0)) : int64_t(any_symbol));
+
+  const bool changed = r.mode == KmerMode::mismatch && alphabet == 0;  // letters come in that the strings may not have
+  r.exact = !changed && !hashes && TextCoder<true>::exact(strings.begin(0), strings.total(), longest);
 
   const int64_t n = strings.size(), chunk = 64, chunks = (n + chunk - 1) / chunk;
   std::vector<std::vector<uint64_t>> keys(static_cast<size_t>(chunks));
@@ -228,7 +242,7 @@ void automaton_row(const Target& target, int64_t i, const Renumbered& numbers, c
   automaton.add(x.data(), int64_t(x.size()), 1.0);
   automaton.annotate(W);
   std::vector<uint32_t> z;
-  for (int64_t j = 0; j < target.columns(i); ++j) {
+  for (int64_t j = target.first_column(i); j < target.columns(i); ++j) {
     numbers.get(target.right().begin(j), target.right().length(j), z);
     target.set(i, j, automaton.score(z.data(), int64_t(z.size()), W));
   }
@@ -244,8 +258,8 @@ double pair_value(const uint32_t* x, int64_t nx, const uint32_t* z, int64_t nz, 
 void substring_row(const Target& target, int64_t i, int64_t sigma, const double* W, Renumbered& numbers) {
   const uint32_t* x = target.left().begin(i);
   const int64_t n = target.left().length(i);
-  if (n == 0 || n > short_string || target.columns(i) < 4) {
-    for (int64_t j = 0; j < target.columns(i); ++j)
+  if (n == 0 || n > short_string || target.columns(i) - target.first_column(i) < 4) {
+    for (int64_t j = target.first_column(i); j < target.columns(i); ++j)
       target.set(i, j, pair_value(x, n, target.right().begin(j), target.right().length(j), sigma, W));
     return;
   }
@@ -267,22 +281,6 @@ void all_substrings_gram(Codes codes, Offsets offsets, std::optional<Codes> othe
     Renumbered numbers(sigma);
     for (int64_t r = part; r < target.rows(); r += parts) substring_row(target, target.start() + r, sigma, cumulative.data(), numbers);
   });
-}
-
-nb::object all_substrings_diag(Codes codes, Offsets offsets, int64_t sigma, In1<double> cumulative, int threads) {
-  const Strings strings(codes, offsets, "the strings");
-  strings.require_below(sigma);
-  require_weights(cumulative, strings.longest() + 1, "cumulative weights must reach the longest string");
-  threads = thread_count(threads);
-  std::vector<double> values(static_cast<size_t>(strings.size()));
-  {
-    nb::gil_scoped_release release;
-    in_parallel(strings.size(), threads, [&](int64_t i) {
-      const uint32_t* x = strings.begin(i);
-      values[size_t(i)] = pair_value(x, strings.length(i), x, strings.length(i), sigma, cumulative.data());
-    });
-  }
-  return to_numpy(std::move(values));
 }
 
 // f(z) = Σ_i a_i k(x_i, z) with the automaton of all x_i.
@@ -360,7 +358,7 @@ void weighted_degree_gram(Codes codes, Offsets offsets, std::optional<Codes> oth
     WeightedDegree value(degree, shift, planes);
     for (int64_t r = part; r < target.rows(); r += parts) {
       const int64_t i = start + r, nx = target.left().length(i);
-      for (int64_t j = 0; j < target.columns(i); ++j) {
+      for (int64_t j = target.first_column(i); j < target.columns(i); ++j) {
         const int64_t nz = target.right().length(j);
         target.set(i, j, value(left.data() + left_starts[size_t(r)], nx, (nx + 63) / 64, right.data() + right_starts[size_t(j)], nz, (nz + 63) / 64, weights.data()));
       }
@@ -377,49 +375,85 @@ class Lanes {
     std::stable_sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return strings.length(a) < strings.length(b); });
     starts_.push_back(0);
     for (int64_t g = 0; g < groups(); ++g) {
-      const int64_t n = strings.length(order_[size_t(std::min<int64_t>(g * L + L, strings.size()) - 1)]);
-      lengths_.push_back(n);
-      starts_.push_back(starts_.back() + n * L);
+      lengths_.push_back(strings.length(order_[size_t(std::min<int64_t>(g * L + L, strings.size()) - 1)]));
+      starts_.push_back(starts_.back() + lengths_.back());
     }
-    symbols_.assign(size_t(starts_.back()), unknown_symbol);
-    for (size_t r = 0; r < order_.size(); ++r) {
-      uint32_t* to = symbols_.data() + starts_[r / L] + int64_t(r % L);
-      for (int64_t j = 0; j < strings.length(order_[r]); ++j) to[j * L] = strings.begin(order_[r])[j];
-    }
+    symbols_.assign(size_t(starts_.back()), Symbol8{LaneBits{} - 1});
+    for (size_t r = 0; r < order_.size(); ++r)
+      for (int64_t j = 0; j < strings.length(order_[r]); ++j)
+        symbols_[size_t(starts_[r / L] + j)].v[r % L] = strings.begin(order_[r])[j];
   }
   int64_t groups() const { return (int64_t(order_.size()) + subsequence_lanes - 1) / subsequence_lanes; }
   int64_t longest() const { return lengths_.empty() ? 0 : lengths_.back(); }
   int64_t length(int64_t group) const { return lengths_[size_t(group)]; }
-  const uint32_t* symbols(int64_t group) const { return symbols_.data() + starts_[size_t(group)]; }
+  const Symbol8* symbols(int64_t group) const { return symbols_.data() + starts_[size_t(group)]; }
   const std::vector<int64_t>& order() const { return order_; }
 
  private:
   std::vector<int64_t> order_, starts_, lengths_;
-  std::vector<uint32_t> symbols_;
+  std::vector<Symbol8> symbols_;
+};
+
+// Rows of one thread: its buffers, and the values of one string with the columns first .. last by length.
+class SubsequenceRows {
+ public:
+  SubsequenceRows(const Target& target, const Lanes& lanes, int64_t shortest, int64_t length, double decay)
+      : target_(target), lanes_(lanes), shortest_(shortest), length_(length), decay_(decay) {
+    // Groups beyond this length have values that are computed pair by pair.
+    reach_ = lanes.longest();
+    while (reach_ > 0 && !subsequence_in_range(1, reach_, length, decay)) reach_ /= 2;
+    D_.resize(size_t(length * (reach_ + 1)));
+    same_.resize(size_t(reach_));
+    double power = 1.0;
+    for (int64_t j = 0; j < reach_; ++j) {
+      down_.push_back(1.0 / power);
+      up_.push_back(power *= decay);
+    }
+  }
+  void fill(int64_t i, int64_t first, int64_t last) {
+    constexpr int64_t L = subsequence_lanes;
+    const uint32_t* s = target_.left().begin(i);
+    const int64_t n = target_.left().length(i);
+    for (int64_t g = first / L; g * L < last; ++g) {
+      double found[L];
+      const int64_t from = std::max(first, g * L), to = std::min(last, (g + 1) * L), width = lanes_.length(g);
+      const bool scaled = width <= reach_ && subsequence_in_range(n, width, length_, decay_);
+      if (scaled) subsequence_values({s, n, lanes_.symbols(g), width, shortest_, length_, decay_, D_.data(), same_.data(), up_.data(), down_.data()}, found);
+      for (int64_t c = from; c < to; ++c) {
+        const int64_t j = lanes_.order()[size_t(c)];
+        target_.set(i, j, scaled ? found[c - g * L] : pair(s, n, j));
+      }
+    }
+  }
+
+ private:
+  double pair(const uint32_t* s, int64_t n, int64_t j) {
+    return subsequence_value(s, n, target_.right().begin(j), target_.right().length(j), shortest_, length_, decay_, K_);
+  }
+  const Target& target_;
+  const Lanes& lanes_;
+  int64_t shortest_, length_, reach_;
+  double decay_;
+  std::vector<Lane8> D_;
+  std::vector<Symbol8> same_;
+  std::vector<double> up_, down_, K_;
 };
 
 // start and stop are rows of the matrix, or, for a collection with itself, ranks by length.
 void subsequence_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes, std::optional<Offsets> other_offsets, int64_t sigma,
-                      int64_t length, double decay, int64_t start, int64_t stop, Out2<double> K, int threads) {
+                      int64_t shortest, int64_t length, double decay, int64_t start, int64_t stop, Out2<double> K, int threads) {
   const Target target(Strings(codes, offsets, "the strings"), other_codes, other_offsets, sigma, start, stop, K);
-  require(length >= 1 && length <= 10000, "length must be from 1 to 10000");
-  require(std::isfinite(decay) && decay > 0, "decay must be positive");
+  require(1 <= shortest && shortest <= length && length <= 10000, "lengths must be from 1 to 10000, the shortest first");
+  require(std::isfinite(decay) && decay > 0 && decay <= 1, "decay must be above 0 and at most 1");
   threads = thread_count(threads);
   nb::gil_scoped_release release;
   const Lanes lanes(target.right());
-  const auto& order = lanes.order();
   const int64_t parts = std::min<int64_t>(target.rows(), 4 * threads);
   in_parallel(parts, threads, [&](int64_t part) {
-    std::vector<double> work(size_t(length * (lanes.longest() + 1) * subsequence_lanes));
-    double found[subsequence_lanes];
+    SubsequenceRows rows(target, lanes, shortest, length, decay);
     for (int64_t r = part; r < target.rows(); r += parts) {
-      const int64_t rank = start + r, i = target.symmetric() ? order[size_t(rank)] : rank;
-      const int64_t columns = target.columns(rank);
-      for (int64_t g = 0; g * subsequence_lanes < columns; ++g) {
-        subsequence_values(target.left().begin(i), target.left().length(i), lanes.symbols(g), lanes.length(g), length, decay, work.data(), found);
-        for (int64_t c = g * subsequence_lanes; c < std::min(columns, (g + 1) * subsequence_lanes); ++c)
-          target.set(i, order[size_t(c)], found[c - g * subsequence_lanes]);
-      }
+      const int64_t rank = start + r, i = target.symmetric() ? lanes.order()[size_t(rank)] : rank;
+      rows.fill(i, target.first_column(rank), target.columns(rank));
     }
   });
 }
@@ -439,7 +473,7 @@ void edit_distance_gram(Codes codes, Offsets offsets, std::optional<Codes> other
       const int64_t i = start + r, n = target.left().length(i);
       const uint32_t* x = target.left().begin(i);
       const bool by_bits = equal && unit.set(x, n, sigma);
-      for (int64_t j = 0; j < target.columns(i); ++j) {
+      for (int64_t j = target.first_column(i); j < target.columns(i); ++j) {
         const uint32_t* z = target.right().begin(j);
         const int64_t m = target.right().length(j);
         target.set(i, j, by_bits ? indel * double(unit(z, m)) : edit_distance(x, n, z, m, indel, substitution, row));
@@ -455,10 +489,9 @@ void bind_string_kernels(nb::module_& m) {
         "letters"_a, "presence"_a, "threads"_a);
   m.def("all_substrings_gram", &all_substrings_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "cumulative"_a,
         "start"_a, "stop"_a, "K"_a, "threads"_a);
-  m.def("all_substrings_diag", &all_substrings_diag, "codes"_a, "offsets"_a, "sigma"_a, "cumulative"_a, "threads"_a);
   m.def("weighted_degree_gram", &weighted_degree_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "shift"_a,
         "weights"_a, "start"_a, "stop"_a, "K"_a, "threads"_a);
-  m.def("subsequence_gram", &subsequence_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "length"_a, "decay"_a,
+  m.def("subsequence_gram", &subsequence_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "shortest"_a, "length"_a, "decay"_a,
         "start"_a, "stop"_a, "K"_a, "threads"_a);
   m.def("edit_distance_gram", &edit_distance_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "indel"_a,
         "substitution"_a, "start"_a, "stop"_a, "K"_a, "threads"_a);

@@ -548,9 +548,6 @@ def all_substrings_gram(
     K: np.ndarray,
     threads: int,
 ) -> None: ...
-def all_substrings_diag(
-    codes: np.ndarray, offsets: np.ndarray, sigma: int, cumulative: np.ndarray, threads: int
-) -> np.ndarray: ...
 def weighted_degree_gram(
     codes: np.ndarray,
     offsets: np.ndarray,
@@ -570,6 +567,7 @@ def subsequence_gram(
     other_codes: np.ndarray | None,
     other_offsets: np.ndarray | None,
     sigma: int,
+    shortest: int,
     length: int,
     decay: float,
     start: int,

@@ -39,8 +39,10 @@ Weights = float | Sequence[float] | Callable[[int], float] | None
 UNITS = ("char", "word")
 MOST_FEATURES = 1_000_000
 """Features that one place of a string may give."""
-CELLS_A_CALL = 1 << 28
-"""Steps of a recursion that one compiled call may take: less than half a second, so that Ctrl-C is heard."""
+STEPS_A_CALL = 1 << 28
+"""Steps of about a nanosecond that one compiled call may take, so that Ctrl-C is heard."""
+LONG = 1 << 13
+"""Strings above this length have suffix arrays with every other string instead of one automaton."""
 
 
 # ---------------------------------------------------------------------------------------------------- counts
@@ -64,6 +66,7 @@ class _Counts(Kernel):
     """Inner products of counted substrings. Subclasses say which: `_plan`."""
 
     has_features = True
+    _block_entries = 1 << 22
     unit: str = "char"
     alphabet: Any = None
     unknown: str = "error"
@@ -210,12 +213,13 @@ class NGram(_Counts):
     def _gram(self, A: Any, B: Any, work: Work) -> np.ndarray:
         if self.method == "hash":
             return super()._gram(A, B, work)
-        return _substring_gram(A, B, self._cumulative(_longest(A, B)), work)
+        fill, steps = _substring_filling(A, self._cumulative(_longest(A, B)), work)
+        return _filled(A, B, steps, fill)
 
     def _diag(self, A: Any, work: Work) -> np.ndarray:
         if self.method == "hash":
             return super()._diag(A, work)
-        return _substring_diag(A, self._cumulative(_longest(A, None)), work)
+        return _diagonal(A, _substring_filling(A, self._cumulative(_longest(A, None)), work)[0])
 
     def _features(self, parts: list[Any]) -> list[Any]:
         return super()._features([self._counted(part) if isinstance(part, Symbols) else part for part in parts])
@@ -392,8 +396,12 @@ class Gappy(_Counts):
 # ---------------------------------------------------------------------------------------------------- pairs
 
 
+Fill = Callable[..., None]
+"""A compiled function after its own parameters: (codes, offsets, other codes, other offsets, sigma, start, stop, K)."""
+
+
 class _Pairwise(Kernel):
-    """Kernels that compare the symbols of every two strings."""
+    """Kernels that compare the symbols of every two strings: a compiled function fills rows of the matrix."""
 
     unit: str = "char"
 
@@ -403,38 +411,49 @@ class _Pairwise(Kernel):
     def _prepare(self, X: Any) -> Symbols:
         return read_symbols(X, self.unit)
 
+    def _filling(self, A: Symbols, B: Symbols | None, work: Work) -> tuple[Fill, np.ndarray]:
+        """What fills rows of the matrix, and how many steps one symbol of a column takes in each row."""
+        raise NotImplementedError
+
+    def _gram(self, A: Symbols, B: Symbols | None, work: Work) -> np.ndarray:
+        fill, steps = self._filling(A, B, work)
+        return _filled(A, B, steps, fill)
+
+    def _diag(self, A: Symbols, work: Work) -> np.ndarray:
+        return _diagonal(A, self._filling(A, None, work)[0])
+
 
 def _longest(A: Symbols, B: Symbols | None) -> int:
     return max(int(part.lengths.max(initial=0)) for part in (A, B) if part is not None)
 
 
-def _filled(A: Symbols, B: Symbols | None, cells: np.ndarray, fill: Callable[..., None]) -> np.ndarray:
-    """A matrix whose rows compiled calls fill, a few at a time; ``cells``: steps that the rows take."""
+def _filled(A: Symbols, B: Symbols | None, steps: np.ndarray, fill: Fill) -> np.ndarray:
+    """The matrix, a few rows a call."""
     left, right, sigma = joined(A, B)
-    other = None if B is None else B.offsets
-    K = np.zeros((len(A), len(A if B is None else B)))
-    ends = np.cumsum(cells.astype(float))
+    columns = A if B is None else B
+    K = np.zeros((len(A), len(columns)))
+    ends = np.cumsum(steps * float(columns.lengths.sum() + len(columns)))
     start = 0
     while start < len(A):
         done = ends[start - 1] if start else 0.0
-        stop = max(start + 1, int(np.searchsorted(ends, done + CELLS_A_CALL, side="right")))
-        fill(left, A.offsets, right, other, sigma, start, min(stop, len(A)), K)
+        stop = min(len(A), max(start + 1, int(np.searchsorted(ends, done + STEPS_A_CALL, side="right"))))
+        fill(left, A.offsets, right, None if B is None else B.offsets, sigma, start, stop, K)
         start = stop
     return K
 
 
-def _substring_gram(A: Symbols, B: Symbols | None, cumulative: np.ndarray, work: Work) -> np.ndarray:
+def _diagonal(A: Symbols, fill: Fill) -> np.ndarray:
+    codes, _, sigma = joined(A, None)
+    K = np.zeros((len(A), 1))
+    fill(codes, A.offsets, None, None, sigma, 0, len(A), K)
+    return K[:, 0]
+
+
+def _substring_filling(A: Symbols, cumulative: np.ndarray, work: Work) -> tuple[Fill, np.ndarray]:
     def fill(left: Any, offsets: Any, right: Any, other: Any, sigma: int, start: int, stop: int, K: Any) -> None:
         _core.all_substrings_gram(left, offsets, right, other, sigma, cumulative, start, stop, K, work.threads)
 
-    columns = A if B is None else B
-    steps = 10.0 * (A.lengths + 1) + float(columns.lengths.sum()) * (1 + 9 * (A.lengths > 1 << 13))
-    return _filled(A, B, 4.0 * steps, fill)
-
-
-def _substring_diag(A: Symbols, cumulative: np.ndarray, work: Work) -> np.ndarray:
-    codes, _, sigma = joined(A, None)
-    return _core.all_substrings_diag(codes, A.offsets, sigma, cumulative, work.threads)
+    return fill, np.where(A.lengths > LONG, 100.0, 10.0)
 
 
 class AllSubstrings(_Pairwise):
@@ -480,11 +499,8 @@ class AllSubstrings(_Pairwise):
             raise ValueError(f"longest must be at least shortest = {shortest}, got {self.longest}")
         _cumulative(self, 1)
 
-    def _gram(self, A: Symbols, B: Symbols | None, work: Work) -> np.ndarray:
-        return _substring_gram(A, B, _cumulative(self, _longest(A, B)), work)
-
-    def _diag(self, A: Symbols, work: Work) -> np.ndarray:
-        return _substring_diag(A, _cumulative(self, _longest(A, None)), work)
+    def _filling(self, A: Symbols, B: Symbols | None, work: Work) -> tuple[Fill, np.ndarray]:
+        return _substring_filling(A, _cumulative(self, _longest(A, B)), work)
 
 
 def _cumulative(kernel: AllSubstrings | NGram, longest: int) -> np.ndarray:
@@ -553,14 +569,13 @@ class WeightedDegree(_Pairwise):
             return np.concatenate([[0.0], 2.0 * np.arange(D, 0, -1) / (D * (D + 1.0))])
         return _length_weights(self.weights, 1, D)
 
-    def _gram(self, A: Symbols, B: Symbols | None, work: Work) -> np.ndarray:
+    def _filling(self, A: Symbols, B: Symbols | None, work: Work) -> tuple[Fill, np.ndarray]:
         betas, shift = self._betas()[1:], int(self.shift)
 
         def fill(left: Any, offsets: Any, right: Any, other: Any, sigma: int, start: int, stop: int, K: Any) -> None:
             _core.weighted_degree_gram(left, offsets, right, other, sigma, shift, betas, start, stop, K, work.threads)
 
-        words = 1 + np.minimum(A.lengths, _longest(A if B is None else B, None)) // 64
-        return _filled(A, B, 10.0 * words * len(A if B is None else B) * len(betas) * (2 * shift + 1), fill)
+        return fill, np.full(len(A), 0.1 * len(betas) * (2 * shift + 1))
 
     def _counted(self, symbols: Symbols) -> _Counted:
         D, shift = int(self.degree), int(self.shift)
@@ -589,6 +604,8 @@ class Subsequence(_Pairwise):
         Symbols of a subsequence, n.
     decay : float, default=0.5
         Above 0, at most 1.
+    shortest : int, optional
+        Least length of subsequences; by default ``length``. The kernels of all lengths are added.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 
@@ -599,9 +616,12 @@ class Subsequence(_Pairwise):
     0.1015625
     """
 
-    def __init__(self, length: int = 3, decay: float = 0.5, unit: str = "char") -> None:
+    def __init__(
+        self, length: int = 3, decay: float = 0.5, shortest: int | None = None, unit: str = "char"
+    ) -> None:
         self.length = length
         self.decay = decay
+        self.shortest = shortest
         self.unit = unit
 
     def _check_params(self) -> None:
@@ -610,18 +630,20 @@ class Subsequence(_Pairwise):
             raise ValueError(f"length must be at most 10000, got {self.length}")
         if check_positive("decay", self.decay) > 1:
             raise ValueError(f"decay must be at most 1, got {self.decay!r}")
+        if self.shortest is not None and check_count("shortest", self.shortest) > self.length:
+            raise ValueError(f"shortest must be at most length = {self.length}, got {self.shortest}")
 
-    def _gram(self, A: Symbols, B: Symbols | None, work: Work) -> np.ndarray:
+    def _filling(self, A: Symbols, B: Symbols | None, work: Work) -> tuple[Fill, np.ndarray]:
         length, decay = int(self.length), float(self.decay)
+        shortest = length if self.shortest is None else int(self.shortest)
 
         def fill(left: Any, offsets: Any, right: Any, other: Any, sigma: int, start: int, stop: int, K: Any) -> None:
             _core.subsequence_gram(
-                left, offsets, right, other, sigma, length, decay, start, stop, K, work.threads
+                left, offsets, right, other, sigma, shortest, length, decay, start, stop, K, work.threads
             )
 
-        own = np.sort(A.lengths) if B is None else A.lengths  # a collection with itself is taken by length
-        columns = A if B is None else B
-        return _filled(A, B, length * (own + 1.0) * float(columns.lengths.sum() + len(columns)), fill)
+        rows = np.sort(A.lengths) if B is None else A.lengths  # a collection with itself is taken by length
+        return fill, length * (rows + 1.0)
 
 
 class EditDistance(_Pairwise):
@@ -672,7 +694,7 @@ class EditDistance(_Pairwise):
         check_positive("indel", self.indel)
         check_positive("substitution", self.substitution)
 
-    def _gram(self, A: Symbols, B: Symbols | None, work: Work) -> np.ndarray:
+    def _filling(self, A: Symbols, B: Symbols | None, work: Work) -> tuple[Fill, np.ndarray]:
         indel, substitution = float(self.indel), float(self.substitution)
 
         def fill(left: Any, offsets: Any, right: Any, other: Any, sigma: int, start: int, stop: int, K: Any) -> None:
@@ -680,10 +702,10 @@ class EditDistance(_Pairwise):
                 left, offsets, right, other, sigma, indel, substitution, start, stop, K, work.threads
             )
 
-        columns = A if B is None else B
-        cells = (A.lengths // (64 if indel == substitution else 1) + 1.0) * 3.0 * float(columns.lengths.sum() + 1)
-        K = _filled(A, B, cells, fill)
-        return self._of_distance(K)
+        return fill, 3.0 * (A.lengths // (64 if indel == substitution else 1) + 1)
+
+    def _gram(self, A: Symbols, B: Symbols | None, work: Work) -> np.ndarray:
+        return self._of_distance(super()._gram(A, B, work))
 
     def _of_distance(self, d: np.ndarray) -> np.ndarray:
         return 0.0 - d if self.gamma is None else np.exp(-float(self.gamma) * d)

@@ -143,6 +143,8 @@ CASES = [
          lambda x, z: definition.spectrum(x, z, [1, 3], lambda n: {1: 0.5, 3: 2.0}[n])),
     Case("subsequences", Subsequence(2, 0.5), text, gappy(2, None, 0.5)),
     Case("long subsequences", Subsequence(4, 0.9), dna, gappy(4, None, 0.9)),
+    Case("subsequences of all lengths", Subsequence(3, 0.6, shortest=1), octets,
+         lambda x, z: sum(gappy(n, None, 0.6)(x, z) for n in (1, 2, 3))),
     Case("subsequences of one token", Subsequence(1, 0.3), tokens, gappy(1, None, 0.3)),
     Case("edit distance", EditDistance(), text, lambda x, z: -definition.edit_distance(x, z)),
     Case("edit distance with costs", EditDistance(0.3, indel=1.0, substitution=1.5), tokens,
