@@ -43,13 +43,14 @@ struct SubsequenceTask {
   const double *up, *down;  // n: λ^(j + 1), λ^-j
 };
 
-// Adds one row of s to D_m (not for the last length) and returns Σ_j λ^(j + 1) D_{m-1}(i - 1, j) over equal symbols.
+// One row of s at one length m: `own` takes it to D_m, `count` adds up Σ_j λ^(j + 1) D_{m-1}(i - 1, j) over equal symbols.
+template <bool own_too, bool count>
 inline __attribute__((always_inline)) LaneValues subsequence_level(const SubsequenceTask& task, const Lane8* shorter, Lane8* own) {
   LaneValues run = {}, found = {};
   for (int64_t j = 0; j < task.n; ++j) {
     const LaneValues value = (LaneValues)((LaneBits)shorter[j].v & task.same[j].v);
-    found += task.up[j] * value;
-    if (own) {
+    if (count) found += task.up[j] * value;
+    if (own_too) {
       run += value;
       own[j + 1].v += run;
     }
@@ -69,10 +70,13 @@ inline __attribute__((always_inline)) void subsequence_body(const SubsequenceTas
       task.same[j].v = task.t[j].v == symbol;
       task.D[j].v = zero + fall * task.down[j];
     }
-    for (int64_t m = task.length; m >= 1; --m) {
-      Lane8* own = m < task.length ? task.D + m * row : nullptr;
-      const LaneValues found = subsequence_level(task, task.D + (m - 1) * row, own);
-      if (m >= task.shortest) sum += rise * found;
+    sum += rise * subsequence_level<false, true>(task, task.D + (task.length - 1) * row, nullptr);
+    for (int64_t m = task.length - 1; m >= 1; --m) {
+      const Lane8* shorter = task.D + (m - 1) * row;
+      if (m >= task.shortest)
+        sum += rise * subsequence_level<true, true>(task, shorter, task.D + m * row);
+      else
+        subsequence_level<true, false>(task, shorter, task.D + m * row);
     }
     rise *= task.decay;
     fall /= task.decay;
