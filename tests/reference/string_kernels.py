@@ -20,7 +20,9 @@ def substrings(x: String, length: int) -> Counter[tuple[Hashable, ...]]:
     return Counter(tuple(x[i : i + length]) for i in range(len(x) - length + 1))
 
 
-def spectrum(x: String, z: String, lengths: Sequence[int], weight: Callable[[int], float], presence: bool = False) -> float:
+def spectrum(
+    x: String, z: String, lengths: Sequence[int], weight: Callable[[int], float], presence: bool = False
+) -> float:
     total = 0.0
     for n in lengths:
         a, b = substrings(x, n), substrings(z, n)

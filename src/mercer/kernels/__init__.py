@@ -19,11 +19,11 @@ from mercer.kernels.algebra import (
 from mercer.kernels.approximations import NystroemMap
 from mercer.kernels.base import Kernel
 from mercer.kernels.gram import Gram
+from mercer.kernels.string_models import LinearStringModel
 from mercer.kernels.strings import (
     AllSubstrings,
     EditDistance,
     Gappy,
-    LinearStringModel,
     Mismatch,
     NGram,
     Spectrum,

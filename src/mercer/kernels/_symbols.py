@@ -92,9 +92,8 @@ def _kind(strings: list[Any]) -> str | None:
         if own is None:
             raise ValueError(f"string {i} must be a str, bytes or a sequence of tokens, got {type(x).__name__}")
         if kind is not None and own != kind:
-            raise ValueError(
-                f"strings must be of one kind: string {i} is a {type(x).__name__}, string 0 a {type(strings[0]).__name__}"
-            )
+            first = type(strings[0]).__name__
+            raise ValueError(f"strings must be of one kind: string {i} is a {type(x).__name__}, string 0 a {first}")
         kind = own
     return kind
 
@@ -132,7 +131,7 @@ def token_hash(token: Any) -> int:
     if isinstance(token, bytes):
         return _core.token_hash(token, 2)
     if isinstance(token, Real) and not isinstance(token, Integral) and float(token).is_integer():
-        token = int(token)  # 1.0 == 1
+        token = int(float(token))  # 1.0 == 1
     if isinstance(token, Integral):
         return _core.token_hash(str(int(token)).encode(), 3)
     if isinstance(token, Real):
@@ -156,7 +155,8 @@ def joined(A: Symbols, B: Symbols | None) -> tuple[np.ndarray, np.ndarray | None
     """Codes of two collections with equal symbols for equal codes, numbered from 0 on, and how many there are."""
     same_kind(A, B)
     if A.kind == TOKENS or (B is not None and B.kind == TOKENS):
-        tables = [part.hashes if part is not None and part.hashes is not None else np.zeros(0, np.uint64) for part in (A, B)]
+        none = np.zeros(0, np.uint64)
+        tables = [none if part is None or part.hashes is None else part.hashes for part in (A, B)]
         every, numbers = np.unique(np.concatenate(tables), return_inverse=True)
         numbers = numbers.astype(np.uint32)
         left, right = numbers[: len(tables[0])], numbers[len(tables[0]) :]
@@ -204,7 +204,7 @@ class Alphabet:
         for letter in self.letters:
             if isinstance(letter, (str, bytes)) and len(letter) == 1:
                 made.append(ord(letter))
-            elif kind == BYTES and isinstance(letter, Integral) and 0 <= letter < 256:
+            elif kind == BYTES and isinstance(letter, Integral) and 0 <= int(letter) < 256:
                 made.append(int(letter))
             else:
                 raise ValueError(f"the letters of the alphabet must be single characters, got {letter!r}")

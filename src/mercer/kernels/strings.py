@@ -19,14 +19,12 @@ from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernels._keyed import KeyedRows, matrices
 from mercer.kernels._symbols import ANY, UNKNOWN, Alphabet, Symbols, joined, read_symbols, same_kind
-from mercer.kernels.algebra import Normalized, Scaled
 from mercer.kernels.base import INDEFINITE, Kernel, Work
 
 __all__ = [
     "AllSubstrings",
     "EditDistance",
     "Gappy",
-    "LinearStringModel",
     "Mismatch",
     "NGram",
     "Spectrum",
@@ -317,7 +315,9 @@ class Mismatch(_Counts):
     1.0
     """
 
-    def __init__(self, k: int = 3, m: int = 1, alphabet: Any = None, unknown: str = "error", unit: str = "char") -> None:
+    def __init__(
+        self, k: int = 3, m: int = 1, alphabet: Any = None, unknown: str = "error", unit: str = "char"
+    ) -> None:
         self.k = k
         self.m = m
         self.alphabet = alphabet
@@ -350,7 +350,7 @@ class Gappy(_Counts):
     alphabet : str, bytes or sequence of letters, optional
         Letters that strings may have; see `Spectrum`.
     unknown : {"error", "skip"}, default="error"
-        What to do about symbols that are not in the alphabet: refuse them, or leave out the subsequences that hold them.
+        What to do about symbols that are not in the alphabet: refuse them, or leave out what holds them.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 
@@ -486,7 +486,9 @@ class AllSubstrings(_Pairwise):
     4.0
     """
 
-    def __init__(self, weights: Weights = None, shortest: int = 1, longest: int | None = None, unit: str = "char") -> None:
+    def __init__(
+        self, weights: Weights = None, shortest: int = 1, longest: int | None = None, unit: str = "char"
+    ) -> None:
         self.weights = weights
         self.shortest = shortest
         self.longest = longest
@@ -616,9 +618,7 @@ class Subsequence(_Pairwise):
     0.1015625
     """
 
-    def __init__(
-        self, length: int = 3, decay: float = 0.5, shortest: int | None = None, unit: str = "char"
-    ) -> None:
+    def __init__(self, length: int = 3, decay: float = 0.5, shortest: int | None = None, unit: str = "char") -> None:
         self.length = length
         self.decay = decay
         self.shortest = shortest
@@ -712,125 +712,3 @@ class EditDistance(_Pairwise):
 
     def _diag(self, A: Symbols, work: Work) -> np.ndarray:
         return self._of_distance(np.zeros(len(A)))
-
-
-# ---------------------------------------------------------------------------------------------------- linear models
-
-
-class LinearStringModel:
-    """f(x) = intercept + Σ_i coef_i k(support_i, x) in time linear in the length of x, however many support strings.
-
-    The support strings are merged once: into one table of weights by substring for kernels that count substrings, into
-    one annotated suffix automaton for `AllSubstrings` (spec 002 C5). What a support vector machine has learnt with a
-    precomputed matrix becomes a model that needs no matrix.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        `NGram`, `Spectrum`, `Mismatch`, `Gappy`, `WeightedDegree` or `AllSubstrings`; also scaled or ``.normalized()``.
-    support : collection of strings
-        What the kernel takes.
-    coef : array of float
-        One for each support string.
-    intercept : float, default=0.0
-        Added to all values.
-
-    Examples
-    --------
-    >>> from mercer.kernels import LinearStringModel, NGram
-    >>> model = LinearStringModel(NGram(2), ["abab", "bcbc"], [1.0, -0.5])
-    >>> model.predict(["ab", "bc", "abc"])
-    array([ 2., -1.,  1.])
-    """
-
-    def __init__(self, kernel: Kernel, support: Any, coef: Any, intercept: float = 0.0) -> None:
-        if not isinstance(kernel, Kernel):
-            raise ValueError(f"kernel must be a Kernel of strings, got {kernel!r}")
-        kernel._check_params()
-        self.kernel = kernel
-        support = list(support) if not hasattr(support, "__len__") else support
-        self._coef = np.asarray(coef, np.float64)
-        if self._coef.shape != (len(support),) or not np.isfinite(self._coef).all():
-            raise ValueError(f"coef must be finite numbers, one for each of the {len(support)} support strings")
-        if isinstance(intercept, bool) or not isinstance(intercept, Real) or not np.isfinite(intercept):
-            raise ValueError(f"intercept must be a finite number, got {intercept!r}")
-        self.intercept = float(intercept)
-        self._base, scale, self._normalized = _unwrapped(kernel)
-        prepared = self._base._prepared("support", support)
-        weights = scale * self._coef
-        if self._normalized:
-            weights = weights * _inverse_norms(self._base, prepared)
-        self._build(prepared, weights)
-        self._kind = prepared[0:0]
-
-    def __repr__(self) -> str:
-        return f"LinearStringModel({self.kernel!r}, {len(self._coef)} support strings)"
-
-    def predict(self, X: Any) -> np.ndarray:
-        """f of strings.
-
-        Parameters
-        ----------
-        X : collection of strings
-            What the kernel takes.
-
-        Returns
-        -------
-        ndarray of shape (len(X),)
-        """
-        prepared = self._base._prepared("X", X)
-        same_kind(self._kind, prepared)
-        if self._letters is None:
-            rows = _rows(self._base, prepared)
-            scores = self._scorer.scores(rows.offsets, rows.keys, rows.values)
-        else:
-            scores = self._scorer.scores(_numbers_among(self._letters, prepared), prepared.offsets, 1)
-        if self._normalized:
-            scores = scores * _inverse_norms(self._base, prepared)
-        return scores + self.intercept
-
-    def _build(self, prepared: Any, weights: np.ndarray) -> None:
-        self._letters: np.ndarray | None = None
-        if isinstance(prepared, _Counted) or isinstance(self._base, WeightedDegree):
-            rows = _rows(self._base, prepared)
-            self._scorer: Any = _core.KeyTable(rows.keys, rows.values * np.repeat(weights, np.diff(rows.offsets)))
-            return
-        self._letters = np.unique(prepared.codes if prepared.hashes is None else prepared.hashes)
-        codes = _numbers_among(self._letters, prepared)
-        W = _cumulative(self._base, _longest(prepared, None))  # type: ignore[arg-type]
-        self._scorer = _core.SubstringModel(codes, prepared.offsets, len(self._letters), weights, W)
-
-
-def _unwrapped(kernel: Kernel) -> tuple[Kernel, float, bool]:
-    """The kernel of strings inside, a scale, and whether it is normalised."""
-    scale, normalized = 1.0, False
-    while isinstance(kernel, (Scaled, Normalized)):
-        if isinstance(kernel, Normalized):
-            normalized = True
-        elif not normalized:  # a scale within normalized() cancels out
-            scale *= float(kernel.scale)
-        kernel = kernel.kernel
-    if not isinstance(kernel, (_Counts, AllSubstrings, WeightedDegree)):
-        raise ValueError(
-            "kernel must be NGram, Spectrum, Mismatch, Gappy, WeightedDegree or AllSubstrings, scaled or normalised, "
-            f"got {kernel!r}"
-        )
-    return kernel, scale, normalized
-
-
-def _inverse_norms(kernel: Kernel, prepared: Any) -> np.ndarray:
-    norms = np.sqrt(kernel._diag(prepared, Work()))
-    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-
-
-def _rows(kernel: Any, prepared: Any) -> KeyedRows:
-    return prepared.rows if isinstance(prepared, _Counted) else kernel._counted(prepared).rows
-
-
-def _numbers_among(letters: np.ndarray, symbols: Symbols) -> np.ndarray:
-    """Numbers of the symbols among sorted letters (characters or hashes); UNKNOWN for others."""
-    if len(letters) == 0 or len(symbols.codes) == 0:
-        return np.full(len(symbols.codes), UNKNOWN, np.uint32)
-    own = np.arange(1 + int(symbols.codes.max()), dtype=letters.dtype) if symbols.hashes is None else symbols.hashes
-    at = np.minimum(np.searchsorted(letters, own), len(letters) - 1)
-    return np.where(letters[at] == own, at, UNKNOWN).astype(np.uint32)[symbols.codes]
