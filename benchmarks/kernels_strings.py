@@ -2,8 +2,8 @@
 
     MERCER_DATA=... python benchmarks/kernels_strings.py [--parts speed linear accuracy] [--repeats 3]
 
-speed      Gram matrices of splice sites (60 bases) and promoters (57 bases), beside strkernel 0.2 and strkernels 0.2.15,
-           which run in a process apart and on as many strings as they can take. "equal" compares the matrices.
+speed      Gram matrices of splice sites (60 bases) and promoters (57 bases), beside strkernel 0.2 and strkernels
+           0.2.15, which run in a process apart on as many strings as they can take. "equal" compares the matrices.
 linear     one pair of random strings from 10^3 to 10^6 symbols: seconds, and the exponent of their growth.
 accuracy   support vector machines with kernels of strings: 10-fold cross-validation on splice sites and promoters, the
            given split of the TREC questions; the kernel's parameters and C are chosen within the training data. Beside
@@ -154,8 +154,9 @@ def speed(repeats: int) -> None:
                     theirs.append(answer[0])
                     equal = "yes" if np.allclose(answer[1], runs[0][1][:20, :20], rtol=1e-6) else "no"
             own = np.median(ours)
-            ratio = f"{np.median(theirs):.3f} | {own:.4f} | {np.median(theirs) / own:.0f}" if theirs else f"- | {own:.4f} | -"
-            print(f"| {what} | {data_name} | {len(strings)} | {package} | {ratio} | {equal} |", flush=True)
+            other = np.median(theirs) if theirs else np.nan  # the package is missing
+            figures = f"{other:.3f} | {own:.4f} | {other / own:.0f}"
+            print(f"| {what} | {data_name} | {len(strings)} | {package} | {figures} | {equal} |", flush=True)
     print(f"\n| kernel | seconds, {len(splice)} splice sites |\n|---|---|")
     for what, kernel in [*((row[0], row[1]) for row in SPEED), *ALONE]:
         print(f"| {what} {kernel!r} | {seconds(lambda: kernel(splice))[0]:.3f} |", flush=True)  # noqa: B023

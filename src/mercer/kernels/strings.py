@@ -127,13 +127,12 @@ def _refuse_unknown(symbols: Symbols, codes: np.ndarray) -> None:
 
 def _length_weights(weights: Weights, shortest: int, longest: int) -> np.ndarray:
     """w of the lengths 0 .. longest; 0 below the shortest."""
-    lengths = np.arange(longest + 1)
     if weights is None:
         values = np.ones(longest + 1)
     elif callable(weights):
         values = np.array([0.0, *(float(weights(n)) for n in range(1, longest + 1))])
     elif isinstance(weights, Real) and not isinstance(weights, bool):
-        values = check_positive("weights", weights) ** lengths.astype(float)
+        values = _powers(check_positive("weights", weights), longest)
     else:
         try:
             given = np.asarray(weights, np.float64)
@@ -147,6 +146,14 @@ def _length_weights(weights: Weights, shortest: int, longest: int) -> np.ndarray
     if not np.isfinite(values).all() or (values < 0).any():
         raise ValueError("weights must be finite and not negative for all lengths")
     values[: min(shortest, longest + 1)] = 0.0
+    return values
+
+
+def _powers(base: float, longest: int) -> np.ndarray:
+    """base^0 .. base^longest; 0 from where they are too small for a double, which are slow to compute."""
+    reach = longest if base >= 1 else min(longest, int(-700 / math.log(base)))
+    values = np.zeros(longest + 1)
+    values[: reach + 1] = base ** np.arange(reach + 1, dtype=float)
     return values
 
 
@@ -253,8 +260,8 @@ class Spectrum(_Counts):
     >>> from mercer.kernels import Spectrum
     >>> Spectrum(3).pair("GATTACA", "ATTAC")
     3.0
-    >>> Spectrum(3, shortest=1, weights=0.5).pair("GATTACA", "ATTAC")
-    7.125
+    >>> Spectrum(3, shortest=1, weights=0.25).pair("GATTACA", "ATTAC")
+    3.046875
     >>> Spectrum(3, alphabet="ACGT").pair("GATTACA", "GATNACA")
     Traceback (most recent call last):
         ...
