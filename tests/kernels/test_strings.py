@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
+import polars
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +18,7 @@ from sklearn.svm import SVC
 from mercer import _core
 from mercer.kernels import (
     AllSubstrings,
+    Convolution,
     EditDistance,
     Gappy,
     Gram,
@@ -24,6 +28,7 @@ from mercer.kernels import (
     Spectrum,
     Subsequence,
     WeightedDegree,
+    strings,
 )
 from mercer.maps import StringHasher
 from reference import string_kernels as definition
@@ -210,6 +215,45 @@ def test_values_do_not_depend_on_how_symbols_are_written(kernel):
     np.testing.assert_allclose(kernel(np.array(strings)), K)
 
 
+def test_columns_of_other_libraries_are_strings():
+    strings = random_strings(3)
+    K = Spectrum(2)(strings)
+    for column in (polars.Series(strings), pyarrow.array(strings), np.array(strings, object), tuple(strings)):
+        np.testing.assert_array_equal(Spectrum(2)(column), K)
+    numbers = np.array([[1, 2, 1], [2, 1, 2]])
+    np.testing.assert_array_equal(NGram(2)(numbers), [[2, 2], [2, 2]])
+
+
+def test_convolution_over_the_parts_of_a_string_is_ngram():
+    strings = random_strings(4)
+    parts = Convolution(lambda x: [x[i : i + 3] for i in range(len(x) - 2)], NGram(3))  # equal parts have 1, others 0
+    np.testing.assert_array_equal(parts(strings), NGram(3)(strings))
+
+
+def test_rows_counted_a_few_strings_at_a_time_are_the_same(monkeypatch):
+    strings_here = random_strings(5)
+    kernels = [Spectrum(3, shortest=1), Mismatch(3, 1, alphabet="ACGT"), Gappy(3, 2), NGram(2)]
+    expected = [kernel(strings_here) for kernel in kernels]
+    features = WeightedDegree(3).features(strings_here)
+    monkeypatch.setattr(strings, "FEATURES_A_CALL", 100)
+    monkeypatch.setattr(strings, "STEPS_A_CALL", 100)
+    for kernel, K in zip(kernels, expected, strict=True):
+        np.testing.assert_array_equal(kernel(strings_here), K)
+    np.testing.assert_array_equal(WeightedDegree(3).features(strings_here).toarray(), features.toarray())
+
+
+@pytest.mark.parametrize(
+    "kernel", [AllSubstrings(), Subsequence(2), EditDistance(), WeightedDegree(3, shift=1)], ids=repr
+)
+def test_rows_filled_a_few_at_a_time_are_the_same(kernel, monkeypatch):
+    here = random_strings(5)
+    K, L, d = kernel(here), kernel(here, here[:5]), kernel.diag(here)
+    monkeypatch.setattr(strings, "STEPS_A_CALL", 100)
+    np.testing.assert_array_equal(kernel(here), K)
+    np.testing.assert_array_equal(kernel(here, here[:5]), L)
+    np.testing.assert_allclose(d, np.diag(K), rtol=1e-12)
+
+
 def test_tokens_are_equal_where_python_says_so():
     kernel = NGram(1)
     assert kernel.pair([1, 2.0, True], [1.0, 2]) == 3.0
@@ -299,6 +343,11 @@ def test_linear_model_gives_the_decisions_of_a_support_vector_machine():
     np.testing.assert_allclose(model.predict(X), pipeline.decision_function(X), rtol=1e-9)
 
 
+def test_linear_model_can_be_pickled():
+    model = LinearStringModel(AllSubstrings(), ["abab", "bc"], [1.0, -2.0], 0.5)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(["abc"]), model.predict(["abc"]))
+
+
 def test_linear_model_without_support_is_its_intercept():
     np.testing.assert_array_equal(LinearStringModel(AllSubstrings(), [], [], 2.0).predict(["ab", ""]), [2.0, 2.0])
     np.testing.assert_array_equal(LinearStringModel(NGram(2), [], [], 2.0).predict(["ab", ""]), [2.0, 2.0])
@@ -383,6 +432,7 @@ def test_unknown_bytes_and_tokens_are_refused():
 @pytest.mark.parametrize(("kernel", "message"), [
     (NGram(0), "n must be an integer of at least 1"),
     (NGram(2.5), "n must be"),
+    (NGram(10**9), "n must be at most"),
     (NGram(2, method="tree"), "method must be one of"),
     (NGram(2, unit="line"), "unit must be one of"),
     (Spectrum(2, shortest=3), "shortest must be at most k"),

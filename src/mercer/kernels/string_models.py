@@ -59,22 +59,26 @@ class LinearStringModel:
         kernel._check_params()
         self.kernel = kernel
         support = list(support) if not hasattr(support, "__len__") else support
-        self._coef = np.asarray(coef, np.float64)
-        if self._coef.shape != (len(support),) or not np.isfinite(self._coef).all():
+        self.support = support
+        self.coef = np.asarray(coef, np.float64)
+        if self.coef.shape != (len(support),) or not np.isfinite(self.coef).all():
             raise ValueError(f"coef must be finite numbers, one for each of the {len(support)} support strings")
         if isinstance(intercept, bool) or not isinstance(intercept, Real) or not np.isfinite(intercept):
             raise ValueError(f"intercept must be a finite number, got {intercept!r}")
         self.intercept = float(intercept)
         self._base, scale, self._normalized = _unwrapped(kernel)
         prepared = self._base._prepared("support", support)
-        weights = scale * self._coef
+        weights = scale * self.coef
         if self._normalized:
             weights = weights * _inverse_norms(self._base, prepared)
         self._build(prepared, weights)
         self._kind = prepared[0:0]
 
     def __repr__(self) -> str:
-        return f"LinearStringModel({self.kernel!r}, {len(self._coef)} support strings)"
+        return f"LinearStringModel({self.kernel!r}, {len(self.coef)} support strings)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kernel, self.support, self.coef, self.intercept)
 
     def predict(self, X: Any) -> np.ndarray:
         """f of strings.

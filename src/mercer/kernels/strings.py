@@ -39,6 +39,8 @@ MOST_FEATURES = 1_000_000
 """Features that one place of a string may give."""
 STEPS_A_CALL = 1 << 28
 """Steps of about a nanosecond that one compiled call may take, so that Ctrl-C is heard."""
+FEATURES_A_CALL = 1 << 23
+"""Features that one compiled call may count, for the same reason."""
 LONG = 1 << 13
 """Strings above this length have suffix arrays with every other string instead of one automaton."""
 
@@ -93,11 +95,18 @@ class _Counts(Kernel):
             codes, letters, hashes = alphabet.numbers(symbols, bool(exact))
             if self.unknown == "error":
                 _refuse_unknown(symbols, codes)
-        rows = _core.kmer_rows(
-            codes, symbols.offsets, hashes, exact, mode, shortest, longest, extra, values, letters,
-            bool(self.presence), 1,
-        )  # fmt: skip
-        return _Counted(symbols.kind, KeyedRows(*rows))
+
+        def rows(part: Symbols) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            return _core.kmer_rows(
+                part.codes, part.offsets, hashes, exact, mode, shortest, longest, extra, values, letters,
+                bool(self.presence), 1,
+            )  # fmt: skip
+
+        return _Counted(symbols.kind, _counted_rows(Symbols(None, symbols.offsets, codes, None), rows, self._a_place()))
+
+    def _a_place(self) -> int:
+        """Features that one place of a string gives, about."""
+        return 1
 
     def _gram(self, A: Any, B: Any, work: Work) -> np.ndarray:
         same_kind(A, B)
@@ -110,6 +119,23 @@ class _Counts(Kernel):
         for part in parts[1:]:
             same_kind(parts[0], part)
         return matrices([part.rows for part in parts])
+
+
+def _counted_rows(strings: Symbols, rows: Callable[[Symbols], Any], a_place: int) -> KeyedRows:
+    """Rows of the strings, some at a time, so that Ctrl-C is heard."""
+    ends = np.cumsum((strings.lengths + 1.0) * a_place)
+    made: list[Any] = []
+    start = 0
+    while start < len(strings) or not made:
+        done = ends[start - 1] if start else 0.0
+        stop = max(start + 1, int(np.searchsorted(ends, done + FEATURES_A_CALL, side="right")))
+        made.append(rows(strings[start:stop]))
+        start = stop
+    if len(made) == 1:
+        return KeyedRows(*made[0])
+    counts = np.concatenate([np.diff(offsets) for offsets, _, _ in made])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    return KeyedRows(offsets, np.concatenate([part[1] for part in made]), np.concatenate([part[2] for part in made]))
 
 
 def _refuse_unknown(symbols: Symbols, codes: np.ndarray) -> None:
@@ -157,6 +183,12 @@ def _powers(base: float, longest: int) -> np.ndarray:
     return values
 
 
+def _check_length(name: str, value: Any) -> int:
+    if check_count(name, value) > MOST_FEATURES:
+        raise ValueError(f"{name} must be at most {MOST_FEATURES:,}, got {value}")
+    return int(value)
+
+
 def _check_features(name: str, count: int) -> None:
     if count > MOST_FEATURES:
         raise ValueError(
@@ -201,7 +233,7 @@ class NGram(_Counts):
         self.method = method
 
     def _plan(self) -> tuple[str, int, int, int, np.ndarray]:
-        n = check_count("n", self.n)
+        n = _check_length("n", self.n)
         values = np.zeros(n + 1)
         values[n] = 1.0
         return "substrings", n, n, 0, values
@@ -209,7 +241,7 @@ class NGram(_Counts):
     def _check_params(self) -> None:
         check_choice("method", self.method, ("hash", "suffix"))
         check_choice("unit", self.unit, UNITS)
-        check_count("n", self.n)
+        _check_length("n", self.n)
 
     def _prepare(self, X: Any) -> Any:
         symbols = read_symbols(X, self.unit)
@@ -287,11 +319,14 @@ class Spectrum(_Counts):
         self.unit = unit
 
     def _plan(self) -> tuple[str, int, int, int, np.ndarray]:
-        k = check_count("k", self.k)
+        k = _check_length("k", self.k)
         shortest = k if self.shortest is None else check_count("shortest", self.shortest)
         if shortest > k:
             raise ValueError(f"shortest must be at most k = {k}, got {shortest}")
         return "substrings", shortest, k, 0, np.sqrt(_length_weights(self.weights, shortest, k))
+
+    def _a_place(self) -> int:
+        return int(self.k) + 1 - int(self.k if self.shortest is None else self.shortest)
 
 
 class Mismatch(_Counts):
@@ -332,12 +367,13 @@ class Mismatch(_Counts):
         self.unit = unit
 
     def _plan(self) -> tuple[str, int, int, int, np.ndarray]:
-        k, m = check_count("k", self.k), check_count("m", self.m, 0)
-        others = 1 if self.alphabet is None else len(Alphabet(self.alphabet)) - 1
-        if m > 0:
-            m = min(m, k)
-            _check_features("Mismatch", sum(math.comb(k, i) * others**i for i in range(m + 1)))
+        k, m = _check_length("k", self.k), min(check_count("m", self.m, 0), int(self.k))
+        _check_features("Mismatch", self._a_place())
         return "mismatch" if m > 0 else "substrings", k, k, m, np.ones(k + 1)
+
+    def _a_place(self) -> int:
+        others = 1 if self.alphabet is None else len(Alphabet(self.alphabet)) - 1
+        return sum(math.comb(int(self.k), i) * others**i for i in range(min(int(self.m), int(self.k)) + 1))
 
 
 class Gappy(_Counts):
@@ -387,17 +423,20 @@ class Gappy(_Counts):
         self.unit = unit
 
     def _plan(self) -> tuple[str, int, int, int, np.ndarray]:
-        k, gap = check_count("k", self.k), check_count("gap", self.gap, 0)
+        k, gap = _check_length("k", self.k), check_count("gap", self.gap, 0)
         decay = check_positive("decay", self.decay)
         gap = gap if k > 1 else 0
         if gap and k > 1000:
             raise ValueError(f"k must be at most 1000 where there are gaps, got {k}")
-        _check_features("Gappy", math.comb(k + gap - 1, gap))
+        _check_features("Gappy", self._a_place())
         with np.errstate(over="ignore"):
             values = decay ** np.arange(k + gap + 1, dtype=float)
         if not np.isfinite(values).all():
             raise ValueError(f"decay = {decay} to the power of the span k + gap = {k + gap} is too large")
         return "gappy" if gap else "substrings", k, k, gap, values
+
+    def _a_place(self) -> int:
+        return math.comb(int(self.k) + int(self.gap) - 1, int(self.gap)) if self.k > 1 else 1
 
 
 # ---------------------------------------------------------------------------------------------------- pairs
@@ -589,11 +628,14 @@ class WeightedDegree(_Pairwise):
     def _counted(self, symbols: Symbols) -> _Counted:
         D, shift = int(self.degree), int(self.shift)
         values = np.sqrt(self._betas() / (shift + 1))
-        rows = _core.kmer_rows(
-            symbols.codes, symbols.offsets, symbols.hashes, 0, "positional", 1, D, shift, values,
-            np.zeros(0, np.uint32), False, 1,
-        )  # fmt: skip
-        return _Counted(symbols.kind, KeyedRows(*rows))
+
+        def rows(part: Symbols) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            return _core.kmer_rows(
+                part.codes, part.offsets, part.hashes, 0, "positional", 1, D, shift, values,
+                np.zeros(0, np.uint32), False, 1,
+            )  # fmt: skip
+
+        return _Counted(symbols.kind, _counted_rows(symbols, rows, D * (shift + 1)))
 
     def _features(self, parts: list[Symbols]) -> list[Any]:
         for part in parts[1:]:
