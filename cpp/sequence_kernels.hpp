@@ -220,10 +220,15 @@ class UnitDistance {
   bool set(const uint32_t* x, int64_t n, int64_t sigma) {
     n_ = n;
     blocks_ = std::max<int64_t>(1, (n + 63) / 64);
-    number_.assign(size_t(sigma), 0);
+    for (const uint32_t symbol : present_) number_[symbol] = 0;
+    present_.clear();
+    number_.resize(size_t(sigma), 0);
     int64_t distinct = 1;  // row 0 is for symbols that x does not have
     for (int64_t i = 0; i < n; ++i)
-      if (number_[x[i]] == 0) number_[x[i]] = distinct++;
+      if (number_[x[i]] == 0) {
+        number_[x[i]] = distinct++;
+        present_.push_back(x[i]);
+      }
     if (distinct > largest_table / blocks_) return false;
     where_.assign(size_t(distinct * blocks_), 0);
     for (int64_t i = 0; i < n; ++i) where_[size_t(number_[x[i]] * blocks_ + (i >> 6))] |= uint64_t(1) << (i & 63);
@@ -261,6 +266,7 @@ class UnitDistance {
   static constexpr int64_t largest_table = 1 << 25;
   int64_t n_ = 0, blocks_ = 1;
   std::vector<int64_t> number_;
+  std::vector<uint32_t> present_;
   std::vector<uint64_t> where_, up_, down_;
 };
 

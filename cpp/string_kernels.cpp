@@ -287,7 +287,7 @@ void all_substrings_gram(Codes codes, Offsets offsets, std::optional<Codes> othe
 class SubstringModel {
  public:
   SubstringModel(Codes codes, Offsets offsets, int64_t sigma, In1<double> coef, In1<double> cumulative)
-      : sigma_(sigma), W_(cumulative.data(), cumulative.data() + cumulative.shape(0)), automaton_(make(sigma, Strings(codes, offsets, "the strings").total())) {
+      : W_(cumulative.data(), cumulative.data() + cumulative.shape(0)), automaton_(make(sigma, Strings(codes, offsets, "the strings").total())) {
     const Strings strings(codes, offsets, "the strings");
     strings.require_below(sigma);
     require(int64_t(coef.shape(0)) == strings.size(), "there must be one coefficient for each string");
@@ -320,10 +320,9 @@ class SubstringModel {
   using Automaton = std::variant<SubstringAutomaton<DenseTransitions>, SubstringAutomaton<HashedTransitions>>;
   static Automaton make(int64_t sigma, int64_t total) {
     require(sigma >= 0 && sigma < longest_text, "sigma must be from 0 to 2^31");
-    if (sigma <= few_symbols && total <= (int64_t(1) << 24)) return SubstringAutomaton<DenseTransitions>(std::max<int64_t>(1, sigma));
+    if (sigma <= few_symbols && total * sigma <= (int64_t(1) << 26)) return SubstringAutomaton<DenseTransitions>(std::max<int64_t>(1, sigma));
     return SubstringAutomaton<HashedTransitions>(sigma);
   }
-  int64_t sigma_;
   std::vector<double> W_;
   Automaton automaton_;
 };
