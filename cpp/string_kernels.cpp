@@ -1,11 +1,9 @@
 // Kernels of strings: n-grams, mismatches, gaps, positions, all substrings, subsequences, edit distance.
 //
-// Strings are stacked: string i is codes[offsets[i] .. offsets[i + 1]]. The functions for Gram matrices fill the rows start .. stop of K; for a
-// collection with itself (no second one) they compute the entries up to the diagonal and copy them over, so that K is symmetric to the last bit.
-// A K of one column takes the diagonal alone.
+// Strings are stacked: string i is codes[offsets[i] .. offsets[i + 1]]. The functions for Gram matrices fill the rows start .. stop of K; for
+// a collection with itself (no second one) they compute the entries up to the diagonal and copy them over, so that K is symmetric to the last
+// bit. A K of one column takes the diagonal alone.
 #include <cmath>
-#include <limits>
-#include <memory>
 #include <numeric>
 #include <variant>
 
@@ -55,7 +53,12 @@ class Target {
  public:
   Target(const Strings& left, const std::optional<Codes>& codes, const std::optional<Offsets>& offsets, int64_t sigma, int64_t start, int64_t stop,
          Out2<double>& K)
-      : left_(left), symmetric_(!codes), right_(codes ? Strings(*codes, require_both(offsets), "the second collection") : left), K_(K.data()), start_(start), stop_(stop) {
+      : left_(left),
+        symmetric_(!codes),
+        right_(codes ? Strings(*codes, require_both(offsets), "the second collection") : left),
+        K_(K.data()),
+        start_(start),
+        stop_(stop) {
     require(codes.has_value() == offsets.has_value(), "codes and offsets of the second collection come together");
     left_.require_below(sigma);
     if (!symmetric_) right_.require_below(sigma);
@@ -287,7 +290,8 @@ void all_substrings_gram(Codes codes, Offsets offsets, std::optional<Codes> othe
 class SubstringModel {
  public:
   SubstringModel(Codes codes, Offsets offsets, int64_t sigma, In1<double> coef, In1<double> cumulative)
-      : W_(cumulative.data(), cumulative.data() + cumulative.shape(0)), automaton_(make(sigma, Strings(codes, offsets, "the strings").total())) {
+      : W_(cumulative.data(), cumulative.data() + cumulative.shape(0)),
+        automaton_(make(sigma, Strings(codes, offsets, "the strings").total())) {
     const Strings strings(codes, offsets, "the strings");
     strings.require_below(sigma);
     require(int64_t(coef.shape(0)) == strings.size(), "there must be one coefficient for each string");
@@ -359,7 +363,8 @@ void weighted_degree_gram(Codes codes, Offsets offsets, std::optional<Codes> oth
       const int64_t i = start + r, nx = target.left().length(i);
       for (int64_t j = target.first_column(i); j < target.columns(i); ++j) {
         const int64_t nz = target.right().length(j);
-        target.set(i, j, value(left.data() + left_starts[size_t(r)], nx, (nx + 63) / 64, right.data() + right_starts[size_t(j)], nz, (nz + 63) / 64, weights.data()));
+        const uint64_t *x = left.data() + left_starts[size_t(r)], *z = right.data() + right_starts[size_t(j)];
+        target.set(i, j, value(x, nx, (nx + 63) / 64, z, nz, (nz + 63) / 64, weights.data()));
       }
     }
   });
