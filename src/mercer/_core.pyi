@@ -459,6 +459,85 @@ def graphlet_walk(
     seed: int,
 ) -> np.ndarray: ...
 
+def kmer_rows(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    hashes: np.ndarray | None,
+    alphabet: int,
+    mode: str,
+    shortest: int,
+    longest: int,
+    extra: int,
+    values: np.ndarray,
+    letters: np.ndarray,
+    presence: bool,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def all_substrings_gram(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    other_codes: np.ndarray | None,
+    other_offsets: np.ndarray | None,
+    sigma: int,
+    cumulative: np.ndarray,
+    start: int,
+    stop: int,
+    K: np.ndarray,
+    threads: int,
+) -> None: ...
+def weighted_degree_gram(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    other_codes: np.ndarray | None,
+    other_offsets: np.ndarray | None,
+    sigma: int,
+    shift: int,
+    weights: np.ndarray,
+    start: int,
+    stop: int,
+    K: np.ndarray,
+    threads: int,
+) -> None: ...
+def subsequence_gram(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    other_codes: np.ndarray | None,
+    other_offsets: np.ndarray | None,
+    sigma: int,
+    shortest: int,
+    length: int,
+    decay: float,
+    start: int,
+    stop: int,
+    K: np.ndarray,
+    threads: int,
+) -> None: ...
+def edit_distance_gram(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    other_codes: np.ndarray | None,
+    other_offsets: np.ndarray | None,
+    sigma: int,
+    indel: float,
+    substitution: float,
+    start: int,
+    stop: int,
+    K: np.ndarray,
+    threads: int,
+) -> None: ...
+
+class KeyTable:
+    def __init__(self, keys: np.ndarray, weights: np.ndarray) -> None: ...
+    def scores(self, offsets: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray: ...
+
+class SubstringModel:
+    def __init__(
+        self, codes: np.ndarray, offsets: np.ndarray, sigma: int, coef: np.ndarray, cumulative: np.ndarray
+    ) -> None: ...
+    def scores(self, codes: np.ndarray, offsets: np.ndarray, threads: int) -> np.ndarray: ...
+
+def token_hash(name: bytes, seed: int) -> int: ...
+
 class RecordColumns:
     def __init__(self, rows: int, seed: int, categories: bool) -> None: ...
     def add_text(self, name: str, bytes: np.ndarray, offsets: np.ndarray, valid: np.ndarray | None) -> None: ...
