@@ -34,6 +34,7 @@ from mercer.kernel_methods.cholesky import cholesky_of_matrix
 __all__ = ["KernelNuSVC", "KernelOneClass", "KernelSVC", "KernelSVR"]
 
 _RANK = 1e-10  # of the residual, relative to the diagonal: where a Gram matrix counts as spent
+_NO_MARGIN = "nu={nu} gives the classes {names} a margin of 0, so that there is no function: use a larger nu"
 _FLAT = 1e-9  # a separation, relative to the size of the features, that counts as none
 
 
@@ -200,7 +201,7 @@ class KernelSVC(_Pairs):
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps of a machine; None for none.
+        Limit on the steps of a machine, with a warning; None for a million, or 100 an object if that is more.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -283,8 +284,8 @@ class KernelSVC(_Pairs):
         raise ValueError(f"the margin between the classes {names} is too small for C=inf: use a finite C")
 
     def _at(self, C: float, K: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> SVC:
-        limit = -1 if self.max_iter is None else self.max_iter
-        return SVC(kernel="precomputed", C=C, tol=self.tol, max_iter=limit).fit(K, signs, sample_weight=weights)
+        model = SVC(kernel="precomputed", C=C, tol=self.tol, max_iter=_limit(self.max_iter, len(K)))
+        return model.fit(K, signs, sample_weight=weights)
 
     def _gap(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float) -> float:
         f = K @ s
@@ -318,7 +319,7 @@ class KernelNuSVC(_Pairs):
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps of a machine; None for none.
+        Limit on the steps of a machine, with a warning; None for a million, or 100 an object if that is more.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -376,17 +377,22 @@ class KernelNuSVC(_Pairs):
             raise ValueError(
                 f"nu={self.nu} is infeasible for the classes {names}: their sizes allow at most {most:.4g}"
             )
-        limit = -1 if self.max_iter is None else self.max_iter
         # At the very limit rounding must not make the solver refuse.
         nu = min(float(self.nu), most * (1 - 1e-15))
-        model = NuSVC(kernel="precomputed", nu=nu, tol=self.tol, max_iter=limit)
-        model.fit(K, signs, sample_weight=weights)
-        total = float(np.abs(model.dual_coef_).sum())
-        if not np.isfinite(total) or total <= 0 or not np.isfinite(model.intercept_).all():
-            raise ValueError(
-                f"nu={self.nu} gives the classes {names} a margin of 0, so that there is no function: use a larger nu"
-            )
-        return model, float(self.nu) * float(weights.sum()) / total
+        model = NuSVC(kernel="precomputed", nu=nu, tol=self.tol, max_iter=_limit(self.max_iter, len(K)))
+        try:
+            model.fit(K, signs, sample_weight=weights)
+        except ValueError as error:
+            if "not finite" not in str(error):
+                raise
+            raise ValueError(_NO_MARGIN.format(nu=self.nu, names=names)) from error
+        s = model.dual_coef_[0]
+        rho = float(self.nu) * float(weights.sum()) / float(np.abs(s).sum())
+        norm = s @ K[np.ix_(model.support_, model.support_)] @ s
+        # In the units of the problem ‖w‖² = ρ² sᵀKs is below rounding: what is left of the function is noise.
+        if rho**2 * norm <= 1e-10 * weights @ np.abs(np.diag(K)):
+            raise ValueError(_NO_MARGIN.format(nu=self.nu, names=names))
+        return model, rho
 
     def _gap(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float) -> float:
         f = K @ s
@@ -449,7 +455,7 @@ class KernelSVR(RegressorMixin, _Single):
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps; None for none.
+        Limit on the steps, with a warning; None for a million, or 100 an object if that is more.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -520,7 +526,7 @@ class KernelSVR(RegressorMixin, _Single):
         weights = weights_of(X, sample_weight)
         used, K = np.flatnonzero(weights > 0), self._gram(X)
         K = K if len(used) == len(K) else K[np.ix_(used, used)]
-        limit = -1 if self.max_iter is None else self.max_iter
+        limit = _limit(self.max_iter, len(K))
         model = SVR(kernel="precomputed", C=self.C, epsilon=self.epsilon, tol=self.tol, max_iter=limit)
         self._keep_model(X, used, model.fit(K, y[used], sample_weight=weights[used]))
         return self
@@ -556,7 +562,7 @@ class KernelOneClass(OutlierMixin, _Single):
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps; None for none.
+        Limit on the steps, with a warning; None for a million, or 100 an object if that is more.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -629,9 +635,13 @@ class KernelOneClass(OutlierMixin, _Single):
         weights = weights_of(X, sample_weight)
         used, K = np.flatnonzero(weights > 0), self._gram(X)
         K = K if len(used) == len(K) else K[np.ix_(used, used)]
-        limit = -1 if self.max_iter is None else self.max_iter
-        model = OneClassSVM(kernel="precomputed", nu=self.nu, tol=self.tol, max_iter=limit)
-        self._keep_model(X, used, model.fit(K, sample_weight=weights[used]))
+        if self.nu == 1:  # all coefficients at their bound; ρ is any number that f does not exceed
+            self._keep(X, used)
+            self.dual_coef_, self.n_iter_ = weights[None, used], 1
+            self.intercept_ = np.array([-float((K @ weights[used]).max())])
+        else:
+            model = OneClassSVM(kernel="precomputed", nu=self.nu, tol=self.tol, max_iter=_limit(self.max_iter, len(K)))
+            self._keep_model(X, used, model.fit(K, sample_weight=weights[used]))
         self.offset_ = -float(self.intercept_[0])
         return self
 
@@ -664,6 +674,11 @@ class KernelOneClass(OutlierMixin, _Single):
         if len(values) == 0:
             raise ValueError("X is empty: there is no mass to measure")
         return float(np.mean(values >= 0))
+
+
+def _limit(max_iter: int | None, n: int) -> int:
+    """Steps of scikit-learn's solver: where rounding keeps it from its tolerance it would go on for ever."""
+    return max(1_000_000, 100 * n) if max_iter is None else max_iter
 
 
 # ---------------------------------------------------------------------------------------------------- hard margins
