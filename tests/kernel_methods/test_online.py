@@ -30,8 +30,9 @@ def weights(model: OnlineKernelClassifier) -> np.ndarray:
 
 
 def separable(seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    X, y = blobs(seed, n=60, apart=8.0, classes=classes, d=3)
-    return np.hstack([X, np.ones((60, 1))]), y
+    rng = np.random.default_rng(seed)
+    y = np.arange(60) % classes
+    return 4.0 * np.eye(classes)[y] + rng.uniform(-1.5, 1.5, size=(60, classes)), y
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -150,7 +151,7 @@ def test_norma_comes_near_the_batch_optimum():
 
 @pytest.mark.parametrize("policy", ["oldest", "smallest"])
 def test_memory_stays_within_its_budget(policy):
-    X, y = blobs(8, n=300, apart=1.0)
+    X, y = blobs(8, n=300, apart=2.0)
     model = OnlineKernelClassifier(Bump(), "norma", budget=17, budget_policy=policy, random_state=0)
     for start in range(0, 300, 50):
         model.partial_fit(X[start : start + 50], y[start : start + 50])

@@ -245,7 +245,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         found, codes = class_codes(self, X, y, least=1)
         places = np.searchsorted(self.classes_, found).clip(max=len(self.classes_) - 1)
         if not np.array_equal(self.classes_[places], found):
-            unknown = found[self.classes_[places] != found][0]
+            unknown = found[self.classes_[places] != found].tolist()[0]
             raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {self.classes_.tolist()}")
         return places[codes]
 
@@ -291,7 +291,8 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
                 wrong = gradient[0] != 0 if novelty else y * f[0] <= 0
             else:
                 gradient = loss.gradient(f[None, :], codes[j : j + 1])[0]
-                wrong = np.delete(f, codes[j]).max() >= f[codes[j]]
+                own, f[codes[j]] = f[codes[j]], -np.inf
+                wrong = f.max() >= own
             self.n_mistakes_ += bool(wrong)
             steps.take(int(columns[j]), gradient)
         steps.finish(ids, objects)

@@ -12,6 +12,7 @@ offset, so that a shift of feature space changes nothing: they take conditionall
 from __future__ import annotations
 
 import math
+import warnings
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -30,11 +31,12 @@ from mercer.kernel_methods._base import (
     weights_of,
 )
 from mercer.kernel_methods.cholesky import cholesky_of_matrix
+from mercer.learning.solvers import ConvergenceWarning
 
 __all__ = ["KernelNuSVC", "KernelOneClass", "KernelSVC", "KernelSVR"]
 
 _RANK = 1e-10  # of the residual, relative to the diagonal: where a Gram matrix counts as spent
-_NO_MARGIN = "nu={nu} gives the classes {names} a margin of 0, so that there is no function: use a larger nu"
+_NO_MARGIN = "nu={nu} gives the classes {names} a margin of 0, so that the function means nothing: use a larger nu"
 _FLAT = 1e-9  # a separation, relative to the size of the features, that counts as none
 
 
@@ -390,8 +392,8 @@ class KernelNuSVC(_Pairs):
         rho = float(self.nu) * float(weights.sum()) / float(np.abs(s).sum())
         norm = s @ K[np.ix_(model.support_, model.support_)] @ s
         # In the units of the problem ‖w‖² = ρ² sᵀKs is below rounding: what is left of the function is noise.
-        if rho**2 * norm <= 1e-10 * weights @ np.abs(np.diag(K)):
-            raise ValueError(_NO_MARGIN.format(nu=self.nu, names=names))
+        if rho**2 * norm <= 1e-10 * weights @ np.abs(np.diag(_centered(K))):
+            warnings.warn(_NO_MARGIN.format(nu=self.nu, names=names), ConvergenceWarning, stacklevel=4)
         return model, rho
 
     def _gap(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float) -> float:
