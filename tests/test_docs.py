@@ -21,6 +21,7 @@ PACKAGES = [
     "mercer.clustering",
     "mercer.data",
     "mercer.datasets",
+    "mercer.kernel_methods",
     "mercer.kernels",
     "mercer.learning",
     "mercer.learning.solvers",

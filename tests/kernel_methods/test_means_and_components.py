@@ -25,7 +25,9 @@ def test_mean_classifier_chooses_the_nearest_of_many_means():
     X, y = blobs(1, n=60, classes=4)
     Z = 3 * np.random.default_rng(1).normal(size=(50, 2))
     np.testing.assert_array_equal(KernelMeanClassifier().fit(X, y).predict(Z), NearestCentroid().fit(X, y).predict(Z))
-    np.testing.assert_array_equal(KernelMeanClassifier(Minus()).fit(X, y).predict(Z), NearestCentroid().fit(X, y).predict(Z))
+    np.testing.assert_array_equal(
+        KernelMeanClassifier(Minus()).fit(X, y).predict(Z), NearestCentroid().fit(X, y).predict(Z)
+    )
 
 
 def test_weights_of_a_mean_are_repetitions():
@@ -42,7 +44,7 @@ def test_weights_of_a_mean_are_repetitions():
 
 def test_mean_classifier_without_offset_is_the_difference_of_two_parzen_windows():
     rng = np.random.default_rng(0)
-    half = rng.normal(size=(30, 2)) + [1.5, 0.0]
+    half = rng.normal([1.5, 0.0], 1.0, size=(30, 2))
     X, y = np.vstack([half, -half]), np.repeat([1, 0], 30)  # both classes have the same norm, so b = 0
     model = KernelMeanClassifier(Bump(0.7)).fit(X, y)
     assert abs(model.intercept_[0]) < 1e-12
@@ -103,7 +105,11 @@ def test_two_rings_come_apart_on_the_first_components():
 def test_components_that_have_no_variance_are_left_out():
     X = np.random.default_rng(0).normal(size=(20, 3))
     assert KernelPCA(n_components=10).fit_transform(X).shape == (20, 3)
-    assert KernelPCA(n_components=10).fit(X).get_feature_names_out().tolist() == ["kernelpca0", "kernelpca1", "kernelpca2"]
+    assert KernelPCA(n_components=10).fit(X).get_feature_names_out().tolist() == [
+        "kernelpca0",
+        "kernelpca1",
+        "kernelpca2",
+    ]
     with pytest.raises(ValueError, match="no components"):
         KernelPCA().fit(np.ones((4, 2)))
 
@@ -125,7 +131,11 @@ def test_ridge_equals_the_primal_one():
 @pytest.mark.parametrize("kernel", [Linear(), Bump(0.2), Letters()], ids=repr)
 def test_cholesky_factor_is_exact_on_its_pivots_and_everywhere_when_it_is_complete(kernel):
     rng = np.random.default_rng(2)
-    X = ["".join(rng.choice(list("abcd"), 5)) for _ in range(30)] if isinstance(kernel, Letters) else rng.normal(size=(30, 3))
+    X = (
+        ["".join(rng.choice(list("abcd"), 5)) for _ in range(30)]
+        if isinstance(kernel, Letters)
+        else rng.normal(size=(30, 3))
+    )
     K = kernel(X)
     whole = IncompleteCholesky(kernel, tol=1e-12)
     L = whole.fit_transform(X)

@@ -222,7 +222,10 @@ def test_streams_of_objects_of_any_kind(kind):
     y = np.array([w.count("a") > w.count("b") for w in words])
     X, kernel = {
         "strings": (words, Letters()),
-        "graphs": (Graphs.from_edges([[(0, i + 1) for i in range(w.count("a"))] for w in words], n_nodes=[8] * 60), EdgeCount()),
+        "graphs": (
+            Graphs.from_edges([[(0, i + 1) for i in range(w.count("a"))] for w in words], n_nodes=[8] * 60),
+            EdgeCount(),
+        ),
         "frame": (pd.DataFrame({"word": words}), Letters().on("word")),
         "columns": ({"word": words}, Letters().on("word")),
     }[kind]

@@ -103,7 +103,11 @@ def test_parameters_of_the_kernel_can_be_searched():
 
 def test_strings_go_through_cross_validation_and_pipelines():
     rng = np.random.default_rng(0)
-    words = ["".join(rng.choice(list("abcd"), 8, p=p)) for p in ([0.4, 0.2, 0.2, 0.2], [0.1, 0.5, 0.2, 0.2]) for _ in range(30)]
+    words = [
+        "".join(rng.choice(list("abcd"), 8, p=p))
+        for p in ([0.4, 0.2, 0.2, 0.2], [0.1, 0.5, 0.2, 0.2])
+        for _ in range(30)
+    ]
     y = np.repeat([0, 1], 30)
     assert cross_val_score(KernelSVC(Letters()), words, y).mean() > 0.7
     assert cross_val_score(make_pipeline(KernelPCA(Letters(), 3), SVC()), words, y).mean() > 0.7
