@@ -90,9 +90,15 @@ class KernelMethod(BaseEstimator):
             raise ValueError(f"X must be a collection of objects, got {type(X).__name__}")
         if self._precomputed:
             return self._matrix(X, reset)
-        X = X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
-        if len(getattr(X, "shape", ())) == 2 and not _reads_columns(self.kernel):
+        X = X.tocsr() if sp.issparse(X) else X if hasattr(X, "__len__") else list(X)
+        dimensions = len(getattr(X, "shape", ()))
+        if dimensions == 2 and not _reads_columns(self.kernel):
             _check_columns(self, X, reset)
+        elif dimensions == 1 and not reset and isinstance(X, np.ndarray) and hasattr(self, "n_features_in_"):
+            raise ValueError(
+                f"Expected 2D array as in fit, got 1D array of {len(X)} values instead. Reshape your data:"
+                " X.reshape(1, -1) is one object, X.reshape(-1, 1) objects of one number each"
+            )
         return X
 
     def _matrix(self, X: Any, reset: bool) -> np.ndarray:
