@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import mercer.kernels
 from mercer.data import Graphs
 from mercer.data.trees import Tree
 from mercer.kernels import (
@@ -92,6 +93,31 @@ def test_kernels_that_are_not_public_are_refused():
 def test_states_that_are_no_kernels_are_refused(meta):
     with pytest.raises(ValueError):
         kernel_from_state(meta, {})
+
+
+class Spread:
+    """A model such as kernels hold: with a state of its own, and what it was fitted to."""
+
+    def __init__(self, scale, sample):
+        self.scale, self.sample_ = scale, sample
+
+    def to_state(self):
+        return {"scale": self.scale}, {"w": np.arange(3.0)}
+
+    @classmethod
+    def from_state(cls, meta, arrays):
+        assert arrays["w"].tolist() == [0.0, 1.0, 2.0]
+        return cls(meta["scale"], None)
+
+
+def test_models_among_the_public_names_keep_their_sample(monkeypatch):
+    with pytest.raises(TypeError, match="a Spread cannot be written"):
+        objects_to_state([Spread(1.0, X)])
+    monkeypatch.setattr(mercer.kernels, "Spread", Spread, raising=False)
+    monkeypatch.setattr(mercer.kernels, "__all__", [*mercer.kernels.__all__, "Spread"])
+    (again,) = objects_from_state(*through(objects_to_state([Spread(2.5, ["ab", "c"])])))
+    assert again.scale == 2.5
+    assert again.sample_ == ["ab", "c"]
 
 
 GRAPHS = Graphs.from_edges(

@@ -282,13 +282,17 @@ def _model(value: Any, arrays: Arrays, depth: int) -> dict[str, Any]:
             owner = None
         if owner is not None:
             meta, inner = value.to_state()
-            return {
+            node = {
                 "kind": "model",
                 "owner": owner,
                 "name": name,
                 "meta": meta,
                 "arrays": {key: _placed(array, arrays) for key, array in inner.items()},
             }
+            # What a model was fitted to is not in its own file, but a kernel may average over it.
+            if owner == "kernels" and getattr(value, "sample_", None) is not None:
+                node["sample"] = encoded(value.sample_, arrays, depth + 1)
+            return node
     if _is_function(value):
         raise TypeError(f"the function {getattr(value, '__name__', value)!r} cannot be written to a model file")
     raise TypeError(f"a {name} cannot be written to a model file")
@@ -437,7 +441,10 @@ def _read_model(node: dict[str, Any], arrays: Arrays, depth: int) -> Any:
         cls = None
     if cls is None or not callable(getattr(cls, "from_state", None)):
         raise ValueError(f"there is no model {node['name']!r} that could be read")
-    return cls.from_state(node["meta"], inner)
+    model = cls.from_state(node["meta"], inner)
+    if "sample" in node:
+        model.sample_ = decoded(node["sample"], arrays, depth)
+    return model
 
 
 def _packed(node: dict[str, Any], arrays: Arrays) -> dict[str, np.ndarray]:
