@@ -76,6 +76,18 @@ MODELS: dict[str, str] = {
     "GaussianMixtureModel": "mercer.kernels:GaussianMixtureModel",
     "HMMModel": "mercer.kernels:HMMModel",
     "MultinomialModel": "mercer.kernels:MultinomialModel",
+    "IncompleteCholesky": "mercer.kernel_methods:IncompleteCholesky",
+    "KernelMeanClassifier": "mercer.kernel_methods:KernelMeanClassifier",
+    "KernelNuSVC": "mercer.kernel_methods:KernelNuSVC",
+    "KernelOneClass": "mercer.kernel_methods:KernelOneClass",
+    "KernelPCA": "mercer.kernel_methods:KernelPCA",
+    "KernelRidge": "mercer.kernel_methods:KernelRidge",
+    "KernelSVC": "mercer.kernel_methods:KernelSVC",
+    "KernelSVR": "mercer.kernel_methods:KernelSVR",
+    "LinearProgramSVC": "mercer.kernel_methods:LinearProgramSVC",
+    "OnlineKernelClassifier": "mercer.kernel_methods:OnlineKernelClassifier",
+    "ParzenWindow": "mercer.kernel_methods:ParzenWindow",
+    "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -16,33 +16,13 @@ from mercer.kernels.algebra import (
     TensorProduct,
     Translated,
 )
-from mercer.kernels.approximations import (
-    AdditiveMap,
-    FourierMap,
-    NystroemMap,
-)
-from mercer.kernels.base import (
-    Kernel,
-)
-from mercer.kernels.discrete import (
-    Delta,
-)
-from mercer.kernels.gram import (
-    Gram,
-)
-from mercer.kernels.model_kernels import (
-    Fisher,
-    ProbabilityProduct,
-)
-from mercer.kernels.models import (
-    GaussianMixtureModel,
-    GaussianModel,
-    HMMModel,
-    MultinomialModel,
-)
-from mercer.kernels.rational import (
-    Rational,
-)
+from mercer.kernels.approximations import AdditiveMap, FourierMap, NystroemMap
+from mercer.kernels.base import Kernel
+from mercer.kernels.discrete import Delta
+from mercer.kernels.gram import Gram
+from mercer.kernels.model_kernels import Fisher, ProbabilityProduct
+from mercer.kernels.models import GaussianMixtureModel, GaussianModel, HMMModel, MultinomialModel
+from mercer.kernels.rational import Rational
 from mercer.kernels.rkhs import (
     RKHSFunction,
     alignment,
@@ -53,15 +33,8 @@ from mercer.kernels.rkhs import (
     is_strictly_positive_definite,
     pivoted_cholesky,
 )
-from mercer.kernels.sets import (
-    Intersection,
-    Jaccard,
-    SetMean,
-    Subspace,
-)
-from mercer.kernels.string_models import (
-    LinearStringModel,
-)
+from mercer.kernels.sets import Intersection, Jaccard, SetMean, Subspace
+from mercer.kernels.string_models import LinearStringModel
 from mercer.kernels.strings import (
     AllSubstrings,
     EditDistance,
@@ -72,14 +45,8 @@ from mercer.kernels.strings import (
     Subsequence,
     WeightedDegree,
 )
-from mercer.kernels.transducers import (
-    Transducer,
-)
-from mercer.kernels.trees import (
-    PartialTree,
-    SubsetTree,
-    SubTree,
-)
+from mercer.kernels.transducers import Transducer
+from mercer.kernels.trees import PartialTree, SubsetTree, SubTree
 from mercer.kernels.vectors import (
     ANOVA,
     BSpline,

@@ -1,0 +1,388 @@
+"""What kernel methods share: the kernel, collections of objects, targets, expansions in blocks, model files.
+
+A fitted method is an expansion over objects that it keeps, f(x) = Σ_j coef_j k(x, x_j) + b, and nothing here
+depends on what the objects are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from mercer._validation import thread_count
+from mercer.kernels import Kernel, Linear, OnColumn
+from mercer.kernels._state import decoded, encoded
+from mercer.kernels.algebra import _count
+from mercer.kernels.approximations import chosen_objects
+from mercer.kernels.base import Work, check_kernel, require_positive_definite
+
+__all__ = ["KernelMethod", "class_codes", "default_kernel", "joined", "real_targets", "taken", "weights_of"]
+
+PRECOMPUTED = "precomputed"
+_VALUES = 1 << 22  # kernel values held at a time when predicting
+_Self = TypeVar("_Self", bound="KernelMethod")
+
+
+def default_kernel() -> Kernel:
+    """The kernel of an estimator made without one.
+
+    Examples
+    --------
+    >>> from mercer.kernel_methods._base import default_kernel
+    >>> default_kernel()
+    Linear()
+    """
+    return Linear()
+
+
+class KernelMethod(BaseEstimator):
+    """An estimator with a kernel and the objects that its expansion needs.
+
+    A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
+    """
+
+    kernel: Any
+    n_jobs: int | None
+    _fitted: tuple[str, ...] = ()
+    """The attributes that a model file keeps."""
+
+    # ------------------------------------------------------------------ the kernel and its matrices
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+
+    def _takes_conditional(self) -> bool:
+        """Whether a conditionally positive definite kernel will do: no shift of feature space changes the method."""
+        return False
+
+    def _takes_any(self) -> bool:
+        """Whether any kernel will do, an indefinite one too."""
+        return False
+
+    def _checked_kernel(self) -> Kernel:
+        """The kernel to use; raises ValueError for one that the method cannot take."""
+        if self.kernel is None:
+            return default_kernel()
+        if isinstance(self.kernel, str):
+            raise ValueError(f"kernel must be a Kernel, 'precomputed' or None, got {self.kernel!r}")
+        kernel = check_kernel("kernel", self.kernel)
+        kernel._check_params()
+        if not self._takes_any():
+            require_positive_definite(kernel, type(self).__name__, conditional=self._takes_conditional())
+        return kernel
+
+    def _collected(self, X: Any, reset: bool) -> Any:
+        """X as a collection with a length; tables must have the columns that they had in training."""
+        thread_count(self.n_jobs)
+        if hasattr(X, "__array__") and not hasattr(X, "__len__"):
+            X = np.asarray(X)
+        if isinstance(X, (str, bytes)) or not (hasattr(X, "__len__") or hasattr(X, "__iter__")):
+            raise ValueError(f"X must be a collection of objects, got {type(X).__name__}")
+        if self._precomputed:
+            return self._matrix(X, reset)
+        X = X.tocsr() if sp.issparse(X) else X if hasattr(X, "__len__") else list(X)
+        dimensions = len(getattr(X, "shape", ()))
+        if dimensions == 2 and not _reads_columns(self.kernel):
+            _check_columns(self, X, reset)
+        elif dimensions == 1 and not reset and isinstance(X, np.ndarray) and hasattr(self, "n_features_in_"):
+            raise ValueError(
+                f"Expected 2D array as in fit, got 1D array of {len(X)} values instead. Reshape your data:"
+                " X.reshape(1, -1) is one object, X.reshape(-1, 1) objects of one number each"
+            )
+        return X
+
+    def _matrix(self, X: Any, reset: bool) -> np.ndarray:
+        K = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self)
+        K = K.toarray() if sp.issparse(K) else K
+        if not reset:
+            _check_columns(self, X, reset)
+            return K
+        if K.shape[0] != K.shape[1]:
+            raise ValueError(f"with kernel='precomputed', X must be a square matrix in fit, got shape {K.shape}")
+        size = float(np.abs(K).max(initial=0.0))
+        apart = np.abs(K - K.T)
+        if apart.max(initial=0.0) > 1e-8 * size:
+            i, j = np.unravel_index(int(apart.argmax()), K.shape)
+            raise ValueError(
+                f"with kernel='precomputed', X must be symmetric in fit, but X[{i}, {j}] = {K[i, j]:.6g} and"
+                f" X[{j}, {i}] = {K[j, i]:.6g}"
+            )
+        _check_columns(self, X, reset)
+        return K
+
+    def _gram(self, X: Any) -> np.ndarray:
+        """The matrix of collected training objects."""
+        if self._precomputed:
+            return X
+        K = self._checked_kernel()(X, n_jobs=self.n_jobs, verbose=getattr(self, "verbose", 0))
+        if len(K) == 0:
+            raise ValueError("X is empty: there is nothing to learn from")
+        if not np.isfinite(K).all():
+            raise ValueError(f"the kernel {self.kernel!r} gave a value that is NaN or infinite")
+        return K
+
+    def _keep(self, X: Any, chosen: np.ndarray) -> None:
+        """Keep the objects with these places; of a matrix only the places."""
+        self.support_ = np.asarray(chosen, np.int64)
+        self.support_objects_ = None if self._precomputed else taken(X, self.support_)
+
+    def _expanded(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """Σ_j k(x, x_j) coef_j over the objects kept, for every x."""
+        self._check_fitted()
+        X = self._collected(X, reset=False)
+        if self._precomputed:
+            return X[:, self.support_] @ coef
+        kernel = self._checked_kernel()
+        A, S = kernel._prepared("X", X), kernel._prepared("support_objects_", self.support_objects_)
+        work = Work(thread_count(self.n_jobs))
+        step = max(1, _VALUES // max(1, len(S)))
+        parts = [kernel._whole(A[at : at + step], S, work) @ coef for at in range(0, len(A), step)]
+        return np.concatenate(parts) if parts else np.zeros((0, *coef.shape[1:]))
+
+    def _nothing(self, X: Any, outputs: int) -> np.ndarray:
+        """What `_expanded` gives where no object has a coefficient; X is checked all the same."""
+        X = self._collected(X, reset=False)
+        n = len(X) if self._precomputed else len(self._checked_kernel()._prepared("X", X))
+        return np.zeros((n, outputs))
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "support_")
+
+    def _as_function(self, coef: np.ndarray) -> Any:
+        """Expansions over the objects kept as functions of the kernel's space, one for each column of ``coef``."""
+        self._check_fitted()
+        if self._precomputed:
+            raise ValueError("a function needs a kernel and objects, but kernel='precomputed' has only their matrix")
+        make = importlib.import_module("mercer.kernels.rkhs").RKHSFunction
+        made = [make(self._checked_kernel(), self.support_objects_, column) for column in np.atleast_2d(coef.T)]
+        return made[0] if len(made) == 1 else made
+
+    # ------------------------------------------------------------------ scikit-learn's tags
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = True
+        return tags
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        self._check_fitted()
+        arrays: dict[str, np.ndarray] = {}
+        params = self.get_params(deep=False)
+        if not isinstance(params.get("random_state"), (int, type(None))):
+            params["random_state"] = None
+        names = [*self._fitted, *(n for n in ("n_features_in_", "feature_names_in_") if hasattr(self, n))]
+        meta = {
+            "params": {name: self._encoded_param(name, value, arrays) for name, value in params.items()},
+            "fitted": {name: encoded(getattr(self, name), arrays) for name in names if hasattr(self, name)},
+        }
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls: type[_Self], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> _Self:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**{name: cls._decoded_param(name, node, arrays) for name, node in meta["params"].items()})
+        if not model._precomputed:
+            model._checked_kernel()
+        allowed = {*cls._fitted, "n_features_in_", "feature_names_in_"}
+        for name, node in meta["fitted"].items():
+            if name not in allowed:
+                raise ValueError(f"a {cls.__name__} has no attribute {name!r}")
+            setattr(model, name, decoded(node, arrays))
+        model._check_state()
+        return model
+
+    def _encoded_param(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        return encoded(value, arrays)
+
+    @classmethod
+    def _decoded_param(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        return decoded(node, arrays)
+
+    def _check_state(self) -> None:
+        """Raises ValueError for attributes from a file that do not fit together."""
+        support = self.support_
+        if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype.kind not in "iu":
+            raise ValueError("support_ must be an array of integers")
+        if support.size and support.min() < 0:
+            raise ValueError("support_ must hold places of training objects")
+        if not self._precomputed and number_of(self.support_objects_) != len(support):
+            raise ValueError(f"expected {len(support)} objects, found {number_of(self.support_objects_)}")
+
+    def _check_shapes(self, **shapes: tuple[int, ...]) -> None:
+        for name, shape in shapes.items():
+            value = getattr(self, f"{name}_")
+            fits = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in "fiu"
+            if not fits or not np.isfinite(value).all():
+                raise ValueError(f"{name}_ must be a finite array of shape {shape}")
+
+
+# ---------------------------------------------------------------------------------------------------- collections
+
+
+def number_of(X: Any) -> int:
+    """The number of objects of a collection of any kind.
+
+    Examples
+    --------
+    >>> from mercer.kernel_methods._base import number_of
+    >>> number_of({"title": ["one", "two"], "price": [1.0, 2.0]})
+    2
+    """
+    return int(X.shape[0]) if sp.issparse(X) else _count(X)
+
+
+def taken(X: Any, rows: np.ndarray) -> Any:
+    """Some objects of a collection of any kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernel_methods._base import taken
+    >>> taken(["a", "b", "c"], np.array([2, 0]))
+    ['c', 'a']
+    """
+    if hasattr(X, "take") and hasattr(X, "column_names"):  # an Arrow table
+        return X.take(rows)
+    return chosen_objects(X, rows)
+
+
+def joined(parts: list[Any]) -> Any:
+    """Collections of one kind, one after the other.
+
+    Examples
+    --------
+    >>> from mercer.kernel_methods._base import joined
+    >>> joined([["a"], ["b", "c"]])
+    ['a', 'b', 'c']
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if sp.issparse(first):
+        return sp.vstack(parts, format="csr")
+    if isinstance(first, np.ndarray):
+        return np.concatenate([np.asarray(part) for part in parts])
+    if isinstance(first, dict):
+        return {name: [x for part in parts for x in part[name]] for name in first}
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    if hasattr(type(first), "concatenate"):  # Graphs
+        return type(first).concatenate(parts)
+    return [x for part in parts for x in part]
+
+
+def _reads_columns(kernel: Any) -> bool:
+    """Whether a kernel picks columns of tables itself, so that others may come and go."""
+    if not isinstance(kernel, Kernel):
+        return False
+    return isinstance(kernel, OnColumn) or any(isinstance(v, OnColumn) for v in kernel.get_params().values())
+
+
+def _check_columns(estimator: Any, X: Any, reset: bool) -> None:
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # scikit-learn before 1.6
+        estimator._check_feature_names(X, reset=reset)
+        estimator._check_n_features(X, reset=reset)
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+# ---------------------------------------------------------------------------------------------------- targets
+
+
+def check_lengths(X: Any, **others: Any) -> None:
+    """Raises ValueError unless there is one of each of the others for every object."""
+    n = number_of(X)
+    for name, values in others.items():
+        if len(values) != n:
+            raise ValueError(f"X has {n} objects, but {name} has {len(values)} values")
+
+
+def class_codes(estimator: Any, X: Any, y: Any, least: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, sorted, and the number of the class of every object."""
+    y = _targets(estimator, y)
+    check_classification_targets(y)
+    check_lengths(X, y=y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < least:
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least {least} classes, y has {len(classes)} class(es): {classes!r}"
+        )
+    return classes, codes
+
+
+def real_targets(estimator: Any, X: Any, y: Any, columns: bool = False) -> np.ndarray:
+    """Finite numbers, one for each object; with ``columns`` also a row of them for each."""
+    if columns and getattr(y, "ndim", 1) == 2:
+        y = check_array(y, dtype=np.float64, input_name="y", estimator=estimator)
+    else:
+        y = _targets(estimator, y).astype(np.float64)
+    check_lengths(X, y=y)
+    return y
+
+
+def _targets(estimator: Any, y: Any) -> np.ndarray:
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "fO":
+        assert_all_finite(y, input_name="y")
+    return y
+
+
+def weights_of(
+    X: Any, sample_weight: Any, classes: Any = None, codes: Any = None, class_weight: Any = None
+) -> np.ndarray:
+    """A weight of at least 0 for every object: its own times that of its class."""
+    n = number_of(X)
+    if sample_weight is None:
+        weights = np.ones(n)
+    else:
+        weights = np.array(sample_weight, dtype=np.float64)
+        weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
+        if weights.ndim != 1:
+            raise ValueError(f"sample_weight must be 1D array or scalar, got {weights.ndim}D array")
+        if weights.shape != (n,):
+            raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n,)}: one for each object")
+        if not np.isfinite(weights).all() or weights.min(initial=0.0) < 0:
+            raise ValueError("Negative values in data passed to `sample_weight`, or values that are not finite")
+        if not weights.any():
+            raise ValueError("sample_weight must not be zero for all objects: there is nothing to learn from")
+    if class_weight is not None:
+        weights = weights * compute_class_weight(class_weight, classes=classes, y=classes[codes])[codes]
+    return weights
+
+
+def check_rate(name: str, value: Any, high: float = 1.0) -> float:
+    """A number in (0, high]."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= high:
+        raise ValueError(f"{name} must be a number in (0, {high:g}], got {value!r}")
+    return float(value)
+
+
+def check_limit(name: str, value: Any) -> float:
+    """A number above 0; infinity is one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or math.isnan(value) or value <= 0:
+        raise ValueError(f"{name} must be a positive number or infinity, got {value!r}")
+    return float(value)

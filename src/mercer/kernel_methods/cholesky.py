@@ -1,0 +1,146 @@
+"""Incomplete Cholesky factors of Gram matrices: features on a few objects, chosen one by one (spec 002 B4).
+
+K ≈ L Lᵀ: the next pivot is the object with the largest residual K_ii − Σ_c L_ic², and its column
+
+    L_ic = (k(x_i, x_p) − Σ_{d<c} L_id L_pd) / √residual_p
+
+is Gram-Schmidt in feature space. A matrix of rank r is met exactly after r pivots, with n r kernel values in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from mercer._validation import check_count, thread_count
+from mercer.kernel_methods._base import KernelMethod
+from mercer.kernels.base import Work
+
+__all__ = ["IncompleteCholesky", "cholesky_of_matrix"]
+
+
+def pivoted(
+    diagonal: np.ndarray, column: Callable[[int], np.ndarray], rank: int, tol: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows L, the pivots, and the sum of the residuals before each of them and after the last.
+
+    Stops after ``rank`` pivots, or when no residual is above ``tol`` times the largest value of the diagonal.
+    """
+    residual = np.array(diagonal, dtype=np.float64)
+    enough = tol * max(float(residual.max(initial=0.0)), 0.0)
+    L = np.zeros((len(residual), min(rank, len(residual))))
+    pivots: list[int] = []
+    left = [float(np.maximum(residual, 0.0).sum())]
+    for c in range(L.shape[1]):
+        p = int(residual.argmax())
+        if residual[p] <= enough or residual[p] <= 0:
+            break
+        L[:, c] = (column(p) - L[:, :c] @ L[p, :c]) / np.sqrt(residual[p])
+        L[pivots, c] = 0.0  # they are met exactly; what is there is rounding
+        residual -= L[:, c] ** 2
+        pivots.append(p)
+        residual[pivots] = 0.0
+        left.append(float(np.maximum(residual, 0.0).sum()))
+    return L[:, : len(pivots)], np.array(pivots, np.int64), np.array(left)
+
+
+def cholesky_of_matrix(K: np.ndarray, tol: float) -> np.ndarray:
+    """L with L Lᵀ = K up to ``tol`` of its diagonal, with as few columns as pivoting gives."""
+    return pivoted(np.diag(K), lambda p: K[:, p], len(K), tol)[0]
+
+
+class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod):
+    """Vectors for objects of any kind, whose inner products approximate a kernel: Cholesky with pivots.
+
+    Unlike `mercer.kernels.NystroemMap`, which draws its landmarks, it takes the object that is met worst so far as the
+    next one. On the pivots themselves the kernel is met exactly.
+
+    Parameters
+    ----------
+    kernel : Kernel, "precomputed" or None
+        A positive definite kernel; None is the linear one. With ``"precomputed"`` X is the kernel matrix.
+    rank : int, default=100
+        Pivots at most.
+    tol : float, default=1e-6
+        Stops when no object has a residual above ``tol`` times the largest k(x, x).
+    n_jobs : int or None
+        Threads for kernel values.
+
+    Attributes
+    ----------
+    support_ : array of int
+        The pivots: places of training objects, in the order in which they were chosen.
+    support_objects_ : collection
+        These objects; None with ``kernel="precomputed"``.
+    factor_ : array of shape (n_pivots, n_pivots)
+        L on the pivots, lower triangular.
+    residuals_ : array of shape (n_pivots + 1,)
+        Sum of the residuals (the trace of K − L Lᵀ) before each pivot and after the last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernel_methods import IncompleteCholesky
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> L = IncompleteCholesky().fit_transform(X)
+    >>> L.shape, bool(np.allclose(L @ L.T, X @ X.T))  # a kernel of rank 3
+    ((50, 3), True)
+    """
+
+    _fitted = ("support_", "support_objects_", "factor_", "residuals_")
+
+    def __init__(self, kernel: Any = None, rank: int = 100, tol: float = 1e-6, *, n_jobs: int | None = None) -> None:
+        self.kernel = kernel
+        self.rank = rank
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> IncompleteCholesky:
+        """Choose the pivots among the objects of X."""
+        self._factor(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+        """The rows of L of the objects that it is fitted to."""
+        return self._factor(X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Vectors of objects: L_PP⁻¹ k(P, x) on the pivots P."""
+        self._check_fitted()
+        values = self._expanded(X, np.eye(len(self.support_)))
+        return np.ascontiguousarray(solve_triangular(self.factor_, values.T, lower=True).T)
+
+    def _factor(self, X: Any) -> np.ndarray:
+        rank = check_count("rank", self.rank)
+        if isinstance(self.tol, bool) or not 0 <= self.tol < 1:
+            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
+        X = self._collected(X, reset=True)
+        if self._precomputed:
+            L, pivots, left = pivoted(np.diag(X), lambda p: X[:, p], rank, self.tol)
+        else:
+            kernel, work = self._checked_kernel(), Work(thread_count(self.n_jobs))
+            A = kernel._prepared("X", X)
+            if len(A) == 0:
+                raise ValueError("X is empty: there are no pivots to choose")
+            one = lambda p: kernel._whole(A, A[p : p + 1], work)[:, 0]  # noqa: E731
+            L, pivots, left = pivoted(kernel._diag(A, work), one, rank, self.tol)
+        if not len(pivots):
+            raise ValueError("k(x, x) is 0 for all objects of X: there are no pivots to choose")
+        self._keep(X, pivots)
+        self.factor_, self.residuals_ = np.ascontiguousarray(L[pivots]), left
+        return L
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.support_)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        r = len(self.support_)
+        self._check_shapes(factor=(r, r), residuals=(r + 1,))
+        if r == 0 or not np.all(np.diag(self.factor_) > 0):
+            raise ValueError("factor_ must have a positive diagonal")

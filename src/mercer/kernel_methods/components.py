@@ -1,0 +1,163 @@
+"""Principal components in feature space (spec 002 B5).
+
+    K̃ = K − 1K − K1 + 1K1 = V Λ Vᵀ,   v_j = Σ_i a_ij Φ̃(x_i),   a_j = V_j / √λ_j (so that ‖v_j‖ = 1),
+    ⟨Φ̃(x), v_j⟩ = k̃(x, ·) a_j
+
+The printed text leaves out the scale of a_j and that under centring the components rebuild K̃, not K.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from mercer._validation import check_count
+from mercer.kernel_methods._base import KernelMethod
+
+__all__ = ["KernelPCA"]
+
+_SPENT = 1e-12  # eigenvalues below this part of the largest one are rounding
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod):
+    """Principal components of objects of any kind, in the feature space of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel, "precomputed" or None
+        A positive definite kernel, with ``center=True`` also a conditionally positive definite one; None is the linear
+        one. With ``"precomputed"`` X is the kernel matrix.
+    n_components : int or None
+        Components at most; None for all that have a variance.
+    center : bool, default=True
+        Take the mean of the training objects as the origin of feature space.
+    n_jobs : int or None
+        Threads for kernel values.
+    verbose : int, default=0
+        1 shows how far a long Gram matrix is.
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components,)
+        Of the (centred) kernel matrix, descending: n times the variances.
+    dual_coef_ : array of shape (n_objects, n_components)
+        Coefficients of the unit vectors v_j.
+    intercept_ : array of shape (n_components,)
+        What centring adds to the expansion.
+    support_ : array of int
+        Places of the training objects: all of them.
+    support_objects_ : collection
+        The training objects; None with ``kernel="precomputed"``.
+
+    Notes
+    -----
+    The sign of a component is such that its largest coefficient (the first of them) is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernel_methods import KernelPCA
+    >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]])
+    >>> KernelPCA(n_components=1).fit(X).transform(X + [0.0, 5.0]).round(6)
+    array([[ 2.],
+           [ 0.],
+           [-2.]])
+    """
+
+    _fitted = ("support_", "support_objects_", "eigenvalues_", "dual_coef_", "intercept_")
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        n_components: int | None = None,
+        center: bool = True,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.center = center
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _takes_conditional(self) -> bool:
+        return bool(self.center)
+
+    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+        """Find the components of objects.
+
+        Parameters
+        ----------
+        X : collection of objects, or their kernel matrix
+        y : ignored
+
+        Returns
+        -------
+        self : KernelPCA
+        """
+        self._decompose(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+        """The coordinates of the objects that it is fitted to: V √Λ."""
+        return self._decompose(X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The coordinates of objects on the components.
+
+        Parameters
+        ----------
+        X : collection of objects, or their kernel values with the training objects
+
+        Returns
+        -------
+        coordinates : array of shape (n_objects, n_components)
+        """
+        self._check_fitted()
+        return self._expanded(X, self.dual_coef_) + self.intercept_
+
+    def _decompose(self, X: Any) -> np.ndarray:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+        X = self._collected(X, reset=True)
+        K = self._gram(X)
+        n, means = len(K), K.mean(axis=0)
+        if self.center:
+            K = K - means[:, None] - means[None, :] + means.mean()
+        wanted = n if self.n_components is None else min(n, self.n_components)
+        values, vectors = eigh(K, subset_by_index=(n - wanted, n - 1))
+        values, vectors = values[::-1], vectors[:, ::-1]
+        kept = values > _SPENT * max(float(values.max(initial=0.0)), 1e-300)
+        if not kept.any():
+            raise ValueError(
+                f"the objects of X (n_samples={n}) do not differ in feature space: there are no components"
+            )
+        values, vectors = values[kept], vectors[:, kept]
+        sizes = np.abs(vectors)
+        largest = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
+        vectors = vectors * np.sign(vectors[largest, np.arange(len(values))])
+        if self.center:
+            vectors = vectors - vectors.mean(axis=0)  # 0 but for rounding: then a shift of k(x, ·) has no effect at all
+        self._keep(X, np.arange(n))
+        self.eigenvalues_ = values.copy()
+        self.dual_coef_ = vectors / np.sqrt(values)
+        self.intercept_ = -(means @ self.dual_coef_) if self.center else np.zeros(len(values))
+        return vectors * np.sqrt(values)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+    def as_function(self) -> Any:
+        """The unit vectors v_j as `mercer.kernels.RKHSFunction`, in the space of the kernel that is not centred."""
+        self._check_fitted()
+        return self._as_function(self.dual_coef_)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        p = len(self.eigenvalues_)
+        self._check_shapes(eigenvalues=(p,), dual_coef=(len(self.support_), p), intercept=(p,))

@@ -1,0 +1,213 @@
+"""Class means and Parzen windows in feature space (spec 002 A2, A3).
+
+c = (1/n) Σ Φ(x_i),   ⟨Φ(x), c⟩ = (1/n) Σ k(x, x_i)              Parzen's estimate where k(·, x_i) is a density
+f(x) = ⟨Φ(x), c₊⟩ − ⟨Φ(x), c₋⟩ + b,   b = ½ (‖c₋‖² − ‖c₊‖²)      positive where c₊ is the nearer mean
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from mercer.kernel_methods._base import KernelMethod, class_codes, weights_of
+
+__all__ = ["KernelMeanClassifier", "ParzenWindow"]
+
+
+class KernelMeanClassifier(ClassifierMixin, KernelMethod):
+    """The class whose mean in feature space is nearest, for objects of any kind.
+
+    There is nothing to tune but the kernel. With two classes the function is
+    ``f(x) = mean₊ k(x, x_i) − mean₋ k(x, x_i) + b`` (spec 002 A2).
+
+    Parameters
+    ----------
+    kernel : Kernel, "precomputed" or None
+        A positive definite or conditionally positive definite kernel; None is the linear one. With ``"precomputed"``
+        X is the kernel matrix.
+    n_jobs : int or None
+        Threads for kernel values.
+
+    Attributes
+    ----------
+    classes_ : array of labels, sorted
+    support_ : array of int
+        Places of the training objects with a positive weight.
+    support_objects_ : collection
+        These objects; None with ``kernel="precomputed"``.
+    dual_coef_ : array of shape (1, n_support) or (n_classes, n_support)
+        Coefficients of w = c₊ − c₋ with two classes; of the class means with more.
+    intercept_ : array of shape (1,) or (n_classes,)
+        b; or −½‖c‖² of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernel_methods import KernelMeanClassifier
+    >>> X = np.array([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]])
+    >>> model = KernelMeanClassifier().fit(X, [-1, -1, 1, 1])
+    >>> model.decision_function([[2.0, 7.0], [3.0, 0.0]])  # ⟨x − (2, 1), (4, 0)⟩
+    array([0., 4.])
+    """
+
+    _fitted = ("classes_", "support_", "support_objects_", "dual_coef_", "intercept_")
+
+    def __init__(self, kernel: Any = None, *, n_jobs: int | None = None) -> None:
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+
+    def _takes_conditional(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelMeanClassifier:
+        """Compute the means of the classes.
+
+        Parameters
+        ----------
+        X : collection of n objects, or their kernel matrix
+        y : array of n labels
+        sample_weight : array of n numbers of at least 0, optional
+            The means are weighted by them.
+
+        Returns
+        -------
+        self : KernelMeanClassifier
+        """
+        X = self._collected(X, reset=True)
+        classes, codes = class_codes(self, X, y)
+        weights = weights_of(X, sample_weight)
+        shares = np.zeros((len(classes), len(codes)))
+        shares[codes, np.arange(len(codes))] = weights
+        totals = shares.sum(axis=1, keepdims=True)
+        if not totals.all():
+            raise ValueError(f"the class {classes[totals[:, 0] == 0][0]!r} has no objects with a positive weight")
+        shares /= totals
+        K = self._gram(X)
+        offsets = -0.5 * np.einsum("ci,ci->c", shares @ K, shares)
+        self.classes_ = classes
+        self._keep(X, np.flatnonzero(weights > 0))
+        if len(classes) == 2:
+            shares, offsets = shares[1:] - shares[:1], offsets[1:] - offsets[:1]
+        self.dual_coef_, self.intercept_ = np.ascontiguousarray(shares[:, self.support_]), offsets
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """With two classes f(x), positive for ``classes_[1]``; with more, ½‖Φ(x)‖² − ½‖Φ(x) − c‖² of each class."""
+        self._check_fitted()
+        values = self._expanded(X, self.dual_coef_.T) + self.intercept_
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the nearest mean.
+
+        Parameters
+        ----------
+        X : collection of objects, or their kernel values with the training objects
+
+        Returns
+        -------
+        labels : array of shape (n_objects,)
+        """
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+
+    def as_function(self) -> Any:
+        """c₊ − c₋, or the list of the class means, as `mercer.kernels.RKHSFunction`."""
+        self._check_fitted()
+        return self._as_function(self.dual_coef_.T)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        k = len(self.classes_)
+        rows = 1 if k == 2 else k
+        self._check_shapes(dual_coef=(rows, len(self.support_)), intercept=(rows,))
+
+
+class ParzenWindow(KernelMethod):
+    """The mean of kernel values with given objects: Parzen's density where the kernel is one.
+
+    Where k(·, x) is a density for every x, so is ``p(x) = (1/n) Σ_i k(x, x_i)``; a Gaussian kernel is one up to a
+    constant, which is not put in. Any kernel will do.
+
+    Parameters
+    ----------
+    kernel : Kernel, "precomputed" or None
+        Any kernel, an indefinite one too; None is the linear one. With ``"precomputed"`` X is the kernel matrix.
+    n_jobs : int or None
+        Threads for kernel values.
+
+    Attributes
+    ----------
+    support_ : array of int
+        Places of the training objects with a positive weight.
+    support_objects_ : collection
+        These objects; None with ``kernel="precomputed"``.
+    dual_coef_ : array of shape (1, n_support)
+        Their shares in the mean.
+
+    See Also
+    --------
+    KernelMeanClassifier : the difference of two of these, where b = 0.
+
+    Examples
+    --------
+    >>> from mercer.kernel_methods import ParzenWindow
+    >>> ParzenWindow().fit([[1.0], [3.0]]).score_samples([[10.0]])
+    array([20.])
+    """
+
+    _fitted = ("support_", "support_objects_", "dual_coef_")
+
+    def __init__(self, kernel: Any = None, *, n_jobs: int | None = None) -> None:
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+
+    def _takes_any(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ParzenWindow:
+        """Keep the objects.
+
+        Parameters
+        ----------
+        X : collection of n objects, or their kernel matrix
+        y : ignored
+        sample_weight : array of n numbers of at least 0, optional
+            The mean is weighted by them.
+
+        Returns
+        -------
+        self : ParzenWindow
+        """
+        X = self._collected(X, reset=True)
+        if not self._precomputed and len(self._checked_kernel()._prepared("X", X)) == 0:
+            raise ValueError("X is empty: there is nothing to average")
+        weights = weights_of(X, sample_weight)
+        self._keep(X, np.flatnonzero(weights > 0))
+        self.dual_coef_ = (weights[self.support_] / weights.sum())[None, :]
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The mean kernel value of every object: p(x) itself, not its logarithm.
+
+        Parameters
+        ----------
+        X : collection of objects, or their kernel values with the training objects
+
+        Returns
+        -------
+        values : array of shape (n_objects,)
+        """
+        self._check_fitted()
+        return self._expanded(X, self.dual_coef_[0])
+
+    def as_function(self) -> Any:
+        """The mean in feature space as a `mercer.kernels.RKHSFunction`."""
+        self._check_fitted()
+        return self._as_function(self.dual_coef_.T)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        self._check_shapes(dual_coef=(1, len(self.support_)))

@@ -1,0 +1,242 @@
+"""Support vector machines against their definitions (spec 002 F1-F6)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.svm import SVC, SVR, OneClassSVM
+
+from mercer.kernel_methods import (
+    KernelMeanClassifier,
+    KernelNuSVC,
+    KernelOneClass,
+    KernelSVC,
+    KernelSVR,
+    LinearProgramSVC,
+    ParzenWindow,
+)
+from mercer.kernels import Linear
+from mercer.learning import ConvergenceWarning
+from reference.kernel_methods import Bump, Letters, Minus, blobs, one_class_dual, svm_dual
+
+# scikit-learn's solver holds kernel values as float32, which bounds the gap for kernels with large ones.
+KERNELS = [Linear(), Bump(0.5), ((Linear() + 1.0) ** 2).normalized()]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+def test_primal_equals_dual_and_the_optimality_conditions_hold(kernel, C):
+    X, y = blobs(0, n=60, apart=1.0)
+    model = KernelSVC(kernel, C=C, tol=1e-7).fit(X, y)
+    signs, a = np.where(y == 1, 1.0, -1.0), np.zeros(60)
+    a[model.support_] = model.dual_coef_[0]
+    a *= signs
+    margins = signs * model.decision_function(X)
+    slack = np.maximum(0.0, 1.0 - margins)
+    norm = (a * signs) @ kernel(X) @ (a * signs)
+    primal, dual = 0.5 * norm + C * slack.sum(), a.sum() - 0.5 * norm
+    assert primal - dual < 1e-6 * max(1.0, primal)
+    assert model.duality_gap_[0] == pytest.approx((primal - dual) / primal, abs=1e-12)
+    assert abs(a @ signs) < 1e-9
+    assert a.min() >= 0
+    assert a.max() <= C * (1 + 1e-12)
+    np.testing.assert_allclose(a * (margins - 1.0 + slack), 0.0, atol=1e-5 * C)  # not a (y f − 1), which is for C = ∞
+    np.testing.assert_allclose((C - a) * slack, 0.0, atol=1e-5 * C)
+    assert slack.sum() >= np.sum(margins < 0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_machine_equals_a_general_quadratic_program(kernel):
+    X, y = blobs(1, n=40, apart=0.7)
+    signs, weights = np.where(y == 1, 1.0, -1.0), np.linspace(0.2, 2.0, 40)
+    model = KernelSVC(kernel, C=0.5, tol=1e-8).fit(X, y, sample_weight=weights)
+    a, value = svm_dual(kernel(X), signs, 0.5 * weights)
+    s = model.dual_coef_[0]
+    K = kernel(X)[np.ix_(model.support_, model.support_)]
+    assert np.abs(s).sum() - 0.5 * s @ K @ s == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(
+        model.decision_function(X) - model.intercept_[0], kernel(X) @ (a * signs), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_hard_margin_has_the_largest_margin():
+    X, y = blobs(2, n=40, apart=6.0)
+    model = KernelSVC(C=np.inf, tol=1e-8).fit(X, y)
+    w = model.dual_coef_[0] @ model.support_objects_
+    margins = np.where(y == 1, 1, -1) * (X @ w + model.intercept_[0])
+    assert margins.min() == pytest.approx(1.0, abs=1e-6)
+    width = margins.min() / np.linalg.norm(w) * 2
+    assert width == pytest.approx(2 / np.linalg.norm(w), rel=1e-6)
+    directions = np.random.default_rng(0).normal(size=(2000, 2))
+    projected = X @ directions.T
+    gaps = projected[y == 1].min(axis=0) - projected[y == 0].max(axis=0)
+    assert (gaps / np.linalg.norm(directions, axis=1)).max() <= width + 1e-9
+    assert model.duality_gap_[0] < 1e-6
+
+
+def test_hard_margin_in_a_rich_space_separates_any_labels():
+    X, _ = blobs(3, n=30)
+    y = np.random.default_rng(0).permutation(np.arange(30) % 2)
+    assert KernelSVC(Bump(20.0), C=np.inf).fit(X, y).score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("make", [KernelSVC, LinearProgramSVC])
+def test_hard_margin_without_a_solution_raises(make):
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="C=inf"):
+        make(C=np.inf).fit(X, [0, 0, 1, 1])
+    assert make((Linear() + 1.0) ** 2, C=np.inf).fit(X, [0, 0, 1, 1]).score(X, [0, 0, 1, 1]) == 1.0
+    with pytest.raises(ValueError, match="C=inf"):
+        make(Bump(), C=np.inf).fit(np.vstack([X, X[:1]]), [0, 0, 1, 1, 1])  # the same object with both labels
+
+
+def test_votes_of_pairs_are_those_of_scikit_learn():
+    X, y = blobs(4, n=90, apart=2.5, classes=4)
+    K = Bump(0.3)(X)
+    ours = KernelSVC(Bump(0.3), tol=1e-6).fit(X, y)
+    theirs = SVC(kernel="precomputed", tol=1e-6, break_ties=True, decision_function_shape="ovr").fit(K, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(K), atol=1e-4)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(K))
+    assert ours.dual_coef_.shape == (6, len(ours.support_))
+    assert ours.n_support_.sum() == len(ours.support_) == len(ours.support_objects_)
+
+
+def test_a_shift_of_feature_space_changes_nothing():
+    X, y = blobs(5, n=40, apart=1.0)
+    for make in (KernelSVC, KernelNuSVC):
+        shifted = make(Minus(), tol=1e-7).fit(X, y).decision_function(X)
+        plain = make(2.0 * Linear(), tol=1e-7).fit(X, y).decision_function(X)
+        np.testing.assert_allclose(shifted, plain, atol=1e-4)
+    for make in (KernelSVR,):
+        shifted = make(Minus(), tol=1e-7).fit(X, X[:, 0] ** 2).predict(X)
+        np.testing.assert_allclose(shifted, make(2.0 * Linear(), tol=1e-7).fit(X, X[:, 0] ** 2).predict(X), atol=1e-4)
+
+
+def test_one_class_needs_an_origin():
+    with pytest.raises(ValueError, match="KernelOneClass needs a positive definite kernel"):
+        KernelOneClass(Minus()).fit(np.eye(3))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("nu", "apart"), [(0.05, 4.0), (0.2, 4.0), (0.3, 2.0), (0.5, 2.0), (0.8, 0.5), (1.0, 0.5)])
+def test_nu_bounds_margin_errors_from_above_and_support_objects_from_below(seed, nu, apart):
+    X, y = blobs(seed, n=80, apart=apart)
+    model = KernelNuSVC(Bump(0.5), nu=nu, tol=1e-6).fit(X, y)
+    margins = np.where(y == 1, 1, -1) * model.decision_function(X)
+    assert np.mean(margins < 1 - 1e-4) <= nu + 1e-12  # the function is divided by ρ
+    assert len(model.support_) >= nu * 80 - 1e-9
+    assert model.duality_gap_[0] < 1e-4
+
+
+@pytest.mark.parametrize("nu", [0.2, 0.5])
+def test_nu_machine_is_the_ordinary_one_at_the_inverse_of_rho(nu):
+    X, y = blobs(6, n=60, apart=1.5)
+    one = KernelNuSVC(Bump(0.5), nu=nu, tol=1e-8).fit(X, y)
+    other = KernelSVC(Bump(0.5), C=1.0 / one.rho_[0], tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-5)
+
+
+def test_nu_of_one_with_balanced_classes_is_the_mean_classifier_up_to_the_offset():
+    X, y = blobs(7, n=40, apart=1.0)
+    one = KernelNuSVC(Bump(0.5), nu=1.0, tol=1e-8).fit(X, y)
+    mean = KernelMeanClassifier(Bump(0.5)).fit(X, y)
+    f = one.decision_function(X) - one.intercept_[0]
+    g = mean.decision_function(X) - mean.intercept_[0]
+    np.testing.assert_allclose(f / np.linalg.norm(f), g / np.linalg.norm(g), atol=1e-9)
+
+
+def test_nu_that_the_sizes_do_not_allow_is_named_with_the_most_they_do():
+    X, y = blobs(0, n=40)
+    keep = np.flatnonzero((y == 0) | (np.arange(40) < 20))
+    with pytest.raises(ValueError, match=r"nu=0.9 is infeasible for the classes 0 and 1.* at most 0\.6667"):
+        KernelNuSVC(nu=0.9).fit(X[keep], y[keep])
+
+
+def test_nu_too_small_for_any_margin_is_said_to_be():
+    X, y = blobs(0, n=80, apart=0.0)
+    with pytest.warns(ConvergenceWarning, match="margin of 0.*larger nu"):
+        KernelNuSVC(nu=0.1).fit(X, y)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("nu", [0.05, 0.3, 0.7])
+def test_one_class_machine_keeps_the_nu_property_and_equals_its_program(seed, nu):
+    X, _ = blobs(seed, n=40)
+    model = KernelOneClass(Bump(0.3), nu=nu, tol=1e-8).fit(X)
+    assert np.mean(model.decision_function(X) < -1e-5) <= nu
+    assert len(model.support_) >= nu * 40 - 1e-9
+    assert model.dual_coef_.sum() == pytest.approx(nu * 40)
+    K, s = Bump(0.3)(X), model.dual_coef_[0]
+    value = 0.5 * s @ K[np.ix_(model.support_, model.support_)] @ s
+    assert value == pytest.approx(one_class_dual(K, nu)[1], rel=1e-6)
+    theirs = OneClassSVM(kernel="precomputed", nu=nu, tol=1e-8).fit(K)
+    np.testing.assert_allclose(model.decision_function(X), theirs.decision_function(K), atol=1e-6)
+
+
+def test_one_class_machine_with_nu_of_one_is_a_parzen_window():
+    X, _ = blobs(1, n=50)
+    f = KernelOneClass(Bump(), nu=1.0).fit(X).score_samples(X)
+    np.testing.assert_allclose(f / 50, ParzenWindow(Bump()).fit(X).score_samples(X), rtol=1e-9)
+
+
+def test_region_has_the_mass_that_was_asked_for():
+    rng = np.random.default_rng(0)
+    model = KernelOneClass(Bump(0.5), nu=0.2).fit(rng.normal(size=(2000, 2)))
+    mass = model.level_set_mass(rng.normal(size=(2000, 2)))
+    assert abs(mass - 0.8) < 3 * np.sqrt(2 * 0.8 * 0.2 / 2000)  # both samples vary
+    with pytest.raises(ValueError, match="empty"):
+        model.level_set_mass(np.zeros((0, 2)))
+
+
+def test_regression_equals_scikit_learn_and_keeps_support_objects_only():
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcd"), 6)) for _ in range(60)]
+    y = np.array([w.count("a") - 0.5 * w.count("b") for w in words]) + 0.05 * rng.normal(size=60)
+    model = KernelSVR(Letters(), C=10.0, epsilon=0.1, tol=1e-6).fit(words, y)
+    theirs = SVR(kernel="precomputed", C=10.0, epsilon=0.1, tol=1e-6).fit(Letters()(words), y)
+    np.testing.assert_allclose(model.predict(words), theirs.predict(Letters()(words)), atol=1e-8)
+    assert model.support_objects_ == [words[i] for i in model.support_]
+    assert len(model.support_) < 60
+
+
+@pytest.mark.parametrize("C", [0.3, 5.0])
+def test_linear_program_reaches_its_optimum_with_few_objects(C):
+    X, y = blobs(8, n=50, apart=1.0)
+    model = LinearProgramSVC(Bump(0.5), C=C).fit(X, y)
+    K, signs = Bump(0.5)(X), np.where(y == 1, 1.0, -1.0)
+    risk = np.abs(model.dual_coef_).sum() + C * np.maximum(0, 1 - signs * model.decision_function(X)).sum()
+    assert risk == pytest.approx(model.objective_[0], rel=1e-6)
+    # The same program with its absolute values as bounds: variables a, t ≥ |a|, b, ξ.
+    n, eye, no = 50, np.eye(50), np.zeros((50, 50))
+    A = np.block(
+        [
+            [-signs[:, None] * K, no, -signs[:, None], -eye],
+            [eye, -eye, np.zeros((n, 1)), no],
+            [-eye, -eye, np.zeros((n, 1)), no],
+        ]
+    )
+    cost = np.concatenate([np.zeros(n), np.ones(n), [0.0], np.full(n, C)])
+    bounds = [(None, None)] * n + [(0, None)] * n + [(None, None)] + [(0, None)] * n
+    found = linprog(cost, A_ub=A, b_ub=np.concatenate([-np.ones(n), np.zeros(2 * n)]), bounds=bounds)
+    assert model.objective_[0] == pytest.approx(found.fun, rel=1e-7)
+    assert len(model.support_) < 15
+
+
+def test_weight_of_zero_is_absence():
+    X, y = blobs(9, n=40, apart=1.0)
+    weights = (np.arange(40) >= 10).astype(float)
+    for make in (KernelSVC, KernelNuSVC, LinearProgramSVC):
+        options = {} if make is LinearProgramSVC else {"tol": 1e-8}
+        weighted = make(**options).fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(
+            weighted.decision_function(X), make(**options).fit(X[10:], y[10:]).decision_function(X), atol=1e-6
+        )
+        assert weighted.support_.min() >= 10
+
+
+def test_class_weights_multiply_the_slack_of_a_class():
+    X, y = blobs(10, n=40, apart=0.5)
+    weighted = KernelSVC(class_weight={0: 3.0, 1: 1.0}, tol=1e-8).fit(X, y).decision_function(X)
+    by_hand = KernelSVC(tol=1e-8).fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0)).decision_function(X)
+    np.testing.assert_allclose(weighted, by_hand, atol=1e-9)
