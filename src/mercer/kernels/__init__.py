@@ -19,6 +19,8 @@ from mercer.kernels.algebra import (
 from mercer.kernels.approximations import NystroemMap
 from mercer.kernels.base import Kernel
 from mercer.kernels.gram import Gram
+from mercer.kernels.graphs import Graphlet, RandomWalk, ShortestPath, WeisfeilerLehman
+from mercer.kernels.nodes import Diffusion, RegularizedLaplacian, neighbor_graph
 from mercer.kernels.vectors import Linear
 
 __all__ = [
@@ -26,9 +28,11 @@ __all__ = [
     "Constant",
     "Convolution",
     "Corrected",
+    "Diffusion",
     "DirectSum",
     "FunctionKernel",
     "Gram",
+    "Graphlet",
     "Kernel",
     "Linear",
     "Normalized",
@@ -36,8 +40,13 @@ __all__ = [
     "OnColumn",
     "Power",
     "Product",
+    "RandomWalk",
+    "RegularizedLaplacian",
     "Scaled",
+    "ShortestPath",
     "Sum",
     "TensorProduct",
     "Translated",
+    "WeisfeilerLehman",
+    "neighbor_graph",
 ]
