@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ def walk_probabilities(
     found: Counter[tuple[Any, ...]] = Counter()
     for nodes, edges, _ in walks(graph, length):
         p = 1.0 / graph.n_nodes
-        for u, v in zip(nodes, nodes[1:], strict=False):
+        for u, v in pairwise(nodes):
             around = {a: (w if weighted else 1.0) for a, _, w in neighbours(graph, u)}
             p *= (1.0 - stop) * around[v] / sum(around.values())
         p *= stop if neighbours(graph, nodes[-1]) else 1.0
@@ -114,7 +114,7 @@ def simple_paths(graph: Graph) -> Iterator[list[int]]:
     """All paths that visit no node twice, single nodes included."""
     for n in range(1, graph.n_nodes + 1):
         for nodes in permutations(range(graph.n_nodes), n):
-            if all(v in graph.neighbours(u) for u, v in zip(nodes, nodes[1:], strict=False)):
+            if all(v in graph.neighbours(u) for u, v in pairwise(nodes)):
                 yield list(nodes)
 
 
@@ -137,7 +137,9 @@ def distances(graph: Graph, weighted: bool) -> np.ndarray:
     return d
 
 
-def shortest_path_kernel(x: Graph, z: Graph, labels: bool = False, weighted: bool = False, length_kernel: Any = None) -> float:
+def shortest_path_kernel(
+    x: Graph, z: Graph, labels: bool = False, weighted: bool = False, length_kernel: Any = None
+) -> float:
     """Over all pairs of pairs of nodes (spec 002 C14)."""
     compare = length_kernel or (lambda a, b: float(abs(a - b) < 1e-9 * max(a, b, 1.0)))
     dx, dz = distances(x, weighted), distances(z, weighted)

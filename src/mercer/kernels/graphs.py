@@ -10,6 +10,7 @@ random walks       Σ_{h,h'} p(h|G) p(h'|G') [h and h' have the same labels]    
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -113,9 +114,10 @@ class Labelled:
 def _comparable(*parts: Labelled) -> None:
     kinds = sorted({part.kind for part in parts} - {"any"})
     if len(kinds) > 1:
+        first, second = ("without node labels" if kind == "no" else f"with {kind} node labels" for kind in kinds)
         raise ValueError(
-            f"graphs with {kinds[0]} node labels cannot be compared with graphs with {kinds[1]} ones: give both the "
-            "same kind of labels, or pass labels=False"
+            f"graphs {first} cannot be compared with graphs {second}: give both the same kind of labels, or pass "
+            "labels=False"
         )
 
 
@@ -486,6 +488,14 @@ class Walks:
             self._spectra = (np.array(starts, np.int64), np.concatenate(weights), np.concatenate(values))
         return self._spectra
 
+    def scale(self, factor: np.ndarray) -> None:
+        """Multiplies S of each graph, and its eigenvalues."""
+        nodes = np.repeat(factor, np.diff(self.graphs["offsets"]))
+        self.graphs["weights"] = self.graphs["weights"] * np.repeat(nodes, np.diff(self.graphs["indptr"]))
+        if self._spectra is not None:
+            starts, weights, values = self._spectra
+            self._spectra = (starts, weights, values * np.repeat(factor, np.diff(starts)))
+
     def moments(self, max_length: int) -> np.ndarray:
         """sᵀ S^l r for l = 0 .. max_length, a row a graph."""
         g = self.graphs
@@ -604,9 +614,13 @@ class RandomWalk(Kernel):
     def _prepare(self, X: Any) -> Labelled:
         graphs = read_graphs(X, self.labels, self.edge_labels, self.weighted)
         walks = self._sorted_by_label(graphs)
-        self._set_steps(walks)
         prepared = Labelled.of(walks, graphs, self.labels)
-        if self._solver(prepared) == "spectral":
+        spectral = self._solver(prepared) == "spectral"
+        if self.kind == "marginalized":
+            self._set_probabilities(walks)
+        else:
+            self._set_weights(walks, spectral)
+        if spectral:
             walks.spectra()  # once, not in every block
         return prepared
 
@@ -622,9 +636,7 @@ class RandomWalk(Kernel):
         entries = np.lexsort((place[columns], place[rows]))
         weights = graphs.edge_weights if self.weighted else None
         edges = _edge_keys(graphs, self.edge_labels)
-        distinct, codes = np.unique(
-            np.zeros(len(rows), np.uint64) if edges is None else edges, return_inverse=True
-        )
+        distinct, codes = np.unique(np.zeros(len(rows), np.uint64) if edges is None else edges, return_inverse=True)
         starts = graphs.offsets[graph[rows[entries]]] if len(rows) else rows
         return Walks(
             {
@@ -638,33 +650,38 @@ class RandomWalk(Kernel):
             distinct,
         )
 
-    def _set_steps(self, walks: Walks) -> None:
-        """Steps S, start and stop weights and a bound of the eigenvalues of S, from the adjacency.
+    def _set_probabilities(self, walks: Walks) -> None:
+        """Steps, ends and a bound of the eigenvalues of S for random walks, from the adjacency.
 
-        A marginalised walk has steps P = (1 − q) D⁻¹ A, which are not symmetric; with D^½ on one side and D^−½ on the
-        other they are, and the ends take the opposite factors.
+        Their steps P = (1 − q) D⁻¹ A are not symmetric. With D^½ on one side and D^−½ on the other they are, and the
+        ends take the opposite factors.
         """
+        g, q = walks.graphs, self.stop_probability
+        graph = np.repeat(np.arange(len(walks)), np.diff(g["offsets"]))
+        rows = np.repeat(np.arange(len(graph)), np.diff(g["indptr"]))
+        columns = g["indices"] + (g["offsets"][graph[rows]] if len(rows) else 0)
+        degree = np.bincount(rows, weights=g["weights"], minlength=len(graph))
+        root = np.sqrt(np.where(degree > 0, degree, 1.0))
+        g["weights"] = (1.0 - q) * g["weights"] / (root[rows] * root[columns])
+        g["start"] = 1.0 / (np.diff(g["offsets"])[graph] * root)
+        g["stop"] = np.where(degree > 0, q, 1.0) * root
+        g["radius"] = np.full(len(walks), 1.0 - q)
+
+    def _set_weights(self, walks: Walks, spectral: bool) -> None:
+        """The same for counted walks: S = √λ A, or √λ A / ρ; a bound is of use only for walks of all lengths."""
         g = walks.graphs
-        n_graphs, sizes = len(walks), np.diff(g["offsets"])
-        rows = np.repeat(np.arange(len(g["keys"])), np.diff(g["indptr"]))
-        if self.kind == "marginalized":
-            graph = np.repeat(np.arange(n_graphs), sizes)
-            degree = np.bincount(rows, weights=g["weights"], minlength=len(g["keys"]))
-            root = np.sqrt(np.where(degree > 0, degree, 1.0))
-            columns = g["indices"] + (g["offsets"][graph[rows]] if len(rows) else 0)
-            q = self.stop_probability
-            g["weights"] = (1.0 - q) * g["weights"] / (root[rows] * root[columns])
-            g["start"] = 1.0 / (sizes[graph] * root)
-            g["stop"] = np.where(degree > 0, q, 1.0) * root
-            g["radius"] = np.full(n_graphs, 1.0 - q)
-            return
         g["start"] = g["stop"] = np.ones(len(g["keys"]))
-        radius = np.array([_spectral_radius(walks, i) for i in range(n_graphs)], np.float64)
-        factor = np.full(n_graphs, np.sqrt(self.decay))
+        radius = np.zeros(len(walks))
+        if spectral:
+            starts, _, values = walks.spectra()
+            # The largest eigenvalue of non-negative weights has a non-negative eigenvector, so it is not left out.
+            radius = np.array([values[a:b].max(initial=0.0) for a, b in pairwise(starts)])
+        elif self.scaled or self.max_length is None:
+            radius = np.array([_spectral_radius(walks, i) for i in range(len(walks))], np.float64)
+        factor = np.full(len(walks), np.sqrt(self.decay))
         if self.scaled:
             factor /= np.where(radius > 0, radius, 1.0)
-        graph = np.repeat(np.repeat(np.arange(n_graphs), sizes), np.diff(g["indptr"]))
-        g["weights"] = g["weights"] * factor[graph]
+        walks.scale(factor)
         g["radius"] = radius * factor
 
     # ------------------------------------------------------------------ pairs
@@ -693,7 +710,8 @@ class RandomWalk(Kernel):
             return self._direct(left, None if B is None else right)
         K = np.empty((len(left), len(right)))
         if solver == "spectral":
-            _core.spectral_gram(*left.spectra(), *right.spectra(), B is None, K, work.threads)
+            a, b = left.spectra(), right.spectra()
+            _core.spectral_gram(a[0], a[1], a[2], b[0], b[1], b[2], B is None, K, work.threads)
             return K
         edge_keys = np.union1d(left.edge_keys, right.edge_keys)
         compiled = left.compiled(edge_keys)

@@ -1,6 +1,6 @@
 """Kernels between the nodes of one graph: how well a walker gets from one to the other.
 
-diffusion                exp(−β L) = lim (I − β L / n)ⁿ,   L = D − A              spec 002 C8 (printed with the wrong sign)
+diffusion                exp(−β L) = lim (I − β L / n)ⁿ,   L = D − A (spec 002 C8; L is printed with the wrong sign)
 regularised Laplacian    (I + β L)⁻¹
 
 With the normalised Laplacian, L = I − D^−½ A D^−½.
@@ -171,7 +171,7 @@ class Diffusion(_NodeKernel):
     >>> from mercer.kernels import Diffusion
     >>> k = Diffusion([(0, 1), (1, 2), (2, 3), (3, 4)], beta=0.5)
     >>> k([0], [0, 1, 4]).round(3)
-    array([[0.674, 0.258, 0.002]])
+    array([[0.674, 0.258, 0.001]])
     >>> k.matrix().sum(axis=1).round(6)
     array([1., 1., 1., 1., 1.])
     """
@@ -284,13 +284,14 @@ def _named_by_numbers(names: dict[Hashable, int] | None) -> bool:
 def _node(node: Any, n: int, names: dict[Hashable, int] | None) -> int:
     by_name = names is not None and (not isinstance(node, Integral) or _named_by_numbers(names))
     if by_name:
+        node = node.item() if isinstance(node, np.generic) else node
         try:
             return names[node]  # type: ignore[index]
         except (KeyError, TypeError):
             raise ValueError(f"the graph has no node {node!r}") from None
     if isinstance(node, bool) or not isinstance(node, Integral):
         raise ValueError(f"nodes must be numbers from 0 to {n - 1}, got {node!r}")
-    if not 0 <= node < n:
+    if not 0 <= int(node) < n:
         raise ValueError(f"the graph has nodes from 0 to {n - 1}, got {node!r}")
     return int(node)
 
@@ -328,7 +329,7 @@ def neighbor_graph(
     >>> graph.edges.tolist()
     [[0, 1], [1, 2]]
     >>> Diffusion(graph, beta=0.5)(["cat"], ["cart", "card", "dog"]).round(3)
-    array([[0.259, 0.053, 0.   ]])
+    array([[0.259, 0.067, 0.   ]])
     """
     words = list(items)
     if isinstance(threshold, bool) or not np.isfinite(threshold) or threshold < 0:
