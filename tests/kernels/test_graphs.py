@@ -22,7 +22,6 @@ from mercer.kernels import (
     WeisfeilerLehman,
     neighbor_graph,
 )
-from mercer.kernels import nodes as nodes_module
 from mercer.maps import GraphletHasher
 from reference.graph_kernels import all_paths_kernel, distances, geometric_kernel, simple_paths, walk_kernel
 
@@ -69,7 +68,7 @@ def test_columns_of_large_graphs_equal_those_of_the_decomposition(kind, normaliz
     kernel = kind(A + A.T, 1.5, normalized_laplacian=normalized)
     X, Z = random.integers(90, size=7), random.integers(90, size=75)
     expected, diagonal, square = kernel(X, Z), kernel.diag(Z), kernel(X)
-    monkeypatch.setattr(nodes_module, "DENSE_NODES", 10)
+    monkeypatch.setitem(Diffusion.matrix.__globals__, "DENSE_NODES", 10)
     np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-8, atol=1e-11)
     np.testing.assert_allclose(kernel(Z, X), expected.T, rtol=1e-8, atol=1e-11)
     np.testing.assert_allclose(kernel.diag(Z), diagonal, rtol=1e-8)
@@ -173,7 +172,7 @@ def test_walks_of_all_lengths_are_the_limit_of_the_truncated_series():
     assert short[2, 3] == pytest.approx(walk_kernel(X[2], X[3], 0.04, 2, labels=True, edge_labels=True))
     for length, error in ((2, 0.5), (40, 1e-10)):
         K = RandomWalk(decay=0.04, edge_labels=True, max_length=length)(X)
-        assert np.all(K <= limit * (1 + 1e-12))
+        assert np.all(limit * (1 + 1e-12) >= K)
         np.testing.assert_allclose(K, limit, rtol=error)
 
 
@@ -282,7 +281,7 @@ def test_refined_labels_tell_graphs_apart_only_as_far_as_refinement_does():
     hexagon = [(i, (i + 1) % 6) for i in range(6)]
     triangles = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]
     K = WeisfeilerLehman(5)([hexagon, triangles])
-    assert np.all(K == K[0, 0])
+    assert len(np.unique(K)) == 1
     assert (WeisfeilerLehman(1, base="shortest_path")([hexagon, triangles])[0] != K[0]).any()
     normalized = WeisfeilerLehman(2).normalized()([[(0, 1), (1, 2), (2, 3)], [(0, 1), (0, 2), (0, 3)]])
     assert normalized[0, 1] < 1
@@ -390,7 +389,7 @@ def test_lengths_of_weighted_paths_do_not_depend_on_the_order_of_summation():
     there = Graphs.from_edges([[(i, i + 1) for i in range(5)]], edge_weights=[weights])
     back = Graphs.from_edges([[(i, i + 1) for i in range(5)]], edge_weights=[weights[::-1]])
     K = ShortestPath(weighted=True)(there + back)
-    assert np.all(K == K[0, 0])
+    assert len(np.unique(K)) == 1
 
 
 def test_many_labels_and_weights_of_one_give_the_same_paths():
@@ -411,11 +410,9 @@ def test_kernel_of_lengths_that_is_not_positive_definite_says_so():
 
 
 def test_large_sparse_graphs_are_not_decomposed(monkeypatch):
-    from mercer.kernels import graphs as module
-
     X = motifs(4, n_labels=0)
     expected = RandomWalk(decay=0.02)(X)
-    monkeypatch.setattr(module, "DENSE_NODES", 5)
+    monkeypatch.setitem(RandomWalk._solver.__globals__, "DENSE_NODES", 5)
     np.testing.assert_allclose(RandomWalk(decay=0.02)(X), expected, rtol=1e-9)
     assert RandomWalk(decay=0.02)._solver(RandomWalk()._prepare(X)) == "cg"
 

@@ -763,7 +763,8 @@ def _spectral_radius(walks: Walks, i: int) -> float:
     entries = slice(g["indptr"][first], g["indptr"][last])
     indptr = g["indptr"][first : last + 1] - entries.start
     A = sp.csr_matrix((g["weights"][entries], g["indices"][entries], indptr), shape=(n, n))
-    return float(max(0.0, eigsh(A, 1, which="LA", return_eigenvectors=False, v0=np.ones(n))[0])) if A.nnz else 0.0
+    begin = np.random.default_rng(0).uniform(0.5, 1.5, size=n)  # not an eigenvector, not orthogonal to the one wanted
+    return float(max(0.0, eigsh(A, 1, which="LA", return_eigenvectors=False, v0=begin)[0])) if A.nnz else 0.0
 
 
 def _solved(left: Walks, i: int, right: Walks, j: int) -> float:
