@@ -491,7 +491,9 @@ class Product {
     return total;
   }
 
-  // The error of ⟨start, x⟩ is at most |start| |residual| / (1 − bound), and the value at least ⟨start, stop⟩.
+  // With r = stop − (I − T) x and the error e of x, ⟨stop, x + e⟩ = ⟨stop + r, x⟩ + ⟨r, (I − T)⁻¹ r⟩ for symmetric T: where walks start
+  // as they stop, the value has an error of second order, |r|² / (1 − bound). Else it is at most |start| |r| / (1 − bound). The value
+  // is at least ⟨start, stop⟩, since all terms of the series are at least 0.
   double conjugate_gradient() {
     x_ = stop_;
     y_.resize(size_);
@@ -499,8 +501,10 @@ class Product {
     residual_ = y_;
     direction_ = residual_;
     double rr = dot(residual_, residual_);
-    const double allowed = settings_.tol * (1 - bound_) * dot(start_, stop_) / std::max(std::sqrt(dot(start_, start_)), 1e-300);
-    const double floor = 1e-15 * std::sqrt(dot(stop_, stop_)), goal = std::max(allowed, floor);
+    const bool second_order = start_ == stop_;
+    const double allowed = settings_.tol * (1 - bound_) * dot(start_, stop_);
+    const double linear = allowed / std::max(std::sqrt(dot(start_, start_)), 1e-300), floor = 1e-15 * std::sqrt(dot(stop_, stop_));
+    const double goal = std::max(second_order ? std::sqrt(allowed) : linear, floor);
     const size_t most = 10 * size_ + 100;
     for (size_t step = 0; rr > goal * goal; ++step) {
       if (step == most) throw std::runtime_error("conjugate gradients did not converge: use solver='spectral' or 'direct', or a smaller decay");
@@ -523,7 +527,7 @@ class Product {
       for (size_t i = 0; i < size_; ++i) direction_[i] = residual_[i] + beta * direction_[i];
       rr = next;
     }
-    return dot(start_, x_);
+    return dot(start_, x_) + (second_order ? dot(residual_, x_) : 0);
   }
 
   const WalkSettings settings_;
