@@ -404,6 +404,8 @@ double dot(const std::vector<double>& x, const std::vector<double>& y) {
 // The product of two graphs. A vector holds, node after node of the first graph, the nodes of the second one with the same label:
 // these are neighbours in memory, since nodes are sorted by label.
 class Product {
+  static constexpr int LANES = 4;
+
  public:
   explicit Product(const WalkSettings& settings) : settings_(settings) {}
 
@@ -443,7 +445,8 @@ class Product {
       place_[u] = size_;
       size_ += size_t(width_[u]);
     }
-    row_.resize(size_t(b_.n) * size_t(settings_.n_edge_codes));
+    stride_ = size_t(b_.n) * size_t(settings_.n_edge_codes);
+    row_.resize(stride_ * LANES);
   }
 
   void outer(const double* a, const double* b, std::vector<double>& out) const {
@@ -452,26 +455,46 @@ class Product {
       for (int64_t c = 0; c < width_[u]; ++c) out[place_[u] + size_t(c)] = a[u] * b[low_[u] + c];
   }
 
-  // y = T x: along the edges of the first graph, then along those of the second.
+  // y = T x: along the edges of the first graph, then along those of the second. Nodes of one label are taken together, up to LANES
+  // of them, as they share the second step.
   void apply(const std::vector<double>& x, std::vector<double>& y) {
-    for (int32_t u = 0; u < a_.n; ++u) {
-      const int64_t width = width_[size_t(u)], low = low_[size_t(u)];
-      if (!width) continue;
-      std::fill(row_.begin(), row_.end(), 0.0);
-      for (int64_t e = a_.indptr[u]; e < a_.indptr[u + 1]; ++e) {
-        const auto v = size_t(a_.indices[e]);
-        double* to = row_.data() + size_t(a_codes_[e]) * size_t(b_.n) + low_[v];
-        const double* from = x.data() + place_[v];
-        const double weight = a_weights_[e];
-        for (int64_t c = 0; c < width_[v]; ++c) to[c] += weight * from[c];
-      }
+    for (int32_t u = 0, lanes; u < a_.n; u += lanes) {
+      lanes = 1;
+      while (lanes < LANES && u + lanes < a_.n && low_[size_t(u + lanes)] == low_[size_t(u)] && width_[size_t(u + lanes)] == width_[size_t(u)]) ++lanes;
+      if (!width_[size_t(u)]) continue;
+      std::fill(row_.begin(), row_.begin() + std::ptrdiff_t(size_t(lanes) * stride_), 0.0);
+      for (int32_t lane = 0; lane < lanes; ++lane) gather(x, u + lane, row_.data() + size_t(lane) * stride_);
       double* out = y.data() + place_[size_t(u)];
-      for (int64_t c = 0; c < width; ++c) {
-        double total = 0;
-        for (int64_t e = b_.indptr[low + c]; e < b_.indptr[low + c + 1]; ++e)
-          total += b_weights_[e] * row_[size_t(b_codes_[e]) * size_t(b_.n) + size_t(b_.indices[e])];
-        out[c] = total;
+      switch (lanes) {
+        case 1: spread<1>(u, out); break;
+        case 2: spread<2>(u, out); break;
+        case 3: spread<3>(u, out); break;
+        default: spread<LANES>(u, out);
       }
+    }
+  }
+
+  void gather(const std::vector<double>& x, int32_t u, double* row) const {
+    for (int64_t e = a_.indptr[u]; e < a_.indptr[u + 1]; ++e) {
+      const auto v = size_t(a_.indices[e]);
+      double* to = row + size_t(a_codes_[e]) * size_t(b_.n) + low_[v];
+      const double* from = x.data() + place_[v];
+      const double weight = a_weights_[e];
+      for (int64_t c = 0; c < width_[v]; ++c) to[c] += weight * from[c];
+    }
+  }
+
+  template <int N> void spread(int32_t u, double* out) const {
+    const int64_t width = width_[size_t(u)], low = low_[size_t(u)];
+    const double* row = row_.data();
+    for (int64_t c = 0; c < width; ++c) {
+      double total[N] = {};
+      for (int64_t e = b_.indptr[low + c]; e < b_.indptr[low + c + 1]; ++e) {
+        const double weight = b_weights_[e];
+        const double* at = row + size_t(b_codes_[e]) * size_t(b_.n) + size_t(b_.indices[e]);
+        for (int k = 0; k < N; ++k) total[k] += weight * at[size_t(k) * stride_];
+      }
+      for (int k = 0; k < N; ++k) out[k * width + c] = total[k];
     }
   }
 
@@ -536,7 +559,7 @@ class Product {
   const int32_t *a_codes_ = nullptr, *b_codes_ = nullptr;
   std::vector<int64_t> low_, width_;
   std::vector<size_t> place_;
-  size_t size_ = 0;
+  size_t size_ = 0, stride_ = 0;
   double bound_ = 0;
   std::vector<double> start_, stop_, row_, x_, y_, residual_, direction_;
 };
