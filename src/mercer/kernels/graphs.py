@@ -152,22 +152,30 @@ class _Counting(Kernel):
 # ---------------------------------------------------------------------------------------------- shortest paths
 
 
-class PathRows(KeyedRows):
-    """Counts of (label, label, length), with the key of the labels and the length of every entry."""
+class PathCounts:
+    """Counts of (labels of the ends, length), where lengths are compared by a kernel."""
 
-    def __init__(
-        self, offsets: np.ndarray, keys: np.ndarray, ends: np.ndarray, lengths: np.ndarray, values: np.ndarray
-    ) -> None:
-        super().__init__(offsets, keys, values)
+    def __init__(self, offsets: np.ndarray, ends: np.ndarray, lengths: np.ndarray, values: np.ndarray) -> None:
+        self.offsets = offsets
         self.ends = ends
         self.lengths = lengths
+        self.values = values
 
-    def __getitem__(self, rows: slice) -> PathRows:
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, rows: slice) -> PathCounts:
         start, stop, _ = rows.indices(len(self))
         stop = max(start, stop)
         at = slice(self.offsets[start], self.offsets[stop])
-        starts = self.offsets[start : stop + 1] - self.offsets[start]
-        return PathRows(starts, self.keys[at], self.ends[at], self.lengths[at], self.values[at])
+        return PathCounts(self.offsets[start : stop + 1] - at.start, self.ends[at], self.lengths[at], self.values[at])
+
+    def by_length(self, ends: np.uint64, lengths: np.ndarray) -> Any:
+        """Counts for one pair of labels, a column for each length."""
+        at = np.flatnonzero(self.ends == ends)
+        row = np.searchsorted(self.offsets, at, side="right") - 1
+        column = np.searchsorted(lengths, self.lengths[at])
+        return sp.csr_matrix((self.values[at], (row, column)), shape=(len(self), len(lengths)))
 
 
 class ShortestPath(_Counting):
@@ -206,23 +214,23 @@ class ShortestPath(_Counting):
 
     @property
     def has_features(self) -> bool:  # type: ignore[override]
-        return isinstance(self.length_kernel, str)
+        return self._delta()
 
     @property
     def definiteness(self) -> str:
-        return "pd" if isinstance(self.length_kernel, str) else self.length_kernel.definiteness
+        return "pd" if self._delta() else self.length_kernel.definiteness
 
     def _check_params(self) -> None:
         check_choice("labels", self.labels, LABELS)
         check_choice("weighted", self.weighted, (True, False))
-        if isinstance(self.length_kernel, str):
+        if self._delta():
             check_choice("length_kernel", self.length_kernel, ("delta",))
         else:
             check_kernel("length_kernel", self.length_kernel)._check_params()
 
     def _prepare(self, X: Any) -> Labelled:
         graphs = read_graphs(X, self.labels, weighted=self.weighted)
-        found = _core.shortest_path_rows(
+        starts, keys, ends, lengths, counts = _core.shortest_path_rows(
             graphs.offsets,
             graphs.indptr,
             graphs.indices,
@@ -230,10 +238,15 @@ class ShortestPath(_Counting):
             graphs.edge_weights if self.weighted else None,
             1,
         )
-        return Labelled.of(PathRows(*found), graphs, self.labels)
+        if self._delta():
+            return Labelled.of(KeyedRows(starts, keys, counts), graphs, self.labels)
+        return Labelled.of(PathCounts(starts, ends, lengths, counts), graphs, self.labels)
+
+    def _delta(self) -> bool:
+        return isinstance(self.length_kernel, str)
 
     def _gram(self, A: Labelled, B: Labelled | None, work: Work) -> np.ndarray:
-        if self.length_kernel == "delta":
+        if self._delta():
             return super()._gram(A, B, work)
         if B is not None:
             _comparable(A, B)
@@ -241,9 +254,9 @@ class ShortestPath(_Counting):
         return mirrored(K) if B is None else K
 
     def _diag(self, A: Labelled, work: Work) -> np.ndarray:
-        return super()._diag(A, work) if self.length_kernel == "delta" else Kernel._diag(self, A, work)
+        return super()._diag(A, work) if self._delta() else Kernel._diag(self, A, work)
 
-    def _by_length_kernel(self, left: PathRows, right: PathRows) -> np.ndarray:
+    def _by_length_kernel(self, left: PathCounts, right: PathCounts) -> np.ndarray:
         """Σ over the labels of the ends: counts by length × kernel of lengths × counts by length."""
         lengths = np.unique(np.concatenate([left.lengths, right.lengths]))
         K = np.zeros((len(left), len(right)))
@@ -251,16 +264,8 @@ class ShortestPath(_Counting):
             return K
         between = self.length_kernel(lengths[:, None])
         for ends in np.intersect1d(left.ends, right.ends):
-            F, G = (_counts_by_length(rows, ends, lengths) for rows in (left, right))
-            K += (F @ between) @ G.T
+            K += left.by_length(ends, lengths) @ between @ right.by_length(ends, lengths).T
         return K
-
-
-def _counts_by_length(rows: PathRows, ends: np.uint64, lengths: np.ndarray) -> Any:
-    at = np.flatnonzero(rows.ends == ends)
-    row = np.searchsorted(rows.offsets, at, side="right") - 1
-    column = np.searchsorted(lengths, rows.lengths[at])
-    return sp.csr_matrix((rows.values[at], (row, column)), shape=(len(rows), len(lengths)))
 
 
 # ---------------------------------------------------------------------------------------------- refined labels
