@@ -350,6 +350,15 @@ def test_graphs_with_and_without_labels_are_not_mixed(kernel):
         kernel([mixed])
 
 
+@pytest.mark.parametrize("kernel", [WeisfeilerLehman(1, edge_labels=True), RandomWalk(edge_labels=True)], ids=str)
+def test_edge_labels_of_different_kinds_are_not_mixed(kernel):
+    numbers = Graphs.from_edges([[(0, 1)]], edge_labels=[[1]])
+    names = Graphs.from_edges([[(0, 1)]], edge_labels=[["double"]])
+    with pytest.raises(ValueError, match="with integer edge labels cannot be compared with graphs with string edge"):
+        kernel(numbers, names)
+    assert kernel(numbers, Graphs.from_edges([[]], [2])).shape == (1, 1)  # no edges: nothing to compare
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -84,41 +84,46 @@ def _has_node_labels(items: list[Any]) -> bool:
     return found == {True}
 
 
-def _kind(labels: np.ndarray | None) -> str:
+def _kind(labels: np.ndarray | None, count: int) -> str:
     """What kind of labels a collection has; "any" fits all, for a collection without nodes (or edges)."""
-    if labels is None:
-        return "no"
-    return "any" if not len(labels) else "string" if labels.dtype.kind == "U" else "integer"
+    if not count:
+        return "any"
+    return "no" if labels is None else "string" if labels.dtype.kind == "U" else "integer"
 
 
 class Labelled:
-    """A prepared collection and the kind of its node labels: collections of different kinds cannot be compared."""
+    """A prepared collection and the kinds of its labels: collections of different kinds cannot be compared."""
 
-    def __init__(self, rows: Any, kind: str) -> None:
+    def __init__(self, rows: Any, kind: str, edge_kind: str = "ignored") -> None:
         self.rows = rows
         self.kind = kind
+        self.edge_kind = edge_kind
 
     @classmethod
-    def of(cls, rows: Any, graphs: Graphs, labels: Any) -> Labelled:
-        """The kind is that of the graphs' labels, or "ignored"."""
-        kind = "ignored" if labels is False else "any" if not graphs.n_nodes else _kind(graphs.node_labels)
-        return cls(rows, kind)
+    def of(cls, rows: Any, graphs: Graphs, labels: Any, edge_labels: bool = False) -> Labelled:
+        """The kinds are those of the graphs' labels, or "ignored"."""
+        return cls(
+            rows,
+            "ignored" if labels is False else _kind(graphs.node_labels, graphs.n_nodes),
+            _kind(graphs.edge_labels, graphs.n_edges) if edge_labels else "ignored",
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, rows: slice) -> Labelled:
-        return Labelled(self.rows[rows], self.kind)
+        return Labelled(self.rows[rows], self.kind, self.edge_kind)
 
 
 def _comparable(*parts: Labelled) -> None:
-    kinds = sorted({part.kind for part in parts} - {"any"})
-    if len(kinds) > 1:
-        first, second = ("without node labels" if kind == "no" else f"with {kind} node labels" for kind in kinds)
-        raise ValueError(
-            f"graphs {first} cannot be compared with graphs {second}: give both the same kind of labels, or pass "
-            "labels=False"
-        )
+    for what, found in (("node", [part.kind for part in parts]), ("edge", [part.edge_kind for part in parts])):
+        kinds = sorted(set(found) - {"any"})
+        if len(kinds) > 1:
+            first, second = (f"without {what} labels" if k == "no" else f"with {k} {what} labels" for k in kinds)
+            raise ValueError(
+                f"graphs {first} cannot be compared with graphs {second}: give both the same kind of labels, or pass "
+                f"{'labels' if what == 'node' else 'edge_labels'}=False"
+            )
 
 
 def _node_keys(graphs: Graphs, labels: Any) -> np.ndarray | None:
@@ -325,7 +330,7 @@ class WeisfeilerLehman(_Counting):
             self.base,
             1,
         )
-        return Labelled.of(KeyedRows(*found), graphs, self.labels)
+        return Labelled.of(KeyedRows(*found), graphs, self.labels, self.edge_labels)
 
 
 # ---------------------------------------------------------------------------------------------- graphlets
@@ -619,7 +624,7 @@ class RandomWalk(Kernel):
     def _prepare(self, X: Any) -> Labelled:
         graphs = read_graphs(X, self.labels, self.edge_labels, self.weighted)
         walks = self._sorted_by_label(graphs)
-        prepared = Labelled.of(walks, graphs, self.labels)
+        prepared = Labelled.of(walks, graphs, self.labels, self.edge_labels)
         spectral = self._solver(prepared) == "spectral"
         if self.kind == "marginalized":
             self._set_probabilities(walks)

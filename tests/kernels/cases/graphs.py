@@ -166,13 +166,13 @@ CASES = [
     *(
         graph_case(
             f"random walks, {solver}", RandomWalk("marginalized", stop_probability=0.9, solver=solver, tol=1e-12),
-            lambda x, z: marginalized_kernel(x, z, 0.9, 5, labels=True), rtol=1e-8,
+            lambda x, z: marginalized_kernel(x, z, 0.9, 4, labels=True), rtol=1e-8,
         )
         for solver in ("cg", "fixed_point", "direct")
     ),
     graph_case(
         "random walks, unlabelled", RandomWalk("marginalized", stop_probability=0.9, labels=False, weighted=True),
-        lambda x, z: marginalized_kernel(x, z, 0.9, 5, weighted=True), rtol=1e-8,
+        lambda x, z: marginalized_kernel(x, z, 0.9, 4, weighted=True), rtol=1e-8,
     ),
     graph_case(
         "random walks of bounded length",
