@@ -19,9 +19,10 @@ from mercer.kernels.algebra import (
 from mercer.kernels.approximations import NystroemMap
 from mercer.kernels.base import Kernel
 from mercer.kernels.gram import Gram
-from mercer.kernels.graphs import Graphlet, RandomWalk, ShortestPath, WeisfeilerLehman
+from mercer.kernels.graphs import Graphlet, ShortestPath, WeisfeilerLehman
 from mercer.kernels.nodes import Diffusion, RegularizedLaplacian, neighbor_graph
 from mercer.kernels.vectors import Linear
+from mercer.kernels.walks import RandomWalk
 
 __all__ = [
     "Centered",
