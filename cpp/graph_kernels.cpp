@@ -345,8 +345,10 @@ class WalkGraphs {
       : offsets_(offsets), indptr_(indptr), indices_(indices), weights_(weights), edge_codes_(edge_codes), keys_(keys), start_(start),
         stop_(stop), radius_(radius), stack_(offsets_, indptr_, indices_), n_edge_codes_(n_edge_codes) {
     const auto nodes = size_t(stack_.nodes()), entries = size_t(stack_.entries());
-    require(weights.shape(0) == entries && edge_codes.shape(0) == entries, "weights and edge_codes must hold one value for each of the indices");
-    require(keys.shape(0) == nodes && start.shape(0) == nodes && stop.shape(0) == nodes, "keys, start and stop must hold one value a node");
+    require(weights.shape(0) == entries && edge_codes.shape(0) == entries,
+            "weights and edge_codes must hold one value for each of the indices");
+    require(keys.shape(0) == nodes && start.shape(0) == nodes && stop.shape(0) == nodes,
+            "keys, start and stop must hold one value a node");
     require(radius.shape(0) == size_t(stack_.size()), "radius must hold one value a graph");
     require(n_edge_codes >= 1, "n_edge_codes must be at least 1");
     for (size_t e = 0; e < entries; ++e) {
@@ -460,7 +462,8 @@ class Product {
   void apply(const std::vector<double>& x, std::vector<double>& y) {
     for (int32_t u = 0, lanes; u < a_.n; u += lanes) {
       lanes = 1;
-      while (lanes < LANES && u + lanes < a_.n && low_[size_t(u + lanes)] == low_[size_t(u)] && width_[size_t(u + lanes)] == width_[size_t(u)]) ++lanes;
+      const auto together = [&](int32_t v) { return low_[size_t(v)] == low_[size_t(u)] && width_[size_t(v)] == width_[size_t(u)]; };
+      while (lanes < LANES && u + lanes < a_.n && together(u + lanes)) ++lanes;
       if (!width_[size_t(u)]) continue;
       std::fill(row_.begin(), row_.begin() + std::ptrdiff_t(size_t(lanes) * stride_), 0.0);
       for (int32_t lane = 0; lane < lanes; ++lane) gather(x, u + lane, row_.data() + size_t(lane) * stride_);
@@ -514,9 +517,9 @@ class Product {
     return total;
   }
 
-  // With r = stop − (I − T) x and the error e of x, ⟨stop, x + e⟩ = ⟨stop + r, x⟩ + ⟨r, (I − T)⁻¹ r⟩ for symmetric T: where walks start
-  // as they stop, the value has an error of second order, |r|² / (1 − bound). Else it is at most |start| |r| / (1 − bound). The value
-  // is at least ⟨start, stop⟩, since all terms of the series are at least 0.
+  // With r = stop − (I − T) x and the error e of x, ⟨stop, x + e⟩ = ⟨stop + r, x⟩ + ⟨r, (I − T)⁻¹ r⟩ for symmetric T: where walks
+  // start as they stop, the value has an error of second order, |r|² / (1 − bound). Else it is at most |start| |r| / (1 − bound).
+  // The value is at least ⟨start, stop⟩, since all terms of the series are at least 0.
   double conjugate_gradient() {
     x_ = stop_;
     y_.resize(size_);
@@ -530,7 +533,8 @@ class Product {
     const double goal = std::max(second_order ? std::sqrt(allowed) : linear, floor);
     const size_t most = 10 * size_ + 100;
     for (size_t step = 0; rr > goal * goal; ++step) {
-      if (step == most) throw std::runtime_error("conjugate gradients did not converge: use solver='spectral' or 'direct', or a smaller decay");
+      if (step == most)
+        throw std::runtime_error("conjugate gradients did not converge: use solver='spectral' or 'direct', or a smaller decay");
       apply(direction_, y_);
       double curvature = 0;
 #pragma omp simd reduction(+ : curvature)
@@ -579,7 +583,8 @@ template <class Fill> void fill_matrix(Out2<double>& out, bool symmetric, int th
     for (int64_t j = 0; j < i; ++j) out(size_t(j), size_t(i)) = out(size_t(i), size_t(j));
 }
 
-void walk_gram(const WalkGraphs& left, const WalkGraphs* right, const std::string& solver, int64_t max_length, double tol, Out2<double> out, int threads) {
+void walk_gram(const WalkGraphs& left, const WalkGraphs* right, const std::string& solver, int64_t max_length, double tol,
+               Out2<double> out, int threads) {
   WalkSettings settings;
   require(solver == "cg" || solver == "fixed_point", "solver must be 'cg' or 'fixed_point'");
   require(max_length >= -1, "max_length must be at least 0, or -1 for all");
@@ -589,7 +594,8 @@ void walk_gram(const WalkGraphs& left, const WalkGraphs* right, const std::strin
   settings.tol = tol;
   const WalkGraphs& other = right ? *right : left;
   settings.n_edge_codes = std::max(left.n_edge_codes(), other.n_edge_codes());
-  require(int64_t(out.shape(0)) == left.size() && int64_t(out.shape(1)) == other.size(), "out must have a row for each graph of left, a column for each of right");
+  require(int64_t(out.shape(0)) == left.size() && int64_t(out.shape(1)) == other.size(),
+          "out must have a row for each graph of left, a column for each of right");
   threads = thread_count(threads);
   nb::gil_scoped_release release;
   fill_matrix(out, right == nullptr, threads, [&](int64_t i, int64_t first, int64_t last) {
@@ -631,7 +637,8 @@ void spectral_gram(In1<int64_t> left_offsets, In1<double> left_weights, In1<doub
                    In1<double> right_weights, In1<double> right_values, bool symmetric, Out2<double> out, int threads) {
   const Spectra left(left_offsets, left_weights, left_values), right(right_offsets, right_weights, right_values);
   require(left.largest * right.largest < 1, "the sum over walks diverges");
-  require(int64_t(out.shape(0)) == left.n && int64_t(out.shape(1)) == right.n, "out must have a row for each graph of left, a column for each of right");
+  require(int64_t(out.shape(0)) == left.n && int64_t(out.shape(1)) == right.n,
+          "out must have a row for each graph of left, a column for each of right");
   require(!symmetric || left.n == right.n, "a symmetric matrix is square");
   threads = thread_count(threads);
   nb::gil_scoped_release release;
@@ -680,7 +687,8 @@ nb::object edit_pairs(In1<int64_t> offsets, In1<int32_t> codes, int64_t limit, i
   threads = thread_count(threads);
   Words words{codes.data(), offsets.data(), std::vector<uint64_t>(size_t(n), 0)};
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t k = words.offsets[i]; k < words.offsets[i + 1]; ++k) words.letters[size_t(i)] |= uint64_t(1) << (uint32_t(words.codes[k]) & 63);
+    for (int64_t k = words.offsets[i]; k < words.offsets[i + 1]; ++k)
+      words.letters[size_t(i)] |= uint64_t(1) << (uint32_t(words.codes[k]) & 63);
   std::vector<std::vector<std::array<int64_t, 2>>> found(static_cast<size_t>(n));
   std::vector<int64_t> first, second, distance;
   {
@@ -690,7 +698,8 @@ nb::object edit_pairs(In1<int64_t> offsets, In1<int32_t> codes, int64_t limit, i
       for (int64_t j = i + 1; j < n; ++j) {
         const uint64_t a = words.letters[size_t(i)], b = words.letters[size_t(j)];
         // Each letter that only one of the words has needs an edit; one substitution may serve one letter of each.
-        if (std::abs(words.length(i) - words.length(j)) > limit || __builtin_popcountll(a & ~b) > limit || __builtin_popcountll(b & ~a) > limit)
+        if (std::abs(words.length(i) - words.length(j)) > limit || __builtin_popcountll(a & ~b) > limit ||
+            __builtin_popcountll(b & ~a) > limit)
           continue;
         const int64_t d = edit_distance_within(words.codes + words.offsets[i], words.length(i), words.codes + words.offsets[j],
                                                words.length(j), limit, row);
@@ -716,7 +725,8 @@ void bind_graph_kernels(nb::module_& m) {
   m.def("weisfeiler_lehman_rows", &weisfeiler_lehman_rows, "offsets"_a, "indptr"_a, "indices"_a, "keys"_a.none(), "edge_keys"_a.none(),
         "rounds"_a, "base"_a, "threads"_a);
   nb::class_<WalkGraphs>(m, "WalkGraphs")
-      .def(nb::init<In1<int64_t>, In1<int64_t>, In1<int32_t>, In1<double>, In1<int32_t>, In1<uint64_t>, In1<double>, In1<double>, In1<double>, int>(),
+      .def(nb::init<In1<int64_t>, In1<int64_t>, In1<int32_t>, In1<double>, In1<int32_t>, In1<uint64_t>, In1<double>,
+                    In1<double>, In1<double>, int>(),
            "offsets"_a, "indptr"_a, "indices"_a, "weights"_a, "edge_codes"_a, "keys"_a, "start"_a, "stop"_a, "radius"_a, "n_edge_codes"_a)
       .def("__len__", &WalkGraphs::size);
   m.def("walk_gram", &walk_gram, "left"_a, "right"_a.none(), "solver"_a, "max_length"_a, "tol"_a, "out"_a, "threads"_a);

@@ -385,6 +385,7 @@ def test_edge_labels_of_different_kinds_are_not_mixed(kernel):
         (lambda X: RandomWalk(tol=0)(X), "tol must be a positive"),
         (lambda X: RandomWalk(decay=1e-9, solver="direct")([np.ones((80, 80)) - np.eye(80)]), "solver='direct'"),
         (lambda X: ShortestPath()([3, 4]), "expected Graphs, or a list"),
+        (lambda X: ShortestPath()(X[0].adjacency()), "expected a list of graphs, got one"),
         (lambda X: ShortestPath()([[(0, 0)]]), "self-loop"),
     ],
 )

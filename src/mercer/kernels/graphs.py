@@ -56,8 +56,8 @@ def read_graphs(X: Any, labels: Any, edge_labels: bool = False, weighted: bool =
 
 
 def _read(X: Any, labels: Any, edge_labels: bool, weighted: bool) -> Graphs:
-    if isinstance(X, Graphs):
-        return X
+    if isinstance(X, Graphs) or hasattr(X, "is_directed") or hasattr(X, "tocsr"):
+        return as_graphs(X)  # refuses a single graph
     items = list(X)
     if items and all(hasattr(item, "is_directed") and hasattr(item, "nodes") for item in items):
         return Graphs.from_networkx(
