@@ -109,7 +109,7 @@ def unmatched(graphs: Graphs) -> np.ndarray:
 def kernels() -> list[tuple[str, Kernel]]:
     return [
         ("shortest path", ShortestPath(labels=False)),
-        ("shortest path, labelled", ShortestPath(labels=True)),
+        ("shortest path lab.", ShortestPath(labels=True)),
         ("refined labels, none", WeisfeilerLehman(4, labels=False)),
         ("refined labels", WeisfeilerLehman(4)),
         ("refined labels, edges", WeisfeilerLehman(4, base="edge")),
