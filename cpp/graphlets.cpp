@@ -447,8 +447,10 @@ std::string form_bytes(const Form& form, const uint64_t* keys) {
   return bytes;
 }
 
+constexpr int WHOLE_HASH = 64;  // as n_bits: the bucket is the hash itself
+
 struct Row {
-  std::vector<std::pair<int32_t, double>> cells;
+  std::vector<std::pair<uint64_t, double>> cells;  // buckets, ascending
 };
 using Forms = std::unordered_map<std::string, double>;  // canonical forms and their weights
 
@@ -459,13 +461,13 @@ Row hashed_row(const std::vector<Counts::Entry>& entries, const Settings& settin
     if (forms) (*forms)[form] += entry.weight;
     hashed.emplace_back(feature_hash(form, settings.seed), entry.weight);
   }
-  const uint64_t mask = bucket_mask(settings.n_bits);
+  const uint64_t mask = settings.n_bits == WHOLE_HASH ? ~uint64_t(0) : bucket_mask(settings.n_bits);
   std::sort(hashed.begin(), hashed.end(), [mask](const auto& a, const auto& b) {
     return std::make_pair(a.first & mask, a.first) < std::make_pair(b.first & mask, b.first);
   });
   Row row;
   for (const auto& [hash, weight] : hashed) {
-    const auto bucket = int32_t(hash & mask);
+    const uint64_t bucket = hash & mask;
     const double value = settings.is_signed ? hash_sign(hash) * weight : weight;
     if (!row.cells.empty() && row.cells.back().first == bucket)
       row.cells.back().second += value;
@@ -584,13 +586,38 @@ nb::object graphlet_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t>
     nb::gil_scoped_release release;
     for (Row& row : hashed_rows(stack, settings, threads, nullptr)) {
       for (const auto& [column, value] : row.cells) {
-        columns.push_back(column);
+        columns.push_back(int32_t(column));
         values.push_back(value);
       }
       row_starts.push_back(int64_t(columns.size()));
     }
   }
   return nb::make_tuple(to_numpy(std::move(row_starts)), to_numpy(std::move(columns)), to_numpy(std::move(values)));
+}
+
+// The same with the whole hash of each type in the place of its bucket, for kernels.
+nb::object graphlet_keys(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<int32_t>> codes,
+                         std::optional<In1<uint64_t>> keys, std::vector<int> sizes, const std::string& method, bool connected,
+                         int64_t n_samples, bool normalize, uint64_t seed, int threads) {
+  const Stack stack(offsets, indptr, indices, codes, keys);
+  require(method == "exact" || method == "sample", "method must be 'exact' or 'sample'");
+  Settings settings = checked(std::move(sizes), method, connected, n_samples, 0, 1, {}, normalize, seed, 1, false);
+  settings.n_bits = WHOLE_HASH;
+  threads = thread_count(threads);
+  std::vector<int64_t> row_starts(1, 0);
+  std::vector<uint64_t> hashes;
+  std::vector<double> values;
+  {
+    nb::gil_scoped_release release;
+    for (const Row& row : hashed_rows(stack, settings, threads, nullptr)) {
+      for (const auto& [hash, value] : row.cells) {
+        hashes.push_back(hash);
+        values.push_back(value);
+      }
+      row_starts.push_back(int64_t(hashes.size()));
+    }
+  }
+  return nb::make_tuple(to_numpy(std::move(row_starts)), to_numpy(std::move(hashes)), to_numpy(std::move(values)));
 }
 
 nb::list graphlet_forms(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<int32_t>> codes,
@@ -712,6 +739,8 @@ void bind_graphlets(nb::module_& m) {
   using namespace graphlets;
   m.def("graphlet_rows", &graphlet_rows, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(), "sizes"_a, "method"_a,
         "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "normalize"_a, "seed"_a, "n_bits"_a, "signed"_a, "threads"_a);
+  m.def("graphlet_keys", &graphlet_keys, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(), "sizes"_a, "method"_a,
+        "connected"_a, "n_samples"_a, "normalize"_a, "seed"_a, "threads"_a);
   m.def("graphlet_forms", &graphlet_forms, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(), "sizes"_a, "method"_a,
         "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "seed"_a, "n_bits"_a);
   m.def("label_key", [](const std::string& label) { return feature_hash(std::string_view(label), 0); }, "label"_a);

@@ -426,6 +426,20 @@ def graphlet_rows(
     signed: bool,
     threads: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def graphlet_keys(
+    offsets: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    codes: np.ndarray | None,
+    keys: np.ndarray | None,
+    sizes: list[int],
+    method: str,
+    connected: bool,
+    n_samples: int,
+    normalize: bool,
+    seed: int,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 def graphlet_forms(
     offsets: np.ndarray,
     indptr: np.ndarray,
@@ -773,3 +787,62 @@ def transducer_weights(
 def transducer_outputs(
     machine: Machine, offsets: np.ndarray, symbols: np.ndarray, limit: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None: ...
+
+def shortest_path_rows(
+    offsets: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    keys: np.ndarray | None,
+    weights: np.ndarray | None,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+def weisfeiler_lehman_rows(
+    offsets: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    keys: np.ndarray | None,
+    edge_keys: np.ndarray | None,
+    rounds: int,
+    base: str,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+class WalkGraphs:
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        weights: np.ndarray,
+        edge_codes: np.ndarray,
+        keys: np.ndarray,
+        start: np.ndarray,
+        stop: np.ndarray,
+        radius: np.ndarray,
+        n_edge_codes: int,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+
+def walk_gram(
+    left: WalkGraphs,
+    right: WalkGraphs | None,
+    solver: str,
+    max_length: int,
+    tol: float,
+    out: np.ndarray,
+    threads: int,
+) -> None: ...
+def spectral_gram(
+    left_offsets: np.ndarray,
+    left_weights: np.ndarray,
+    left_values: np.ndarray,
+    right_offsets: np.ndarray,
+    right_weights: np.ndarray,
+    right_values: np.ndarray,
+    symmetric: bool,
+    out: np.ndarray,
+    threads: int,
+) -> None: ...
+def edit_pairs(
+    offsets: np.ndarray, codes: np.ndarray, limit: int, threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...

@@ -20,8 +20,10 @@ from mercer.kernels.approximations import AdditiveMap, FourierMap, NystroemMap
 from mercer.kernels.base import Kernel
 from mercer.kernels.discrete import Delta
 from mercer.kernels.gram import Gram
+from mercer.kernels.graphs import Graphlet, ShortestPath, WeisfeilerLehman
 from mercer.kernels.model_kernels import Fisher, ProbabilityProduct
 from mercer.kernels.models import GaussianMixtureModel, GaussianModel, HMMModel, MultinomialModel
+from mercer.kernels.nodes import Diffusion, RegularizedLaplacian, neighbor_graph
 from mercer.kernels.rational import Rational
 from mercer.kernels.rkhs import (
     RKHSFunction,
@@ -64,6 +66,7 @@ from mercer.kernels.vectors import (
     median_heuristic,
     position_weights,
 )
+from mercer.kernels.walks import RandomWalk
 
 __all__ = [
     "ANOVA",
@@ -76,6 +79,7 @@ __all__ = [
     "Convolution",
     "Corrected",
     "Delta",
+    "Diffusion",
     "DirectSum",
     "EditDistance",
     "ExponentialDot",
@@ -87,6 +91,7 @@ __all__ = [
     "GaussianMixtureModel",
     "GaussianModel",
     "Gram",
+    "Graphlet",
     "HMMModel",
     "HistogramIntersection",
     "Intersection",
@@ -111,9 +116,12 @@ __all__ = [
     "Product",
     "Pyramid",
     "RKHSFunction",
+    "RandomWalk",
     "Rational",
+    "RegularizedLaplacian",
     "Scaled",
     "SetMean",
+    "ShortestPath",
     "Spectrum",
     "SubTree",
     "Subsequence",
@@ -124,6 +132,7 @@ __all__ = [
     "Transducer",
     "Translated",
     "WeightedDegree",
+    "WeisfeilerLehman",
     "alignment",
     "distance",
     "gram_schmidt",
@@ -131,6 +140,7 @@ __all__ = [
     "is_positive_definite",
     "is_strictly_positive_definite",
     "median_heuristic",
+    "neighbor_graph",
     "pivoted_cholesky",
     "position_weights",
 ]
