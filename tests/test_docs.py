@@ -21,6 +21,7 @@ PACKAGES = [
     "mercer.clustering",
     "mercer.data",
     "mercer.datasets",
+    "mercer.inference",
     "mercer.kernels",
     "mercer.learning",
     "mercer.learning.solvers",

@@ -163,10 +163,10 @@ def test_factors_of_one_shape_are_neighbours_and_shared_tables_are_kept_once():
     graph.add_factors([[2, 0]], np.ones((3, 2))).add_factors([[0, 3]], np.full((1, 2, 2), 2.0))
     compiled = graph.compiled
     assert [group.shape for group in compiled.groups] == [(2, 2), (3, 2)]
-    assert compiled.numbers.tolist() == [0, 1, 3, 2]
-    assert compiled.table_starts.tolist() == [0, 0, 4, 8]
+    assert compiled.numbers.tolist() == [3, 0, 1, 2]
+    assert compiled.table_starts.tolist() == [0, 4, 4, 8]
     assert len(compiled.tables) == 4 + 4 + 6
-    assert compiled.stacked(compiled.groups[0])[2] == pytest.approx(np.log(2.0))
+    assert compiled.stacked(compiled.groups[0])[0] == pytest.approx(np.log(2.0))
     with pytest.raises(ValueError, match="read-only"):
         compiled.tables[0] = 1.0
 

@@ -159,7 +159,7 @@ class FactorMarginals(Sequence[np.ndarray]):
            [0.125, 0.5  ]])
     """
 
-    def __init__(self, graph: FactorGraph, blocks: list[np.ndarray]) -> None:
+    def __init__(self, blocks: list[np.ndarray]) -> None:
         self._blocks = blocks
         self._starts = np.concatenate([[0], np.cumsum([len(block) for block in blocks], dtype=np.int64)])
 
@@ -212,15 +212,22 @@ class _Whole:
     def factor_marginals(self, flat: np.ndarray, beliefs: np.ndarray) -> FactorMarginals:
         pieces = _pieces(self.reduced, flat, beliefs)
         if self.reduced is self.graph:
-            return FactorMarginals(self.graph, pieces)
-        whole = [np.zeros((len(scopes), *tables.shape[1:])) for scopes, tables in self.graph.blocks]
+            return FactorMarginals(pieces)
+        merged = self.graph._merged()
+        whole = [np.zeros((len(part.block), *part.block.shape)) for part in merged]
         assert self.reduced._origins is not None
         for piece, (number, rows) in zip(pieces, self.reduced._origins, strict=True):
-            seen = self.observed[self.graph.blocks[number][0][rows]]
-            known = np.flatnonzero(seen[0] >= 0) if len(seen) else np.zeros(0, np.int64)
+            seen = self.observed[merged[number].block.scopes[rows]]
+            known = np.flatnonzero(seen[0] >= 0)
             view = np.moveaxis(whole[number], 1 + known, range(1, 1 + len(known)))
             view[(rows, *seen[:, known].T)] = piece
-        return FactorMarginals(self.graph, whole)
+        blocks: list[np.ndarray] = [np.zeros(0)] * len(self.graph.blocks)
+        for array, part in zip(whole, merged, strict=True):
+            first = 0
+            for b in part.members:
+                blocks[b] = array[first : first + len(self.graph.blocks[b][0])]
+                first += len(blocks[b])
+        return FactorMarginals(blocks)
 
 
 def _pieces(graph: FactorGraph, flat: np.ndarray, beliefs: np.ndarray) -> list[np.ndarray]:
