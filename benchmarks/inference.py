@@ -4,11 +4,11 @@
 
 chains       Bayesian networks in a row, 100 and 1,000 nodes of 5 states
 trees        the same with a random parent among all nodes before
-networks     nodes of 3 states with up to 3 parents among the 4 nodes before, 100 and 1,000 nodes; and with 10 % observed
+networks     nodes of 3 states with up to 3 parents among the 4 before, 100 and 1,000 nodes; and with 10 % observed
 loopy        100 synchronous sweeps of sum-product messages on a 30 × 30 grid of binary variables
 loopy-large  the same on 300 × 300
 
-pyAgrum: LazyPropagation (makeInference and a posterior for every node). pgmpy: a query of VariableElimination for every
+pyAgrum: LazyPropagation (makeInference, a posterior for every node). pgmpy: a query of VariableElimination for each
 node, once, for 100 nodes. PGMax: its compiled run, and build + first call. "ready" is with the model built, "build" from
 arrays. Seconds of the processor, one thread, medians of interleaved repeats. Peers that are not installed are left out.
 """
@@ -25,8 +25,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -187,7 +187,7 @@ def shim_jax() -> None:
         jax.lib.xla_bridge = SimpleNamespace(get_backend=backend.get_backend)
 
 
-def pgmax_runs(side: int, unary: np.ndarray, pairwise: np.ndarray) -> tuple[Callable[[], Any], Callable[[], Any]] | None:
+def pgmax_runs(side: int, unary: np.ndarray, pairwise: np.ndarray) -> tuple[Callable[[], Any], ...] | None:
     """(build and first call, later calls) of PGMax."""
     if peer("pgmax") is None:
         return None

@@ -247,6 +247,12 @@ class Messages {
     for (int64_t slot = first; slot < stop; ++slot) incoming(slot, h_.data() + (s_.message_starts[size_t(slot)] - base));
     const double* table = graph_.table(f);
     const double scale = 1.0 / rho(f);
+    if (stop - first == 2) {
+      const int rows = s_.card(first), columns = s_.card(first + 1);
+      for (int i = 0; i < rows; ++i)
+        for (int j = 0; j < columns; ++j) b[i * columns + j] = table[i * columns + j] * scale + h_[size_t(i)] + h_[size_t(rows + j)];
+      return normalise(b, s_.table_sizes[size_t(f)]);
+    }
     for (int64_t e = 0; e < s_.table_sizes[size_t(f)]; ++e) {
       b[e] = table[e] * scale;
       for (int64_t slot = first; slot < stop; ++slot)
@@ -709,6 +715,127 @@ class PairMessages {
   std::vector<int64_t> incident_;
 };
 
+// ---------------------------------------------------------------------------------------------- pairs of binary variables
+
+// The same where all variables have two states and no state is impossible. A message is one number, the odds r = m(1) / m(0),
+// and so is a belief, B = u(1) / u(0) Π r. With T the table of a factor, from its first variable to its second and back
+//   r₁ = (T₀₁ r₀ + T₁₁ B₀) / (T₀₀ r₀ + T₁₀ B₀),    r₀ = (T₁₀ r₁ + T₁₁ B₁) / (T₀₀ r₁ + T₀₁ B₁)
+// where r on the right are the messages before: B / r leaves a message out of its own answer. One division a message; neighbouring
+// factors go into one vector.
+struct BinaryFactors {
+  int64_t count;
+  const int32_t *v0, *v1;
+  const double *t00, *t01, *t10, *t11;  // one value each if shared
+  double *r0, *r1, *change;
+};
+
+template <bool kMaximise> inline double either(double a, double b) { return kMaximise ? (a > b ? a : b) : a + b; }
+
+template <bool kShared, bool kMaximise> inline void odds_block(const BinaryFactors& p, const double* __restrict B) {
+  const int32_t *__restrict v0 = p.v0, *__restrict v1 = p.v1;
+  const double *__restrict t00 = p.t00, *__restrict t01 = p.t01, *__restrict t10 = p.t10, *__restrict t11 = p.t11;
+  double *__restrict r0 = p.r0, *__restrict r1 = p.r1, *__restrict change = p.change;
+  for (int64_t f = 0; f < p.count; ++f) {
+    const int64_t t = kShared ? 0 : f;
+    const double a = r0[f], b = r1[f], B0 = B[v0[f]], B1 = B[v1[f]];
+    const double to1 = either<kMaximise>(t01[t] * a, t11[t] * B0) / either<kMaximise>(t00[t] * a, t10[t] * B0);
+    const double to0 = either<kMaximise>(t10[t] * b, t11[t] * B1) / either<kMaximise>(t00[t] * b, t01[t] * B1);
+    // |m(1) − old m(1)|, where m(1) = r / (1 + r).
+    const double d0 = std::abs(to0 - a) / ((1.0 + to0) * (1.0 + a)), d1 = std::abs(to1 - b) / ((1.0 + to1) * (1.0 + b));
+    change[f] = d0 > d1 ? d0 : d1;
+    r0[f] = to0;
+    r1[f] = to1;
+  }
+}
+MERCER_CLONES void odds_sum_shared(const BinaryFactors& p, const double* B) { odds_block<true, false>(p, B); }
+MERCER_CLONES void odds_sum(const BinaryFactors& p, const double* B) { odds_block<false, false>(p, B); }
+MERCER_CLONES void odds_max_shared(const BinaryFactors& p, const double* B) { odds_block<true, true>(p, B); }
+MERCER_CLONES void odds_max(const BinaryFactors& p, const double* B) { odds_block<false, true>(p, B); }
+
+class BinaryMessages {
+ public:
+  static bool suits(const FlatGraph& graph) {
+    const FactorStructure& s = graph.structure();
+    return s.m > 0 && std::all_of(s.cards.begin(), s.cards.end(), [](int32_t c) { return c == 2; }) &&
+           all_finite(graph.unary(), s.states());
+  }
+
+  BinaryMessages(const FlatGraph& graph, bool maximise) : s_(graph.structure()), maximise_(maximise) {
+    const size_t m = size_t(s_.m);
+    shared_ = std::all_of(s_.table_starts.begin(), s_.table_starts.end(), [&](int64_t t) { return t == s_.table_starts[0]; });
+    for (auto& t : table_) t.resize(shared_ ? 1 : m);
+    for (size_t f = 0; f < (shared_ ? 1 : m); ++f) {
+      const double* table = graph.table(int64_t(f));
+      const double top = *std::max_element(table, table + 4);
+      for (int e = 0; e < 4; ++e) table_[e][f] = std::exp(table[e] - top);
+    }
+    v_.resize(2 * m);
+    r_.assign(2 * m, 1.0);
+    for (size_t f = 0; f < m; ++f) v_[f] = s_.scopes[2 * f], v_[m + f] = s_.scopes[2 * f + 1];
+    B_.resize(size_t(s_.n));
+    for (size_t v = 0; v < size_t(s_.n); ++v) unary_.push_back(std::exp(graph.unary()[2 * v + 1] - graph.unary()[2 * v]));
+    for (int64_t slot : s_.incident) incident_.push_back(int32_t(slot / 2 + (slot % 2) * s_.m));
+  }
+
+  void sweeps(int64_t max_iter, double tol, double damping, Progress& progress) {
+    int64_t since = 0;
+    for (int64_t sweep = 0; sweep < max_iter; ++sweep) {
+      for (size_t v = 0; v < size_t(s_.n); ++v) {
+        double odds = unary_[v];
+        for (int64_t k = s_.incident_starts[v]; k < s_.incident_starts[v + 1]; ++k) odds *= r_[size_t(incident_[size_t(k)])];
+        B_[v] = odds;
+      }
+      double change = 0.0;
+      for (int64_t first = 0; first < s_.m; first += kBlock) change = std::max(change, block(first, damping));
+      progress.residuals.push_back(change);
+      if ((since += s_.slots()) > kSlotsBetweenSignals) check_signals(), since = 0;
+      if ((progress.converged = change <= tol)) return;
+    }
+  }
+  void hand_over(Messages& messages) const {
+    for (int64_t f = 0; f < s_.m; ++f)
+      for (int side = 0; side < 2; ++side) {
+        double* m = messages.m.data() + 4 * f + 2 * side;
+        const double odds = r_[size_t(f + side * s_.m)], high = std::max(1.0, odds);
+        const double norm = maximise_ ? std::log(high) : std::log1p(odds);
+        m[0] = -norm;
+        m[1] = std::log(odds) - norm;
+      }
+    messages.accumulate();
+  }
+
+ private:
+  static constexpr int64_t kBlock = 512;
+
+  double block(int64_t first, double damping) {
+    double change[kBlock], before[2 * kBlock];
+    const int64_t count = std::min(kBlock, s_.m - first), t = shared_ ? 0 : first;
+    double *r0 = r_.data() + first, *r1 = r0 + s_.m;
+    if (damping > 0.0) std::copy(r0, r0 + count, before), std::copy(r1, r1 + count, before + kBlock);
+    const BinaryFactors part{count, v_.data() + first, v_.data() + s_.m + first, table_[0].data() + t, table_[1].data() + t,
+                             table_[2].data() + t, table_[3].data() + t, r0, r1, change};
+    (maximise_ ? (shared_ ? odds_max_shared : odds_max) : (shared_ ? odds_sum_shared : odds_sum))(part, B_.data());
+    if (damping > 0.0) {  // of probabilities, as everywhere
+      for (int64_t f = 0; f < count; ++f) r0[f] = blend(r0[f], before[f], damping), r1[f] = blend(r1[f], before[kBlock + f], damping);
+    }
+    double largest[4] = {};
+    int64_t f = 0;
+    for (; f + 4 <= count; f += 4)
+      for (int k = 0; k < 4; ++k) largest[k] = change[f + k] > largest[k] ? change[f + k] : largest[k];
+    for (; f < count; ++f) largest[0] = std::max(largest[0], change[f]);
+    return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
+  }
+  static double blend(double odds, double old, double damping) {
+    const double a = (1.0 - damping) / (1.0 + odds), b = damping / (1.0 + old);
+    return (a * odds + b * old) / (a + b);
+  }
+
+  const FactorStructure& s_;
+  bool maximise_, shared_ = false;
+  std::vector<double> table_[4], r_, B_, unary_;
+  std::vector<int32_t> v_, incident_;
+};
+
 // ---------------------------------------------------------------------------------------------- results for Python
 
 // Everything a run of messages leaves behind.
@@ -788,6 +915,10 @@ nb::object loopy_messages(const FlatGraph& graph, bool maximise, const std::stri
         random_sweeps(messages, max_iter, tol, damping, seed, progress);
       } else if (schedule == "residual") {
         residual_sweeps(messages, max_iter, tol, damping, progress);
+      } else if (!weights && PairMessages::suits(graph) && BinaryMessages::suits(graph)) {
+        BinaryMessages pairs(graph, maximise);
+        pairs.sweeps(max_iter, tol, damping, progress);
+        pairs.hand_over(messages);
       } else if (!weights && PairMessages::suits(graph)) {
         PairMessages pairs(graph, maximise);
         pairs.sweeps(max_iter, tol, damping, progress);

@@ -340,8 +340,11 @@ class FactorGraph:
                 f"factor {row} has a variable that does not exist: {places[row].tolist()} with "
                 f"{self.n_variables} variables"
             )
-        ordered = np.sort(places, axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        if places.shape[1] == 2:
+            twice = places[:, 0] == places[:, 1]
+        else:
+            ordered = np.sort(places, axis=1)
+            twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         if twice.any():
             row = int(np.flatnonzero(twice)[0])
             raise ValueError(f"factor {row} has a variable twice: {places[row].tolist()}")
@@ -692,7 +695,11 @@ def _compile(cards: np.ndarray, merged: list[_Merged]) -> CompiledGraph:
         if len(block.shape) == 0:
             constant += float(block.tables.sum()) * (len(block) // len(block.tables))
         elif len(block.shape) == 1:
-            np.add.at(unary, state_starts[block.scopes] + np.arange(block.shape[0]), block.tables)
+            places = state_starts[block.scopes] + np.arange(block.shape[0])
+            if (np.diff(block.scopes[:, 0]) > 0).all():  # each variable once
+                unary[places] += block.tables
+            else:
+                np.add.at(unary, places, block.tables)
         else:
             by_shape.setdefault(block.shape, []).append(part)
     groups: list[Group] = []
