@@ -9,7 +9,7 @@ loopy        100 synchronous sweeps of sum-product messages on a 30 × 30 grid o
 loopy-large  the same on 300 × 300
 
 pyAgrum: LazyPropagation (makeInference, a posterior for every node). pgmpy: a query of VariableElimination for each
-node, once, for 100 nodes. PGMax: its compiled run, and build + first call. "ready" is with the model built, "build" from
+node, once, for 100 nodes. PGMax: its compiled run, and build + first call. "ready": the model is built, "build": from
 arrays. Seconds of the processor, one thread, medians of interleaved repeats. Peers that are not installed are left out.
 """
 

@@ -549,7 +549,7 @@ nb::tuple CliqueTree::sample(const FlatGraph& graph, int64_t count, uint64_t see
         const Clique& clique = cliques_[c];
         const double* row = tables.data() + clique.start + row_of(clique, x) * clique.columns;
         double left = double(random() >> 11) * 0x1p-53;
-        int64_t column = -1;
+        int64_t column = 0;
         for (int64_t k = 0; k < clique.columns; ++k) {
           if (row[k] <= 0.0) continue;
           column = k;  // the last possible one if rounding leaves something over

@@ -259,6 +259,9 @@ class FactorGraph:
         for factor in factors:
             self.add(factor)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_compiled": None, "_merged_blocks": None}
+
     # ------------------------------------------------------------------ adding factors
 
     def add_factors(self, scopes: Any, tables: Any, *, log: bool = False) -> FactorGraph:

@@ -125,13 +125,7 @@ class JunctionTree:
     @property
     def clique_marginals(self) -> list[Factor]:
         """p(x_C | evidence) of every clique."""
-        beliefs = self._sums[0]
-        return [
-            Factor(names, beliefs[a:b].reshape(self._shape(members)))
-            for names, members, a, b in zip(
-                self.cliques, self._members, self._starts[:-1], self._starts[1:], strict=True
-            )
-        ]
+        return [self._clique_marginal(c) for c in range(len(self.cliques))]
 
     def marginal(self, variables: Iterable[Hashable]) -> Factor:
         """p(variables | evidence); by variable elimination if no clique holds them all."""
@@ -143,7 +137,7 @@ class JunctionTree:
         named = [whole.name(whole.number(v)) for v in names]
         for c, members in enumerate(self._members):
             if numbers <= {int(self._whole.kept[i]) for i in members}:
-                joint = self.clique_marginals[c] if len(self.cliques) < 8 else self._clique_marginal(c)
+                joint = self._clique_marginal(c)
                 return joint.sum_out([v for v in joint.variables if v not in named]).transposed(named)
         return variable_elimination(self._model, names, evidence=self._whole.observed)
 

@@ -173,6 +173,8 @@ def infer(
     if method != "auto":
         _check_options(METHODS[method], options)
 
+    done: dict[tuple[str, str], Outcome] = {}
+
     def run(task: str) -> tuple[Outcome, str, str]:
         compiled = reduced.compiled
         if method == "auto":
@@ -180,10 +182,13 @@ def infer(
             used = _check_options(entry, options)
         else:
             entry, reason, used = METHODS[method], "asked for", options
+        asked = task if task in entry.tasks else entry.tasks[0]
         try:
-            return _run(entry, compiled, task, used), entry.name, reason
+            if (entry.name, asked) not in done:
+                done[entry.name, asked] = _run(entry, compiled, asked, used)
         except ZeroProbabilityError:
             raise ZeroProbabilityError(_impossible(whole_graph, observed)) from None
+        return done[entry.name, asked], entry.name, reason
 
     return InferenceResult(_Whole(whole_graph, observed, reduced, kept), task, run)
 
@@ -192,7 +197,7 @@ def _run(entry: Method, graph: CompiledGraph, task: str, options: dict[str, Any]
     """One run of a method. A method that has no search of its own answers with the best states of its marginals."""
     if np.isneginf(graph.constant):
         raise ZeroProbabilityError
-    outcome = entry.run(graph, task if task in entry.tasks else entry.tasks[0], **options)
+    outcome = entry.run(graph, task, **options)
     if outcome.states is None and outcome.marginals is not None and "map" not in entry.tasks:
         outcome.states = best_states(graph, outcome.marginals)
         outcome.value = float(graph.score(outcome.states))
