@@ -11,7 +11,7 @@ from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
 from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
 from mercer.inference.markov import MarkovNetwork
 from mercer.inference.messages import appearance_probabilities
-from mercer.inference.registry import METHODS, Method, choose, infer, register
+from mercer.inference.registry import METHODS, Method, choose, infer, register, run_method
 from mercer.inference.result import (
     FactorMarginals,
     InferenceResult,
@@ -50,6 +50,7 @@ __all__ = [
     "read_uai",
     "read_uai_evidence",
     "register",
+    "run_method",
     "triangulate",
     "variable_elimination",
     "write_uai",

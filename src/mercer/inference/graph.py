@@ -92,6 +92,8 @@ class CompiledGraph:
     """int64: the number that each factor has in the `FactorGraph`."""
     core: Any = field(repr=False, compare=False)
     """The same for compiled loops."""
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What methods find out about the structure and want to keep; shared by graphs with other potentials."""
 
     @property
     def n_variables(self) -> int:
@@ -158,7 +160,7 @@ class CompiledGraph:
         core = self.core.with_potentials(new_unary, new_tables, new_constant)
         return CompiledGraph(
             self.cardinalities, self.state_starts, new_unary, new_constant, self.scope_starts, self.scopes,
-            self.table_starts, new_tables, self.groups, self.numbers, core,
+            self.table_starts, new_tables, self.groups, self.numbers, core, self.cache,
         )  # fmt: skip
 
 

@@ -91,6 +91,10 @@ class Outcome:
     """The k best assignments (k × variables) and their scores."""
     samples: np.ndarray | None = None
     """Assignments drawn (samples × variables, or chains × samples × variables)."""
+    method: str = ""
+    """The method that ran; filled in by `run_method`."""
+    reason: str = ""
+    """Why it was picked; filled in by `run_method`."""
     converged: bool = True
     n_iter: int = 1
     residual: float = 0.0
@@ -266,21 +270,20 @@ class InferenceResult:
     {'no': 0.25, 'yes': 0.75}
     """
 
-    def __init__(self, whole: _Whole, task: str, run: Callable[[str], tuple[Outcome, str, str]]) -> None:
+    def __init__(self, whole: _Whole, task: str, run: Callable[[str], Outcome]) -> None:
         self._whole = whole
         self._run = run
         self._done: dict[str, Outcome] = {}
         self._marginals: Marginals | None = None
         self._factor_marginals: FactorMarginals | None = None
-        self._first, self.method, self.reason = run(task)
-        self._done[task] = self._first
+        self._first = self._done[task] = run(task)
 
     def __repr__(self) -> str:
         return f"InferenceResult({self.method}, converged={self.converged}, n_iter={self.n_iter})"
 
     def _outcome(self, task: str) -> Outcome:
         if task not in self._done:
-            self._done[task] = self._run(task)[0]
+            self._done[task] = self._run(task)
         return self._done[task]
 
     # ------------------------------------------------------------------ sums
@@ -370,6 +373,16 @@ class InferenceResult:
         ]
 
     # ------------------------------------------------------------------ how it went
+
+    @property
+    def method(self) -> str:
+        """The method that was used."""
+        return self._first.method
+
+    @property
+    def reason(self) -> str:
+        """Why it was picked."""
+        return self._first.reason
 
     @property
     def samples(self) -> np.ndarray | None:
