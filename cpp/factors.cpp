@@ -863,33 +863,41 @@ const double* checked_rho(const FactorStructure& s, const std::optional<In1<doub
   return rho->data();
 }
 
+// What is left at the roots, where messages have been divided by their normalisers on the way.
+double at_roots(const FlatGraph& graph, const Messages& messages, const Discovery& found, bool maximise) {
+  const FactorStructure& s = graph.structure();
+  std::vector<uint8_t> below(size_t(s.n), 0);
+  for (const int64_t up : found.slots) {
+    const int64_t f = s.slot_factor[size_t(up)];
+    for (int64_t slot = s.scope_starts[size_t(f)]; slot < s.scope_starts[size_t(f) + 1]; ++slot)
+      if (slot != up) below[size_t(s.scopes[size_t(slot)])] = 1;
+  }
+  double total = 0.0;
+  std::vector<double> score;
+  for (int64_t v = 0; v < s.n; ++v) {
+    if (below[size_t(v)]) continue;
+    const int card = s.cards[size_t(v)];
+    score.assign(graph.unary() + s.state_starts[size_t(v)], graph.unary() + s.state_starts[size_t(v)] + card);
+    for (int64_t k = s.incident_starts[size_t(v)]; k < s.incident_starts[size_t(v) + 1]; ++k)
+      for (int x = 0; x < card; ++x) score[size_t(x)] += messages.m[size_t(s.message_starts[size_t(s.incident[size_t(k)])] + x)];
+    const double norm = maximise ? *std::max_element(score.begin(), score.end()) : log_sum(score.data(), card);
+    if (norm == kImpossible) throw Impossible();
+    total += norm;
+  }
+  return total;
+}
+
 // (beliefs, log Z, states, converged, residuals, messages), or None where everything is impossible.
 nb::object tree_messages(const FlatGraph& graph, bool maximise) {
   require(graph.structure().forest, "the graph has a cycle");
   try {
     Messages messages(graph, nullptr, maximise);
-    double total = 0.0;
     Discovery found(graph.structure());
+    double total = 0.0;
     {
       nb::gil_scoped_release free;
       total = two_passes(graph, messages, found);
-      // What is left at the roots: every tree has been divided by its normalisers on the way.
-      const FactorStructure& s = graph.structure();
-      std::vector<uint8_t> below(size_t(s.n), 0);
-      for (const int64_t up : found.slots)
-        for (int64_t slot = s.scope_starts[size_t(s.slot_factor[size_t(up)])]; slot < s.scope_starts[size_t(s.slot_factor[size_t(up)]) + 1]; ++slot)
-          if (slot != up) below[size_t(s.scopes[size_t(slot)])] = 1;
-      std::vector<double> score;
-      for (int64_t v = 0; v < s.n; ++v) {
-        if (below[size_t(v)]) continue;
-        const int card = s.cards[size_t(v)];
-        score.assign(graph.unary() + s.state_starts[size_t(v)], graph.unary() + s.state_starts[size_t(v)] + card);
-        for (int64_t k = s.incident_starts[size_t(v)]; k < s.incident_starts[size_t(v) + 1]; ++k)
-          for (int x = 0; x < card; ++x) score[size_t(x)] += messages.m[size_t(s.message_starts[size_t(s.incident[size_t(k)])] + x)];
-        const double norm = maximise ? *std::max_element(score.begin(), score.end()) : log_sum(score.data(), card);
-        if (norm == kImpossible) throw Impossible();
-        total += norm;
-      }
+      total += at_roots(graph, messages, found, maximise);
     }
     Progress progress;
     progress.converged = true;

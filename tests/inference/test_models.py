@@ -195,6 +195,15 @@ def test_a_reduced_graph_is_the_slice_at_the_evidence(seed):
     np.testing.assert_allclose(joint(reduced), joint(graph)[:, evidence[1], :, evidence[3], :])
 
 
+def test_integers_that_are_names_are_not_taken_for_numbers():
+    graph = FactorGraph({1: [1, 2], 2: [5, 6]}, edges=[[1, 2]], pairwise=[[1.0, 2.0], [3.0, 4.0]])
+    assert infer(graph, evidence={1: 2}).marginals[2].tolist() == pytest.approx([3 / 7, 4 / 7])
+    with pytest.raises(ValueError, match="no variable 0"):
+        infer(graph, evidence={0: 1})
+    with pytest.raises(ValueError, match="variable 2 has no state 0"):
+        infer(graph, evidence={2: 0})
+
+
 def test_models_are_pickled_and_copied():
     graph = random_graph(np.random.default_rng(4), n=4)
     value = infer(graph).log_partition

@@ -248,6 +248,7 @@ class FactorGraph:
         self.names = _check_names(names, len(self.cardinalities))
         self.states = _check_states(states, self.cardinalities)
         self._index = {name: i for i, name in enumerate(self.names)} if self.names is not None else None
+        self._integer_names = self.names is not None and any(isinstance(name, Integral) for name in self.names)
         self._state_index: dict[int, dict[Hashable, int]] = {}
         self._blocks: list[_Block] = []
         self._compiled: CompiledGraph | None = None
@@ -272,7 +273,8 @@ class FactorGraph:
         Parameters
         ----------
         scopes : array-like of shape (m, r)
-            The r variables of each factor (numbers, or names where there are any), none twice in a row.
+            The r variables of each factor, none twice in a row: an array of numbers, or lists of names where there are
+            any.
         tables : array-like of shape (m, states…) or (states…)
             Potentials. The i-th axis is of the i-th variable of the scope.
         log : bool, default=False
@@ -385,25 +387,27 @@ class FactorGraph:
         return int(variable) if self.names is None else self.names[variable]
 
     def number(self, variable: Hashable) -> int:
-        """Number of a variable that is given by its name, or by its number where that is no name."""
+        """Number of a variable that is given by its name, or by its number unless integers are names here."""
         if self._index is not None and variable in self._index:
             return self._index[variable]
-        if isinstance(variable, Integral) and not isinstance(variable, bool) and 0 <= variable < self.n_variables:
-            return int(variable)
+        if not self._integer_names and _is_number(variable, self.n_variables):
+            return int(variable)  # type: ignore[call-overload]
         known = f"variables are 0 to {self.n_variables - 1}" if self.names is None else f"names are {_some(self.names)}"
         raise ValueError(f"there is no variable {variable!r}: {known}")
 
     def state(self, variable: int, state: Hashable) -> int:
-        """Number of a state of a variable that is given by its name, or by its number where that is no name."""
+        """Number of a state of a variable that is given by its name, or by its number unless integers are names."""
+        named = False
         if self.states is not None:
             index = self._state_index.get(variable)
             if index is None:
                 index = self._state_index[variable] = {s: i for i, s in enumerate(self.states[variable])}
             if state in index:
                 return index[state]
+            named = any(isinstance(name, Integral) for name in index)
         card = int(self.cardinalities[variable])
-        if isinstance(state, Integral) and not isinstance(state, bool) and 0 <= state < card:
-            return int(state)
+        if not named and _is_number(state, card):
+            return int(state)  # type: ignore[call-overload]
         known = f"states are 0 to {card - 1}" if self.states is None else f"states are {_some(self.states[variable])}"
         raise ValueError(f"variable {self.name(variable)!r} has no state {state!r}: {known}")
 
@@ -652,6 +656,10 @@ def _check_states(states: Any, cards: np.ndarray) -> tuple[tuple[Hashable, ...],
         if len(set(row)) != len(row):
             raise ValueError(f"the states of variable {i} must be different, got {list(row)}")
     return listed
+
+
+def _is_number(thing: Any, below: int) -> bool:
+    return isinstance(thing, Integral) and not isinstance(thing, bool) and 0 <= int(thing) < below
 
 
 def _some(things: Sequence[Any], most: int = 8) -> str:
