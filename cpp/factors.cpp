@@ -221,7 +221,8 @@ class Messages {
       const double* old = m.data() + s_.message_starts[size_t(slot)];
       for (int x = 0; x < s_.card(slot); ++x) {
         const double a = std::exp(out[x]), b = std::exp(old[x]);
-        if (damping > 0.0) out[x] = std::log((1.0 - damping) * a + damping * b);
+        // What is impossible stays so, and is not approached by halves.
+        if (damping > 0.0 && out[x] != kImpossible) out[x] = std::log((1.0 - damping) * a + damping * b);
         change = std::max(change, std::abs(a - b));
       }
     }
