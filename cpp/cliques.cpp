@@ -16,12 +16,6 @@
 
 #include "factors.hpp"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-#define MERCER_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define MERCER_CLONES
-#endif
-
 namespace mercer {
 namespace {
 
@@ -555,7 +549,7 @@ nb::tuple CliqueTree::sample(const FlatGraph& graph, int64_t count, uint64_t see
         const Clique& clique = cliques_[c];
         const double* row = tables.data() + clique.start + row_of(clique, x) * clique.columns;
         double left = double(random() >> 11) * 0x1p-53;
-        int64_t column = -1;
+        int64_t column = 0;
         for (int64_t k = 0; k < clique.columns; ++k) {
           if (row[k] <= 0.0) continue;
           column = k;  // the last possible one if rounding leaves something over
@@ -580,6 +574,15 @@ struct Candidate {
   int64_t clique;  // place, from the root, where it differs
   int64_t column;
   std::vector<int64_t> excluded;
+  // The best column of the row that is not excluded; false if none is possible.
+  bool take_best(const double* row, int64_t columns, double top) {
+    for (int64_t y = 0; y < columns; ++y) {
+      if (row[y] == kImpossible || (column >= 0 && row[y] <= row[column])) continue;
+      if (std::find(excluded.begin(), excluded.end(), y) == excluded.end()) column = y;
+    }
+    if (column >= 0) loss += top - row[column];
+    return column >= 0;
+  }
   bool operator<(const Candidate& other) const {
     return loss != other.loss ? loss > other.loss : std::tie(base, clique) > std::tie(other.base, other.clique);
   }
@@ -603,7 +606,6 @@ nb::tuple CliqueTree::max(const FlatGraph& graph, int64_t k) const {
       Candidate candidate = waiting.top();
       waiting.pop();
       std::vector<int64_t> chosen(size_t(n_cliques), 0);
-      std::vector<double> loss(size_t(n_cliques), 0.0);
       const bool last = int64_t(values.size()) + 1 == k;
       double before = 0.0;
       for (int64_t i = 0; i < n_cliques; ++i) {
@@ -614,22 +616,14 @@ nb::tuple CliqueTree::max(const FlatGraph& graph, int64_t k) const {
         if (i < candidate.clique) column = columns[size_t(candidate.base)][size_t(i)];
         if (i > candidate.clique) column = std::max_element(row, row + clique.columns) - row;
         chosen[size_t(i)] = column;
-        loss[size_t(i)] = top - row[column];
         set_column(clique, column, x.data());
         if (!last && i >= candidate.clique) {
-          Candidate next{0.0, int64_t(values.size()), i, -1, {}};
+          Candidate next{before, int64_t(values.size()), i, -1, {}};
           if (i == candidate.clique) next.excluded = candidate.excluded;
           next.excluded.push_back(column);
-          for (int64_t y = 0; y < clique.columns; ++y) {
-            if (row[y] == kImpossible || std::find(next.excluded.begin(), next.excluded.end(), y) != next.excluded.end()) continue;
-            if (next.column < 0 || row[y] > row[next.column]) next.column = y;
-          }
-          if (next.column >= 0) {
-            next.loss = before + (top - row[next.column]);
-            waiting.push(std::move(next));
-          }
+          if (next.take_best(row, clique.columns, top)) waiting.push(std::move(next));
         }
-        before += loss[size_t(i)];
+        before += top - row[column];
       }
       states.insert(states.end(), x.begin(), x.end());
       values.push_back(best - candidate.loss);

@@ -14,6 +14,13 @@
 
 #include "bindings.hpp"
 
+// Loops that are compiled for several instruction sets and chosen when the program starts; no sum in them depends on the width.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+#define MERCER_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define MERCER_CLONES
+#endif
+
 namespace mercer {
 
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
@@ -87,5 +94,62 @@ inline void check_assignment(const FactorStructure& s, const int32_t* x, int64_t
   require(length == s.n, what);
   for (int64_t i = 0; i < s.n; ++i) require(x[i] >= 0 && x[i] < s.cards[size_t(i)], what);
 }
+
+// ---------------------------------------------------------------------------------------------- what methods share
+
+struct Impossible {};  // thrown where no state of a variable is possible
+
+inline double log_sum(const double* x, int n) {
+  double top = x[0];
+  for (int k = 1; k < n; ++k) top = x[k] > top ? x[k] : top;
+  if (top == kImpossible) return top;
+  double total = 0.0;
+  for (int k = 0; k < n; ++k) total += std::exp(x[k] - top);
+  return top + std::log(total);
+}
+
+inline void check_signals() {
+  nb::gil_scoped_acquire hold;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+constexpr int64_t kSlotsBetweenSignals = 1 << 16;  // work after which Ctrl-C is looked for
+
+inline double entropy(const double* p, int64_t n) {
+  double total = 0.0;
+  for (int64_t k = 0; k < n; ++k)
+    if (p[k] > 0.0) total -= p[k] * std::log(p[k]);
+  return total;
+}
+inline double expectation(const double* p, const double* value, int64_t n) {
+  double total = 0.0;
+  for (int64_t k = 0; k < n; ++k)
+    if (p[k] > 0.0) total += p[k] * value[k];
+  return total;
+}
+
+inline bool below_infinity(const double* x, int64_t n) {
+  bool good = true;
+  for (int64_t i = 0; i < n; ++i) good &= x[i] < std::numeric_limits<double>::infinity();  // false for NaN, too
+  return good;
+}
+
+// Union-find over variables; false where the two were together already.
+struct Forest {
+  std::vector<int32_t> parent;
+  explicit Forest(int64_t n) : parent(size_t(n)) { std::iota(parent.begin(), parent.end(), 0); }
+  int32_t root(int32_t i) {
+    while (parent[size_t(i)] != i) i = parent[size_t(i)] = parent[size_t(parent[size_t(i)])];
+    return i;
+  }
+  bool join(int32_t a, int32_t b) {
+    a = root(a), b = root(b);
+    if (a == b) return false;
+    parent[size_t(std::max(a, b))] = std::min(a, b);
+    return true;
+  }
+};
+
+void bind_messages(nb::module_& m);
+void bind_mean_field(nb::module_& m);
 
 }  // namespace mercer

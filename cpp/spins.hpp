@@ -57,13 +57,12 @@ inline void spin_block(const SpinField& field, int64_t block, float beta, float*
   F16 z = -beta * f;
   z = z > 80.0f ? F16{} + 80.0f : z;
   const F16 odds = exp16(z) + 1.0f;
-  const F16 p = 1.0f / odds;
   const F16 drawn = uniform16(random) * odds < 1.0f ? F16{} + 1.0f : F16{};
   std::memcpy(x + 16 * block, &drawn, sizeof drawn);
   if (totals) {
     F16 sum;
     std::memcpy(&sum, totals + 16 * block, sizeof sum);
-    sum += p;
+    sum += 1.0f / odds;
     std::memcpy(totals + 16 * block, &sum, sizeof sum);
   }
 }

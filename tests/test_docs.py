@@ -22,6 +22,7 @@ PACKAGES = [
     "mercer.data",
     "mercer.datasets",
     "mercer.kernel_methods",
+    "mercer.inference",
     "mercer.kernels",
     "mercer.learning",
     "mercer.learning.solvers",

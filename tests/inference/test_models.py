@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 
 import networkx
 import numpy as np
@@ -139,7 +141,7 @@ def test_a_bad_factor_is_refused(make, message):
 @settings(max_examples=40, deadline=None)
 def test_a_graph_in_bulk_equals_the_graph_factor_by_factor(seed):
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 7))
+    n = int(rng.integers(2, 6))
     edges = np.array(list(itertools.combinations(range(n), 2)))[rng.permutation(n * (n - 1) // 2)][: n + 2]
     shared = rng.random((3, 3))
     single = rng.random((n, 3))
@@ -152,10 +154,11 @@ def test_a_graph_in_bulk_equals_the_graph_factor_by_factor(seed):
         slow.add(Factor(edge.tolist(), table))
     for edge in edges[::-1]:
         slow.add(Factor(edge.tolist(), shared))
-    np.testing.assert_allclose(joint(bulk), joint(slow))
+    table = joint(slow)
+    np.testing.assert_allclose(joint(bulk), table)
     states = rng.integers(0, 3, (5, n))
-    np.testing.assert_allclose(bulk.compiled.score(states), [np.log(joint(slow)[tuple(x)]) for x in states])
-    assert infer(bulk).log_partition == pytest.approx(np.log(joint(slow).sum()))
+    np.testing.assert_allclose(bulk.compiled.score(states), [np.log(table[tuple(x)]) for x in states])
+    assert infer(bulk).log_partition == pytest.approx(np.log(table.sum()))
 
 
 def test_factors_of_one_shape_are_neighbours_and_shared_tables_are_kept_once():
@@ -163,10 +166,10 @@ def test_factors_of_one_shape_are_neighbours_and_shared_tables_are_kept_once():
     graph.add_factors([[2, 0]], np.ones((3, 2))).add_factors([[0, 3]], np.full((1, 2, 2), 2.0))
     compiled = graph.compiled
     assert [group.shape for group in compiled.groups] == [(2, 2), (3, 2)]
-    assert compiled.numbers.tolist() == [0, 1, 3, 2]
-    assert compiled.table_starts.tolist() == [0, 0, 4, 8]
+    assert compiled.numbers.tolist() == [3, 0, 1, 2]
+    assert compiled.table_starts.tolist() == [0, 4, 4, 8]
     assert len(compiled.tables) == 4 + 4 + 6
-    assert compiled.stacked(compiled.groups[0])[2] == pytest.approx(np.log(2.0))
+    assert compiled.stacked(compiled.groups[0])[0] == pytest.approx(np.log(2.0))
     with pytest.raises(ValueError, match="read-only"):
         compiled.tables[0] = 1.0
 
@@ -190,6 +193,27 @@ def test_a_reduced_graph_is_the_slice_at_the_evidence(seed):
     assert kept.tolist() == [0, 2, 4]
     assert reduced.n_factors == graph.n_factors
     np.testing.assert_allclose(joint(reduced), joint(graph)[:, evidence[1], :, evidence[3], :])
+
+
+def test_integers_that_are_names_are_not_taken_for_numbers():
+    graph = FactorGraph({1: [1, 2], 2: [5, 6]}, edges=[[1, 2]], pairwise=[[1.0, 2.0], [3.0, 4.0]])
+    assert infer(graph, evidence={1: 2}).marginals[2].tolist() == pytest.approx([3 / 7, 4 / 7])
+    with pytest.raises(ValueError, match="no variable 0"):
+        infer(graph, evidence={0: 1})
+    with pytest.raises(ValueError, match="variable 2 has no state 0"):
+        infer(graph, evidence={2: 0})
+
+
+def test_models_are_pickled_and_copied():
+    graph = random_graph(np.random.default_rng(4), n=4)
+    value = infer(graph).log_partition
+    for again in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
+        assert infer(again).log_partition == value
+    net = wet_grass()
+    infer(net)
+    assert infer(pickle.loads(pickle.dumps(net)), evidence={"T": 1}).log_partition < 0
+    kept = pickle.loads(pickle.dumps(value))
+    assert (kept, kept.kind) == (value, "exact")
 
 
 def test_names_states_and_numbers():
@@ -413,7 +437,7 @@ def test_d_separation_is_independence_in_almost_all_tables(seed):
 
 
 @given(seed=SEEDS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_queries_of_random_networks_equal_enumeration(seed):
     """Spec 003 B4, B9-B11."""
     rng = np.random.default_rng(seed)

@@ -12,9 +12,10 @@ from mercer.inference import Factor, FactorGraph
 def joint(graph: FactorGraph) -> np.ndarray:
     """Unnormalised probabilities of all assignments, with an axis for each variable."""
     table = np.ones(tuple(graph.cardinalities))
+    factors = [([graph.number(v) for v in factor.variables], factor.table) for factor in graph.factors]
     for x in product(*(range(c) for c in graph.cardinalities)):
-        for factor in graph.factors:
-            table[x] *= factor.table[tuple(x[graph.number(v)] for v in factor.variables)]
+        for scope, values in factors:
+            table[x] *= values[tuple(x[v] for v in scope)]
     return table
 
 

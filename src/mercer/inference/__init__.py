@@ -13,7 +13,7 @@ from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
 from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
 from mercer.inference.markov import MarkovNetwork
 from mercer.inference.messages import appearance_probabilities
-from mercer.inference.registry import METHODS, Method, choose, infer, register
+from mercer.inference.registry import METHODS, Method, choose, infer, register, run_method
 from mercer.inference.relaxation import relaxed_marginals
 from mercer.inference.result import (
     FactorMarginals,
@@ -60,6 +60,7 @@ __all__ = [
     "read_uai_evidence",
     "register",
     "relaxed_marginals",
+    "run_method",
     "triangulate",
     "variable_elimination",
     "write_uai",

@@ -92,6 +92,8 @@ class CompiledGraph:
     """int64: the number that each factor has in the `FactorGraph`."""
     core: Any = field(repr=False, compare=False)
     """The same for compiled loops."""
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What methods find out about the structure and want to keep; shared by graphs with other potentials."""
 
     @property
     def n_variables(self) -> int:
@@ -158,7 +160,7 @@ class CompiledGraph:
         core = self.core.with_potentials(new_unary, new_tables, new_constant)
         return CompiledGraph(
             self.cardinalities, self.state_starts, new_unary, new_constant, self.scope_starts, self.scopes,
-            self.table_starts, new_tables, self.groups, self.numbers, core,
+            self.table_starts, new_tables, self.groups, self.numbers, core, self.cache,
         )  # fmt: skip
 
 
@@ -246,9 +248,11 @@ class FactorGraph:
         self.names = _check_names(names, len(self.cardinalities))
         self.states = _check_states(states, self.cardinalities)
         self._index = {name: i for i, name in enumerate(self.names)} if self.names is not None else None
+        self._integer_names = self.names is not None and any(isinstance(name, Integral) for name in self.names)
         self._state_index: dict[int, dict[Hashable, int]] = {}
         self._blocks: list[_Block] = []
         self._compiled: CompiledGraph | None = None
+        self._merged_blocks: list[_Merged] | None = None
         if unary is not None:
             self._add_unary(unary, log)
         if (edges is None) != (pairwise is None):
@@ -258,6 +262,9 @@ class FactorGraph:
         for factor in factors:
             self.add(factor)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_compiled": None, "_merged_blocks": None}
+
     # ------------------------------------------------------------------ adding factors
 
     def add_factors(self, scopes: Any, tables: Any, *, log: bool = False) -> FactorGraph:
@@ -266,7 +273,8 @@ class FactorGraph:
         Parameters
         ----------
         scopes : array-like of shape (m, r)
-            The r variables of each factor (numbers, or names where there are any), none twice in a row.
+            The r variables of each factor, none twice in a row: an array of numbers, or lists of names where there are
+            any.
         tables : array-like of shape (m, states…) or (states…)
             Potentials. The i-th axis is of the i-th variable of the scope.
         log : bool, default=False
@@ -284,8 +292,7 @@ class FactorGraph:
             )
         if m:
             self._check_shapes(places, values.shape[1:])
-            self._blocks.append(_Block(places, np.ascontiguousarray(values)))
-            self._compiled = None
+            self._append(_Block(places, np.ascontiguousarray(values)))
         return self
 
     def add(self, factor: Factor) -> FactorGraph:
@@ -294,9 +301,17 @@ class FactorGraph:
             raise TypeError(f"factors must be of class Factor, got {type(factor).__name__}")
         scope = np.array([[self.number(v) for v in factor.variables]], np.int32).reshape(1, -1)
         self._check_shapes(scope, factor.shape)
-        self._blocks.append(_Block(scope, np.ascontiguousarray(factor.log_table[None])))
-        self._compiled = None
+        self._append(_Block(scope, np.ascontiguousarray(factor.log_table[None])))
         return self
+
+    def _append(self, block: _Block) -> None:
+        self._blocks.append(block)
+        self._compiled = self._merged_blocks = None
+
+    def _merged(self) -> list[_Merged]:
+        if self._merged_blocks is None:
+            self._merged_blocks = _merge(self._blocks)
+        return self._merged_blocks
 
     def _add_unary(self, unary: Any, log: bool) -> None:
         if isinstance(unary, Mapping):
@@ -332,8 +347,11 @@ class FactorGraph:
                 f"factor {row} has a variable that does not exist: {places[row].tolist()} with "
                 f"{self.n_variables} variables"
             )
-        ordered = np.sort(places, axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        if places.shape[1] == 2:
+            twice = places[:, 0] == places[:, 1]
+        else:
+            ordered = np.sort(places, axis=1)
+            twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         if twice.any():
             row = int(np.flatnonzero(twice)[0])
             raise ValueError(f"factor {row} has a variable twice: {places[row].tolist()}")
@@ -369,25 +387,27 @@ class FactorGraph:
         return int(variable) if self.names is None else self.names[variable]
 
     def number(self, variable: Hashable) -> int:
-        """Number of a variable that is given by its name, or by its number where that is no name."""
+        """Number of a variable that is given by its name, or by its number unless integers are names here."""
         if self._index is not None and variable in self._index:
             return self._index[variable]
-        if isinstance(variable, Integral) and not isinstance(variable, bool) and 0 <= variable < self.n_variables:
-            return int(variable)
+        if not self._integer_names and _is_number(variable, self.n_variables):
+            return int(variable)  # type: ignore[call-overload]
         known = f"variables are 0 to {self.n_variables - 1}" if self.names is None else f"names are {_some(self.names)}"
         raise ValueError(f"there is no variable {variable!r}: {known}")
 
     def state(self, variable: int, state: Hashable) -> int:
-        """Number of a state of a variable that is given by its name, or by its number where that is no name."""
+        """Number of a state of a variable that is given by its name, or by its number unless integers are names."""
+        named = False
         if self.states is not None:
             index = self._state_index.get(variable)
             if index is None:
                 index = self._state_index[variable] = {s: i for i, s in enumerate(self.states[variable])}
             if state in index:
                 return index[state]
+            named = any(isinstance(name, Integral) for name in index)
         card = int(self.cardinalities[variable])
-        if isinstance(state, Integral) and not isinstance(state, bool) and 0 <= state < card:
-            return int(state)
+        if not named and _is_number(state, card):
+            return int(state)  # type: ignore[call-overload]
         known = f"states are 0 to {card - 1}" if self.states is None else f"states are {_some(self.states[variable])}"
         raise ValueError(f"variable {self.name(variable)!r} has no state {state!r}: {known}")
 
@@ -451,7 +471,7 @@ class FactorGraph:
     def compiled(self) -> CompiledGraph:
         """The graph as flat arrays: made when first asked for, and kept until a factor is added."""
         if self._compiled is None:
-            self._compiled = _compile(self.cardinalities, self._blocks)
+            self._compiled = _compile(self.cardinalities, self._merged())
         return self._compiled
 
     def reduced(self, evidence: Any) -> tuple[FactorGraph, np.ndarray]:
@@ -460,7 +480,7 @@ class FactorGraph:
         Returns
         -------
         graph : FactorGraph
-            Factors keep their order and their number; those that lose all their variables stay, as constants.
+            As many factors as this one has, sorted by shape; those that lose all their variables stay, as constants.
         kept : ndarray
             Numbers of its variables in this graph.
         """
@@ -474,13 +494,13 @@ class FactorGraph:
             states=None if self.states is None else [self.states[i] for i in kept],
         )
         smaller._origins = []
-        for number, block in enumerate(self._blocks):
-            for rows, cut in _cut(block, observed):
-                smaller._blocks.append(_Block(place[cut.scopes], cut.tables))
+        for number, part in enumerate(self._merged()):
+            for rows, cut in _cut(part.block, observed):
+                smaller._append(_Block(place[cut.scopes], cut.tables))
                 smaller._origins.append((number, rows))
         return smaller, kept
 
-    # Of a reduced graph, for each of its blocks: the block of the whole graph and the factors in it.
+    # Of a reduced graph, for each of its blocks: the merged block of the whole graph and the factors in it.
     _origins: list[tuple[int, np.ndarray]] | None = None
 
     # ------------------------------------------------------------------ other forms
@@ -638,6 +658,10 @@ def _check_states(states: Any, cards: np.ndarray) -> tuple[tuple[Hashable, ...],
     return listed
 
 
+def _is_number(thing: Any, below: int) -> bool:
+    return isinstance(thing, Integral) and not isinstance(thing, bool) and 0 <= int(thing) < below
+
+
 def _some(things: Sequence[Any], most: int = 8) -> str:
     shown = ", ".join(map(repr, things[:most]))
     return shown if len(things) <= most else f"{shown}, … ({len(things)} in all)"
@@ -646,47 +670,89 @@ def _some(things: Sequence[Any], most: int = 8) -> str:
 # ---------------------------------------------------------------------------------------------- compiling and cutting
 
 
-def _compile(cards: np.ndarray, blocks: list[_Block]) -> CompiledGraph:
+@dataclass(frozen=True)
+class _Merged:
+    """Blocks of one shape as one: those with tables of their own together, one with a shared table by itself."""
+
+    block: _Block
+    members: list[int]  # numbers of the blocks
+    numbers: np.ndarray  # of the factors
+
+
+def _merge(blocks: list[_Block]) -> list[_Merged]:
+    firsts = np.concatenate([[0], np.cumsum([len(block) for block in blocks], dtype=np.int64)])
+    keys: dict[Any, list[int]] = {}
+    for b, block in enumerate(blocks):
+        shared = len(block) > len(block.tables)
+        keys.setdefault((len(block.shape), block.shape, b if shared else -1), []).append(b)
+    merged = []
+    for _, members in sorted(keys.items()):
+        whole = blocks[members[0]]
+        if len(members) > 1:
+            whole = _Block(
+                np.concatenate([blocks[b].scopes for b in members]), np.concatenate([blocks[b].tables for b in members])
+            )
+        numbers = np.concatenate([np.arange(firsts[b], firsts[b + 1]) for b in members])
+        merged.append(_Merged(whole, members, numbers))
+    return merged
+
+
+def _compile(cards: np.ndarray, merged: list[_Merged]) -> CompiledGraph:
     state_starts = np.concatenate([[0], np.cumsum(cards, dtype=np.int64)]).astype(np.int64)
     if state_starts[-1] > _MOST_ENTRIES:
         raise ValueError("the variables have too many states together")
     unary, constant = np.zeros(int(state_starts[-1])), 0.0
-    by_shape: dict[tuple[int, ...], list[tuple[int, _Block]]] = {}
-    first = 0
-    for block in blocks:
-        arity = block.scopes.shape[1]
-        if arity == 0:
+    by_shape: dict[tuple[int, ...], list[_Merged]] = {}
+    for part in merged:
+        block = part.block
+        if len(block.shape) == 0:
             constant += float(block.tables.sum()) * (len(block) // len(block.tables))
-        elif arity == 1:
+        elif len(block.shape) == 1:
             places = state_starts[block.scopes] + np.arange(block.shape[0])
-            np.add.at(unary, places, block.tables)
+            if (np.diff(block.scopes[:, 0]) > 0).all():  # each variable once
+                unary[places] += block.tables
+            else:
+                np.add.at(unary, places, block.tables)
         else:
-            by_shape.setdefault(block.shape, []).append((first, block))
-        first += len(block)
-    groups, tables, numbers, stop, filled = [], [], [], 0, 0
-    for shape, members in sorted(by_shape.items(), key=lambda item: (len(item[0]), item[0])):
+            by_shape.setdefault(block.shape, []).append(part)
+    groups: list[Group] = []
+    tables, stop, filled = [], 0, 0
+    for shape, parts in by_shape.items():
         starts = []
-        for number, block in members:
-            count, size = len(block.tables), int(np.prod(shape, dtype=np.float64))
-            starts.append(filled + size * (np.arange(len(block)) if count > 1 else np.zeros(len(block), np.int64)))
+        for part in parts:
+            block, size = part.block, int(np.prod(shape))
+            steps = np.zeros(len(block), np.int64) if len(block) > len(block.tables) else np.arange(len(block))
+            starts.append(filled + size * steps)
             tables.append(block.tables.reshape(-1))
-            numbers.append(np.arange(number, number + len(block)))
-            filled += count * size
-        scopes = np.concatenate([block.scopes for _, block in members])
+            filled += len(block.tables) * size
+        scopes = np.concatenate([part.block.scopes for part in parts])
         groups.append(Group(shape, stop, stop + len(scopes), scopes, np.concatenate(starts).astype(np.int64)))
         stop += len(scopes)
-    arities = [np.full(group.stop - group.first, len(group.shape)) for group in groups]
-    scope_starts = np.concatenate([[0], np.cumsum(np.concatenate(arities))] if groups else [[0]]).astype(np.int64)
-    scopes = np.concatenate([g.scopes.reshape(-1) for g in groups]) if groups else np.zeros(0, np.int32)
-    table_starts = np.concatenate([g.table_starts for g in groups]) if groups else np.zeros(0, np.int64)
-    flat = np.concatenate(tables) if tables else np.zeros(0)
+    return _flat(cards, state_starts, unary, constant, groups, tables, [p for ps in by_shape.values() for p in ps])
+
+
+def _flat(
+    cards: np.ndarray,
+    state_starts: np.ndarray,
+    unary: np.ndarray,
+    constant: float,
+    groups: list[Group],
+    tables: list[np.ndarray],
+    parts: list[_Merged],
+) -> CompiledGraph:
+    none = [np.zeros(0, np.int64)]
+    arities = np.concatenate([np.full(group.stop - group.first, len(group.shape)) for group in groups] or none)
+    scope_starts = np.concatenate([[0], np.cumsum(arities)]).astype(np.int64)
+    scopes = np.concatenate([group.scopes.reshape(-1) for group in groups] or none).astype(np.int32)
+    table_starts = np.concatenate([group.table_starts for group in groups] or none)
+    numbers = np.concatenate([part.numbers for part in parts] or none)
+    flat = np.concatenate(tables or [np.zeros(0)])
     core = _core.FlatGraph(cards, unary, constant, scope_starts, scopes, table_starts, flat)
-    for array in (unary, flat, scopes, scope_starts, table_starts):
+    for array in (unary, flat, scopes, scope_starts, table_starts, numbers):
         array.flags.writeable = False
     return CompiledGraph(
-        cards, state_starts, unary, constant, scope_starts, scopes, table_starts, flat, tuple(groups),
-        np.concatenate(numbers).astype(np.int64) if numbers else np.zeros(0, np.int64), core,
-    )  # fmt: skip
+        cards, state_starts, unary, constant, scope_starts, scopes, table_starts, flat, tuple(groups), numbers, core
+    )
 
 
 def _cut(block: _Block, observed: np.ndarray) -> Iterable[tuple[np.ndarray, _Block]]:

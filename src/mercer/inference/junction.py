@@ -25,18 +25,26 @@ from mercer.inference.result import Outcome, ZeroProbabilityError, _Whole
 
 __all__ = ["JunctionTree", "has_running_intersection", "maximum_spanning_tree", "triangulate"]
 
-HEURISTICS = ("min_fill", "min_degree")
+HEURISTICS = ("auto", "min_fill", "min_degree")
 AUTO_SIZE = 1 << 22  # entries that ``method="auto"`` regards as small
 
 
 def _tree_of(graph: CompiledGraph, heuristic: str, max_size: int, stop_early: bool = False) -> Any:
+    """The tree of a graph, kept for the next call. ``stop_early`` gives up at ``max_size`` and raises nothing."""
     check_choice("heuristic", heuristic, HEURISTICS)
     check_count("max_size", max_size)
+    if heuristic == "auto":
+        heuristic = "min_fill" if graph.n_variables <= 2000 else "min_degree"
+    kept = graph.cache.get(("cliques", heuristic))
+    if kept is not None and kept.size <= max_size:
+        return kept
     # Beyond this many variables the whole triangulation would take long only to say how large it is.
     tree = _core.CliqueTree(graph.core, heuristic, float(max_size), stop_early or graph.n_variables > 20_000)
     if not tree.fits and not stop_early:
         more = "" if tree.complete else ", and more (the search stopped there)"
         raise too_large("the junction tree", tree.size, tree.most_variables, max_size, more)
+    if tree.fits:
+        graph.cache["cliques", heuristic] = tree
     return tree
 
 
@@ -48,9 +56,9 @@ class JunctionTree:
     model : FactorGraph, BayesianNetwork or MarkovNetwork
     evidence : mapping or array, optional
         As for `infer`; observed variables are not in the tree.
-    heuristic : {"min_fill", "min_degree"}, default="min_fill"
+    heuristic : {"auto", "min_fill", "min_degree"}, default="auto"
         Which variable is eliminated next: the one whose neighbours miss the fewest edges, or the one with the fewest
-        neighbours.
+        neighbours, which takes less time; "auto" takes the first for graphs of up to 2,000 variables.
     max_size : int, default=2**26
         Entries that all tables together may have. A model that needs more is refused with `TreewidthError`, which says
         how many.
@@ -83,9 +91,7 @@ class JunctionTree:
            [0.195, 0.305]])
     """
 
-    def __init__(
-        self, model: Any, *, evidence: Any = None, heuristic: str = "min_fill", max_size: int = MAX_SIZE
-    ) -> None:
+    def __init__(self, model: Any, *, evidence: Any = None, heuristic: str = "auto", max_size: int = MAX_SIZE) -> None:
         graph = _factor_graph(model)
         observed = graph.evidence(evidence)
         reduced, kept = graph.reduced(observed) if (observed >= 0).any() else (graph, np.arange(graph.n_variables))
@@ -125,13 +131,7 @@ class JunctionTree:
     @property
     def clique_marginals(self) -> list[Factor]:
         """p(x_C | evidence) of every clique."""
-        beliefs = self._sums[0]
-        return [
-            Factor(names, beliefs[a:b].reshape(self._shape(members)))
-            for names, members, a, b in zip(
-                self.cliques, self._members, self._starts[:-1], self._starts[1:], strict=True
-            )
-        ]
+        return [self._clique_marginal(c) for c in range(len(self.cliques))]
 
     def marginal(self, variables: Iterable[Hashable]) -> Factor:
         """p(variables | evidence); by variable elimination if no clique holds them all."""
@@ -143,7 +143,7 @@ class JunctionTree:
         named = [whole.name(whole.number(v)) for v in names]
         for c, members in enumerate(self._members):
             if numbers <= {int(self._whole.kept[i]) for i in members}:
-                joint = self.clique_marginals[c] if len(self.cliques) < 8 else self._clique_marginal(c)
+                joint = self._clique_marginal(c)
                 return joint.sum_out([v for v in joint.variables if v not in named]).transposed(named)
         return variable_elimination(self._model, names, evidence=self._whole.observed)
 
@@ -156,12 +156,12 @@ class JunctionTree:
     def k_best(self, k: int = 1) -> list[tuple[Any, float]]:
         """The k most probable assignments with the sums of their log-potentials, best first.
 
-        There are fewer if the model has not so many. Each is {name: state}, or an array of numbers where there are no names.
+        There are fewer if the model has not so many. Each is {name: state}, or an array where there are no names.
         """
         check_count("k", k)
         from mercer.inference.result import InferenceResult
 
-        result = InferenceResult(self._whole, "map", lambda task: (self._best(k), "junction_tree", "asked for"))
+        result = InferenceResult(self._whole, "map", lambda task: self._best(k))
         return result.k_best
 
     def map(self) -> tuple[Any, float]:
@@ -202,9 +202,7 @@ def _maxima(graph: CompiledGraph, tree: Any, k: int) -> Outcome | None:
     return Outcome(states=states[0], value=float(values[0]), map_bound=float(values[0]), best=(states, values))
 
 
-def _run(
-    graph: CompiledGraph, task: str, *, heuristic: str = "min_fill", max_size: int = MAX_SIZE, k: int = 1
-) -> Outcome:
+def _run(graph: CompiledGraph, task: str, *, heuristic: str = "auto", max_size: int = MAX_SIZE, k: int = 1) -> Outcome:
     check_count("k", k)
     tree = _tree_of(graph, heuristic, max_size)
     extra = {"size": int(tree.size), "width": max(0, int(tree.most_variables) - 1)}
@@ -226,8 +224,10 @@ def _run(
 
 
 def _suits(graph: CompiledGraph, task: str) -> str | None:
-    heuristic = "min_fill" if graph.n_variables <= 2000 else "min_degree"
-    tree = _tree_of(graph, heuristic, AUTO_SIZE, stop_early=True)
+    if graph.cache.get("too wide"):
+        return None
+    tree = _tree_of(graph, "auto", AUTO_SIZE, stop_early=True)
+    graph.cache["too wide"] = not tree.fits
     return f"its junction tree has only {int(tree.size)} entries" if tree.fits else None
 
 
@@ -254,6 +254,7 @@ def triangulate(
     cardinalities : mapping, optional
         Numbers of states of the nodes, which break ties; default 2 for all.
     heuristic : {"min_fill", "min_degree"}, default="min_fill"
+        Which node is eliminated next: the one whose neighbours miss the fewest edges, or with the fewest neighbours.
 
     Returns
     -------
@@ -277,7 +278,7 @@ def triangulate(
     graph = FactorGraph(cards)
     for edge in listed:
         graph.add(Factor(edge, np.zeros((cards[edge[0]], cards[edge[1]])), log=True))
-    tree = _core.CliqueTree(graph.compiled.core, check_choice("heuristic", heuristic, HEURISTICS), 0.0, False)
+    tree = _core.CliqueTree(graph.compiled.core, check_choice("heuristic", heuristic, HEURISTICS[1:]), 0.0, False)
     starts, variables, _, _ = tree.cliques()
     cliques = [tuple(graph.name(i) for i in sorted(variables[a:b])) for a, b in pairwise(starts)]
     have = {frozenset(edge) for edge in listed}

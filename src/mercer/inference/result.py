@@ -91,6 +91,10 @@ class Outcome:
     """The k best assignments (k × variables) and their scores."""
     samples: np.ndarray | None = None
     """Assignments drawn (samples × variables, or chains × samples × variables)."""
+    method: str = ""
+    """The method that ran; filled in by `run_method`."""
+    reason: str = ""
+    """Why it was picked; filled in by `run_method`."""
     converged: bool = True
     n_iter: int = 1
     residual: float = 0.0
@@ -159,7 +163,7 @@ class FactorMarginals(Sequence[np.ndarray]):
            [0.125, 0.5  ]])
     """
 
-    def __init__(self, graph: FactorGraph, blocks: list[np.ndarray]) -> None:
+    def __init__(self, blocks: list[np.ndarray]) -> None:
         self._blocks = blocks
         self._starts = np.concatenate([[0], np.cumsum([len(block) for block in blocks], dtype=np.int64)])
 
@@ -212,15 +216,22 @@ class _Whole:
     def factor_marginals(self, flat: np.ndarray, beliefs: np.ndarray) -> FactorMarginals:
         pieces = _pieces(self.reduced, flat, beliefs)
         if self.reduced is self.graph:
-            return FactorMarginals(self.graph, pieces)
-        whole = [np.zeros((len(scopes), *tables.shape[1:])) for scopes, tables in self.graph.blocks]
+            return FactorMarginals(pieces)
+        merged = self.graph._merged()
+        whole = [np.zeros((len(part.block), *part.block.shape)) for part in merged]
         assert self.reduced._origins is not None
         for piece, (number, rows) in zip(pieces, self.reduced._origins, strict=True):
-            seen = self.observed[self.graph.blocks[number][0][rows]]
-            known = np.flatnonzero(seen[0] >= 0) if len(seen) else np.zeros(0, np.int64)
+            seen = self.observed[merged[number].block.scopes[rows]]
+            known = np.flatnonzero(seen[0] >= 0)
             view = np.moveaxis(whole[number], 1 + known, range(1, 1 + len(known)))
             view[(rows, *seen[:, known].T)] = piece
-        return FactorMarginals(self.graph, whole)
+        blocks: list[np.ndarray] = [np.zeros(0)] * len(self.graph.blocks)
+        for array, part in zip(whole, merged, strict=True):
+            first = 0
+            for b in part.members:
+                blocks[b] = array[first : first + len(self.graph.blocks[b][0])]
+                first += len(blocks[b])
+        return FactorMarginals(blocks)
 
 
 def _pieces(graph: FactorGraph, flat: np.ndarray, beliefs: np.ndarray) -> list[np.ndarray]:
@@ -259,21 +270,20 @@ class InferenceResult:
     {'no': 0.25, 'yes': 0.75}
     """
 
-    def __init__(self, whole: _Whole, task: str, run: Callable[[str], tuple[Outcome, str, str]]) -> None:
+    def __init__(self, whole: _Whole, task: str, run: Callable[[str], Outcome]) -> None:
         self._whole = whole
         self._run = run
         self._done: dict[str, Outcome] = {}
         self._marginals: Marginals | None = None
         self._factor_marginals: FactorMarginals | None = None
-        self._first, self.method, self.reason = run(task)
-        self._done[task] = self._first
+        self._first = self._done[task] = run(task)
 
     def __repr__(self) -> str:
         return f"InferenceResult({self.method}, converged={self.converged}, n_iter={self.n_iter})"
 
     def _outcome(self, task: str) -> Outcome:
         if task not in self._done:
-            self._done[task] = self._run(task)[0]
+            self._done[task] = self._run(task)
         return self._done[task]
 
     # ------------------------------------------------------------------ sums
@@ -363,6 +373,16 @@ class InferenceResult:
         ]
 
     # ------------------------------------------------------------------ how it went
+
+    @property
+    def method(self) -> str:
+        """The method that was used."""
+        return self._first.method
+
+    @property
+    def reason(self) -> str:
+        """Why it was picked."""
+        return self._first.reason
 
     @property
     def samples(self) -> np.ndarray | None:

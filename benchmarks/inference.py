@@ -1,0 +1,357 @@
+"""All marginals of graphical models: beside pyAgrum, pgmpy and PGMax, in one run.
+
+    python benchmarks/inference.py [--parts chains trees networks loopy loopy-large gibbs cuts] [--repeats 5]
+
+chains       Bayesian networks in a row, 100 and 1,000 nodes of 5 states
+trees        the same with a random parent among all nodes before
+networks     nodes of 3 states with up to 3 parents among the 4 before, 100 and 1,000 nodes; and with 10 % observed
+loopy        100 synchronous sweeps of sum-product messages on a 30 × 30 grid of binary variables
+loopy-large  the same on 300 × 300
+gibbs        sweeps over a 100 × 100 Ising grid, beside a checkerboard sampler in NumPy
+cuts         the best assignment of a 512 × 512 grid of two states, beside PyMaxflow
+
+pyAgrum: LazyPropagation (makeInference, a posterior for every node). pgmpy: a query of VariableElimination for each
+node, once, for 100 nodes. PGMax: its compiled run, and build + first call. "ready": the model is built and was asked
+before (ours keeps its tree of cliques, pyAgrum's engine is new each time); "build": from arrays. Seconds of the
+processor, one thread, medians of interleaved repeats. Peers that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import logging
+import os
+import time
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import _core
+from mercer.inference import BayesianNetwork, FactorGraph, grid_edges, infer, minimum_cut
+
+PARTS = ("chains", "trees", "networks", "loopy", "loopy-large", "gibbs", "cuts")
+SWEEPS = 100
+
+
+def peer(name: str) -> Any:
+    """The module of a peer, or None."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return import_module(name)
+    except ImportError:
+        return None
+
+
+def measured(runs: dict[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Median seconds and the last result of each, interleaved; short ones run several times in a row."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    results: dict[str, Any] = {}
+    numbers = {}
+    for name, run in runs.items():
+        start = time.process_time()
+        run()
+        numbers[name] = 1 + int(0.02 / max(1e-5, time.process_time() - start))
+    for _ in range(repeats):
+        for name, run in runs.items():
+            gc.collect()
+            start = time.process_time()
+            for _ in range(numbers[name]):
+                results[name] = run()
+            seconds[name].append((time.process_time() - start) / numbers[name])
+    return {name: float(np.median(taken)) for name, taken in seconds.items()}, results
+
+
+def show(title: str, seconds: dict[str, float]) -> None:
+    print(f"\n{title}")
+    ours = {name: s for name, s in seconds.items() if name.startswith("mercer")}
+    for name, s in seconds.items():
+        kind = name.split(", ")[-1]
+        own = next((t for other, t in ours.items() if other.endswith(kind)), None)
+        ratio = "" if name in ours or own is None else f"   mercer is {s / own:8.1f}x as fast"
+        print(f"  {name:34s} {1e3 * s:11.3f} ms{ratio}")
+
+
+# ---------------------------------------------------------------------------------------------- exact
+
+
+def random_tables(rng: np.random.Generator, parents: list[list[int]], states: int) -> list[np.ndarray]:
+    """Conditional tables with rows drawn evenly."""
+    return [rng.dirichlet(np.ones(states), size=(states,) * len(given)) for given in parents]
+
+
+def structure(part: str, n: int, rng: np.random.Generator) -> tuple[list[list[int]], int]:
+    """Parents of each node, and the number of states."""
+    if part == "chains":
+        return [[i - 1] if i else [] for i in range(n)], 5
+    if part == "trees":
+        return [[int(rng.integers(i))] if i else [] for i in range(n)], 5
+    near = [list(range(max(0, i - 4), i)) for i in range(n)]
+    return [sorted(rng.permutation(c)[: rng.integers(1, 4)].tolist()) if c else [] for c in near], 3
+
+
+def ours(parents: list[list[int]], tables: list[np.ndarray]) -> BayesianNetwork:
+    names = [f"v{i}" for i in range(len(parents))]
+    return BayesianNetwork(
+        {v: t.shape[-1] for v, t in zip(names, tables, strict=True)},
+        {v: [names[j] for j in p] for v, p in zip(names, parents, strict=True)},
+        dict(zip(names, tables, strict=True)),
+    )
+
+
+def agrum_network(gum: Any, parents: list[list[int]], tables: list[np.ndarray]) -> Any:
+    network = gum.BayesNet()
+    ids = [network.add(gum.RangeVariable(f"v{i}", "", 0, t.shape[-1] - 1)) for i, t in enumerate(tables)]
+    for i, given in enumerate(parents):
+        for j in given:
+            network.addArc(ids[j], ids[i])
+    for i, table in enumerate(tables):
+        # The first variable changes fastest: the node itself, then its parents as they were added.
+        network.cpt(ids[i]).fillWith(np.moveaxis(table, -1, 0).reshape(-1, order="F").tolist())
+    return network
+
+
+def agrum_marginals(gum: Any, network: Any, evidence: dict[str, int]) -> np.ndarray:
+    engine = gum.LazyPropagation(network)
+    if hasattr(engine, "setNumberOfThreads"):
+        engine.setNumberOfThreads(1)
+    engine.setEvidence(evidence)
+    engine.makeInference()
+    return np.concatenate([engine.posterior(f"v{i}").toarray() for i in range(network.size())])
+
+
+def pgmpy_network(parents: list[list[int]], tables: list[np.ndarray]) -> Any:
+    models = import_module("pgmpy.models")
+    factors = import_module("pgmpy.factors.discrete")
+    made = getattr(models, "DiscreteBayesianNetwork", None) or models.BayesianNetwork
+    network = made([(f"v{j}", f"v{i}") for i, given in enumerate(parents) for j in given])
+    for i, (given, table) in enumerate(zip(parents, tables, strict=True)):
+        card = table.shape[-1]
+        network.add_cpds(
+            factors.TabularCPD(
+                f"v{i}", card, table.reshape(-1, card).T.tolist(), [f"v{j}" for j in given], [card] * len(given)
+            )
+        )
+    return network
+
+
+def exact(part: str, repeats: int) -> None:
+    rng = np.random.default_rng(0)
+    gum = peer("pyagrum")
+    for n in (100, 1000):
+        parents, states = structure(part, n, rng)
+        tables = random_tables(rng, parents, states)
+        network = ours(parents, tables)
+        drawn = network.sample(1, random_state=0)[0]
+        seen = {f"v{i}": int(drawn[i]) for i in rng.permutation(n)[: n // 10]} if part == "networks" else {}
+        for evidence in [{}, seen] if seen else [{}]:
+            graph = network.factor_graph
+            assert graph.compiled is not None
+            runs: dict[str, Callable[[], Any]] = {
+                "mercer, ready": lambda e=evidence, g=graph: infer(g, evidence=e).marginals.flat,
+                "mercer, build": lambda e=evidence, p=parents, t=tables: infer(ours(p, t), evidence=e).marginals.flat,
+            }
+            if gum is not None:
+                theirs = agrum_network(gum, parents, tables)
+                runs["pyAgrum, ready"] = lambda e=evidence, m=theirs: agrum_marginals(gum, m, e)
+                runs["pyAgrum, build"] = lambda e=evidence, p=parents, t=tables: agrum_marginals(
+                    gum, agrum_network(gum, p, t), e
+                )
+            taken, results = measured(runs, repeats)
+            if gum is not None:
+                assert np.allclose(results["mercer, ready"], results["pyAgrum, ready"], atol=1e-8)
+            if n == 100 and not evidence and peer("pgmpy") is not None:
+                taken["pgmpy, ready"] = pgmpy_seconds(parents, tables)
+            note = f", {len(evidence)} observed" if evidence else ""
+            show(f"{part}: {n} nodes of {states} states{note} ({infer(graph, evidence=evidence).method})", taken)
+
+
+def pgmpy_seconds(parents: list[list[int]], tables: list[np.ndarray]) -> float:
+    logging.disable(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network = pgmpy_network(parents, tables)
+        engine = import_module("pgmpy.inference").VariableElimination(network)
+        start = time.process_time()
+        for i in range(len(tables)):
+            engine.query([f"v{i}"], show_progress=False)
+        return time.process_time() - start
+
+
+# ---------------------------------------------------------------------------------------------- messages
+
+
+def shim_jax() -> None:
+    """PGMax 0.6.1 asks for a name that newer versions of JAX no longer have."""
+    jax, backend = import_module("jax"), import_module("jax.extend.backend")
+    if not hasattr(jax.lib, "xla_bridge"):
+        jax.lib.xla_bridge = SimpleNamespace(get_backend=backend.get_backend)
+
+
+def pgmax_runs(side: int, unary: np.ndarray, pairwise: np.ndarray) -> tuple[Callable[[], Any], ...] | None:
+    """(build and first call, later calls) of PGMax."""
+    if peer("pgmax") is None:
+        return None
+    shim_jax()
+    fgraph, vgroup, factor = (import_module(f"pgmax.{part}") for part in ("fgraph", "vgroup", "fgroup"))
+    inferer = import_module("pgmax.infer")
+    kept: dict[str, Any] = {}
+
+    def build() -> np.ndarray:
+        variables = vgroup.NDVarArray(num_states=2, shape=(side, side))
+        graph = fgraph.FactorGraph(variable_groups=variables)
+        edges = grid_edges((side, side))
+        pairs = [[variables[divmod(int(a), side)], variables[divmod(int(b), side)]] for a, b in edges]
+        graph.add_factors(factor.PairwiseFactorGroup(variables_for_factors=pairs, log_potential_matrix=pairwise))
+        bp = inferer.build_inferer(graph.bp_state, backend="bp")
+
+        def sweeps(arrays: Any) -> Any:
+            done = bp.run(arrays, num_iters=SWEEPS, damping=0.0, temperature=1.0)
+            return inferer.get_marginals(bp.get_beliefs(done))[variables]
+
+        kept["sweeps"] = import_module("jax").jit(sweeps)
+        kept["arrays"] = bp.init(evidence_updates={variables: unary.reshape(side, side, 2)})
+        return run()
+
+    def run() -> np.ndarray:
+        return np.asarray(kept["sweeps"](kept["arrays"])).reshape(-1)
+
+    return build, run
+
+
+def loopy(side: int, repeats: int) -> None:
+    rng = np.random.default_rng(0)
+    unary = rng.normal(size=(side * side, 2))
+    pairwise = np.array([[0.3, -0.3], [-0.3, 0.3]])
+
+    def build() -> FactorGraph:
+        edges = grid_edges((side, side))
+        return FactorGraph(np.full(side * side, 2), unary=unary, edges=edges, pairwise=pairwise, log=True)
+
+    def run(graph: FactorGraph) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # all sweeps are asked for: tol=0
+            return infer(graph, "bp", max_iter=SWEEPS, tol=0.0).marginals.flat
+
+    ready = build()
+    assert ready.compiled is not None
+    runs: dict[str, Callable[[], Any]] = {"mercer, ready": lambda: run(ready), "mercer, build": lambda: run(build())}
+    theirs = pgmax_runs(side, unary, pairwise)
+    first = None
+    if theirs is not None:
+        start = time.process_time()
+        theirs[0]()
+        first = time.process_time() - start
+        runs["PGMax, ready"] = theirs[1]
+    taken, results = measured(runs, repeats)
+    if first is not None:
+        taken["PGMax with its compilation, build"] = first
+        assert np.allclose(results["mercer, ready"], results["PGMax, ready"], atol=1e-3)  # PGMax: float32
+    show(f"loopy: {side} x {side} grid, {SWEEPS} sweeps", taken)
+
+
+class Checkerboard:
+    """Gibbs sampling of an Ising grid in NumPy: half of the lattice at a time, on arrays that hold one colour each."""
+
+    def __init__(self, side: int, coupling: float) -> None:
+        self.random = np.random.default_rng(0)
+        self.coupling = np.float32(coupling)
+        self.spins = np.where(self.random.random((side, side)) < 0.5, 1, -1).astype(np.float32)
+
+    def sweep(self) -> None:
+        s = self.spins
+        field = np.zeros_like(s)
+        for colour in (0, 1):
+            field[:] = 0.0
+            field[1:] += s[:-1]
+            field[:-1] += s[1:]
+            field[:, 1:] += s[:, :-1]
+            field[:, :-1] += s[:, 1:]
+            for row in (0, 1):
+                cells = np.s_[row::2, (row + colour) % 2 :: 2]
+                odds = 1.0 + np.exp(-2.0 * self.coupling * field[cells])
+                drawn = self.random.random(odds.shape, dtype=np.float32) * odds < 1.0
+                s[cells] = np.where(drawn, np.float32(1.0), np.float32(-1.0))
+
+
+def gibbs(repeats: int, side: int = 100, sweeps: int = 200, coupling: float = 0.4) -> None:
+    """Sweeps over an Ising grid."""
+    table = [[coupling, -coupling], [-coupling, coupling]]
+    graph = FactorGraph(np.full(side * side, 2), edges=grid_edges((side, side)), pairwise=table, log=True).compiled
+    board = Checkerboard(side, coupling)
+    start, ones = np.zeros((1, side * side), np.int32), np.ones(sweeps)
+    samplers = {kind: _core.Sampler(graph.core, start, 0, kind, []) for kind in ("colours", "gibbs")}
+    runs: dict[str, Callable[[], Any]] = {
+        "numpy, checkerboard": lambda: [board.sweep() for _ in range(sweeps)],
+        "mercer, by colours": lambda: samplers["colours"].run(ones, 0, None, None, False, 1),
+        "with marginals": lambda: samplers["colours"].run(ones, 0, None, None, True, 1),
+        "mercer, one by one": lambda: samplers["gibbs"].run(ones, 0, None, None, False, 1),
+    }
+    seconds, _ = measured(runs, repeats)
+    print(f"Gibbs sweeps, {side} x {side} Ising grid")
+    for name, value in seconds.items():
+        print(f"  {name:22s} {sweeps / value:10.0f} sweeps/s   {seconds['numpy, checkerboard'] / value:6.1f} x")
+
+
+def cuts(repeats: int, side: int = 512) -> None:
+    """Minimum cuts of noisy disks and of pure noise."""
+    maxflow = peer("maxflow")
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:side, :side]
+    disk = np.where(np.hypot(y - side / 2, x - side / 2) < side / 3, 1.0, -1.0) + 2.0 * rng.normal(size=(side, side))
+    edges = grid_edges((side, side)).astype(np.int32)
+    for name, single in (("a disk in noise", disk), ("noise", rng.normal(size=(side, side)))):
+        for strength in (0.5, 1.0):
+            source, sink = np.maximum(single, 0), np.maximum(-single, 0)
+
+            def theirs(source: Any = source, sink: Any = sink, strength: float = strength) -> float:
+                graph = maxflow.Graph[float](side * side, 2 * side * side)
+                nodes = graph.add_grid_nodes((side, side))
+                graph.add_grid_edges(nodes, strength)
+                graph.add_grid_tedges(nodes, source, sink)
+                return float(graph.maxflow())
+
+            def mine(source: Any = source, sink: Any = sink, strength: float = strength) -> float:
+                return minimum_cut(source.ravel(), sink.ravel(), edges, strength)[0]
+
+            runs: dict[str, Callable[[], Any]] = {"mercer": mine}
+            if maxflow is not None:
+                runs["PyMaxflow"] = theirs
+            seconds, results = measured(runs, repeats)
+            line = f"cut of {name}, {side} x {side}, strength {strength}: mercer {1e3 * seconds['mercer']:.0f} ms"
+            if maxflow is not None:
+                assert np.isclose(results["mercer"], results["PyMaxflow"])
+                ratio = seconds["PyMaxflow"] / seconds["mercer"]
+                line += f", PyMaxflow {1e3 * seconds['PyMaxflow']:.0f} ms, {ratio:.2f} x"
+            print(line)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--repeats", type=int, default=5)
+    given = parser.parse_args()
+    for part in given.parts:
+        if part.startswith("loopy"):
+            loopy(300 if part == "loopy-large" else 30, given.repeats)
+        elif part == "gibbs":
+            gibbs(given.repeats)
+        elif part == "cuts":
+            cuts(given.repeats)
+        else:
+            exact(part, given.repeats)
+
+
+if __name__ == "__main__":
+    main()
