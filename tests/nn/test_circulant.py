@@ -1,0 +1,147 @@
+"""Circulant layers are their dense matrices, forwards and backwards."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch (pip install mercer[torch])")
+
+from mercer.nn import CirculantLinear  # noqa: E402
+
+WIDTHS = [(1, 1), (1, 4), (5, 1), (8, 8), (7, 7), (9, 4), (4, 9), (16, 16)]
+
+
+@pytest.mark.parametrize(("d", "k"), WIDTHS)
+@pytest.mark.parametrize("flip", [True, False])
+def test_forward_is_the_dense_matrix(d, k, flip):
+    torch.manual_seed(0)
+    layer = CirculantLinear(d, k, sign_flip=flip, dtype=torch.float64)
+    with torch.no_grad():
+        layer.bias.normal_()
+    x = torch.randn(3, 2, d, dtype=torch.float64)
+    expected = x @ layer.dense_weight().T + layer.bias
+    torch.testing.assert_close(layer(x), expected)
+    dense = layer.dense_weight().numpy() * (layer.signs.numpy() if flip else 1.0)
+    n = max(d, k)
+    for i in range(k):
+        for j in range(d):
+            assert dense[i, j] == layer.weight.detach().numpy()[(i - j) % n]
+
+
+@pytest.mark.parametrize(("d", "k"), WIDTHS)
+def test_gradients_equal_finite_differences(d, k):
+    torch.manual_seed(1)
+    layer = CirculantLinear(d, k, dtype=torch.float64)
+    x = torch.randn(4, d, dtype=torch.float64, requires_grad=True)
+
+    def loss(x, weight, bias):
+        return torch.tanh(torch.func.functional_call(layer, {"weight": weight, "bias": bias}, (x,))).sum()
+
+    assert torch.autograd.gradcheck(loss, (x, layer.weight, layer.bias), atol=1e-7)
+
+
+def test_a_fixed_layer_has_no_gradient_and_a_seed_repeats():
+    layers = [CirculantLinear(6, 6, trainable=False, generator=torch.Generator().manual_seed(3)) for _ in range(2)]
+    torch.testing.assert_close(layers[0].dense_weight(), layers[1].dense_weight())
+    x = torch.randn(2, 6, requires_grad=True)
+    layers[0](x).sum().backward()
+    assert layers[0].weight.grad is None
+    assert x.grad is not None
+
+
+def test_saved_and_copied_layers_are_the_same(tmp_path):
+    layer = CirculantLinear(5, 7)
+    torch.save(layer.state_dict(), tmp_path / "layer.pt")
+    other = CirculantLinear(5, 7)
+    other.load_state_dict(torch.load(tmp_path / "layer.pt", weights_only=True))
+    x = torch.randn(3, 5)
+    torch.testing.assert_close(other(x), layer(x))
+    torch.testing.assert_close(copy.deepcopy(layer)(x), layer(x))
+    assert "in_features=5" in repr(layer)
+
+
+def test_from_linear_is_the_nearest_circulant_matrix():
+    torch.manual_seed(0)
+    for d, k in ((6, 6), (4, 7), (7, 4)):
+        dense = torch.nn.Linear(d, k, dtype=torch.float64)
+        layer = CirculantLinear.from_linear(dense)
+        best = (layer.dense_weight() - dense.weight).square().sum()
+        for _ in range(20):
+            moved = copy.deepcopy(layer)
+            with torch.no_grad():
+                moved.weight.add_(0.01 * torch.randn_like(moved.weight))
+            assert (moved.dense_weight() - dense.weight).square().sum() >= best
+        again = CirculantLinear.from_linear(torch.nn.Linear(d, k, bias=False))
+        assert again.bias is None
+
+
+def test_half_precision_and_batches_of_any_shape():
+    layer = CirculantLinear(6, 3)
+    x = torch.randn(2, 5, 6)
+    out = layer(x.to(torch.bfloat16))
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out.float(), layer(x), atol=0.05, rtol=0.05)
+    assert layer(x[0, 0]).shape == (3,)
+    assert layer(x[:0]).shape == (0, 5, 3)
+    strided = torch.randn(6, 4).T
+    torch.testing.assert_close(layer(strided), layer(strided.contiguous()))
+
+
+def test_a_network_of_circulant_layers_learns_digits():
+    """Spec 004 P19: near a dense network, better than a dense one of the same size."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    X = torch.tensor(X / 16.0, dtype=torch.float32)
+    y = torch.tensor(y)
+    train, test = np.arange(len(y)) % 3 != 0, np.arange(len(y)) % 3 == 0
+
+    def error(hidden):
+        torch.manual_seed(0)
+        network = torch.nn.Sequential(*hidden(), torch.nn.ReLU(), torch.nn.LazyLinear(10))
+        network(X[:1])
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+        for _ in range(150):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(network(X[train]), y[train]).backward()
+            optimizer.step()
+        return float((network(X[test]).argmax(dim=1) != y[test]).float().mean())
+
+    circulant = error(lambda: [CirculantLinear(64, 64)])
+    dense = error(lambda: [torch.nn.Linear(64, 64)])
+    reduced = error(lambda: [torch.nn.Linear(64, 2)])  # 130 numbers; the circulant layer has 128
+    assert circulant <= dense + 0.02
+    assert circulant < reduced
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"in_features": 0}, "in_features"),
+        ({"out_features": 2.5}, "out_features"),
+        ({"dtype": torch.float16}, "dtype"),
+    ],
+)
+def test_bad_widths_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CirculantLinear(**{"in_features": 3, "out_features": 3, **arguments})
+
+
+def test_bad_inputs_are_refused():
+    layer = CirculantLinear(3, 3)
+    with pytest.raises(ValueError, match="width 3"):
+        layer(torch.zeros(2, 4))
+    with pytest.raises(ValueError, match="floating-point"):
+        layer(torch.zeros(2, 3, dtype=torch.int64))
+    with pytest.raises(ValueError, match="meta"):
+        layer(torch.zeros(2, 3, device="meta"))
+
+
+def test_importing_mercer_nn_does_not_import_torch():
+    code = "import sys, mercer.nn; assert 'torch' not in sys.modules; assert mercer.nn.__all__ == ['CirculantLinear']"
+    subprocess.run([sys.executable, "-c", code], check=True)
