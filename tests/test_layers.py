@@ -94,7 +94,7 @@ def test_the_page_on_the_architecture_names_every_part():
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_optional_libraries_are_not_imported_on_import(path):
-    optional = OPTIONAL - ({"torch"} if part_of(path) == "nn" else set())  # mercer.nn imports its modules when asked for
+    optional = OPTIONAL - ({"torch"} if part_of(path) == "nn" else set())  # mercer.nn imports it when asked for
     for module, line, on_import in imports(path):
         assert not (on_import and module.split(".")[0] in optional), (
             f"{path}:{line}: imports {module} at the top"
