@@ -53,9 +53,7 @@ def layers(widths: list[int], batch: int, repeats: int, device: torch.device) ->
     """The widths at which circulant layers are faster."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     print(f"training step of one layer, batch {batch}, float32, {name}, torch {torch.__version__}")
-    print(
-        f"{'width':>7s} {'dense ms':>10s} {'dense TF32':>11s} {'circulant':>10s} {'ratio':>7s} {'to TF32':>8s} {'MiB':>18s}"
-    )
+    print("  width   dense ms  dense TF32  circulant   ratio  to TF32    MiB dense, circulant")
     for width in widths:
         x, target = torch.randn(batch, width, device=device), torch.randn(batch, width, device=device)
         dense = torch.nn.Linear(width, width, device=device)
@@ -71,8 +69,8 @@ def layers(widths: list[int], batch: int, repeats: int, device: torch.device) ->
         ms = {kind: statistics.median(values) for kind, values in taken.items()}
         size = [sum(p.numel() * p.element_size() for p in layer.parameters()) / 2**20 for layer in (dense, circulant)]
         print(
-            f"{width:7d} {ms['dense']:10.3f} {ms['tf32']:11.3f} {ms['circulant']:10.3f} {ms['dense'] / ms['circulant']:6.2f}x "
-            f"{ms['tf32'] / ms['circulant']:7.2f}x {size[0]:9.1f} {size[1]:8.3f}"
+            f"{width:7d} {ms['dense']:10.3f} {ms['tf32']:11.3f} {ms['circulant']:10.3f} "
+            f"{ms['dense'] / ms['circulant']:6.2f}x {ms['tf32'] / ms['circulant']:7.2f}x {size[0]:9.1f} {size[1]:8.3f}"
         )
         del dense, circulant, steps
 
