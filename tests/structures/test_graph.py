@@ -83,7 +83,8 @@ def test_verbs_equal_enumeration(kind, edge_weights, inference):
 
 
 def check_verbs(structure, theta):
-    assert structure.plan(theta).exact_sums and structure.plan(theta).exact_maxima
+    assert structure.plan(theta).exact_sums
+    assert structure.plan(theta).exact_maxima
     best, best_score = structure.argmax(theta)
     worst, worst_score = structure.argmin(theta)
     ranked, ranked_scores = structure.k_best(theta, 4)
@@ -204,7 +205,7 @@ def check_gradient(risk, structure, atol=1e-5):
 
 @pytest.mark.parametrize("inference", ["trw", "bp", "mean_field"])
 def test_gradient_of_the_approximate_log_loss_equals_finite_differences(inference):
-    """Free energies are stationary in their beliefs, so that the beliefs are the slope even where they are not exact."""
+    """Free energies are stationary in their beliefs: the beliefs are the slope even where they are not exact."""
     X = make_inputs("cliques", sizes=(4, 3))
     structure = structure_for(X, 2, inference=inference)
     risk = Risk(structure, LOSSES["log"](), X, make_outputs(X, 2))
@@ -292,7 +293,8 @@ def test_wide_graphs_have_all_verbs_that_learning_needs():
     w = 0.1 * np.random.default_rng(0).normal(size=structure.n_weights)
     for loss in ("log", "hinge", "softmax-margin", "hybrid"):
         value, gradient = Risk(structure, LOSSES[loss](), X, y).value_and_gradient(w)
-        assert np.isfinite(value) and np.isfinite(gradient).all()
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
 
 
 def test_costs_are_added_to_scores():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from mercer._validation import check_choice, check_count
 from mercer.data.labels import TagSequences
@@ -259,7 +259,7 @@ class Graph(Structure):
     # ------------------------------------------------------------------ how verbs are answered
 
     def plan(self, theta: GraphScores | GraphInputs) -> search.Plan:
-        """What answers the verbs for these graphs: its ``sums``, ``maxima``, ``exact_sums``, ``exact_maxima``, ``reason``.
+        """What answers the verbs for these graphs: ``sums``, ``maxima``, whether they are exact, and the ``reason``.
 
         One plan serves all slices of one `GraphInputs`.
         """
@@ -314,9 +314,7 @@ class Graph(Structure):
         second, other = self._best_change(theta, first, score)
         return np.stack([first, second]), np.stack([score, other], axis=1)
 
-    def _best_change(
-        self, theta: GraphScores, labels: np.ndarray, score: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _best_change(self, theta: GraphScores, labels: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The best labelling that differs at one node from the given one."""
         local = self._conditional(theta, labels)
         gain = local - np.take_along_axis(local, labels[:, None].astype(np.int64), 1)
@@ -476,8 +474,8 @@ class Graph(Structure):
         mu = self._zeros(shape)
         mu.nodes += slope
         index = np.arange(len(u))
-        np.add.at(mu.edges, (index, slice(None), labels[v]), slope[u])
-        np.add.at(mu.edges, (index, labels[u]), slope[v])
+        mu.edges[index, :, labels[v]] += slope[u]
+        mu.edges[index, labels[u], :] += slope[v]
         mu.log_partition = search.per_graph(shape, value, np.zeros(len(u)))
         return mu.log_partition.copy(), mu
 

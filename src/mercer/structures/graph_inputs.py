@@ -48,9 +48,7 @@ class GraphShape:
         n, L, m = self.n_nodes, self.n_labels, len(self.edges)
         if not m:
             return FactorGraph(np.full(n, L, np.int32)).compiled
-        return FactorGraph(
-            np.full(n, L, np.int32), edges=self.edges, pairwise=np.zeros((m, L, L)), log=True
-        ).compiled
+        return FactorGraph(np.full(n, L, np.int32), edges=self.edges, pairwise=np.zeros((m, L, L)), log=True).compiled
 
     @cached_property
     def forest_weights(self) -> np.ndarray:
@@ -196,21 +194,25 @@ class GraphInputs:
         for place, name in ((2, "edge features"), (3, "edge types")):
             given = [item[place] is not None for item in items]
             if any(given) and not all(given):
-                raise ValueError(f"graph {given.index(False)} has no {name}, others have: give them for all or for none")
+                raise ValueError(
+                    f"graph {given.index(False)} has no {name}, others have: give them for all or for none"
+                )
         sizes, counts = [item[0].shape[0] for item in items], [len(item[1]) for item in items]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         sparse = any(issparse(rows) for rows, *_ in items)
         rows = [csr_array(item[0]) if sparse else item[0] for item in items]
-        features = None if items[0][2] is None else [item[2] for item in items]
-        if features is not None and len({f.shape[1] for f in features}) > 1:
-            raise ValueError(f"graphs have different numbers of edge features: {sorted({f.shape[1] for f in features})}")
+        features = [item[2] for item in items if item[2] is not None]
+        widths = {rows.shape[1] for rows in features}
+        if len(widths) > 1:
+            raise ValueError(f"graphs have different numbers of edge features: {sorted(widths)}")
+        types = [item[3] for item in items if item[3] is not None]
         return cls(
             vstack(rows, format="csr") if sparse else np.concatenate(rows),
             offsets,
             np.concatenate([item[1] + start for item, start in zip(items, offsets[:-1], strict=True)]),
             np.concatenate([[0], np.cumsum(counts)]),
-            None if features is None else np.concatenate(features),
-            None if items[0][3] is None else np.concatenate([item[3] for item in items]),
+            np.concatenate(features) if features else None,
+            np.concatenate(types) if types else None,
         )
 
     def __len__(self) -> int:

@@ -55,7 +55,9 @@ class Plan:
         def named(method: str, exact: bool) -> str:
             return f"{method} ({'exact' if exact else 'approximate'})"
 
-        return f"sums: {named(self.sums, self.exact_sums)}, best: {named(self.maxima, self.exact_maxima)}: {self.reason}"
+        return (
+            f"sums: {named(self.sums, self.exact_sums)}, best: {named(self.maxima, self.exact_maxima)}: {self.reason}"
+        )
 
 
 def make_plan(whole: GraphShape, inference: str, attractive: bool) -> Plan:
@@ -277,9 +279,7 @@ def clique_best(
     return labels, there
 
 
-def samples(
-    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, size: int, seed: int
-) -> np.ndarray:
+def samples(shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Labels drawn from p(y): exact where cliques are small, else by Gibbs sampling."""
     seeds = np.random.SeedSequence(seed).generate_state(len(shape) + 1, np.uint64) >> np.uint64(1)
     out = np.empty((size, len(nodes)), np.int32)
