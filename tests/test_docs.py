@@ -22,6 +22,7 @@ PACKAGES = [
     "mercer.data",
     "mercer.datasets",
     "mercer.kernels",
+    "mercer.labeling",
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.maps",

@@ -72,6 +72,8 @@ MODELS: dict[str, str] = {
     "StringHasher": "mercer.maps:StringHasher",
     "TextHasher": "mercer.maps:TextHasher",
     "Segmenter": "mercer.segmentation:Segmenter",
+    "GraphLabeler": "mercer.labeling:GraphLabeler",
+    "GridLabeler": "mercer.labeling:GridLabeler",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

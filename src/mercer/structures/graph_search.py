@@ -37,6 +37,7 @@ _PAIRS = {
 }  # fmt: skip
 AUTO_ENTRIES = float(1 << 19)  # of the tables of one graph, for "auto" to take trees of cliques
 AUTO_TOTAL = float(1 << 25)  # of all graphs
+MESSAGE_TOL = 1e-5  # change of messages that counts as settled: far below what moves a step of training
 EXACT_ENTRIES = float(1 << 26)  # of one graph, when "exact" was asked for
 
 
@@ -123,7 +124,7 @@ def sums(
         _check_possible(found)
         mu, joint = found[0], _core.joint_beliefs(core, found[5], None)
     else:
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {} if plan.sums == "mean_field" else {"tol": MESSAGE_TOL, "max_iter": 300}
         if plan.sums == "trw":
             rho = options["appearance"] = shape.forest_weights
         elif plan.sums == "bp":
