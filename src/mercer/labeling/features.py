@@ -110,7 +110,8 @@ def _places(shape: tuple[int, ...]) -> np.ndarray:
 def block_contrasts(image: Any, edges: Any, block: int = 8) -> np.ndarray:
     """Features of neighbouring blocks: a constant 1, and how alike they look.
 
-    The second is exp(−d / mean d) of the squared distance d of their mean colours: near 1 where blocks look alike and near 0 across a strong border.
+    The second is exp(−d / mean d) of the squared distance d of their mean colours: near 1
+    where blocks look alike and near 0 across a strong border.
 
     Parameters
     ----------

@@ -98,18 +98,15 @@ default="auto"
 
     Examples
     --------
-    Nodes of a ring know little themselves, but their neighbours mostly have the same label:
+    Regions of pictures, which say more together than alone:
 
-    >>> import numpy as np
+    >>> from mercer.datasets import make_regions
     >>> from mercer.labeling import GraphLabeler
-    >>> ring = [(i, (i + 1) % 8) for i in range(8)]
-    >>> labels = np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    >>> random = np.random.default_rng(0)
-    >>> X = [((labels + 0.5 * random.normal(size=8))[:, None], ring) for _ in range(20)]
-    >>> y = [labels] * 20
-    >>> alone = GraphLabeler(edge_weights="none").fit(X[:10], y[:10])
-    >>> together = GraphLabeler().fit(X[:10], y[:10])
-    >>> alone.score(X[10:], y[10:]) < together.score(X[10:], y[10:])
+    >>> task = make_regions(60, n_regions=(5, 8))
+    >>> X, y = task.X, task.y
+    >>> alone = GraphLabeler(edge_weights="none", C=0.1).fit(X[:40], y[:40])
+    >>> together = GraphLabeler("hinge", C=0.1).fit(X[:40], y[:40])
+    >>> together.score(X[40:], y[40:]) > alone.score(X[40:], y[40:]) + 0.1
     True
     >>> together.inference_
     'sums: junction_tree (exact), best: junction_tree (exact): the cliques are small'

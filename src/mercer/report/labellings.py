@@ -1,4 +1,4 @@
-"""Labellings of images and graphs as pictures: what was given, the truth, the answer with its errors, how sure it is."""
+"""Labellings of images and graphs as pictures: what was given, the truth, the answer and its errors, how sure it is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.report.charts import _INK, _LINE, _MUTED, _num, _svg, _tag, _text, line_chart
-from mercer.report.html import Html
+from mercer.report.html import Html, text_of
 from mercer.report.strips import _GREY, _LABELS
 
 __all__ = ["labelling_picture", "plot_convergence", "plot_graph_labelling", "plot_labelling", "write_png"]
@@ -24,13 +24,14 @@ _PANEL = 260.0
 def _colours(n: int) -> np.ndarray:
     """RGB of labels; past the seventh they come again, darker."""
     base = np.array([[int(c[0][i : i + 2], 16) for i in (1, 3, 5)] for c in _LABELS], float)
-    return np.stack([base[k % len(base)] * 0.6 ** (k // len(base)) for k in range(n)])
+    k = np.arange(n)
+    return base[k % len(base)] * 0.6 ** (k // len(base))[:, None]
 
 
 def _backdrop(image: Any, shape: tuple[int, int]) -> np.ndarray:
     if image is None:
         return np.full((*shape, 3), 255.0)
-    pixels = np.asarray(image, dtype=float)
+    pixels: Any = np.asarray(image, dtype=float)
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     if pixels.ndim != 3 or pixels.shape[:2] != shape:
@@ -68,7 +69,8 @@ def _panels(
     panels += [(name, _overlay(back, m, order)) for name, m in maps.items()]
     if len(maps) == 2:
         wrong = maps["truth"] != maps["answer"]
-        panels.append((f"errors ({wrong.mean():.1%})", np.where(wrong[:, :, None], [213.0, 94.0, 0.0], back * 0.5 + 120)))
+        marked = np.where(wrong[:, :, None], np.array([213.0, 94.0, 0.0]), back * 0.5 + 120)
+        panels.append((f"errors ({wrong.mean():.1%})", marked))
     if marginals is not None:
         at = probabilities.shape[2] - 1 if label is None else int(label)
         level = np.clip(probabilities[:, :, at], 0.0, 1.0)[:, :, None]
@@ -116,9 +118,15 @@ def plot_labelling(
         parts.append(_text(name, x, 14, 13, "start", _INK))
         parts.append(
             _tag(
-                "image", x=_num(x), y="20", width=_num(width), height=_num(height), href=f"data:image/png;base64,{data}",
-                preserveAspectRatio="none", style="image-rendering:pixelated",
-            )  # fmt: skip
+                "image",
+                x=_num(x),
+                y="20",
+                width=_num(width),
+                height=_num(height),
+                href=f"data:image/png;base64,{data}",
+                preserveAspectRatio="none",
+                style="image-rendering:pixelated",
+            )
         )
     parts += _legend(order, height + 40)
     return _svg(len(panels) * (width + 12), height + 52, "labelling of an image", parts)
@@ -251,7 +259,7 @@ def _line(a: np.ndarray, b: np.ndarray) -> str:
 
 
 def _circle(at: np.ndarray, radius: float, said: str, style: Mapping[str, Any]) -> str:
-    return _tag("circle", _tag("title", said), cx=_num(at[0]), cy=_num(at[1]), r=_num(radius), **style)
+    return _tag("circle", _tag("title", text_of(said)), cx=_num(at[0]), cy=_num(at[1]), r=_num(radius), **style)
 
 
 def plot_convergence(results: Mapping[str, Any], *, key: str = "residual") -> Html:
