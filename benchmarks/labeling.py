@@ -28,8 +28,8 @@ HORSES = {
     "blocks one by one": {"edge_weights": "none"},
     "grid, log": {"loss": "log", "max_iter": 25},
     "grid, pseudo-likelihood": {"loss": "log", "training": "pseudo-likelihood"},
-    "grid, hinge": {"loss": "hinge", "max_iter": 40, "tol": 0.01},
-    "grid, hybrid": {"loss": "hybrid", "max_iter": 25, "tol": 0.01},
+    "grid, hinge": {"loss": "hinge", "max_iter": 100, "tol": 0.005},
+    "grid, hybrid": {"loss": "hybrid", "max_iter": 120, "tol": 0.005},
 }
 REGIONS = {
     "regions one by one, log": {"edge_weights": "none"},
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--parts", default="regions,horses")
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--block", type=int, default=16)
-    parser.add_argument("--C", type=float, default=0.1)
+    parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--output", type=Path, default=None)
     parser.add_argument("--pictures", type=int, default=4)
     args = parser.parse_args()

@@ -102,11 +102,11 @@ default="auto"
 
     >>> from mercer.datasets import make_regions
     >>> from mercer.labeling import GraphLabeler
-    >>> task = make_regions(60, n_regions=(5, 8))
+    >>> task = make_regions(76)
     >>> X, y = task.X, task.y
-    >>> alone = GraphLabeler(edge_weights="none", C=0.1).fit(X[:40], y[:40])
-    >>> together = GraphLabeler("hinge", C=0.1).fit(X[:40], y[:40])
-    >>> together.score(X[40:], y[40:]) > alone.score(X[40:], y[40:]) + 0.1
+    >>> alone = GraphLabeler(edge_weights="none", C=0.1).fit(X[:56], y[:56])
+    >>> together = GraphLabeler("hinge", C=0.1).fit(X[:56], y[:56])
+    >>> together.score(X[56:], y[56:]) > alone.score(X[56:], y[56:]) + 0.1
     True
     >>> together.inference_
     'sums: junction_tree (exact), best: junction_tree (exact): the cliques are small'
