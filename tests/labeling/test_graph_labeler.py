@@ -212,3 +212,15 @@ def test_held_out_data_keeps_the_best_weights(small):
 def test_wrong_input_is_named(small, act, message):
     with pytest.raises(ValueError, match=message):
         act(*small)
+
+
+def test_a_separable_task_is_learnt_without_error():
+    """Spec 001 B3: zero training loss where a margin of Δ can be had."""
+    random = np.random.default_rng(0)
+    y = [random.integers(2, size=5) for _ in range(6)]
+    X = [(np.eye(2)[labels], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]) for labels in y]
+    model = GraphLabeler("hinge", C=100.0).fit(X, y)
+    inputs = model._inputs(X)
+    risk = Risk(model.structure_, model._check_parameters(), inputs, model._encode(y, inputs))
+    assert risk.value(model.coef_) < 1e-2
+    assert model.score(X, y) == 1.0

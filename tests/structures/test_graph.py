@@ -343,3 +343,36 @@ def test_training_without_inference_equals_its_definition():
 def test_wrong_inputs_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_margin_losses_equal_enumeration():
+    """Spec 001 B3-B5: hinge, softmax margin and the blend from all labellings; the gap of the soft one is bounded."""
+    X = make_inputs("cycles", sizes=(4, 3))
+    structure, y = structure_for(X, 3), make_outputs(X, 3)
+    theta = structure.scores(np.random.default_rng(0).normal(size=structure.n_weights), X)
+    found = {name: LOSSES[name]().value_and_gradient(structure, theta, y)[0] for name in LOSSES}
+    for i, (nodes, _, labellings, scores) in enumerate(enumerated(theta)):
+        truth = y.labels[nodes]
+        cost, right = (labellings != truth).sum(axis=1), (labellings == truth).all(axis=1)
+        margin = scores - scores[right][0]
+        hinge = (cost + margin).max()
+        assert np.isclose(found["hinge"][i], hinge)
+        assert np.isclose(found["squared-hinge"][i], hinge**2)
+        assert np.isclose(found["softmax-margin"][i], np.logaddexp.reduce(cost + margin))
+        assert 0 <= found["softmax-margin"][i] - hinge <= np.log(len(scores))
+        log = np.logaddexp.reduce(margin)
+        assert np.isclose(found["log"][i], log)
+        assert np.isclose(found["hybrid"][i], 0.5 * log + 0.5 * max(0.0, 1 + margin[~right].max()))
+        assert found["slack"][i] <= (cost * (1 + margin)).max() + 1e-9  # a search over corners: never above
+
+
+def test_pickled_inputs_score_the_same():
+    import pickle
+
+    X = make_inputs("cycles", types=2)
+    structure = structure_for(X, 3)
+    w = np.random.default_rng(0).normal(size=structure.n_weights)
+    again = pickle.loads(pickle.dumps(X))
+    np.testing.assert_array_equal(
+        structure.argmax(structure.scores(w, again))[0], structure.argmax(structure.scores(w, X))[0]
+    )
