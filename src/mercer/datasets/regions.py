@@ -34,6 +34,8 @@ class RegionTask:
     """(node features, edges) of each graph."""
     y: list[list[str]]
     """Labels of the nodes of each graph."""
+    positions: list[np.ndarray]
+    """Where the regions of each graph lie, for pictures."""
     coupling: np.ndarray
     """Log-potentials of neighbouring labels that the labels were drawn with."""
 
@@ -90,15 +92,16 @@ def make_regions(
     table = np.full((len(LABELS), len(LABELS)), -float(coupling))
     for a, b in _SCENES:
         table[number[a], number[b]] = table[number[b], number[a]] = float(coupling)
-    X, y = [], []
+    X, y, positions = [], [], []
     for _ in range(n_graphs):
         n = int(random.integers(low, high + 1))
-        edges = _triangulated(random.random((n, 2)))
+        positions.append(random.random((n, 2)))
+        edges = _triangulated(positions[-1])
         labels = _drawn(n, edges, table, random)
         prototypes = np.eye(len(LABELS), n_features)
         X.append((prototypes[labels] + difficulty * random.normal(size=(n, n_features)), edges))
         y.append([LABELS[label] for label in labels])
-    return RegionTask(X, y, table)
+    return RegionTask(X, y, positions, table)
 
 
 def _triangulated(points: np.ndarray) -> np.ndarray:

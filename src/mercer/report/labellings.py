@@ -128,6 +128,7 @@ def plot_labelling(
                 style="image-rendering:pixelated",
             )
         )
+        parts.append(_tag("rect", x=_num(x), y="20", width=_num(width), height=_num(height), fill="none", stroke=_LINE))
     parts += _legend(order, height + 40)
     return _svg(len(panels) * (width + 12), height + 52, "labelling of an image", parts)
 
@@ -255,7 +256,7 @@ def plot_graph_labelling(
 
 
 def _line(a: np.ndarray, b: np.ndarray) -> str:
-    return _tag("line", x1=_num(a[0]), y1=_num(a[1]), x2=_num(b[0]), y2=_num(b[1]), stroke=_LINE)
+    return _tag("line", x1=_num(a[0]), y1=_num(a[1]), x2=_num(b[0]), y2=_num(b[1]), stroke=_MUTED, stroke_opacity="0.6")
 
 
 def _circle(at: np.ndarray, radius: float, said: str, style: Mapping[str, Any]) -> str:
