@@ -119,8 +119,10 @@ class Graph(Structure):
     Notes
     -----
     With approximate inference losses are those of the approximation: with "trw" the log loss is a convex upper bound
-    of the exact one; with "bp" and "mean_field" it need not be convex. Weights of "attractive" edges that a solver takes
-    below 0 count as 0: exact for smooth losses, while solvers that work on planes may stop a little short of their gap. ``unconverged`` counts runs that did not settle.
+    of the exact one; with "bp" and "mean_field" it need not be convex. ``unconverged`` counts runs that did not settle.
+
+    Weights of "attractive" edges that a solver takes below 0 count as 0: exact for smooth losses, while solvers that
+    work on planes may stop a little short of their gap.
 
     Examples
     --------
