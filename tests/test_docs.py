@@ -24,6 +24,7 @@ PACKAGES = [
     "mercer.kernel_methods",
     "mercer.inference",
     "mercer.kernels",
+    "mercer.labeling",
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.maps",

@@ -88,6 +88,8 @@ MODELS: dict[str, str] = {
     "OnlineKernelClassifier": "mercer.kernel_methods:OnlineKernelClassifier",
     "ParzenWindow": "mercer.kernel_methods:ParzenWindow",
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
+    "GraphLabeler": "mercer.labeling:GraphLabeler",
+    "GridLabeler": "mercer.labeling:GridLabeler",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -12,6 +12,7 @@ from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.graphs import load_tu, make_motif_graphs
+from mercer.datasets.regions import RegionTask, make_regions
 from mercer.datasets.segments import (
     ActionTask,
     ParagraphTask,
@@ -44,6 +45,7 @@ __all__ = [
     "Coreference",
     "DigitCodes",
     "ParagraphTask",
+    "RegionTask",
     "SparseData",
     "TextData",
     "TopicTree",
@@ -73,6 +75,7 @@ __all__ = [
     "make_motif_graphs",
     "make_nondominant",
     "make_paragraphs",
+    "make_regions",
     "make_topic_tree",
     "make_treebank",
     "make_zipf_corpus",

@@ -11,6 +11,13 @@ from mercer.report.html import (
     table,
     write_page,
 )
+from mercer.report.labellings import (
+    labelling_picture,
+    plot_convergence,
+    plot_graph_labelling,
+    plot_labelling,
+    write_png,
+)
 from mercer.report.strips import plot_segment_confusion, plot_segmentation
 
 __all__ = [
@@ -20,9 +27,13 @@ __all__ = [
     "figure",
     "grey_image",
     "heat_map",
+    "labelling_picture",
     "line_chart",
     "page",
     "paragraph",
+    "plot_convergence",
+    "plot_graph_labelling",
+    "plot_labelling",
     "plot_segment_confusion",
     "plot_segmentation",
     "probability_strip",
@@ -30,4 +41,5 @@ __all__ = [
     "sparkline",
     "table",
     "write_page",
+    "write_png",
 ]

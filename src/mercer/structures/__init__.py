@@ -15,6 +15,8 @@ from mercer.structures.costs import (
     resolve_cost,
 )
 from mercer.structures.enumerated import Enumerated
+from mercer.structures.graph import Graph, GraphMarginals, GraphScores
+from mercer.structures.graph_inputs import GraphInputs
 from mercer.structures.joint import Joint, OracleError
 from mercer.structures.labels import Labels
 from mercer.structures.relaxation import LPSolution, lp_inference
@@ -30,6 +32,10 @@ __all__ = [
     "Cost",
     "CostMatrix",
     "Enumerated",
+    "Graph",
+    "GraphInputs",
+    "GraphMarginals",
+    "GraphScores",
     "Hamming",
     "Joint",
     "LPSolution",

@@ -1,0 +1,20 @@
+"""Labels for the nodes of graphs and the blocks of images, where neighbours depend on each other."""
+
+from mercer.labeling.baselines import Piecewise, PseudoLikelihood
+from mercer.labeling.features import block_contrasts, block_features, block_labels
+from mercer.labeling.graphs import ApproximateInferenceWarning, GraphLabeler
+from mercer.labeling.grids import GridLabeler, mean_iou
+from mercer.structures.graph_inputs import GraphInputs
+
+__all__ = [
+    "ApproximateInferenceWarning",
+    "GraphInputs",
+    "GraphLabeler",
+    "GridLabeler",
+    "Piecewise",
+    "PseudoLikelihood",
+    "block_contrasts",
+    "block_features",
+    "block_labels",
+    "mean_iou",
+]

@@ -1,0 +1,417 @@
+"""Learning to label the nodes of graphs: conditional random fields, margins and their blends on any graph.
+
+    minimise  ½‖w‖² + C Σ_i loss(x_i, y_i; w),   score(x, y) = Σ_v ⟨w_{y_v}, x_v⟩ + Σ_uv ⟨w_{y_u y_v}, x_uv⟩
+
+(spec 001 B1-B3, spec 000 S39, S63). Where inference is not exact the loss is that of the approximation, and the model
+says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, issparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.data.labels import LabelIndex, TagSequences
+from mercer.labeling.baselines import Piecewise, PseudoLikelihood
+from mercer.learning.losses import Loss, loss_from_json, resolve_loss
+from mercer.learning.risk import Risk
+from mercer.learning.solvers import Solver, resolve_solver
+from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.structures.base import check_random_seed
+from mercer.structures.costs import cost_from_json, resolve_cost
+from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
+from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_search import INFERENCE
+
+__all__ = ["ApproximateInferenceWarning", "GraphLabeler"]
+
+TRAINING = ("joint", "pseudo-likelihood", "piecewise")
+_PREDICT_NODES = 1 << 16
+
+
+class ApproximateInferenceWarning(UserWarning):
+    """Training or prediction rests on inference that is not exact; the message says what was used.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercer.labeling import ApproximateInferenceWarning
+    >>> warnings.simplefilter("ignore", ApproximateInferenceWarning)  # accept approximations silently
+    """
+
+
+class GraphLabeler(BaseEstimator):
+    """Labels the nodes of graphs; neighbours depend on each other.
+
+    Parameters
+    ----------
+    loss : {"log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "relative-margin"} or Loss, \
+default="log"
+        ``"log"`` is a conditional random field, ``"hinge"`` a max-margin Markov network (structured support vector
+        machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
+    inference : {"auto", "exact", "bp", "trw", "mean_field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
+default="auto"
+        See :class:`mercer.structures.Graph`. What "auto" picked is in ``inference_``.
+    solver : str or Solver, default="auto"
+        lbfgs for smooth losses, bcfw for margins, bmrm for the hybrid.
+    C : float, default=1.0
+        Weight of the summed loss against ½‖w‖².
+    edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
+        Weights of pairs of neighbouring labels; see :class:`mercer.structures.Graph`. ``"none"``: a classifier for
+        nodes one by one.
+    training : {"joint", "pseudo-likelihood", "piecewise"}, default="joint"
+        The others are baselines that need no inference to learn; they go with ``loss="log"``.
+    cost : {"hamming", "zero-one"}, mapping, array, callable or Cost, default="hamming"
+        Δ(y, z) of the margin losses.
+    bias : bool, default=True
+        Adds a constant to the features of nodes.
+    max_iter, tol : int and float or None
+        None: the solver's own.
+    patience : int, default=10
+        With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    n_jobs : int or None
+        Threads; -1 for all cores. The result does not depend on it.
+    random_state : int, Generator or None
+        Seed of solvers that draw at random, and of :meth:`sample`.
+    verbose : int, default=0
+        1 shows progress on standard error, 2 prints a line for each iteration.
+
+    Attributes
+    ----------
+    classes_ : array of labels, sorted
+    coef_ : array, the weight vector; ``node_weights_`` and ``pair_weights_`` show its parts
+    inference_ : str, what answers sums and best labellings in training, and why
+    exact_ : bool, whether all inference that training used was exact
+    n_features_in_, n_edge_features_ : int
+    history_ : dict of lists, one value an iteration
+    solver_ : str
+    converged_, interrupted_ : bool
+    n_iter_ : int
+
+    Examples
+    --------
+    Regions of pictures, which say more together than alone:
+
+    >>> from mercer.datasets import make_regions
+    >>> from mercer.labeling import GraphLabeler
+    >>> task = make_regions(76)
+    >>> X, y = task.X, task.y
+    >>> alone = GraphLabeler(edge_weights="none", C=0.1).fit(X[:56], y[:56])
+    >>> together = GraphLabeler("hinge", C=0.1).fit(X[:56], y[:56])
+    >>> together.score(X[56:], y[56:]) > alone.score(X[56:], y[56:]) + 0.1
+    True
+    >>> together.inference_
+    'sums: junction_tree (exact), best: junction_tree (exact): the cliques are small'
+    """
+
+    coef_: np.ndarray
+    history_: dict[str, list[float]]
+    interrupted_: bool
+
+    def __init__(
+        self,
+        loss: str | Loss = "log",
+        inference: str = "auto",
+        solver: str | Solver = "auto",
+        C: float = 1.0,
+        *,
+        edge_weights: str = "symmetric",
+        training: str = "joint",
+        cost: Any = "hamming",
+        bias: bool = True,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        patience: int = 10,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.inference = inference
+        self.solver = solver
+        self.C = C
+        self.edge_weights = edge_weights
+        self.training = training
+        self.cost = cost
+        self.bias = bias
+        self.max_iter = max_iter
+        self.tol = tol
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Sequence[Any], *, dev: tuple[Any, Sequence[Any]] | None = None) -> GraphLabeler:
+        """Trains on graphs and the labels of their nodes.
+
+        Parameters
+        ----------
+        X : list of graphs, GraphInputs, or mercer.data.Graphs with node attributes
+            Each graph (node features, edges), (…, edge features) or (…, edge features, edge types); edges are pairs of
+            node numbers of the graph, features matrices with a row for each node or edge.
+        y : list of lists of labels
+            ``None`` where a label is not known, a set where it is one of several.
+        dev : (X, y), optional
+            Held-out data: the weights with the best accuracy on it are kept.
+
+        Returns
+        -------
+        self
+        """
+        loss = self._check_parameters()
+        inputs = self._learn_inputs(X)
+        if not len(inputs) or not inputs.nodes.shape[0]:
+            raise ValueError("nothing to learn from: there are no graphs, or none has a node")
+        self._labels, tags = self._learn_labels(y, inputs)
+        self.classes_ = self._labels.array
+        self.n_edge_features_ = inputs.n_edge_features
+        self.structure_ = self._structure(inputs.n_types)
+        risk = Risk(self.structure_, loss.for_labels(self._labels.classes), inputs, tags)
+        self._say_what_is_approximate(inputs, risk.loss)
+        result, history = train(
+            risk,
+            solver=self.solver,
+            C=self.C,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            evaluate=None if dev is None else self._evaluator(*dev),
+            patience=self.patience,
+        )
+        self.coef_ = self.structure_.feasible(result.w)
+        self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
+        self.n_iter_ = len(history.get("seconds", ()))
+        self.solver_ = resolve_solver(self.solver, risk.loss).name
+        if self.structure_.unconverged:
+            warnings.warn(
+                f"{self.structure_.unconverged} runs of inference did not settle during training ({self.inference_})",
+                ApproximateInferenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _check_parameters(self) -> Loss:
+        check_positive("C", self.C)
+        check_choice("inference", self.inference, INFERENCE)
+        check_choice("edge_weights", self.edge_weights, EDGE_WEIGHTS)
+        check_choice("training", self.training, TRAINING)
+        loss = resolve_loss(self.loss, resolve_cost(self.cost))
+        if self.training == "joint":
+            return loss
+        if loss.name != "log":
+            raise ValueError(f"training={self.training!r} is a likelihood: it goes with loss='log', not {loss.name!r}")
+        return PseudoLikelihood() if self.training == "pseudo-likelihood" else Piecewise()
+
+    def _structure(self, n_types: int) -> Graph:
+        return Graph(
+            len(self._labels),
+            self.n_features_in_ + bool(self.bias),
+            n_edge_features=self.n_edge_features_,
+            n_types=n_types,
+            edge_weights=self.edge_weights,
+            inference=self.inference,
+            threads=thread_count(self.n_jobs),
+        )
+
+    def _learn_labels(self, y: Any, inputs: GraphInputs) -> tuple[LabelIndex, TagSequences]:
+        labels = LabelIndex.from_sequences(y)
+        if len(labels) < 2:
+            raise ValueError(
+                f"need at least two different labels to learn from, found {len(labels)}"
+                + (f": {labels.classes[0]!r}" if len(labels) else " (all are None)")
+            )
+        return labels, labels.encode(y, inputs.lengths)
+
+    def _say_what_is_approximate(self, inputs: GraphInputs, loss: Loss) -> None:
+        plan = self.structure_.plan(inputs)
+        self.inference_ = str(plan)
+        exact = {
+            "log": plan.exact_sums, "softmax-margin": plan.exact_sums, "hybrid": plan.exact_sums and plan.exact_maxima,
+            "pseudo-likelihood": True, "piecewise": True,
+        }  # fmt: skip
+        self.exact_ = exact.get(loss.name, plan.exact_maxima)
+        if not self.exact_:
+            warnings.warn(
+                f"the loss {loss.name!r} is minimised with approximate inference ({self.inference_})",
+                ApproximateInferenceWarning,
+                stacklevel=4,
+            )
+
+    def _evaluator(self, X: Any, y: Any) -> Any:
+        inputs = self._inputs(X)
+        tags = self._encode(y, inputs)
+        known = tags.labels >= 0
+        if not known.any():
+            raise ValueError("the held-out data has no known label")
+
+        def accuracy(w: np.ndarray) -> float:
+            return float((self._argmax(w, inputs)[known] == tags.labels[known]).mean())
+
+        return accuracy
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict(self, X: Any) -> list[list[Any]]:
+        """The best labelling of each graph that inference finds."""
+        inputs = self._fitted(X)
+        return self._labels.decode(self._argmax(self.coef_, inputs), inputs.offsets)
+
+    def predict_marginals(self, X: Any) -> list[np.ndarray]:
+        """p(label of a node | x): an array (nodes, labels) for each graph, columns as in ``classes_``."""
+        inputs = self._fitted(X)
+        parts = [self.structure_.marginals(theta).nodes for theta in self._theta(self.coef_, inputs)]
+        return _split(np.concatenate(parts) if parts else np.zeros((0, len(self._labels))), inputs)
+
+    def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
+        """Labellings drawn from p(y | x): ``n_samples`` for each graph."""
+        check_count("n_samples", n_samples)
+        inputs = self._fitted(X)
+        random = np.random.default_rng(check_random_seed(self.random_state))
+        parts = [self.structure_.sample(theta, n_samples, random) for theta in self._theta(self.coef_, inputs)]
+        drawn = np.concatenate(parts, axis=1) if parts else np.zeros((n_samples, 0), np.int32)
+        rows = [self._labels.decode(row, inputs.offsets) for row in drawn]
+        return [[row[i] for row in rows] for i in range(len(inputs))]
+
+    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
+        """log p(y | x) of each graph (with the plan's log Z); with unknown labels, of all that agrees with the rest."""
+        inputs = self._fitted(X)
+        tags = self._encode(y, inputs)
+        out, done = np.empty(len(inputs)), 0
+        for theta in self._theta(self.coef_, inputs):
+            part = tags[done : done + len(theta)]
+            if part.partial:
+                value = self.structure_.log_partition(self.structure_.restrict(theta, part))
+            else:
+                value = self.structure_.score(theta, part)
+            out[done : done + len(theta)] = value - self.structure_.log_partition(theta)
+            done += len(theta)
+        return out
+
+    def score(self, X: Any, y: Any) -> float:
+        """Share of nodes labelled right, over those whose label is known."""
+        inputs = self._fitted(X)
+        tags = self._encode(y, inputs)
+        known = tags.labels >= 0
+        if not known.any():
+            raise ValueError("no known label to compare with")
+        return float((self._argmax(self.coef_, inputs)[known] == tags.labels[known]).mean())
+
+    # ------------------------------------------------------------------ looking inside
+
+    @property
+    def node_weights_(self) -> np.ndarray:
+        """Weights of node features (features × labels); the bias is the last row."""
+        self._check_is_fitted()
+        return self.structure_.split(self.coef_)[0]
+
+    @property
+    def pair_weights_(self) -> np.ndarray:
+        """Weights of pairs of neighbouring labels (types × edge features × labels × labels)."""
+        self._check_is_fitted()
+        return self.structure_.pair_weights(self.coef_)
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
+        self._check_is_fitted()
+        params = self.get_params(deep=False)
+        classes = self._labels.classes
+        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
+        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.for_labels(classes).to_json()
+        params["cost"] = self.cost if isinstance(self.cost, str) else resolve_cost(self.cost).bind(classes).to_json()
+        if not isinstance(self.random_state, (int, type(None))):
+            params["random_state"] = None
+        params = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
+        meta = {
+            "params": params,
+            "classes": classes,
+            "n_features": self.n_features_in_,
+            "n_edge_features": self.n_edge_features_,
+            "n_types": self.structure_.n_types,
+            "inference": self.inference_,
+            "exact": bool(self.exact_),
+            "history": history_to_json(self.history_),
+            "converged": bool(self.converged_),
+            "solver": self.solver_,
+        }
+        return meta, {"w": self.coef_}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> GraphLabeler:
+        """The inverse of :meth:`to_state`."""
+        params = dict(meta["params"])
+        params["loss"], params["cost"] = loss_from_json(params["loss"]), cost_from_json(params["cost"])
+        model = cls(**params)
+        model._labels = LabelIndex(meta["classes"])
+        model.classes_ = model._labels.array
+        model.n_features_in_ = check_count("n_features", meta["n_features"], 0)
+        model.n_edge_features_ = check_count("n_edge_features", meta["n_edge_features"], 0)
+        model.structure_ = model._structure(check_count("n_types", meta["n_types"]))
+        model.coef_ = np.array(arrays["w"], dtype=float)
+        if model.coef_.shape != (model.structure_.n_weights,):
+            raise ValueError(f"expected {model.structure_.n_weights} weights, found {model.coef_.shape}")
+        if not np.isfinite(model.coef_).all():
+            raise ValueError("a weight is not finite")
+        model.inference_, model.exact_ = str(meta["inference"]), bool(meta["exact"])
+        model.history_ = history_from_json(meta["history"])
+        model.converged_, model.solver_ = bool(meta["converged"]), str(meta["solver"])
+        model.n_iter_, model.interrupted_ = len(model.history_.get("seconds", ())), False
+        return model
+
+    # ------------------------------------------------------------------ parts
+
+    def _learn_inputs(self, X: Any) -> GraphInputs:
+        inputs = GraphInputs.from_list(X)
+        self.n_features_in_ = inputs.n_features
+        return self._with_bias(inputs)
+
+    def _inputs(self, X: Any) -> GraphInputs:
+        inputs = GraphInputs.from_list(X)
+        if len(inputs) and inputs.n_features != self.n_features_in_:
+            raise ValueError(f"X has {inputs.n_features} node features, the model has {self.n_features_in_}")
+        return self._with_bias(inputs)
+
+    def _with_bias(self, inputs: GraphInputs) -> GraphInputs:
+        if not self.bias:
+            return inputs
+        ones = np.ones((inputs.nodes.shape[0], 1))
+        if issparse(inputs.nodes):
+            return inputs.with_features(csr_array(hstack([inputs.nodes, ones], format="csr")))
+        return inputs.with_features(np.hstack([inputs.nodes, ones]))
+
+    def _encode(self, y: Any, inputs: GraphInputs) -> TagSequences:
+        return self._labels.encode(y, inputs.lengths)
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def _fitted(self, X: Any) -> GraphInputs:
+        self._check_is_fitted()
+        self.structure_.threads = thread_count(self.n_jobs)
+        return self._inputs(X)
+
+    def _theta(self, w: np.ndarray, inputs: GraphInputs) -> Iterator[GraphScores]:
+        for batch in self.structure_.batches(inputs, _PREDICT_NODES):
+            yield self.structure_.scores(w, inputs[batch])
+
+    def _argmax(self, w: np.ndarray, inputs: GraphInputs) -> np.ndarray:
+        parts = [self.structure_.argmax(theta)[0] for theta in self._theta(w, inputs)]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+
+
+def _split(stacked: np.ndarray, inputs: GraphInputs) -> list[np.ndarray]:
+    return [stacked[a:b] for a, b in pairwise((inputs.offsets - inputs.offsets[0]).tolist())]

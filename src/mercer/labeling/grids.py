@@ -1,0 +1,296 @@
+"""Learning to label images: blocks of pixels as a grid whose neighbours depend on each other (spec 001 B23).
+
+    p(y | x) ∝ exp( Σ_v ⟨w_{y_v}, x_v⟩ + Σ_{u∼v} ⟨w_e, x_uv⟩ 1[y_u = y_v] )
+
+with features x_v of blocks and x_uv of pairs of neighbours (a constant, and how alike they look).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer._validation import check_choice, check_count
+from mercer.data.labels import LabelIndex, TagSequences
+from mercer.inference.graph import grid_edges
+from mercer.labeling.features import as_image, block_contrasts, block_features, block_labels
+from mercer.labeling.graphs import GraphLabeler, _split
+from mercer.learning.losses import Loss
+from mercer.learning.solvers import Solver
+from mercer.structures.graph_inputs import GraphInputs
+
+__all__ = ["GridLabeler", "mean_iou"]
+
+
+class GridLabeler(GraphLabeler):
+    """Labels the pixels of images, block by block, where neighbouring blocks depend on each other.
+
+    Parameters
+    ----------
+    loss, inference, solver, C, training, cost, max_iter, tol, patience, n_jobs, random_state, verbose
+        As of :class:`GraphLabeler`.
+    block : int, default=8
+        Pixels of a side of a block; all pixels of a block get one label.
+    connectivity : {4, 8}, default=4
+        Neighbours of a block: 8 takes diagonal ones, too.
+    features : "auto" or callable, default="auto"
+        Features of blocks: :func:`block_features`, or a function of an image and the block size that gives an array
+        (rows of blocks, columns of blocks, features). They are standardised.
+    edge_weights : {"attractive", "potts", "symmetric", "directed", "none"}, default="attractive"
+        With ``"attractive"`` neighbours rather agree, less so across borders, and minimum cuts are exact for two
+        labels; ``"none"`` is a classifier of single blocks.
+    unknown : optional
+        A value in label maps that says that the label of a pixel is not known. (With margin losses every block
+        must have a known pixel.)
+
+    Attributes
+    ----------
+    classes_, coef_, inference_, exact_, history_, solver_, converged_, n_iter_
+        As of :class:`GraphLabeler`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.labeling import GridLabeler
+    >>> random = np.random.default_rng(0)
+    >>> truth = np.zeros((32, 32), int)
+    >>> truth[8:24, 8:24] = 1
+    >>> images = [truth + random.normal(size=truth.shape) for _ in range(6)]
+    >>> labeler = GridLabeler(block=4, C=0.1).fit(images[:4], [truth] * 4)
+    >>> labeler.predict(images[4:])[0].shape, labeler.score(images[4:], [truth] * 2) > 0.9
+    ((32, 32), True)
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "log",
+        inference: str = "auto",
+        solver: str | Solver = "auto",
+        C: float = 1.0,
+        *,
+        block: int = 8,
+        connectivity: int = 4,
+        features: str | Callable[[np.ndarray, int], np.ndarray] = "auto",
+        edge_weights: str = "attractive",
+        unknown: Any = None,
+        training: str = "joint",
+        cost: Any = "hamming",
+        max_iter: int | None = None,
+        tol: float | None = None,
+        patience: int = 10,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            loss, inference, solver, C, edge_weights=edge_weights, training=training, cost=cost, max_iter=max_iter,
+            tol=tol, patience=patience, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.block = block
+        self.connectivity = connectivity
+        self.features = features
+        self.unknown = unknown
+
+    def fit(self, X: Any, y: Sequence[Any], *, dev: tuple[Any, Sequence[Any]] | None = None) -> GridLabeler:
+        """Trains on images and their label maps.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (H, W) or (H, W, channels)
+            Sizes may differ, channels not.
+        y : list of arrays of shape (H, W)
+            A label for each pixel.
+        dev : (X, y), optional
+            Held-out data: the weights with the best accuracy of blocks on it are kept.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y, dev=dev)
+        return self
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict(self, X: Any) -> list[np.ndarray]:  # type: ignore[override]
+        """A label map of the size of each image."""
+        images = _images(X)
+        inputs = self._fitted(images)
+        blocks = _split(self._argmax(self.coef_, inputs), inputs)
+        return [self.classes_[self._enlarged(rows, image)] for rows, image in zip(blocks, images, strict=True)]
+
+    def predict_marginals(self, X: Any) -> list[np.ndarray]:
+        """p(label of a pixel | x): an array (H, W, labels) for each image."""
+        images = _images(X)
+        found = super().predict_marginals(images)
+        return [self._enlarged(rows, image) for rows, image in zip(found, images, strict=True)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Share of pixels labelled right, over those whose label is known."""
+        right = total = 0
+        for found, truth in zip(self.predict(X), _maps(y), strict=True):
+            known = np.ones(truth.shape, bool) if self.unknown is None else truth != self.unknown
+            right, total = right + int(((found == truth) & known).sum()), total + int(known.sum())
+        if not total:
+            raise ValueError("no known label to compare with")
+        return right / total
+
+    def _enlarged(self, rows: np.ndarray, image: np.ndarray) -> np.ndarray:
+        H, W = image.shape[:2]
+        h, w = -(-H // self.block), -(-W // self.block)
+        grid = rows.reshape(h, w, *rows.shape[1:])
+        return grid.repeat(self.block, axis=0)[:H].repeat(self.block, axis=1)[:, :W]
+
+    # ------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. A model with features by a function of your own cannot be saved."""
+        if not isinstance(self.features, str):
+            raise TypeError("features is a function, which a model file cannot hold: label with features='auto'")
+        meta, arrays = super().to_state()
+        if not isinstance(self.unknown, (int, float, str, bool, type(None))):
+            meta["params"]["unknown"] = self.unknown.item()
+        return meta, {**arrays, "mean": self.mean_, "scale": self.scale_}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> GridLabeler:
+        """The inverse of :meth:`to_state`."""
+        model = super().from_state(meta, arrays)
+        assert isinstance(model, GridLabeler)
+        for name in ("mean", "scale"):
+            values = np.array(arrays[name], dtype=float)
+            if values.shape != (model.n_features_in_,) or not np.isfinite(values).all():
+                raise ValueError(f"expected {model.n_features_in_} finite values in {name!r}, found {values.shape}")
+            setattr(model, f"{name}_", values)
+        return model
+
+    # ------------------------------------------------------------------ parts
+
+    def _check_parameters(self) -> Loss:
+        check_count("block", self.block)
+        check_choice("connectivity", self.connectivity, (4, 8))
+        if not callable(self.features):
+            check_choice("features", self.features, ("auto",))
+        return super()._check_parameters()
+
+    def _learn_inputs(self, X: Any) -> GraphInputs:
+        inputs = self._grids(_images(X))
+        self.n_features_in_ = inputs.n_features
+        self.mean_ = inputs.nodes.mean(axis=0) if len(inputs) else np.zeros(inputs.n_features)
+        spread = inputs.nodes.std(axis=0) if len(inputs) else np.zeros(inputs.n_features)
+        self.scale_ = np.where(spread > 0, spread, 1.0)
+        return self._with_bias(inputs.with_features((inputs.nodes - self.mean_) / self.scale_))
+
+    def _inputs(self, X: Any) -> GraphInputs:
+        inputs = self._grids(_images(X))
+        if not len(inputs):
+            inputs = inputs.with_features(np.zeros((0, self.n_features_in_)), np.zeros((0, self.n_edge_features_)))
+        if inputs.n_features != self.n_features_in_:
+            raise ValueError(
+                f"blocks of X have {inputs.n_features} features, the model has {self.n_features_in_}: images need as "
+                "many channels as in training"
+            )
+        return self._with_bias(inputs.with_features((inputs.nodes - self.mean_) / self.scale_))
+
+    def _grids(self, images: list[np.ndarray]) -> GraphInputs:
+        make = block_features if isinstance(self.features, str) else self.features
+        graphs = []
+        for i, image in enumerate(images):
+            shape = tuple(-(-n // self.block) for n in image.shape[:2])
+            features = np.asarray(make(image, self.block), dtype=float)
+            if features.ndim != 3 or features.shape[:2] != shape:
+                raise ValueError(f"image {i}: features gave shape {features.shape}, expected {shape} + (features,)")
+            edges = grid_edges(shape, self.connectivity)
+            graphs.append((features.reshape(-1, features.shape[2]), edges, block_contrasts(image, edges, self.block)))
+        return GraphInputs.from_list(graphs)
+
+    def _learn_labels(self, y: Any, inputs: GraphInputs) -> tuple[LabelIndex, TagSequences]:
+        found: set[Any] = set()
+        for truth in _maps(y):
+            found.update(np.unique(truth).tolist())
+        found.discard(self.unknown)
+        labels = LabelIndex(sorted(found))
+        if len(labels) < 2:
+            raise ValueError(f"need at least two different labels to learn from, found {len(labels)}")
+        return labels, self._encode_maps(labels, y, inputs)
+
+    def _encode(self, y: Any, inputs: GraphInputs) -> TagSequences:
+        return self._encode_maps(self._labels, y, inputs)
+
+    def _encode_maps(self, labels: LabelIndex, y: Any, inputs: GraphInputs) -> TagSequences:
+        maps = _maps(y)
+        if len(maps) != len(inputs):
+            raise ValueError(f"{len(inputs)} images in X, {len(maps)} label maps in y")
+        parts = []
+        for i, (truth, length) in enumerate(zip(maps, inputs.lengths, strict=True)):
+            values, places = np.unique(truth, return_inverse=True)
+            lookup = {c: k for k, c in enumerate(labels.classes)}
+            if self.unknown is not None:
+                lookup[self.unknown] = -1
+            missing = [v for v in values.tolist() if v not in lookup]
+            if missing:
+                raise ValueError(f"label map {i}: unknown label {missing[0]!r}")
+            numbers = np.array([lookup[v] for v in values.tolist()], np.int32)[places].reshape(truth.shape)
+            blocks = block_labels(numbers, len(labels), self.block)
+            if blocks.size != length:
+                raise ValueError(f"label map {i} has shape {truth.shape}: that of the image is another one")
+            parts.append(blocks.ravel())
+        return TagSequences(np.concatenate(parts) if parts else np.zeros(0, np.int32), inputs.offsets)
+
+
+def _images(X: Any) -> list[np.ndarray]:
+    if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
+        raise TypeError(f"X must be a list of images, got {type(X).__name__}")
+    images = [as_image(image, f"image {i}") for i, image in enumerate(X)]
+    channels = {image.shape[2] for image in images}
+    if len(channels) > 1:
+        raise ValueError(f"images have different numbers of channels: {sorted(channels)}")
+    return images
+
+
+def _maps(y: Any) -> list[np.ndarray]:
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        raise TypeError(f"y must be a list of label maps, got {type(y).__name__}")
+    maps = [np.asarray(truth) for truth in y]
+    for i, truth in enumerate(maps):
+        if truth.ndim != 2:
+            raise ValueError(f"label map {i} must have shape (H, W), got {truth.shape}")
+    return maps
+
+
+def mean_iou(truth: Sequence[Any], predicted: Sequence[Any], label: Any = None) -> float:
+    """Intersection over union of label maps: of one label, or the mean over all labels that occur.
+
+    Pixels of all maps are counted together.
+
+    Parameters
+    ----------
+    truth, predicted : lists of arrays of shape (H, W)
+    label : optional
+        Default: the mean over the labels that occur in either.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.labeling import mean_iou
+    >>> mean_iou([np.array([[0, 1, 1, 0]])], [np.array([[0, 1, 0, 0]])], label=1)
+    0.5
+    """
+    true, found = _maps(truth), _maps(predicted)
+    if len(true) != len(found) or any(a.shape != b.shape for a, b in zip(true, found, strict=True)):
+        raise ValueError("truth and predicted must hold maps of the same shapes")
+    if not true:
+        raise ValueError("there are no label maps to compare")
+    a, b = np.concatenate([x.ravel() for x in true]), np.concatenate([x.ravel() for x in found])
+    labels = np.unique(np.concatenate([a, b])) if label is None else [label]
+    shares = []
+    for one in labels:
+        union = int(((a == one) | (b == one)).sum())
+        shares.append(int(((a == one) & (b == one)).sum()) / union if union else 1.0)
+    return float(np.mean(shares))

@@ -1,0 +1,534 @@
+"""Labels of the nodes of graphs, where neighbours depend on each other: Markov random fields given x.
+
+    score(y) = Σ_v θ_v[y_v] + Σ_{(u,v)∈E} θ_uv[y_u, y_v],   θ_v[l] = ⟨w_l, x_v⟩,   θ_uv[k, l] = ⟨w_{t,kl}, x_uv⟩
+
+with node features x_v, edge features x_uv and the type t of an edge (spec 001 B1, B23; spec 000 S63). Grids of pixels
+are a special case. Which weights a pair of labels has is a choice: see ``edge_weights``.
+
+Weights are one vector: ``[ nodes: (feature, label) | edges: (type, edge feature, kind of pair) ]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mercer._validation import check_choice, check_count
+from mercer.data.labels import TagSequences
+from mercer.structures import graph_search as search
+from mercer.structures.base import Structure, check_random_seed
+from mercer.structures.costs import Cost, Hamming, ZeroOne
+from mercer.structures.graph_inputs import GraphInputs, GraphShape
+
+__all__ = ["EDGE_WEIGHTS", "Graph", "GraphMarginals", "GraphScores"]
+
+EDGE_WEIGHTS = ("symmetric", "directed", "potts", "attractive", "none")
+
+
+@dataclass
+class GraphScores:
+    """Part scores of a batch of graphs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.structures import Graph, GraphInputs
+    >>> graphs = GraphInputs.from_list([(np.eye(2), [(0, 1)])])
+    >>> theta = Graph(n_labels=2, n_features=2).scores(np.arange(7.0), graphs)
+    >>> theta.nodes.tolist(), theta.edges.tolist()
+    ([[0.0, 1.0], [2.0, 3.0]], [[[4.0, 5.0], [5.0, 6.0]]])
+    """
+
+    nodes: np.ndarray
+    """(nodes × labels)"""
+    edges: np.ndarray
+    """(edges × labels × labels)"""
+    shape: GraphShape
+    """Which graph has which nodes and edges."""
+
+    def __len__(self) -> int:
+        return len(self.shape)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where the nodes of each graph begin, from 0."""
+        return self.shape.offsets
+
+
+@dataclass
+class GraphMarginals:
+    """Probabilities of the parts of a batch of graphs (or a gradient in part scores) and log Z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.structures import Graph, GraphInputs
+    >>> graphs = GraphInputs.from_list([(np.eye(2), [(0, 1)])])
+    >>> structure = Graph(n_labels=2, n_features=2)
+    >>> structure.marginals(structure.scores(np.zeros(7), graphs)).nodes.tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+
+    nodes: np.ndarray
+    """(nodes × labels)"""
+    edges: np.ndarray
+    """(edges × labels × labels)"""
+    log_partition: np.ndarray
+    """log Z of each graph: exact, a bound or an estimate."""
+    shape: GraphShape
+    """Which graph has which nodes and edges."""
+
+    def subtract(self, other: GraphMarginals) -> None:
+        """``self -= other``."""
+        self.nodes -= other.nodes
+        self.edges -= other.edges
+
+    def scale(self, factor: float) -> None:
+        """``self *= factor``."""
+        self.nodes *= factor
+        self.edges *= factor
+
+    def __deepcopy__(self, memo: Any) -> GraphMarginals:
+        return GraphMarginals(self.nodes.copy(), self.edges.copy(), self.log_partition.copy(), self.shape)
+
+
+class Graph(Structure):
+    """A label for each node of a graph; neighbours depend on each other.
+
+    Parameters
+    ----------
+    n_labels, n_features : int
+    n_edge_features : int, default=1
+    n_types : int, default=1
+        Types of edges, each with weights of its own.
+    edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
+        Weights of an edge feature: one for each pair of labels without order, one for each ordered pair, one for
+        all pairs of equal labels, the same but never below 0 (so that minimum cuts are exact for two labels; edge
+        features must not be negative), or none: nodes are then labelled one by one.
+    inference : {"auto", "exact", "bp", "trw", "mean_field", "cuts", "expansion", "swap", "lp", "dual", "icm"}
+        What answers the verbs. "auto": exact where graphs have no cycles or small cliques; minimum cuts for two
+        labels that attract; else tree-reweighted messages for sums, and expansion moves or dual ascent for the best
+        labelling. Methods that only maximise are paired with "trw" for sums. See :meth:`plan`.
+    threads : int, default=1
+        For exact sums over cliques. Results do not depend on it.
+
+    Notes
+    -----
+    With approximate inference losses are those of the approximation: with "trw" the log loss is a convex upper bound
+    of the exact one; with "bp" and "mean_field" it need not be convex. ``unconverged`` counts runs that did not settle.
+
+    Weights of "attractive" edges that a solver takes below 0 count as 0: exact for smooth losses, while solvers that
+    work on planes may stop a little short of their gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.structures import Graph, GraphInputs
+    >>> square = GraphInputs.from_list([(np.array([[2.0], [0.1], [-0.2], [1.0]]), [(0, 1), (1, 2), (2, 3), (3, 0)])])
+    >>> structure = Graph(n_labels=2, n_features=1, edge_weights="potts")
+    >>> theta = structure.scores(np.array([-1.0, 1.0, 0.5]), square)
+    >>> structure.argmax(theta)
+    (array([1, 1, 1, 1], dtype=int32), array([4.9]))
+    >>> str(structure.plan(theta))
+    'sums: junction_tree (exact), best: junction_tree (exact): the cliques are small'
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        n_features: int,
+        *,
+        n_edge_features: int = 1,
+        n_types: int = 1,
+        edge_weights: str = "symmetric",
+        inference: str = "auto",
+        threads: int = 1,
+    ) -> None:
+        self.n_labels, self.n_features = check_count("n_labels", n_labels), check_count("n_features", n_features, 0)
+        self.n_edge_features = check_count("n_edge_features", n_edge_features, 0)
+        self.n_types = check_count("n_types", n_types)
+        self.edge_weights = check_choice("edge_weights", edge_weights, EDGE_WEIGHTS)
+        self.inference = check_choice("inference", inference, search.INFERENCE)
+        self.threads = threads
+        self.unconverged = 0
+        self._below: np.ndarray | None = None
+        self._kinds = _kinds(self.n_labels, edge_weights)  # pairs of labels × kinds, 0 or 1
+        nodes = self.n_features * self.n_labels
+        self.n_weights = nodes + self.n_types * self.n_edge_features * self._kinds.shape[1]
+        self.has_edges = self.edge_weights != "none"
+        self.slices = {"nodes": slice(0, nodes), "edges": slice(nodes, self.n_weights)}
+
+    # ------------------------------------------------------------------ between weights and part scores
+
+    def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of nodes (features × labels) and of edges (types × edge features × kinds of pairs)."""
+        edges = w[self.slices["edges"]].reshape(self.n_types, self.n_edge_features, self._kinds.shape[1])
+        return w[self.slices["nodes"]].reshape(self.n_features, self.n_labels), edges
+
+    def pair_weights(self, w: np.ndarray) -> np.ndarray:
+        """Weights of pairs of labels: (types × edge features × labels × labels)."""
+        table = self._signed(self.split(w)[1]) @ self._kinds.T
+        return table.reshape(self.n_types, self.n_edge_features, self.n_labels, self.n_labels)
+
+    def _signed(self, edge_weights: np.ndarray) -> np.ndarray:
+        return np.maximum(edge_weights, 0.0) if self.edge_weights == "attractive" else edge_weights
+
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """The weights with those of "attractive" edges at 0 where they are below."""
+        if self.edge_weights != "attractive":
+            return w
+        found = w.copy()
+        found[self.slices["edges"]] = np.maximum(found[self.slices["edges"]], 0.0)
+        return found
+
+    def scores(self, w: np.ndarray, X: GraphInputs) -> GraphScores:
+        """θ of nodes and edges."""
+        self._check_inputs(X)
+        L = self.n_labels
+        node_weights, edge_weights = self.split(w)
+        nodes = np.ascontiguousarray(X.nodes @ node_weights)
+        shape = X.shape(L, self.has_edges)
+        edges = np.zeros((len(shape.edges), L * L))
+        if len(edges):
+            signed = self._signed(edge_weights)
+            for t, rows in self._types(X):
+                edges[rows] = (X.edge_features[rows] @ signed[t]) @ self._kinds.T
+        self._below = edge_weights < 0 if self.edge_weights == "attractive" else None
+        return GraphScores(nodes, edges.reshape(-1, L, L), shape)
+
+    def backward(self, X: GraphInputs, mu: GraphMarginals, out: np.ndarray) -> None:
+        """``out += Φᵀ μ``; for "attractive" edges 0 where the weight was below 0 when scores were made last."""
+        self._check_inputs(X)
+        self._accumulate(X, mu, out, self._below)
+
+    def _accumulate(self, X: GraphInputs, mu: GraphMarginals, out: np.ndarray, below: np.ndarray | None) -> None:
+        nodes, edges = self.split(out)
+        nodes += X.nodes.T @ mu.nodes
+        if len(mu.edges):
+            flat = mu.edges.reshape(len(X.edges), -1) @ self._kinds
+            for t, rows in self._types(X):
+                slope = X.edge_features[rows].T @ flat[rows]
+                edges[t] += slope if below is None else np.where(below[t], 0.0, slope)
+
+    def difference(self, X: GraphInputs, y: TagSequences, z: TagSequences) -> csr_array:
+        """Φ(x, y) − Φ(x, z) of each graph."""
+        rows = []
+        for i in range(len(X)):
+            mu = self._zeros(X[i : i + 1].shape(self.n_labels, self.has_edges))
+            out = np.zeros(self.n_weights)
+            self.add_output(mu, y[i : i + 1], np.ones(1))
+            self.add_output(mu, z[i : i + 1], -np.ones(1))
+            self._accumulate(X[i : i + 1], mu, out, None)
+            rows.append(out)
+        return csr_array(np.array(rows).reshape(len(X), self.n_weights))
+
+    def batches(self, X: GraphInputs, positions: int) -> Iterator[slice]:
+        """Runs of graphs with about ``positions`` nodes together."""
+        start, filled = 0, 0
+        for i, length in enumerate(X.lengths.tolist()):
+            if filled and filled + length > positions:
+                yield slice(start, i)
+                start, filled = i, 0
+            filled += length
+        if start < len(X):
+            yield slice(start, len(X))
+
+    def _types(self, X: GraphInputs) -> Iterator[tuple[int, Any]]:
+        if self.n_types == 1:
+            yield 0, slice(None)
+            return
+        assert X.edge_types is not None
+        for t in range(self.n_types):
+            yield t, np.flatnonzero(X.edge_types == t)
+
+    def _check_inputs(self, X: GraphInputs) -> None:
+        if X.n_features != self.n_features:
+            raise ValueError(f"X has {X.n_features} node features, the model has {self.n_features}")
+        if not self.has_edges:
+            return
+        if X.n_edge_features != self.n_edge_features:
+            raise ValueError(f"X has {X.n_edge_features} edge features, the model has {self.n_edge_features}")
+        if self.n_types > 1 and X.edge_types is None:
+            raise ValueError(f"X has no edge types, the model has {self.n_types}")
+        if self.n_types > 1 and X.n_types > self.n_types:
+            raise ValueError(f"X has an edge of type {X.n_types - 1}, the model has {self.n_types} types")
+        if self.edge_weights == "attractive" and (X.edge_features < 0).any():
+            raise ValueError("edge_weights='attractive' needs edge features of at least 0")
+
+    # ------------------------------------------------------------------ how verbs are answered
+
+    def plan(self, theta: GraphScores | GraphInputs) -> search.Plan:
+        """What answers the verbs for these graphs: ``sums``, ``maxima``, whether they are exact, and the ``reason``.
+
+        One plan serves all slices of one `GraphInputs`.
+        """
+        if isinstance(theta, GraphInputs):
+            root = theta._shapes if self.has_edges else theta._shapes.alone
+        else:
+            root = theta.shape.root
+        key = (self.n_labels, self.inference, self.edge_weights)
+        if key not in root.plans:
+            whole = root.shape(self.n_labels, 0, len(root.offsets) - 1)
+            inference = self.inference if self.has_edges else "auto"
+            root.plans[key] = search.make_plan(whole, inference, self.edge_weights == "attractive")
+        return root.plans[key]
+
+    # ------------------------------------------------------------------ verbs
+
+    def argmax(self, theta: GraphScores) -> tuple[np.ndarray, np.ndarray]:
+        """The best labelling found of each graph (labels of all nodes) and its score."""
+        labels = self._best(theta, False)
+        return labels, self._score(theta, labels)
+
+    def argmin(self, theta: GraphScores) -> tuple[np.ndarray, np.ndarray]:
+        """The worst allowed labelling found of each graph and its score."""
+        negated = GraphScores(_negated(theta.nodes), _negated(theta.edges), theta.shape)
+        labels = self._best(negated, True)
+        return labels, self._score(theta, labels)
+
+    def _best(self, theta: GraphScores, worst: bool) -> np.ndarray:
+        plan = self.plan(theta)
+        if not len(theta.nodes):
+            return np.zeros(0, np.int32)
+        return np.asarray(search.maxima(theta.shape, plan, theta.nodes, theta.edges, self.threads, worst), np.int32)
+
+    def k_best(self, theta: GraphScores, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Labels of shape (k, nodes), −1 where there are fewer, and scores (graphs, k).
+
+        Where inference is not exact, k is at most 2, and the second is the best that differs from the first at one
+        node.
+        """
+        check_count("k", k)
+        plan = self.plan(theta)
+        if plan.exact_sums:
+            labels, there = search.clique_best(theta.shape, plan, theta.nodes, theta.edges, k, self.threads)
+            safe = np.maximum(labels, 0)
+            scores = np.stack([self._score(theta, row) for row in safe], axis=1)
+            return labels, np.where(there, scores, -np.inf)
+        if k > 2:
+            raise ValueError(f"inference={self.inference!r} finds two best labellings at most here, got k={k}")
+        first, score = self.argmax(theta)
+        if k == 1:
+            return first[None], score[:, None]
+        second, other = self._best_change(theta, first, score)
+        return np.stack([first, second]), np.stack([score, other], axis=1)
+
+    def _best_change(self, theta: GraphScores, labels: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The best labelling that differs at one node from the given one."""
+        local = self._conditional(theta, labels)
+        gain = local - np.take_along_axis(local, labels[:, None].astype(np.int64), 1)
+        np.put_along_axis(gain, labels[:, None].astype(np.int64), -np.inf, 1)
+        out, value = labels.copy(), np.full(len(theta), -np.inf)
+        for i, (a, b) in enumerate(zip(theta.offsets[:-1].tolist(), theta.offsets[1:].tolist(), strict=True)):
+            if a == b:
+                continue
+            v, label = np.unravel_index(int(gain[a:b].argmax()), (b - a, self.n_labels))
+            value[i] = score[i] + gain[a + v, label]
+            out[a + v] = label
+        return out, value
+
+    def _conditional(self, theta: GraphScores, labels: np.ndarray) -> np.ndarray:
+        """Scores of each node's labels with all other nodes as given: θ_v[l] + Σ_u θ_vu[l, y_u]."""
+        u, v = theta.shape.edges.T
+        local = theta.nodes.copy()
+        index = np.arange(len(u))
+        np.add.at(local, u, theta.edges[index, :, labels[v]])
+        np.add.at(local, v, theta.edges[index, labels[u], :])
+        return local
+
+    def log_partition(self, theta: GraphScores) -> np.ndarray:
+        """log Z of each graph: exact, a bound or an estimate, as the plan says."""
+        return self.marginals(theta).log_partition
+
+    def marginals(self, theta: GraphScores) -> GraphMarginals:
+        """Probabilities of the labels of nodes and of pairs of neighbours."""
+        plan, shape = self.plan(theta), theta.shape
+        if not len(theta.nodes):
+            return self._zeros(shape)
+        nodes, edges, log_z, missed = search.sums(shape, plan, theta.nodes, theta.edges, self.threads)
+        self.unconverged += missed
+        return GraphMarginals(nodes, edges, log_z, shape)
+
+    def sample(self, theta: GraphScores, size: int, random_state: Any = None) -> np.ndarray:
+        """Labels of shape (size, nodes); by Gibbs sampling where inference is not exact."""
+        plan = self.plan(theta)
+        return search.samples(theta.shape, plan, theta.nodes, theta.edges, size, check_random_seed(random_state))
+
+    def entropy(self, theta: GraphScores) -> np.ndarray:
+        """log Z − E[score] of each graph."""
+        mu = self.marginals(theta)
+        expected = search.per_graph(
+            theta.shape,
+            search._expected(mu.nodes, theta.nodes).sum(axis=1),
+            search._expected(mu.edges, theta.edges).sum(axis=(1, 2)),
+        )
+        return mu.log_partition - expected
+
+    def score(self, theta: GraphScores, y: TagSequences) -> np.ndarray:
+        """The scores of given labellings."""
+        return self._score(theta, y.labels)
+
+    def _score(self, theta: GraphScores, labels: np.ndarray) -> np.ndarray:
+        u, v = theta.shape.edges.T
+        return search.per_graph(
+            theta.shape,
+            theta.nodes[np.arange(len(labels)), labels],
+            theta.edges[np.arange(len(u)), labels[u], labels[v]],
+        )
+
+    # ------------------------------------------------------------------ truth
+
+    def subtract_truth(self, mu: GraphMarginals, y: TagSequences) -> None:
+        """``μ -= 1_y``."""
+        self.add_output(mu, y, -np.ones(len(y)))
+
+    def is_partial(self, y: TagSequences) -> bool:
+        """Whether labels are missing."""
+        return y.partial
+
+    def restrict(self, theta: GraphScores, y: TagSequences) -> GraphScores:
+        """θ with all labels at −inf that contradict what is known."""
+        allowed = np.ones(theta.nodes.shape, bool) if y.allowed is None else y.allowed.astype(bool)
+        known = np.flatnonzero(y.labels >= 0)
+        allowed[known] = False
+        allowed[known, y.labels[known]] = True
+        return replace(theta, nodes=np.where(allowed, theta.nodes, -np.inf))
+
+    # ------------------------------------------------------------------ costs and margins
+
+    def zeros(self, theta: GraphScores) -> GraphMarginals:
+        """μ = 0."""
+        return self._zeros(theta.shape)
+
+    def _zeros(self, shape: GraphShape) -> GraphMarginals:
+        L = self.n_labels
+        return GraphMarginals(
+            np.zeros((shape.n_nodes, L)), np.zeros((len(shape.edges), L, L)), np.zeros(len(shape)), shape
+        )
+
+    def add_output(self, mu: GraphMarginals, y: TagSequences, weights: np.ndarray) -> None:
+        """``μ += weights · 1_y``."""
+        shape, labels = mu.shape, y.labels
+        u, v = shape.edges.T
+        mu.nodes[np.arange(len(labels)), labels] += weights[shape.graph_of_node]
+        mu.edges[np.arange(len(u)), labels[u], labels[v]] += weights[shape.graph_of_edge]
+
+    def augment(
+        self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> GraphScores:
+        """θ + scale · Δ(y, ·)."""
+        table = (cost or Hamming()).table(y.labels, self.n_labels)
+        factor = scale if np.ndim(scale) == 0 else np.asarray(scale)[theta.shape.graph_of_node][:, None]
+        return replace(theta, nodes=theta.nodes + factor * table)
+
+    def cost_between(self, y: TagSequences, z: TagSequences, cost: Cost | None = None) -> np.ndarray:
+        """Δ(y, z) of each graph."""
+        if isinstance(cost, ZeroOne):
+            return (~self.equal(y, z)).astype(float)
+        return _sums((cost or Hamming()).between(y.labels, z.labels, self.n_labels), y.offsets)
+
+    def equal(self, y: TagSequences, z: TagSequences) -> np.ndarray:
+        """Whether all labels of a graph are the same."""
+        return _sums((y.labels != z.labels).astype(float), y.offsets) == 0
+
+    def select(self, chosen: np.ndarray, y: TagSequences, z: TagSequences) -> TagSequences:
+        """y where chosen, else z."""
+        labels = np.where(np.repeat(chosen, np.diff(y.offsets)), y.labels, z.labels)
+        return TagSequences(labels, y.offsets, partial=False)
+
+    def most_violating(
+        self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
+    ) -> tuple[TagSequences, np.ndarray, np.ndarray]:
+        """z = argmax scale · Δ(y, z) + score(z); y itself where approximate search finds nothing better."""
+        if cost is not None and not cost.decomposes:
+            return super().most_violating(theta, y, cost, scale)
+        labels, value = self.argmax(self.augment(theta, y, cost, scale))
+        truth = self.score(theta, y)
+        z = self.select(truth > value, y, TagSequences(labels, y.offsets, partial=False))
+        return z, np.maximum(value, truth), self.cost_between(y, z, cost)
+
+    def runner_up(self, theta: GraphScores, y: TagSequences) -> tuple[TagSequences, np.ndarray]:
+        """The best labelling other than y and its score."""
+        labels, scores = self.k_best(theta, 2)
+        first, second = (TagSequences(row, y.offsets, partial=False) for row in labels)
+        same = self.equal(y, first)
+        score = np.where(same, scores[:, 1], scores[:, 0])
+        z = self.select(same, second, first)
+        return self.select(np.isneginf(score), y, z), score
+
+    # ------------------------------------------------------------------ training without inference
+
+    def pseudo_likelihood(self, theta: GraphScores, y: TagSequences) -> tuple[np.ndarray, GraphMarginals]:
+        """−Σ_v log p(y_v | y of its neighbours) of each graph, and its gradient in θ (spec 001 B2).
+
+        Nodes count whose own label and whose neighbours' labels are known.
+        """
+        shape, labels = theta.shape, np.maximum(y.labels, 0)
+        u, v = shape.edges.T
+        known = y.labels >= 0
+        counted = known.copy()
+        counted[u[~known[v]]] = False
+        counted[v[~known[u]]] = False
+        value, slope = _log_losses(self._conditional(theta, labels), labels, counted)
+        mu = self._zeros(shape)
+        mu.nodes += slope
+        index = np.arange(len(u))
+        mu.edges[index, :, labels[v]] += slope[u]
+        mu.edges[index, labels[u], :] += slope[v]
+        mu.log_partition = search.per_graph(shape, value, np.zeros(len(u)))
+        return mu.log_partition.copy(), mu
+
+    def piecewise(self, theta: GraphScores, y: TagSequences) -> tuple[np.ndarray, GraphMarginals]:
+        """−log-likelihood of every node and every edge as if it were alone, and its gradient in θ."""
+        shape, labels, L = theta.shape, np.maximum(y.labels, 0), self.n_labels
+        u, v = shape.edges.T
+        known = y.labels >= 0
+        node, node_slope = _log_losses(theta.nodes, labels, known)
+        pairs = labels[u].astype(np.int64) * L + labels[v]
+        both = known[u] & known[v]
+        edge, edge_slope = _log_losses(theta.edges.reshape(len(u), L * L), pairs, both)
+        log_z = search.per_graph(shape, node, edge)
+        return log_z, GraphMarginals(node_slope, edge_slope.reshape(theta.edges.shape), log_z.copy(), shape)
+
+
+def _log_losses(scores: np.ndarray, labels: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log Σ exp − score of the label in each row, and softmax − 1; 0 in rows that do not count."""
+    if not scores.size:
+        return np.zeros(len(scores)), np.zeros_like(scores)
+    top = scores.max(axis=1, keepdims=True)
+    z = np.exp(scores - top)
+    total = z.sum(axis=1, keepdims=True)
+    at = labels[:, None].astype(np.int64)
+    value = (np.log(total) + top - np.take_along_axis(scores, at, 1))[:, 0]
+    slope = z / total
+    np.put_along_axis(slope, at, np.take_along_axis(slope, at, 1) - 1.0, 1)
+    return np.where(counted, value, 0.0), np.where(counted[:, None], slope, 0.0)
+
+
+def _kinds(n_labels: int, edge_weights: str) -> np.ndarray:
+    """Which weight each ordered pair of labels has: (pairs × kinds), one 1 in a row at most."""
+    L = n_labels
+    if edge_weights == "none":
+        return np.zeros((L * L, 0))
+    if edge_weights == "directed":
+        return np.eye(L * L)
+    if edge_weights in ("potts", "attractive"):
+        return np.eye(L).reshape(L * L, 1)
+    first, second = np.triu_indices(L)
+    found = np.zeros((L, L, len(first)))
+    kinds = np.arange(len(first))
+    found[first, second, kinds] = found[second, first, kinds] = 1.0
+    return found.reshape(L * L, -1)
+
+
+def _negated(x: np.ndarray) -> np.ndarray:
+    return np.where(np.isneginf(x), x, -x)
+
+
+def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    totals = np.concatenate([[0.0], np.cumsum(values)])
+    return totals[offsets[1:] - offsets[0]] - totals[offsets[:-1] - offsets[0]]

@@ -1,0 +1,314 @@
+"""How the verbs of :class:`~mercer.structures.Graph` are answered: which method of inference, and its runs.
+
+All graphs of a batch are one factor graph wherever a method takes them apart again by itself (messages, cuts, moves);
+trees of cliques are walked graph by graph, because log Z of each is wanted.
+
+For messages on trees, loopy and reweighted messages and mean field, log Z of each graph comes from its beliefs,
+
+    log Z ≈ Σ ⟨θ, μ⟩ + Σ_v (1 − Σ_{e∋v} ρ_e) H(μ_v) + Σ_e ρ_e H(μ_e)
+
+with ρ = 1 (exact on trees, Bethe's estimate elsewhere; mean field, whose μ_e are products) or the weights of spanning
+forests (an upper bound).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.inference.cuts import is_submodular
+from mercer.inference.elimination import TreewidthError
+from mercer.inference.graph import CompiledGraph
+from mercer.inference.registry import METHODS
+from mercer.structures.graph_inputs import GraphShape
+
+INFERENCE = ("auto", "exact", "bp", "trw", "mean_field", "cuts", "expansion", "swap", "lp", "dual", "icm")
+# Sums and maxima of each; "trw" stands in for sums where a method only maximises.
+_PAIRS = {
+    "bp": ("bp", "max_product"), "trw": ("trw", "trw"), "mean_field": ("mean_field", "mean_field"),
+    "cuts": ("trw", "cuts"), "expansion": ("trw", "expansion"), "swap": ("trw", "swap"), "lp": ("trw", "lp"),
+    "dual": ("trw", "dual"), "icm": ("trw", "icm"),
+}  # fmt: skip
+AUTO_ENTRIES = float(1 << 19)  # of the tables of one graph, for "auto" to take trees of cliques
+AUTO_TOTAL = float(1 << 25)  # of all graphs
+MESSAGE_TOL = 1e-5  # change of messages that counts as settled: far below what moves a step of training
+EXACT_ENTRIES = float(1 << 26)  # of one graph, when "exact" was asked for
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Methods for sums and for maxima, whether they are exact, and why they were chosen."""
+
+    sums: str
+    maxima: str
+    exact_sums: bool
+    exact_maxima: bool
+    reason: str
+    limit: float = EXACT_ENTRIES
+
+    def __str__(self) -> str:
+        def named(method: str, exact: bool) -> str:
+            return f"{method} ({'exact' if exact else 'approximate'})"
+
+        return (
+            f"sums: {named(self.sums, self.exact_sums)}, best: {named(self.maxima, self.exact_maxima)}: {self.reason}"
+        )
+
+
+def make_plan(whole: GraphShape, inference: str, attractive: bool) -> Plan:
+    """What answers the verbs for these graphs, now and with any weights."""
+    L = whole.n_labels
+    if inference in _PAIRS:
+        sums, maxima = _PAIRS[inference]
+        return Plan(sums, maxima, False, inference == "cuts", f"inference={inference!r} was asked for")
+    if whole.compiled.is_forest:
+        return Plan("tree", "tree", True, True, "the graphs have no cycles")
+    if inference == "exact":
+        _check_widths(whole)
+        return Plan("junction_tree", "junction_tree", True, True, "inference='exact' was asked for")
+    narrow = _narrow(whole)
+    if L == 2 and attractive:
+        reason = "two labels that attract: minimum cuts are exact"
+        if narrow:
+            return Plan("junction_tree", "cuts", True, True, reason, AUTO_ENTRIES)
+        return Plan("trw", "cuts", False, True, reason + "; cliques are too large for exact sums")
+    if narrow:
+        return Plan("junction_tree", "junction_tree", True, True, "the cliques are small", AUTO_ENTRIES)
+    if L == 2:
+        return Plan("trw", "cuts or dual", False, False, "the graphs have cycles and large cliques; two labels")
+    maxima = "expansion" if attractive else "dual"
+    return Plan("trw", maxima, False, False, "the graphs have cycles and large cliques")
+
+
+def _narrow(whole: GraphShape) -> bool:
+    total = 0.0
+    for i in range(len(whole)):
+        tree = whole.part(i).clique_tree(AUTO_ENTRIES)
+        if tree is None:
+            return False
+        total += tree.size
+        if total > AUTO_TOTAL:
+            return False
+    return True
+
+
+def _check_widths(whole: GraphShape) -> None:
+    for i in range(len(whole)):
+        if whole.part(i).clique_tree(EXACT_ENTRIES) is None:
+            raise TreewidthError(
+                f"graph {i}: exact inference needs tables of more than {EXACT_ENTRIES:.2g} entries; use "
+                "inference='auto', 'trw' or 'bp'"
+            )
+
+
+# ---------------------------------------------------------------------------------------------- runs
+
+
+def sums(
+    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """μ of nodes and edges, log Z of each graph, and how many runs did not converge."""
+    if plan.sums == "junction_tree":
+        return *_clique_sums(shape, plan, nodes, edges, threads), 0
+    rho, missed = None, 0
+    graph = shape.compiled
+    if plan.sums == "tree":
+        core = graph.core.with_potentials(nodes.ravel(), edges.ravel(), 0.0)
+        found = _core.tree_messages(core, False)
+        _check_possible(found)
+        mu, joint = found[0], _core.joint_beliefs(core, found[5], None)
+    else:
+        options: dict[str, Any] = {} if plan.sums == "mean_field" else {"tol": MESSAGE_TOL, "max_iter": 300}
+        if plan.sums == "trw":
+            rho = options["appearance"] = shape.forest_weights
+        elif plan.sums == "bp":
+            options["damping"] = 0.3
+        outcome = _quiet(plan.sums, graph.with_potentials(nodes.ravel(), edges.ravel()), "marginals", **options)
+        mu, joint, missed = outcome.marginals, outcome.factor_beliefs(), int(not outcome.converged)
+    mu, joint = mu.reshape(nodes.shape), joint.reshape(edges.shape)
+    return mu, joint, free_energy(shape, nodes, edges, mu, joint, rho), missed
+
+
+def free_energy(
+    shape: GraphShape, nodes: np.ndarray, edges: np.ndarray, mu: np.ndarray, joint: np.ndarray, rho: np.ndarray | None
+) -> np.ndarray:
+    """log Z of each graph by its beliefs (see the head of this file)."""
+    rho = np.ones(len(edges)) if rho is None else rho
+    covered = np.bincount(shape.edges.ravel(), np.repeat(rho, 2), len(nodes))
+    node = _expected(mu, nodes).sum(axis=1) + (1.0 - covered) * _entropies(mu).sum(axis=1)
+    edge = _expected(joint, edges).sum(axis=(1, 2)) + rho * _entropies(joint).sum(axis=(1, 2))
+    return per_graph(shape, node, edge)
+
+
+def per_graph(shape: GraphShape, node: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """Sums of values of nodes and edges, graph by graph."""
+    g = len(shape)
+    return np.bincount(shape.graph_of_node, node, g) + np.bincount(shape.graph_of_edge, edge, g)
+
+
+def _expected(mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # 0 · −inf: a part that never occurs
+        return np.where(mu > 0, mu * theta, 0.0)
+
+
+def _entropies(mu: np.ndarray) -> np.ndarray:
+    return -mu * np.log(np.where(mu > 0, mu, 1.0))
+
+
+def _clique_sums(
+    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    mu, joint, totals = np.empty_like(nodes), np.empty_like(edges), np.zeros(len(shape))
+
+    def one(i: int) -> None:
+        core, tree, v, e = _single(shape, plan, nodes, edges, i)
+        if core is None:
+            return
+        beliefs, flat, totals[i] = tree.sum(core)
+        if np.isneginf(totals[i]):
+            _check_possible(None)
+        mu[v] = flat.reshape(-1, nodes.shape[1])
+        joint[e] = tree.factor_beliefs(beliefs).reshape(-1, *edges.shape[1:])
+
+    _each(one, len(shape), threads)
+    return mu, joint, totals
+
+
+def _single(
+    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, i: int
+) -> tuple[Any, Any, slice, slice]:
+    """Potentials and clique tree of one graph, and where its nodes and edges are; None if it has no nodes."""
+    v, e = slice(*shape.offsets[i : i + 2].tolist()), slice(*shape.edge_offsets[i : i + 2].tolist())
+    if v.start == v.stop:
+        return None, None, v, e
+    part = shape.part(i)
+    tree = part.clique_tree(plan.limit)
+    if tree is None:
+        raise TreewidthError(
+            f"graph {i} of the batch is too wide for exact inference; use inference='auto', 'trw' or 'bp'"
+        )
+    core = part.compiled.core.with_potentials(
+        np.ascontiguousarray(nodes[v]).ravel(), np.ascontiguousarray(edges[e]).ravel(), 0.0
+    )
+    return core, tree, v, e
+
+
+def _each(one: Callable[[int], None], n: int, threads: int) -> None:
+    if threads > 1 and n > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(one, range(n)))
+    else:
+        for i in range(n):
+            one(i)
+
+
+def maxima(
+    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int, worst: bool = False
+) -> np.ndarray:
+    """The best labels found, of all nodes. ``worst``: scores were negated, so that nothing attracts any more."""
+    method = plan.maxima
+    if worst and method in ("cuts", "expansion", "swap", "cuts or dual"):
+        method = "junction_tree" if plan.sums == "junction_tree" else "dual"
+    if method == "junction_tree":
+        return clique_best(shape, plan, nodes, edges, 1, threads)[0][0]
+    if method == "lp":
+        return _by_graph(shape, nodes, edges, threads, lambda graph: _quiet("lp", graph, "map").states)
+    graph = shape.compiled.with_potentials(nodes.ravel(), edges.ravel())
+    if method == "tree":
+        found = _core.tree_messages(graph.core, True)
+        _check_possible(found)
+        return found[2]
+    if method == "cuts or dual":
+        method = "cuts" if is_submodular(graph) else "dual"
+    options: dict[str, Any] = {}
+    if method == "trw":
+        options["appearance"] = shape.forest_weights
+    elif method == "dual":
+        options.update(max_iter=200, tol=1e-5)
+    outcome = _quiet(method, graph, "map", **options)
+    if method in ("cuts", "expansion", "swap"):
+        return outcome.states
+    states = outcome.states
+    if states is None:  # mean field: each node's most probable label
+        states = outcome.marginals.reshape(nodes.shape).argmax(axis=1).astype(np.int32)
+    return _polished(graph, states)
+
+
+def _polished(graph: CompiledGraph, states: np.ndarray) -> np.ndarray:
+    """Conditional modes from what was found: never worse, and rid of ties that were read off node by node."""
+    found, scores, _ = _core.icm(graph.core, np.ascontiguousarray(states, np.int32), 100)
+    return found if scores[-1] >= graph.score(states) else states
+
+
+def _by_graph(
+    shape: GraphShape, nodes: np.ndarray, edges: np.ndarray, threads: int, run: Callable[[CompiledGraph], Any]
+) -> np.ndarray:
+    out = np.empty(len(nodes), np.int32)
+
+    def one(i: int) -> None:
+        v, e = slice(*shape.offsets[i : i + 2].tolist()), slice(*shape.edge_offsets[i : i + 2].tolist())
+        if v.start < v.stop:
+            out[v] = run(shape.part(i).compiled.with_potentials(nodes[v].ravel(), edges[e].ravel()))
+
+    _each(one, len(shape), threads)
+    return out
+
+
+def clique_best(
+    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, k: int, threads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k best labels of each graph, (k, nodes), −1 where there are fewer, and which there are (graphs, k)."""
+    labels, there = np.full((k, len(nodes)), -1, np.int32), np.zeros((len(shape), k), bool)
+
+    def one(i: int) -> None:
+        core, tree, v, _ = _single(shape, plan, nodes, edges, i)
+        if core is None:
+            there[i, 0] = True
+            return
+        states = tree.max(core, k)[0].reshape(-1, v.stop - v.start)
+        if not len(states):
+            _check_possible(None)
+        labels[: len(states), v], there[i, : len(states)] = states, True
+
+    _each(one, len(shape), threads)
+    return labels, there
+
+
+def samples(shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Labels drawn from p(y): exact where cliques are small, else by Gibbs sampling."""
+    seeds = np.random.SeedSequence(seed).generate_state(len(shape) + 1, np.uint64) >> np.uint64(1)
+    out = np.empty((size, len(nodes)), np.int32)
+    if plan.exact_sums:
+        for i in range(len(shape)):
+            core, tree, v, _ = _single(shape, plan, nodes, edges, i)
+            if core is not None:
+                drawn, total = tree.sample(core, size, int(seeds[i]))
+                if np.isneginf(total):
+                    _check_possible(None)
+                out[:, v] = drawn.reshape(size, -1)
+        return out
+    graph = shape.compiled.with_potentials(nodes.ravel(), edges.ravel())
+    outcome = _quiet(
+        "gibbs", graph, "marginals", n_samples=size, burn_in=500, thin=20, n_chains=1, start="unary",
+        keep_samples=True, random_state=int(seeds[-1]),
+    )  # fmt: skip
+    return outcome.samples.reshape(size, -1)
+
+
+def _quiet(method: str, graph: CompiledGraph, task: str, **options: Any) -> Any:
+    """A run whose warnings are counted by the caller instead of shown at every step of a training."""
+    entry = METHODS[method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return entry.run(graph, task if task in entry.tasks else entry.tasks[0], **options)
+
+
+def _check_possible(found: Any) -> None:
+    if found is None:
+        raise ValueError("the allowed labels leave no labelling of a graph")
