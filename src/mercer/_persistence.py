@@ -88,6 +88,9 @@ MODELS: dict[str, str] = {
     "OnlineKernelClassifier": "mercer.kernel_methods:OnlineKernelClassifier",
     "ParzenWindow": "mercer.kernel_methods:ParzenWindow",
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
+    "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
+    "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
+    "SignProjection": "mercer.retrieval:SignProjection",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
