@@ -49,8 +49,10 @@ std::vector<int64_t> take_tail(std::vector<int64_t>& rest) {
 template <class T> std::vector<typename ConvolutionPlan<T>::Pass> passes(int64_t n, const std::vector<int64_t>& radices) {
   std::vector<typename ConvolutionPlan<T>::Pass> all;
   for (int64_t p : radices) {
-    typename ConvolutionPlan<T>::Pass pass{n, p, {}, {}};
+    typename ConvolutionPlan<T>::Pass pass{n, p, {}, {}, {}};
     const int64_t q = n / p;
+    for (int64_t t = 0; t < p; ++t) pass.roots.push_back(T(std::cos(2 * M_PI * double(t) / double(p))));
+    for (int64_t t = 0; t < p; ++t) pass.roots.push_back(T(std::sin(2 * M_PI * double(t) / double(p))));
     pass.cosines.resize(size_t((p - 1) * q));
     pass.sines.resize(pass.cosines.size());
     for (int64_t s = 1; s < p; ++s)

@@ -21,6 +21,7 @@ template <class T> struct ConvolutionPlan {
   struct Pass {
     int64_t size, radix;                 // blocks of `size` become `radix` blocks of size / radix
     std::vector<T> cosines, sines;     // exp(-2πi s j / size) for s = 1 .. radix - 1 and j = 0 .. size / radix
+    std::vector<T> roots;                // cos and sin of 2π t / radix for t = 0 .. radix
   };
   static constexpr int64_t lanes = kVectorBytes / int64_t(sizeof(T));
   int64_t n = 0, m = 0;      // length; size of the tail

@@ -25,16 +25,8 @@ template <class V, class W> INLINE Complex<V> times(Complex<V> a, W c, W s) { re
 // a · (-i) forwards, a · i backwards.
 template <bool Back, class V> INLINE Complex<V> turned(Complex<V> a) { return Back ? Complex<V>{-a.im, a.re} : Complex<V>{a.im, -a.re}; }
 
-// cos and sin of 2π t / P for odd P.
-template <int P, class T> struct Roots {
-  T c[P], s[P];
-  Roots() {
-    for (int t = 0; t < P; ++t) c[t] = T(std::cos(2 * M_PI * t / P)), s[t] = T(std::sin(2 * M_PI * t / P));
-  }
-};
-
-// P values to their transform, unscaled.
-template <int P, bool Back, class T, class V> INLINE void butterfly(Complex<V>* a) {
+// P values to their transform, unscaled. For odd P, roots holds cos and sin of 2π t / P, t = 0 .. P.
+template <int P, bool Back, class T, class V> INLINE void butterfly(Complex<V>* a, const T* roots) {
   if constexpr (P == 2) {
     const Complex<V> sum = a[0] + a[1];
     a[1] = a[0] - a[1];
@@ -46,7 +38,6 @@ template <int P, bool Back, class T, class V> INLINE void butterfly(Complex<V>* 
     a[2] = s02 - s13;
     a[3] = d02 - d13;
   } else {
-    static const Roots<P, T> roots;
     constexpr int H = (P - 1) / 2;
     Complex<V> sums[H], differences[H];
     const Complex<V> first = a[0];
@@ -58,7 +49,7 @@ template <int P, bool Back, class T, class V> INLINE void butterfly(Complex<V>* 
     for (int s = 1; s <= H; ++s) {
       Complex<V> even = first, odd = {V{}, V{}};
       for (int t = 1; t <= H; ++t) {
-        const T c = roots.c[s * t % P], o = roots.s[s * t % P];
+        const T c = roots[s * t % P], o = roots[P + s * t % P];
         even.re += sums[t - 1].re * c, even.im += sums[t - 1].im * c;
         odd.re += differences[t - 1].re * o, odd.im += differences[t - 1].im * o;
       }
@@ -84,7 +75,7 @@ INLINE void step(const typename ConvolutionPlan<T>::Pass& pass, int64_t q, int64
     a[t] = {load<V>(re + t * q + j), load<V>(im + t * q + j)};
     if (Back && t) a[t] = times(a[t], load<V>(pass.cosines.data() + (t - 1) * q + j), -load<V>(pass.sines.data() + (t - 1) * q + j));
   }
-  butterfly<P, Back, T>(a);
+  butterfly<P, Back, T>(a, pass.roots.data());
   for (int t = 0; t < P; ++t) {
     if (!Back && t) a[t] = times(a[t], load<V>(pass.cosines.data() + (t - 1) * q + j), load<V>(pass.sines.data() + (t - 1) * q + j));
     store(re + t * q + j, a[t].re);
@@ -112,7 +103,7 @@ template <int P, bool Back, class T> void tail_pass(const typename ConvolutionPl
         a[t] = {re[block + t * q + j], im[block + t * q + j]};
         if (Back && t && q > 1) a[t] = times(a[t], cosines[(t - 1) * q + j], -sines[(t - 1) * q + j]);
       }
-      butterfly<P, Back, T>(a);
+      butterfly<P, Back, T>(a, pass.roots.data());
       for (int t = 0; t < P; ++t) {
         if (!Back && t && q > 1) a[t] = times(a[t], cosines[(t - 1) * q + j], sines[(t - 1) * q + j]);
         re[block + t * q + j] = a[t].re;

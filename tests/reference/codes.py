@@ -7,8 +7,7 @@ import numpy as np
 
 def dense_circulant(r: np.ndarray) -> np.ndarray:
     """R[i, j] = r[(i − j) mod d]."""
-    d = len(r)
-    return np.array([[r[(i - j) % d] for j in range(d)] for i in range(d)])
+    return np.stack([np.roll(r, j) for j in range(len(r))], axis=1)
 
 
 def packed(bits: np.ndarray) -> np.ndarray:
