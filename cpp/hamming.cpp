@@ -23,7 +23,6 @@ namespace {
 
 constexpr int64_t kStretchBytes = 1 << 14;  // of codes that a tile of queries shares
 constexpr int64_t kTile = 128;              // queries that walk over the codes together
-constexpr int64_t kAhead = 4096;            // bytes to fetch ahead for a lone query, which waits for the memory
 constexpr int64_t kMaxWords = 1 << 18;      // of one code: 2^24 bits
 
 // Blocks of a stretch with at least one distance below the limit.
@@ -103,7 +102,7 @@ MERCER_AVX2 int64_t scan_avx2(const uint64_t* blocks, int64_t count, int64_t wor
 
 // W words, known when compiled for the usual lengths, so that the query stays in registers; W = 0: any number of words. A long code is
 // left as soon as all eight distances have reached the limit.
-template <int W, bool Alone>
+template <int W>
 MERCER_VPOPCNT int64_t scan_words(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit, Hits& hits) {
   const __m512i bound = _mm512_set1_epi64(limit);
   __m512i q[W > 0 ? W : 1];
@@ -113,8 +112,6 @@ MERCER_VPOPCNT int64_t scan_words(const uint64_t* blocks, int64_t count, int64_t
     __m512i sum = _mm512_setzero_si512();
     if (W > 0) {
       const uint64_t* codes = blocks + 8 * W * b;
-      if (Alone)
-        for (int w = 0; w < W; ++w) __builtin_prefetch(reinterpret_cast<const char*>(codes + 8 * w) + kAhead);
       for (int w = 0; w < W; ++w)
         sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(_mm512_xor_si512(_mm512_loadu_si512(codes + 8 * w), q[w])));
     } else {
@@ -136,22 +133,22 @@ MERCER_VPOPCNT int64_t scan_words(const uint64_t* blocks, int64_t count, int64_t
 }
 #endif
 
-Scan best_scan(int64_t words, bool alone) {
+Scan best_scan(int64_t words) {
 #if defined(MERCER_X86)
   const std::string name = kernels().name;
   if (name == "avx512" && __builtin_cpu_supports("avx512vpopcntdq")) {
     switch (words) {
-      case 1: return alone ? scan_words<1, true> : scan_words<1, false>;
-      case 2: return alone ? scan_words<2, true> : scan_words<2, false>;
-      case 3: return alone ? scan_words<3, true> : scan_words<3, false>;
-      case 4: return alone ? scan_words<4, true> : scan_words<4, false>;
-      case 8: return alone ? scan_words<8, true> : scan_words<8, false>;
-      default: return scan_words<0, false>;
+      case 1: return scan_words<1>;
+      case 2: return scan_words<2>;
+      case 3: return scan_words<3>;
+      case 4: return scan_words<4>;
+      case 8: return scan_words<8>;
+      default: return scan_words<0>;
     }
   }
   if (name != "baseline") return scan_avx2;
 #endif
-  (void)words, (void)alone;
+  (void)words;
   return scan_baseline;
 }
 
@@ -207,7 +204,7 @@ struct Codes {
 
 // Blocks first .. last against some queries.
 void walk(const Codes& codes, int64_t first, int64_t last, const uint64_t* queries, int64_t n_queries, Best* best) {
-  const Scan scan = best_scan(codes.words, n_queries == 1);
+  const Scan scan = best_scan(codes.words);
   const int64_t stretch = std::max<int64_t>(8, kStretchBytes / (64 * codes.words));
   Hits hits(stretch);
   for (int64_t at = first; at < last; at += stretch) {

@@ -89,7 +89,7 @@ def checked_codes(name: str, codes: Any, n_bits: int) -> np.ndarray:
     if array.shape[1] != width:
         raise ValueError(f"{name} must have {width} bytes ({n_bits} bits) a row, got {array.shape[1]}")
     if n_bits % 8 and array.size and (array[:, -1] & (0xFF >> n_bits % 8)).any():
-        raise ValueError(f"{name} have bits after bit {n_bits}: is n_bits right, and the bit order that of numpy.packbits?")
+        raise ValueError(f"{name} have bits after bit {n_bits}: is n_bits right, is the order that of numpy.packbits?")
     return np.ascontiguousarray(array)
 
 
@@ -129,18 +129,18 @@ def hamming_distances(A: Any, B: Any = None) -> np.ndarray:
     second = first if B is None else np.asarray(B)
     for name, array in (("A", first), ("B", second)):
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] == 0:
-            raise ValueError(f"{name} must be a matrix of packed codes (uint8), got {array.dtype} of shape {array.shape}")
+            found = f"{array.dtype} of shape {array.shape}"
+            raise ValueError(f"{name} must be a matrix of packed codes (uint8), got {found}")
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"A and B must have equally long codes, got {first.shape[1]} and {second.shape[1]} bytes")
     a, b = to_words(first), to_words(second)
     out = np.empty((len(a), len(b)), np.int32)
     rows = max(1, BLOCK_BYTES // (8 * max(1, b.size)))
     for start in range(0, len(a), rows):
-        differ = np.bitwise_count(a[start : start + rows, None, :] ^ b[None, :, :]) if hasattr(np, "bitwise_count") else None
-        if differ is None:  # NumPy 1: count by unpacking
-            bits = np.unpackbits((a[start : start + rows, None, :] ^ b[None, :, :]).view(np.uint8), axis=2)
-            differ = bits.astype(np.int32)
-        out[start : start + rows] = differ.sum(axis=2, dtype=np.int32)
+        differ = a[start : start + rows, None, :] ^ b[None, :, :]
+        # NumPy 1 cannot count bits: there they are unpacked.
+        counts = np.bitwise_count(differ) if hasattr(np, "bitwise_count") else np.unpackbits(differ.view(np.uint8), axis=2)
+        out[start : start + rows] = counts.sum(axis=2, dtype=np.int32)
     return out
 
 
@@ -259,7 +259,8 @@ def recall_at(found: Any, neighbours: Any, ks: Any = (1, 10, 100)) -> dict[int, 
     """
     got, true = np.asarray(found), np.asarray(neighbours)
     if got.ndim != 2 or true.ndim != 2 or len(got) != len(true) or len(got) == 0 or true.shape[1] == 0:
-        raise ValueError(f"found and neighbours must be matrices with a row for each query, got {got.shape}, {true.shape}")
+        shapes = f"{got.shape} and {true.shape}"
+        raise ValueError(f"found and neighbours must be matrices with a row for each query, got {shapes}")
     hit = np.stack([np.isin(row, wanted) for row, wanted in zip(got, true, strict=True)])
     result = {}
     for k in ks:
@@ -284,7 +285,7 @@ def as_numpy(X: Any) -> tuple[np.ndarray, Any]:
 
 
 class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project(X)``, ``_back(signs)`` and ``_draw``."""
+    """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``fit``, ``_project(X)`` = X Pᵀ and ``_back(B)`` = B P."""
 
     n_bits: int
     n_jobs: int | None
@@ -445,7 +446,8 @@ def finite_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...
     """An array of a model file, with the shape it must have."""
     array = arrays[name]
     if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
-        raise ValueError(f"expected finite numbers of shape {shape} in {name}, found {array.dtype} of shape {array.shape}")
+        found = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(f"expected finite numbers of shape {shape} in {name}, found {found}")
     return array.astype(np.float64, copy=False)
 
 

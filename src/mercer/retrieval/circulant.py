@@ -8,7 +8,7 @@ Learning (spec 004 I-9 … I-12; the objective is rebuilt there from its parts, 
 
 B given r is a sign. r given B splits into one problem for each frequency, with z = F(r)_l,
 
-    min  a |z|² + λ d (|z|² − 1)² + Re(conj(c) z) · (−2),     a = Σ_i |F(x_i)|² + μ A,   c = Σ_i conj(F(x_i)) F(B_i)
+    min  a |z|² + λ d (|z|² − 1)² − 2 Re(conj(c) z),     a = Σ_i |F(x_i)|² + μ A,     c = Σ_i conj(F(x_i)) F(B_i)
 
 whose minimiser is z = p c / |c|, p ≥ 0 the root of 2 λ d p³ + (a − 2 λ d) p = |c|: no step size, and the objective never
 rises. Frequencies 0 and d/2 are real, by the same formula.
@@ -146,9 +146,10 @@ class CirculantEmbedding(SignCodes):
         self.history_: list[list[float]] = []
         if self.method == "learned":
             if not np.any(X):
-                warnings.warn("all rows of X are zero: there is nothing to learn from", ConvergenceWarning, stacklevel=2)
+                warnings.warn("all rows of X are zero: nothing to learn from", ConvergenceWarning, stacklevel=2)
+            threads = thread_count(self.n_jobs)
             for c in range(count):
-                learner = _Learner(X, self.signs_[c], min(d, bits - c * d), lambda_, mu, pairs, thread_count(self.n_jobs))
+                learner = _Learner(X, self.signs_[c], self._part(c), lambda_, mu, pairs, threads)
                 self.r_[c], history = learner.run(self.r_[c] / np.sqrt(d), rounds, tol)
                 self.history_.append(history)
         return self
@@ -277,7 +278,7 @@ def frequency_step(a: np.ndarray, c: np.ndarray, weight: float, start: np.ndarra
 
     z = p c/|c| with p the largest root of p³ + P p = Q, P = (a − 2 weight) / (2 weight), Q = |c| / (2 weight). Beyond that
     root the cubic rises and is convex, so Newton's steps from above come down to it without a miss. Where c = 0 every
-    phase is as good: that of ``start`` stays.
+    phase is as good, and that of ``start`` stays.
     """
     P, Q = (a - 2 * weight) / (2 * weight), np.abs(c) / (2 * weight)
     p = np.sqrt(np.maximum(-P, 0)) + np.cbrt(Q)
@@ -296,7 +297,14 @@ class _Learner:
     """Alternates between bits and frequencies for one circulant, over the non-negative frequencies of real vectors."""
 
     def __init__(
-        self, X: np.ndarray, signs: np.ndarray, bits: int, lambda_: float, mu: float, pairs: list[np.ndarray], workers: int
+        self,
+        X: np.ndarray,
+        signs: np.ndarray,
+        bits: int,
+        lambda_: float,
+        mu: float,
+        pairs: list[np.ndarray],
+        workers: int,
     ) -> None:
         self.X, self.signs, self.bits, self.lambda_, self.workers = X, signs, bits, lambda_, workers
         self.d = X.shape[1]

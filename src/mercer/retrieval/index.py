@@ -1,8 +1,8 @@
 """Exact search among packed codes by Hamming distance.
 
-Codes lie in blocks of eight, word by word (`cpp/hamming.cpp`), in memory as in files, so that a file is searched where it
-lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of threads, the
-instruction set, or the method.
+Codes lie in blocks of eight, word by word (`cpp/hamming.cpp`), in memory as in files, so that a file is searched where
+it lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of threads,
+the instruction set, or the method.
 
 A file holds, little endian:
 
@@ -162,7 +162,8 @@ class HammingIndex:
             self._blocks[self._n // 8, :, self._n % 8 : self._n % 8 + start] = words[:start].T
         first, whole = -(-self._n // 8), (count - start) // 8
         if whole:
-            self._blocks[first : first + whole] = words[start : start + 8 * whole].reshape(whole, 8, -1).transpose(0, 2, 1)
+            eights = words[start : start + 8 * whole].reshape(whole, 8, -1)
+            self._blocks[first : first + whole] = eights.transpose(0, 2, 1)
         rest = words[start + 8 * whole :]
         if len(rest):
             self._blocks[first + whole, :, : len(rest)] = rest.T
@@ -247,7 +248,7 @@ class HammingIndex:
         chosen = np.asarray(as_numpy(filter)[0])
         if chosen.dtype == bool:
             if chosen.shape != (self._n,):
-                raise ValueError(f"a boolean filter must have one value for each of the {self._n} codes, got {chosen.shape}")
+                raise ValueError(f"a boolean filter must have a value for each of the {self._n} codes, got {chosen.shape}")
             return np.packbits(chosen, bitorder="little")
         positions = self._positions(_checked_ids("filter", chosen))
         mask = np.zeros(self._n, bool)
@@ -345,7 +346,7 @@ class HammingIndex:
             The file to write or to replace.
         """
         blocks = np.ascontiguousarray(self._blocks[: -(-self._n // 8)]).astype("<u8", copy=False)
-        payload = [memoryview(blocks).cast("B") if blocks.size else b""]
+        payload: list[Any] = [blocks.reshape(-1).view(np.uint8).data if blocks.size else b""]
         ids_at = 0
         if self._ids is not None:
             ids_at = HEADER_SIZE + blocks.nbytes
@@ -390,7 +391,7 @@ class HammingIndex:
         index = cls(n_bits=n_bits, method=method, n_jobs=n_jobs)
         count = -(-n // 8)
         data = np.memmap(path, np.uint8, mode="r") if mmap else np.fromfile(path, np.uint8)
-        if verify and hashlib.blake2b(data[HEADER_SIZE:], digest_size=32).digest() != checksum:
+        if verify and hashlib.blake2b(data[HEADER_SIZE:].data, digest_size=32).digest() != checksum:
             raise IndexFileError(f"{os.fspath(path)}: the codes do not match their checksum: the file is damaged")
         stop = HEADER_SIZE + count * 64 * index._words
         index._blocks = np.asarray(data[HEADER_SIZE:stop].view("<u8").reshape(count, index._words, 8), np.uint64)
