@@ -6,7 +6,8 @@ long     codes of 25,600 bits of vectors of 25,600 entries, float32: circulant, 
          is measured on 2,560 of its 25,600 directions (262 MB instead of 2.6 GB), in batches of 64, and scaled by ten.
 growth   circulant codes with d = k = 2^10 … 2^24, and the exponent fitted to the times; beside table 3.2 of the source
 recall   recall@10 and @50 of dense (LSH), bilinear and circulant codes, random and learned, at equal bits; 10
-         true neighbours by angle, rows centred and of length 1 (digits of scikit-learn, and MNIST, SIFT, GloVe of MERCER_DATA)
+         true neighbours by angle, rows centred and of length 1: digits of scikit-learn; MNIST, SIFT and GloVe of
+         MERCER_DATA
 
 Times are processor milliseconds a vector on one thread, packing included.
 """

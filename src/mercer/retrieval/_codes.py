@@ -139,7 +139,8 @@ def hamming_distances(A: Any, B: Any = None) -> np.ndarray:
     for start in range(0, len(a), rows):
         differ = a[start : start + rows, None, :] ^ b[None, :, :]
         # NumPy 1 cannot count bits: there they are unpacked.
-        counts = np.bitwise_count(differ) if hasattr(np, "bitwise_count") else np.unpackbits(differ.view(np.uint8), axis=2)
+        has_count = hasattr(np, "bitwise_count")
+        counts = np.bitwise_count(differ) if has_count else np.unpackbits(differ.view(np.uint8), axis=2)
         out[start : start + rows] = counts.sum(axis=2, dtype=np.int32)
     return out
 
@@ -285,7 +286,7 @@ def as_numpy(X: Any) -> tuple[np.ndarray, Any]:
 
 
 class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``fit``, ``_project(X)`` = X Pᵀ and ``_back(B)`` = B P."""
+    """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project`` (X Pᵀ) and ``_back`` (B P)."""
 
     n_bits: int
     n_jobs: int | None

@@ -10,8 +10,8 @@ B given r is a sign. r given B splits into one problem for each frequency, with 
 
     min  a |z|² + λ d (|z|² − 1)² − 2 Re(conj(c) z),     a = Σ_i |F(x_i)|² + μ A,     c = Σ_i conj(F(x_i)) F(B_i)
 
-whose minimiser is z = p c / |c|, p ≥ 0 the root of 2 λ d p³ + (a − 2 λ d) p = |c|: no step size, and the objective never
-rises. Frequencies 0 and d/2 are real, by the same formula.
+whose minimiser is z = p c / |c|, p ≥ 0 the root of 2 λ d p³ + (a − 2 λ d) p = |c|: no step size, and the objective
+never rises. Frequencies 0 and d/2 are real, by the same formula.
 """
 
 from __future__ import annotations
@@ -276,8 +276,8 @@ def _checked_pairs(name: str, pairs: Any, n: int) -> np.ndarray:
 def frequency_step(a: np.ndarray, c: np.ndarray, weight: float, start: np.ndarray) -> np.ndarray:
     """The minimiser of a|z|² + weight (|z|² − 1)² − 2 Re(conj(c) z) for each frequency.
 
-    z = p c/|c| with p the largest root of p³ + P p = Q, P = (a − 2 weight) / (2 weight), Q = |c| / (2 weight). Beyond that
-    root the cubic rises and is convex, so Newton's steps from above come down to it without a miss. Where c = 0 every
+    z = p c/|c| with p the largest root of p³ + P p = Q, P = (a − 2 weight) / (2 weight), Q = |c| / (2 weight). Beyond
+    that root the cubic rises and is convex, so Newton's steps from above come down to it without a miss. Where c = 0 every
     phase is as good, and that of ``start`` stays.
     """
     P, Q = (a - 2 * weight) / (2 * weight), np.abs(c) / (2 * weight)

@@ -248,7 +248,8 @@ class HammingIndex:
         chosen = np.asarray(as_numpy(filter)[0])
         if chosen.dtype == bool:
             if chosen.shape != (self._n,):
-                raise ValueError(f"a boolean filter must have a value for each of the {self._n} codes, got {chosen.shape}")
+                got = chosen.shape
+                raise ValueError(f"a boolean filter must have a value for each of the {self._n} codes, got {got}")
             return np.packbits(chosen, bitorder="little")
         positions = self._positions(_checked_ids("filter", chosen))
         mask = np.zeros(self._n, bool)
