@@ -7,6 +7,10 @@
 #include <new>
 #include <type_traits>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #define INLINE inline __attribute__((always_inline))
 
 namespace mercer {
@@ -276,25 +280,49 @@ template <class T> void spectrum_of(const ConvolutionPlan<T>& plan, const T* r, 
   walk.vector(work.data, work.data + plan.n);
 }
 
+// The bits of a byte in the opposite order.
+inline uint8_t mirrored(unsigned byte) {
+  byte = (byte & 0x55) << 1 | (byte >> 1 & 0x55);
+  byte = (byte & 0x33) << 2 | (byte >> 2 & 0x33);
+  return uint8_t(byte << 4 | byte >> 4);
+}
+
+// Eight bits of x >= 0, the first in the highest bit.
+template <class T> INLINE uint8_t eight_signs(const T* x) {
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == 4)
+    return mirrored(unsigned(_mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x), _mm256_setzero_ps(), _CMP_GE_OQ))));
+  else
+    return mirrored(unsigned(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(x), _mm256_setzero_pd(), _CMP_GE_OQ))) |
+                    unsigned(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(x + 4), _mm256_setzero_pd(), _CMP_GE_OQ))) << 4);
+#else
+  unsigned byte = 0;
+  for (int b = 0; b < 8; ++b) byte |= unsigned(x[b] >= 0) << b;
+  return mirrored(byte);
+#endif
+}
+
 // Bits of x >= 0, the first in the highest bit of a byte, as in numpy.packbits.
 template <class T> void pack(const T* x, int64_t n, uint8_t* out) {
-  for (int64_t i = 0; i < n; i += 8) {
-    unsigned byte = 0;
-    if (i + 8 <= n)
-      for (int b = 0; b < 8; ++b) byte |= unsigned(x[i + b] >= 0) << (7 - b);
-    else
-      for (int64_t b = 0; i + b < n; ++b) byte |= unsigned(x[i + b] >= 0) << (7 - b);
-    *out++ = uint8_t(byte);
-  }
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) *out++ = eight_signs(x + i);
+  if (i == n) return;
+  T rest[8];
+  for (int b = 0; b < 8; ++b) rest[b] = i + b < n ? x[i + b] : T(-1);
+  *out = eight_signs(rest);
 }
 
 // Rows are scaled to a length between 1 and 2 by a power of two, which is exact: what the partner of a row leaves behind in rounding is
 // then no more than the row's own rounding. A row of zeros stays one.
 template <class T> int exponent(const T* x, int64_t n) {
-  double sums[8] = {};
+  typedef T Eight __attribute__((vector_size(8 * sizeof(T))));
+  typedef double Doubles __attribute__((vector_size(64)));
+  Doubles sums = {};
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int l = 0; l < 8; ++l) sums[l] += double(x[i + l]) * double(x[i + l]);
+  for (; i + 8 <= n; i += 8) {
+    const Doubles values = __builtin_convertvector(load<Eight>(x + i), Doubles);
+    sums += values * values;
+  }
   for (; i < n; ++i) sums[0] += double(x[i]) * double(x[i]);
   const double total = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
   // Squares of doubles may leave the range of doubles: then the largest entry says enough.

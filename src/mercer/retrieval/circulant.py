@@ -277,8 +277,8 @@ def frequency_step(a: np.ndarray, c: np.ndarray, weight: float, start: np.ndarra
     """The minimiser of a|z|² + weight (|z|² − 1)² − 2 Re(conj(c) z) for each frequency.
 
     z = p c/|c| with p the largest root of p³ + P p = Q, P = (a − 2 weight) / (2 weight), Q = |c| / (2 weight). Beyond
-    that root the cubic rises and is convex, so Newton's steps from above come down to it without a miss. Where c = 0 every
-    phase is as good, and that of ``start`` stays.
+    that root the cubic rises and is convex, so Newton's steps from above come down to it without a miss. Where c = 0
+    every phase is as good, and that of ``start`` stays.
     """
     P, Q = (a - 2 * weight) / (2 * weight), np.abs(c) / (2 * weight)
     p = np.sqrt(np.maximum(-P, 0)) + np.cbrt(Q)
