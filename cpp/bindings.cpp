@@ -638,4 +638,6 @@ NB_MODULE(_core, m) {
   bind_gibbs(m);
   bind_cuts(m);
   bind_dual(m);
+  bind_circulant(m);
+  bind_hamming(m);
 }

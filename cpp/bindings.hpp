@@ -237,5 +237,7 @@ void bind_factors(nb::module_& m);
 void bind_gibbs(nb::module_& m);
 void bind_cuts(nb::module_& m);
 void bind_dual(nb::module_& m);
+void bind_circulant(nb::module_& m);
+void bind_hamming(nb::module_& m);
 
 }  // namespace mercer

@@ -19,7 +19,7 @@ LAYERS = [
     {
         "tagging", "segmentation", "labeling", "parsing", "multilabel", "proportions", "online", "markov",
         "recognition", "registration", "attributes", "classification", "structured", "alignment", "ranking",
-        "clustering", "kernel_methods", "nn",
+        "clustering", "kernel_methods", "nn", "retrieval",
     },
     {"learning"},
     {"structures"},

@@ -90,6 +90,9 @@ MODELS: dict[str, str] = {
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
     "GraphLabeler": "mercer.labeling:GraphLabeler",
     "GridLabeler": "mercer.labeling:GridLabeler",
+    "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
+    "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
+    "SignProjection": "mercer.retrieval:SignProjection",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

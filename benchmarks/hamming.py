@@ -1,0 +1,120 @@
+"""Exact Hamming search: HammingIndex beside faiss, on one thread, interleaved in one run.
+
+    python benchmarks/hamming.py [--parts batch single long multi] [--codes 1000000] [--repeats 7]
+
+batch    top 10 of random 256-bit codes, 200 queries in a call
+single   the same, one query in a call
+long     top 10 of 20,000 codes of 8,192 bits, 50 queries in a call
+multi    64-bit codes, near duplicates as queries: multi-index hashing beside the scan and faiss's IndexBinaryMultiHash
+         (which is not exact: its share of right distances is printed)
+
+Figures are processor milliseconds a query, medians. Distances must equal those of faiss's IndexBinaryFlat. Without
+faiss (pip install faiss-cpu) only our own are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import numpy as np
+
+from mercer.retrieval import HammingIndex
+
+try:
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+except ModuleNotFoundError:
+    faiss = None
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What a call gives, and the processor seconds it took."""
+    start = time.process_time()
+    result = call()
+    return result, time.process_time() - start
+
+
+def compare(name: str, codes: np.ndarray, queries: np.ndarray, repeats: int, together: bool) -> None:
+    """Our scan and faiss's, turn by turn."""
+    ours = HammingIndex(codes)
+    theirs = None
+    if faiss is not None:
+        theirs = faiss.IndexBinaryFlat(8 * codes.shape[1])
+        theirs.add(codes)
+    calls = [queries] if together else [queries[i : i + 1] for i in range(len(queries))]
+    times: dict[str, list[float]] = {"mercer": [], "faiss": []}
+    for _ in range(repeats):
+        for block in calls:
+            (distances, _), seconds = timed(lambda block=block: ours.search(block, k=10))
+            times["mercer"].append(1e3 * seconds / len(block))
+            if theirs is not None:
+                (expected, _), seconds = timed(lambda block=block: theirs.search(block, 10))
+                times["faiss"].append(1e3 * seconds / len(block))
+                if not np.array_equal(distances, expected):
+                    raise SystemExit("distances differ from those of faiss")
+    mine = float(np.median(times["mercer"]))
+    line = f"{name:8} {len(codes):9,} × {8 * codes.shape[1]:5} bits: mercer {mine:8.4f} ms/query"
+    if theirs is not None:
+        other = float(np.median(times["faiss"]))
+        line += f", faiss {other:8.4f}: {other / mine:5.2f}× faster, same distances"
+    print(line, flush=True)
+
+
+def multi(n: int, repeats: int, random: np.random.Generator) -> None:
+    """Short codes, and queries that are 3 bits away from a code."""
+    codes = random.integers(0, 256, (n, 8), dtype=np.uint8)
+    queries = codes[:100].copy()
+    for row in queries:
+        for bit in random.choice(64, 3, replace=False):
+            row[bit // 8] ^= np.uint8(1 << (bit % 8))
+    scan, tables = HammingIndex(codes), HammingIndex(codes, method="multi-index")
+    _, built = timed(lambda: tables.search(queries[:1], k=1))
+    results = {"scan": lambda: scan.search(queries, k=1), "multi-index": lambda: tables.search(queries, k=1)}
+    if faiss is not None:
+        peer = faiss.IndexBinaryMultiHash(64, 4, 16)
+        peer.nflip = 1
+        peer.add(codes)
+        results["faiss MultiHash"] = lambda: peer.search(queries, 1)
+    times: dict[str, list[float]] = {name: [] for name in results}
+    found = {}
+    for _ in range(repeats):
+        for name, call in results.items():
+            found[name], seconds = timed(call)
+            times[name].append(1e3 * seconds / len(queries))
+    for name in results:
+        right = float(np.mean(found[name][0] == found["scan"][0]))
+        print(f"multi    {n:9,} × 64 bits, k = 1: {name:16} {np.median(times[name]):8.4f} ms/query, right {right:.3f}")
+    print(f"         tables built in {built:.2f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = ["batch", "single", "long", "multi"]
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--codes", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    random = np.random.default_rng(0)
+    if {"batch", "single"} & set(options.parts):
+        codes = random.integers(0, 256, (options.codes, 32), dtype=np.uint8)
+        queries = random.integers(0, 256, (200, 32), dtype=np.uint8)
+        if "batch" in options.parts:
+            compare("batch", codes, queries, options.repeats, together=True)
+        if "single" in options.parts:
+            compare("single", codes, queries[:20], options.repeats, together=False)
+    if "long" in options.parts:
+        codes = random.integers(0, 256, (20_000, 1024), dtype=np.uint8)
+        compare("long", codes, random.integers(0, 256, (50, 1024), dtype=np.uint8), options.repeats, together=True)
+    if "multi" in options.parts:
+        multi(options.codes, options.repeats, random)
+
+
+if __name__ == "__main__":
+    main()

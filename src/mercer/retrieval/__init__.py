@@ -1,0 +1,42 @@
+"""Binary codes of long vectors, and search among them.
+
+    b(x) = sign(R D x)                  R a circulant, bilinear or dense projection, D random signs
+
+Codes of k bits keep angles: two vectors at angle θ differ in k θ / π of them on average. A circulant R = circ(r) needs
+O(d) memory and O(d log d) time (spec 004 I-1 … I-15), so codes of tens of thousands of bits are cheap to compute;
+`HammingIndex` holds them packed, and searches them exactly.
+
+| class | what it is for |
+|---|---|
+| `CirculantEmbedding` | codes by circulants, random or learned |
+| `BilinearEmbedding`, `SignProjection` | codes by two small matrices, by a full matrix: comparators |
+| `HammingIndex` | k nearest codes, codes within a radius; ids, removal, filters, files |
+"""
+
+from mercer.retrieval._codes import (
+    angle_estimate,
+    circulant_variance_bound,
+    hamming_distances,
+    hamming_variance,
+    pack_codes,
+    recall_at,
+    unpack_codes,
+)
+from mercer.retrieval.circulant import CirculantEmbedding
+from mercer.retrieval.index import HammingIndex, IndexFileError
+from mercer.retrieval.projections import BilinearEmbedding, SignProjection
+
+__all__ = [
+    "BilinearEmbedding",
+    "CirculantEmbedding",
+    "HammingIndex",
+    "IndexFileError",
+    "SignProjection",
+    "angle_estimate",
+    "circulant_variance_bound",
+    "hamming_distances",
+    "hamming_variance",
+    "pack_codes",
+    "recall_at",
+    "unpack_codes",
+]

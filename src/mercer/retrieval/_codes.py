@@ -1,0 +1,457 @@
+"""Packed codes: layout, distances, what they estimate, and the base of all embeddings.
+
+A code of k bits lies in ⌈k / 8⌉ bytes as `numpy.packbits` lays it out: bit j in byte j // 8, the first bit of a byte
+the highest, and zeros after the last one. A bit is 1 where the projection is ≥ 0 (sign(0) = +1, spec 004 I-6).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
+
+from mercer import _core
+from mercer._validation import check_count, check_positive
+
+__all__: list[str] = []
+
+BLOCK_BYTES = 1 << 26  # of projections held at a time
+
+
+def pack_codes(signs: Any) -> np.ndarray:
+    """Pack signs, or truth values, into codes.
+
+    Parameters
+    ----------
+    signs : array of shape (n, n_bits)
+        A bit is 1 where a value is ≥ 0; of a boolean array where it is True.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (n, ⌈n_bits / 8⌉)
+        The first bit in the highest bit of the first byte, as in `numpy.packbits`.
+
+    Examples
+    --------
+    >>> from mercer.retrieval import pack_codes
+    >>> pack_codes([[1.0, -1.0, 0.0]])
+    array([[160]], dtype=uint8)
+    """
+    values = np.asarray(signs)
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise ValueError(f"signs must be a matrix with at least one column, got shape {values.shape}")
+    if values.dtype == bool:
+        return np.packbits(values, axis=1)
+    if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
+        raise ValueError("signs must be finite real numbers or truth values")
+    return np.packbits(values >= 0, axis=1)
+
+
+def unpack_codes(codes: Any, n_bits: int) -> np.ndarray:
+    """Unpack codes into signs −1 and +1.
+
+    Parameters
+    ----------
+    codes : array of uint8 of shape (n, ⌈n_bits / 8⌉)
+        Packed codes.
+    n_bits : int
+        Bits of a code.
+
+    Returns
+    -------
+    ndarray of int8 of shape (n, n_bits)
+        The signs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.retrieval import unpack_codes
+    >>> unpack_codes(np.array([[160]], np.uint8), 3)
+    array([[ 1, -1,  1]], dtype=int8)
+    """
+    packed = checked_codes("codes", codes, check_count("n_bits", n_bits))
+    return (2 * np.unpackbits(packed, axis=1, count=n_bits) - 1).astype(np.int8)
+
+
+def checked_codes(name: str, codes: Any, n_bits: int) -> np.ndarray:
+    """Packed codes of ``n_bits`` bits, contiguous; the bits that fill the last byte must be zero."""
+    array = as_numpy(codes)[0] if not isinstance(codes, np.ndarray) else codes
+    if array.ndim == 1 and array.dtype == np.uint8:
+        raise ValueError(f"{name} must be a matrix with a code in each row; for one code use {name}[None, :]")
+    if array.dtype != np.uint8 or array.ndim != 2:
+        raise ValueError(f"{name} must be a matrix of packed codes (uint8), got {array.dtype} of shape {array.shape}")
+    width = -(-n_bits // 8)
+    if array.shape[1] != width:
+        raise ValueError(f"{name} must have {width} bytes ({n_bits} bits) a row, got {array.shape[1]}")
+    if n_bits % 8 and array.size and (array[:, -1] & (0xFF >> n_bits % 8)).any():
+        raise ValueError(f"{name} have bits after bit {n_bits}: is n_bits right, is the order that of numpy.packbits?")
+    return np.ascontiguousarray(array)
+
+
+def to_words(codes: np.ndarray) -> np.ndarray:
+    """Rows of bytes as rows of 64-bit words, filled up with zeros."""
+    width = -(-codes.shape[1] // 8) * 8
+    if codes.shape[1] != width:
+        filled = np.zeros((len(codes), width), np.uint8)
+        filled[:, : codes.shape[1]] = codes
+        codes = filled
+    return np.ascontiguousarray(codes).view(np.uint64)
+
+
+def hamming_distances(A: Any, B: Any = None) -> np.ndarray:
+    """Distances of all pairs of codes: the number of bits in which they differ.
+
+    Parameters
+    ----------
+    A : array of uint8 of shape (n, bytes)
+        Packed codes.
+    B : array of uint8 of shape (m, bytes), optional
+        Others; otherwise those of A among themselves.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n, m)
+        Distances. For the nearest ones only, use `HammingIndex`.
+
+    Examples
+    --------
+    >>> from mercer.retrieval import hamming_distances, pack_codes
+    >>> hamming_distances(pack_codes([[1, 1, -1], [1, -1, 1]]))
+    array([[0, 2],
+           [2, 0]], dtype=int32)
+    """
+    first = np.asarray(A)
+    second = first if B is None else np.asarray(B)
+    for name, array in (("A", first), ("B", second)):
+        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] == 0:
+            found = f"{array.dtype} of shape {array.shape}"
+            raise ValueError(f"{name} must be a matrix of packed codes (uint8), got {found}")
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(f"A and B must have equally long codes, got {first.shape[1]} and {second.shape[1]} bytes")
+    a, b = to_words(first), to_words(second)
+    out = np.empty((len(a), len(b)), np.int32)
+    rows = max(1, BLOCK_BYTES // (8 * max(1, b.size)))
+    for start in range(0, len(a), rows):
+        differ = a[start : start + rows, None, :] ^ b[None, :, :]
+        # NumPy 1 cannot count bits: there they are unpacked.
+        has_count = hasattr(np, "bitwise_count")
+        counts = np.bitwise_count(differ) if has_count else np.unpackbits(differ.view(np.uint8), axis=2)
+        out[start : start + rows] = counts.sum(axis=2, dtype=np.int32)
+    return out
+
+
+def angle_estimate(distances: Any, n_bits: int) -> np.ndarray:
+    """Angles that Hamming distances stand for: θ = π · distance / n_bits (spec 004 I-7).
+
+    Parameters
+    ----------
+    distances : array of int
+        Hamming distances of codes by sign projections.
+    n_bits : int
+        Bits of a code.
+
+    Returns
+    -------
+    ndarray
+        Estimates of the angles, in radians. Unbiased for random projections.
+
+    Examples
+    --------
+    >>> from mercer.retrieval import angle_estimate
+    >>> angle_estimate([0, 64, 128], 128).round(2)
+    array([0.  , 1.57, 3.14])
+    """
+    bits = check_count("n_bits", n_bits)
+    counts = np.asarray(distances, dtype=np.float64)
+    if counts.size and not (counts.min() >= 0 and counts.max() <= bits):
+        raise ValueError(f"distances must lie between 0 and n_bits = {bits}")
+    return counts * (np.pi / bits)
+
+
+def hamming_variance(theta: float, n_bits: int) -> float:
+    """Variance of the share of differing bits with independent projections: (θ/π)(1 − θ/π) / k (spec 004 I-7).
+
+    Parameters
+    ----------
+    theta : float
+        Angle of the two vectors, between 0 and π.
+    n_bits : int
+        Bits k of a code.
+
+    Returns
+    -------
+    float
+        The variance.
+
+    Examples
+    --------
+    >>> import math
+    >>> from mercer.retrieval import hamming_variance
+    >>> hamming_variance(math.pi / 2, 100)
+    0.0025
+    """
+    if not 0 <= theta <= math.pi:
+        raise ValueError(f"theta must lie between 0 and π, got {theta!r}")
+    share = theta / math.pi
+    return share * (1 - share) / check_count("n_bits", n_bits)
+
+
+def circulant_variance_bound(theta: float, n_bits: int, rho: float, delta: float) -> float:
+    """Bound of the same variance for circulant projections: that of independent ones + 8 ρ √ln(8k²/δ).
+
+    Holds with probability 1 − δ over the signs D, for unit vectors whose entries do not exceed ρ (spec 004 I-8). The
+    source has 4k² in the logarithm, from a tail on one side; both sides make it 8k².
+
+    Parameters
+    ----------
+    theta : float
+        Angle of the two vectors, between 0 and π.
+    n_bits : int
+        Bits k of a code.
+    rho : float
+        Largest absolute entry of the two unit vectors, in (0, 1).
+    delta : float
+        Probability, over the signs, that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    float
+        The bound. It is loose: above 1 unless ρ is tiny.
+
+    Examples
+    --------
+    >>> from mercer.retrieval import circulant_variance_bound, hamming_variance
+    >>> circulant_variance_bound(1.0, 64, 0.01, 0.1) > hamming_variance(1.0, 64)
+    True
+    """
+    for name, value in (("rho", rho), ("delta", delta)):
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
+    return hamming_variance(theta, n_bits) + 8 * rho * math.sqrt(math.log(8 * n_bits**2 / delta))
+
+
+def recall_at(found: Any, neighbours: Any, ks: Any = (1, 10, 100)) -> dict[int, float]:
+    """Recall of a search: the share of true neighbours among the first k found (spec 004 I-14).
+
+    Parameters
+    ----------
+    found : array of shape (n_queries, n_found)
+        Ids as a search gave them, nearest first.
+    neighbours : array of shape (n_queries, n_true)
+        Ids of the true neighbours.
+    ks : iterable of int, default=(1, 10, 100)
+        Where to cut; at most ``n_found``.
+
+    Returns
+    -------
+    dict of int to float
+        k to the mean over the queries.
+
+    Examples
+    --------
+    >>> from mercer.retrieval import recall_at
+    >>> recall_at([[3, 1, 2], [0, 2, 1]], [[1], [0]], ks=(1, 2))
+    {1: 0.5, 2: 1.0}
+    """
+    got, true = np.asarray(found), np.asarray(neighbours)
+    if got.ndim != 2 or true.ndim != 2 or len(got) != len(true) or len(got) == 0 or true.shape[1] == 0:
+        shapes = f"{got.shape} and {true.shape}"
+        raise ValueError(f"found and neighbours must be matrices with a row for each query, got {shapes}")
+    hit = np.stack([np.isin(row, wanted) for row, wanted in zip(got, true, strict=True)])
+    result = {}
+    for k in ks:
+        if check_count("ks", k) > got.shape[1]:
+            raise ValueError(f"ks must not exceed the {got.shape[1]} ids found for each query, got {k}")
+        result[int(k)] = float(hit[:, :k].sum(axis=1).mean() / true.shape[1])
+    return result
+
+
+# ------------------------------------------------------------------------------------------------ arrays of other kinds
+
+
+def as_numpy(X: Any) -> tuple[np.ndarray, Any]:
+    """X as a NumPy array without a copy, and a function that turns results into X's kind."""
+    if type(X).__module__.split(".")[0] != "torch":
+        return X, lambda array: array
+    import torch
+
+    if X.device.type != "cpu":
+        raise TypeError(f"tensors on {X.device} are not supported here: use X.cpu()")
+    return X.detach().numpy(), torch.from_numpy
+
+
+class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project`` (X Pᵀ) and ``_back`` (B P)."""
+
+    n_bits: int
+    n_jobs: int | None
+
+    def _checked(self, X: Any, reset: bool) -> tuple[np.ndarray, Any]:
+        """X as a finite contiguous matrix of float32 or float64, and the way back to its kind."""
+        if sp.issparse(X):
+            raise TypeError(
+                "X is sparse, and a projection of it is not: reduce it first, for example with "
+                "mercer.maps.RandomProjection or sklearn's TruncatedSVD, or use X.toarray()"
+            )
+        array, back = as_numpy(X)
+        array = validate_data(self, array, dtype=[np.float32, np.float64], order="C", reset=reset)
+        return array, back
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def _project(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _back(self, signs: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _codes(self, X: np.ndarray) -> np.ndarray:
+        """Packed codes, in blocks of rows."""
+        out = np.empty((len(X), -(-self.n_bits // 8)), np.uint8)
+        rows = max(1, BLOCK_BYTES // (X.itemsize * max(self.n_bits, X.shape[1])))
+        for start in range(0, len(X), rows):
+            values = np.ascontiguousarray(self._project(X[start : start + rows]))
+            _core.pack_signs(values, out[start : start + rows])
+        return out
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_bits
+
+    def transform(self, X: Any, packed: bool = True) -> Any:
+        """The codes of the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Vectors. float32 stays float32, and is faster; integers become float64. A tensor of torch gives a tensor.
+        packed : bool, default=True
+            Eight bits a byte, as `numpy.packbits` lays them out; otherwise signs −1 and +1 as int8.
+
+        Returns
+        -------
+        array of uint8 of shape (n, ⌈n_bits / 8⌉), or of int8 of shape (n, n_bits)
+            The codes.
+        """
+        self._check_fitted()
+        X, back = self._checked(X, reset=False)
+        codes = self._codes(X)
+        return back(codes if packed else unpack_codes(codes, self.n_bits))
+
+    def project(self, X: Any) -> Any:
+        """The real projections, whose signs are the codes.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Vectors.
+
+        Returns
+        -------
+        array of shape (n, n_bits)
+            Projections, of the type of X.
+        """
+        self._check_fitted()
+        X, back = self._checked(X, reset=False)
+        return back(np.ascontiguousarray(self._project(X)))
+
+    def inverse_transform(self, codes: Any) -> np.ndarray:
+        """The directions that codes stand for: Pᵀ b, scaled to length 1.
+
+        Lengths are lost in a code; for random projections Pᵀ sign(P x) points to x on average.
+
+        Parameters
+        ----------
+        codes : array of uint8 of shape (n, ⌈n_bits / 8⌉)
+            Packed codes.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            Unit vectors.
+        """
+        self._check_fitted()
+        signs = unpack_codes(codes, self.n_bits).astype(np.float64)
+        vectors = self._back(signs)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths > 0, lengths, 1)
+
+    def asymmetric_scores(self, X: Any, codes: Any) -> np.ndarray:
+        """Scores of real queries against codes: Σ_j (P x)_j b_j. More exact than comparing bits with bits.
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features)
+            Queries.
+        codes : array of uint8 of shape (n, ⌈n_bits / 8⌉)
+            Packed codes.
+
+        Returns
+        -------
+        array of shape (n_queries, n)
+            Scores, higher for nearer codes; of the type of X.
+        """
+        self._check_fitted()
+        X, back = self._checked(X, reset=False)
+        packed = checked_codes("codes", codes, self.n_bits)
+        projected = self._project(X)
+        out = np.empty((len(X), len(packed)), X.dtype)
+        rows = max(1, BLOCK_BYTES // (X.itemsize * self.n_bits))
+        for start in range(0, len(packed), rows):
+            bits = np.unpackbits(packed[start : start + rows], axis=1, count=self.n_bits).astype(X.dtype)
+            out[:, start : start + rows] = projected @ (2 * bits - 1).T
+        return back(out)
+
+    def asymmetric_distances(self, X: Any, codes: Any) -> np.ndarray:
+        """Distances of real queries to codes: the sum of |(P x)_j| over the bits that disagree with sign((P x)_j).
+
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features)
+            Queries.
+        codes : array of uint8 of shape (n, ⌈n_bits / 8⌉)
+            Packed codes.
+
+        Returns
+        -------
+        array of shape (n_queries, n)
+            Distances ≥ 0, which rank codes as `asymmetric_scores` does; of the type of X.
+        """
+        scores = self.asymmetric_scores(X, codes)
+        X, back = self._checked(X, reset=False)
+        total = np.abs(self._project(X)).sum(axis=1, keepdims=True)
+        return back(np.maximum((total - as_numpy(scores)[0]) / 2, 0))
+
+    def _state_params(self) -> dict[str, Any]:
+        params = self.get_params(deep=False)
+        if not isinstance(params.get("random_state"), (int, type(None))):
+            params["random_state"] = None
+        return params
+
+    @classmethod
+    def _model(cls, meta: dict[str, Any], n_features: Any) -> Any:
+        model = cls(**meta["params"])
+        check_count("n_bits", model.n_bits)
+        model.n_features_in_ = check_count("n_features", n_features)
+        return model
+
+
+def finite_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of a model file, with the shape it must have."""
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+        found = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(f"expected finite numbers of shape {shape} in {name}, found {found}")
+    return array.astype(np.float64, copy=False)
+
+
+def check_optional_positive(name: str, value: Any) -> float:
+    """Zero or a positive finite number."""
+    return 0.0 if value == 0 and not isinstance(value, bool) else check_positive(name, value)

@@ -1,0 +1,359 @@
+"""Circulant binary embedding: b(x) = sign(R D x) with R = circ(r), in O(d log d) time and O(d) memory.
+
+    R[i, j] = r[(i − j) mod d],     R x = r ⊛ x = F⁻¹(F(r) ∘ F(x)),     D = diag(±1)                 spec 004 I-1, I-2
+
+Learning (spec 004 I-9 … I-12; the objective is rebuilt there from its parts, as its line is lost in the source):
+
+    min over B ∈ {−1, +1}, r of   ‖B − X D Rᵀ‖² + λ ‖R Rᵀ − I‖² + μ [Σ_similar ‖R D (x_i − x_j)‖² − Σ_dissimilar ‖…‖²]
+
+B given r is a sign. r given B splits into one problem for each frequency, with z = F(r)_l,
+
+    min  a |z|² + λ d (|z|² − 1)² − 2 Re(conj(c) z),     a = Σ_i |F(x_i)|² + μ A,     c = Σ_i conj(F(x_i)) F(B_i)
+
+whose minimiser is z = p c / |c|, p ≥ 0 the root of 2 λ d p³ + (a − 2 λ d) p = |c|: no step size, and the objective
+never rises. Frequencies 0 and d/2 are real, by the same formula.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.fft
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from mercer import _core
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.retrieval._codes import SignCodes, check_optional_positive, finite_array
+
+__all__ = ["CirculantEmbedding"]
+
+
+class CirculantEmbedding(SignCodes):
+    """Binary codes by circulant projections: long codes of long vectors, in O(d log d).
+
+    b(x) = sign(r ⊛ (D x)), the first ``n_bits`` of them; with more bits than features, several circulants with signs of
+    their own give d bits each (spec 004 I-3, I-6).
+
+    Parameters
+    ----------
+    n_bits : int, default=256
+        Bits of a code.
+    method : {"random", "learned"}, default="random"
+        r is normal, or learned from data by alternating between bits and frequencies.
+    lambda_ : float, default=1.0
+        Weight λ > 0 of ‖R Rᵀ − I‖², which keeps bits uncorrelated. Results hardly depend on it.
+    mu : float, default=1.0
+        Weight μ ≥ 0 of the pairs that `fit` is given.
+    n_iter : int, default=10
+        Rounds of learning.
+    tol : float, default=0.0
+        Learning ends when a round lowers the objective by less than this share of it.
+    sign_flip : bool, default=True
+        Whether inputs get random signs D. Without them codes of smooth inputs are far noisier (spec 004 I-2).
+    random_state : int, RandomState or None, default=None
+        Of r and D.
+    n_jobs : int, optional
+        Threads; −1 is all. Codes do not depend on it.
+
+    Attributes
+    ----------
+    r_ : ndarray of shape (n_circulants, n_features)
+        First columns of the circulants.
+    signs_ : ndarray of int8 of shape (n_circulants, n_features)
+        The signs D.
+    history_ : list of list of float
+        Of a learned embedding: the objective of each circulant at the start and after each round.
+    n_features_in_ : int
+        Features of the input.
+
+    Notes
+    -----
+    Codes are computed in the type of the input, in compiled code where the number of features is a product of primes up
+    to 13, otherwise by `scipy.fft`. The compiled code takes rows two at a time, so a projection within rounding of zero
+    may get another sign beside another row. For learning, rows are best centred and of length 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.retrieval import CirculantEmbedding, hamming_distances
+    >>> x = np.random.default_rng(0).normal(size=(1, 4096)).astype(np.float32)
+    >>> X = np.concatenate([x, 2 * x, -x])
+    >>> codes = CirculantEmbedding(n_bits=4096, random_state=0).fit(X).transform(X)
+    >>> codes.shape, hamming_distances(codes)[0].tolist()
+    ((3, 512), [0, 0, 4096])
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 256,
+        method: str = "random",
+        lambda_: float = 1.0,
+        mu: float = 1.0,
+        n_iter: int = 10,
+        tol: float = 0.0,
+        sign_flip: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.method = method
+        self.lambda_ = lambda_
+        self.mu = mu
+        self.n_iter = n_iter
+        self.tol = tol
+        self.sign_flip = sign_flip
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, similar: Any = None, dissimilar: Any = None) -> CirculantEmbedding:
+        """Draw the circulants and, with ``method="learned"``, fit them to X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Vectors. A random embedding only counts its columns.
+        y : None
+            Not used.
+        similar, dissimilar : array of int of shape (n_pairs, 2), optional
+            Rows of X that should have near codes, and rows that should not: the semi-supervised form.
+
+        Returns
+        -------
+        CirculantEmbedding
+            Itself.
+        """
+        bits = check_count("n_bits", self.n_bits)
+        check_choice("method", self.method, ("random", "learned"))
+        lambda_, mu = check_positive("lambda_", self.lambda_), check_optional_positive("mu", self.mu)
+        rounds, tol = check_count("n_iter", self.n_iter), check_optional_positive("tol", self.tol)
+        check_choice("sign_flip", self.sign_flip, (True, False))
+        thread_count(self.n_jobs)
+        X, _ = self._checked(X, reset=True)
+        d = X.shape[1]
+        pairs = [_checked_pairs(name, p, len(X)) for name, p in (("similar", similar), ("dissimilar", dissimilar))]
+        if self.method == "random" and (similar is not None or dissimilar is not None):
+            raise ValueError('pairs are for method="learned": a random embedding cannot use them')
+        random = check_random_state(self.random_state)
+        count = -(-bits // d)
+        self.r_ = random.standard_normal((count, d))
+        self.signs_ = np.ones((count, d), np.int8)
+        if self.sign_flip:
+            self.signs_ -= 2 * random.randint(0, 2, size=(count, d), dtype=np.int8)
+        self._plans: dict[Any, Any] = {}
+        self.history_: list[list[float]] = []
+        if self.method == "learned":
+            if not np.any(X):
+                warnings.warn("all rows of X are zero: nothing to learn from", ConvergenceWarning, stacklevel=2)
+            threads = thread_count(self.n_jobs)
+            for c in range(count):
+                learner = _Learner(X, self.signs_[c], self._part(c), lambda_, mu, pairs, threads)
+                self.r_[c], history = learner.run(self.r_[c] / np.sqrt(d), rounds, tol)
+                self.history_.append(history)
+        return self
+
+    def _part(self, c: int) -> int:
+        """Bits that circulant c gives."""
+        return min(self.n_features_in_, self.n_bits - c * self.n_features_in_)
+
+    def _plan(self, c: int, dtype: np.dtype) -> Any:
+        """The compiled convolution with circulant c, made once."""
+        if (c, dtype) not in self._plans:
+            kind = _core.Circulant32 if dtype == np.float32 else _core.Circulant64
+            signs = np.ascontiguousarray(self.signs_[c].astype(dtype)) if self.sign_flip else None
+            self._plans[c, dtype] = kind(np.ascontiguousarray(self.r_[c].astype(dtype)), signs)
+        return self._plans[c, dtype]
+
+    def _by_scipy(self, c: int, X: np.ndarray) -> np.ndarray:
+        workers = thread_count(self.n_jobs)
+        spectrum = scipy.fft.rfft(self.r_[c].astype(X.dtype))
+        product = scipy.fft.rfft(X * self.signs_[c], axis=1, workers=workers) * spectrum
+        result = scipy.fft.irfft(product, n=X.shape[1], axis=1, workers=workers)
+        result[~X.any(axis=1)] = 0
+        return result[:, : self._part(c)]
+
+    def _project(self, X: np.ndarray) -> np.ndarray:
+        parts = []
+        for c in range(len(self.r_)):
+            if _core.circulant_length(X.shape[1]):
+                part = np.empty((len(X), self._part(c)), X.dtype)
+                self._plan(c, X.dtype).project(X, part, thread_count(self.n_jobs))
+            else:
+                part = self._by_scipy(c, X)
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _codes(self, X: np.ndarray) -> np.ndarray:
+        if len(self.r_) > 1 or not _core.circulant_length(X.shape[1]):
+            return super()._codes(X)
+        out = np.empty((len(X), -(-self.n_bits // 8)), np.uint8)
+        rows = max(64, (1 << 25) // X.shape[1] // 64 * 64)  # a call of at most about a second
+        for start in range(0, len(X), rows):
+            block = X[start : start + rows]
+            self._plan(0, X.dtype).codes(block, self.n_bits, out[start : start + rows], thread_count(self.n_jobs))
+        return out
+
+    def _back(self, signs: np.ndarray) -> np.ndarray:
+        d = self.n_features_in_
+        total = np.zeros((len(signs), d))
+        for c in range(len(self.r_)):
+            padded = np.zeros((len(signs), d))
+            padded[:, : self._part(c)] = signs[:, c * d : c * d + self._part(c)]
+            spectrum = np.conj(scipy.fft.rfft(self.r_[c])) * scipy.fft.rfft(padded, axis=1)
+            total += scipy.fft.irfft(spectrum, n=d, axis=1) * self.signs_[c]
+        return total
+
+    def to_dense(self) -> np.ndarray:
+        """The projection as a matrix of shape (n_bits, n_features), for tests and for looking at.
+
+        Returns
+        -------
+        ndarray
+            R D, with a row for each bit.
+        """
+        self._check_fitted()
+        d = self.n_features_in_
+        shifts = (np.arange(d)[:, None] - np.arange(d)[None, :]) % d
+        return np.concatenate([self.r_[c][shifts][: self._part(c)] * self.signs_[c] for c in range(len(self.r_))])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_plans" in state:
+            state["_plans"] = {}
+        return state
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`.
+
+        Returns
+        -------
+        tuple of dict
+            JSON data, and arrays.
+        """
+        self._check_fitted()
+        return {"params": self._state_params(), "history": self.history_}, {"r": self.r_, "signs": self.signs_}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CirculantEmbedding:
+        """The inverse of :meth:`to_state`.
+
+        Parameters
+        ----------
+        meta : dict
+            JSON data.
+        arrays : dict of ndarray
+            Arrays.
+
+        Returns
+        -------
+        CirculantEmbedding
+            As it was.
+        """
+        model = cls._model(meta, arrays["r"].shape[-1] if arrays["r"].ndim == 2 else 0)
+        shape = (-(-model.n_bits // model.n_features_in_), model.n_features_in_)
+        model.r_ = finite_array(arrays, "r", shape)
+        signs = arrays["signs"]
+        if signs.shape != shape or signs.dtype != np.int8 or not (np.abs(signs) == 1).all():
+            raise ValueError(f"expected signs −1 and +1 of shape {shape}, found {signs.dtype} of shape {signs.shape}")
+        model.signs_, model.history_, model._plans = signs, meta["history"], {}
+        return model
+
+
+def _checked_pairs(name: str, pairs: Any, n: int) -> np.ndarray:
+    """Pairs of rows, perhaps none."""
+    found = np.zeros((0, 2), np.int64) if pairs is None else np.asarray(pairs)
+    if found.size == 0:
+        return np.zeros((0, 2), np.int64)
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers of shape (pairs, 2), got {found.dtype} of shape {found.shape}")
+    if found.min() < 0 or found.max() >= n:
+        raise ValueError(f"{name} must name rows 0 … {n - 1} of X, got {found.min()} … {found.max()}")
+    return found.astype(np.int64)
+
+
+def frequency_step(a: np.ndarray, c: np.ndarray, weight: float, start: np.ndarray) -> np.ndarray:
+    """The minimiser of a|z|² + weight (|z|² − 1)² − 2 Re(conj(c) z) for each frequency.
+
+    z = p c/|c| with p the largest root of p³ + P p = Q, P = (a − 2 weight) / (2 weight), Q = |c| / (2 weight). Beyond
+    that root the cubic rises and is convex, so Newton's steps from above come down to it without a miss. Where c = 0
+    every phase is as good, and that of ``start`` stays.
+    """
+    P, Q = (a - 2 * weight) / (2 * weight), np.abs(c) / (2 * weight)
+    p = np.sqrt(np.maximum(-P, 0)) + np.cbrt(Q)
+    for _ in range(100):
+        slope = 3 * p**2 + P
+        lower = np.where(slope > 0, p - (p**3 + P * p - Q) / np.where(slope > 0, slope, 1), p)
+        lower = np.minimum(np.maximum(lower, 0), p)
+        if np.array_equal(lower, p):
+            break
+        p = lower
+    guide = np.where(np.abs(c) > 0, c, np.where(np.abs(start) > 0, start, 1))
+    return p * guide / np.abs(guide)
+
+
+class _Learner:
+    """Alternates between bits and frequencies for one circulant, over the non-negative frequencies of real vectors."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        signs: np.ndarray,
+        bits: int,
+        lambda_: float,
+        mu: float,
+        pairs: list[np.ndarray],
+        workers: int,
+    ) -> None:
+        self.X, self.signs, self.bits, self.lambda_, self.workers = X, signs, bits, lambda_, workers
+        self.d = X.shape[1]
+        self.rows = max(1, (1 << 22) // self.d)
+        self.twice = np.full(self.d // 2 + 1, 2.0)  # frequency l stands for itself and for d − l
+        self.twice[0] = 1.0
+        if self.d % 2 == 0:
+            self.twice[-1] = 1.0
+        self.a = sum(np.sum(np.abs(block) ** 2, axis=0) for block in self.spectra(np.arange(len(X))))
+        for sign, chosen in zip((mu, -mu), pairs, strict=True):
+            for start in range(0, len(chosen), self.rows):
+                left, right = chosen[start : start + self.rows].T
+                self.a = self.a + sign * np.sum(np.abs(self.fft(X[left].astype(np.float64) - X[right])) ** 2, axis=0)
+
+    def fft(self, X: np.ndarray) -> np.ndarray:
+        return scipy.fft.rfft(X * self.signs, axis=1, workers=self.workers)
+
+    def spectra(self, rows: np.ndarray) -> Any:
+        for start in range(0, len(rows), self.rows):
+            yield self.fft(self.X[rows[start : start + self.rows]].astype(np.float64))
+
+    def correlation(self, z: np.ndarray) -> np.ndarray:
+        """c = Σ_i conj(F(x_i)) F(B_i) with the bits B of the circulant with spectrum z; bits that are cut off are 0."""
+        total = np.zeros(len(z), np.complex128)
+        for spectra in self.spectra(np.arange(len(self.X))):
+            B = np.where(scipy.fft.irfft(spectra * z, n=self.d, axis=1, workers=self.workers) >= 0, 1.0, -1.0)
+            B[:, self.bits :] = 0
+            total += np.sum(np.conj(spectra) * scipy.fft.rfft(B, axis=1, workers=self.workers), axis=0)
+        return self.real_ends(total)
+
+    def real_ends(self, z: np.ndarray) -> np.ndarray:
+        """Frequencies that are their own mirror are real: rounding must not say otherwise."""
+        z[self.twice == 1.0] = z[self.twice == 1.0].real
+        return z
+
+    def objective(self, z: np.ndarray, c: np.ndarray) -> float:
+        distortion = np.sum(self.twice * (self.a * np.abs(z) ** 2 - 2 * np.real(np.conj(c) * z))) / self.d
+        spread = self.lambda_ * np.sum(self.twice * (np.abs(z) ** 2 - 1) ** 2)
+        return float(distortion + spread + len(self.X) * self.bits)
+
+    def run(self, r: np.ndarray, rounds: int, tol: float) -> tuple[np.ndarray, list[float]]:
+        z = self.real_ends(scipy.fft.rfft(r))
+        history: list[float] = []
+        for _ in range(rounds):
+            c = self.correlation(z)
+            if not history:
+                history.append(self.objective(z, c))
+            z = self.real_ends(frequency_step(self.a, c, self.lambda_ * self.d, z))
+            history.append(self.objective(z, c))
+            if history[-2] - history[-1] <= tol * abs(history[-2]):
+                break
+        return scipy.fft.irfft(z, n=self.d), history

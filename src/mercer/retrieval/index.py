@@ -1,0 +1,445 @@
+"""Exact search among packed codes by Hamming distance.
+
+Codes lie in blocks of eight, word by word (`cpp/hamming.cpp`), in memory as in files, so that a file is searched where
+it lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of threads,
+the instruction set, or the method.
+
+A file holds, little endian:
+
+    0   "MERCERHX" | version u32 | size of the header u32 | bits u64 | codes u64 | words a code u64
+    40  offset of the codes u64 | offset of the ids u64, 0 if they are 0, 1, … | size of the file u64
+    64  blake2b-256 of all that follows the header | blake2b-256 of the 96 bytes so far
+    128 blocks, ⌈codes / 8⌉ × words × 8 words u64 | ids i64
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer._persistence import write_atomically
+from mercer._validation import check_choice, check_count, thread_count
+from mercer.retrieval._codes import as_numpy, checked_codes, to_words
+
+__all__ = ["HammingIndex", "IndexFileError"]
+
+MAGIC, VERSION, HEADER = b"MERCERHX", 1, struct.Struct("<8sIIQQQQQQ32s")
+HEADER_SIZE = 128
+MOST_BITS = 1 << 24
+
+
+class IndexFileError(ValueError):
+    """A file is no index of codes, is damaged, or is of another version.
+
+    Examples
+    --------
+    >>> from mercer.retrieval import HammingIndex, IndexFileError
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "codes"
+    >>> _ = path.write_bytes(b"something else")
+    >>> try:
+    ...     HammingIndex.load(path)
+    ... except IndexFileError as error:
+    ...     print("no" in str(error))
+    True
+    """
+
+
+class HammingIndex:
+    """An index of binary codes: the nearest ones by Hamming distance, exactly.
+
+    Parameters
+    ----------
+    codes : array of uint8 of shape (n, ⌈n_bits / 8⌉), optional
+        Packed codes to begin with (see `pack_codes`).
+    n_bits : int, optional
+        Bits of a code; needed without codes, otherwise eight times the bytes of a code unless given.
+    ids : array of int of shape (n,), optional
+        Ids ≥ 0 of the codes, all different; 0, 1, … unless given.
+    method : {"scan", "multi-index"}, default="scan"
+        Compare with every code; or look up substrings of the code in tables (multi-index hashing), which reads only a
+        small part of the codes where neighbours are near and codes many, and scans where they are not. Both are exact.
+    n_jobs : int, optional
+        Threads; −1 is all.
+
+    Attributes
+    ----------
+    n_bits : int
+        Bits of a code.
+    ids : ndarray of int64
+        Ids of the codes, in the order in which they were added.
+
+    Examples
+    --------
+    >>> from mercer.retrieval import HammingIndex, pack_codes
+    >>> index = HammingIndex(pack_codes([[1, 1, 1, 1], [1, 1, -1, -1], [-1, -1, -1, -1]]), n_bits=4, ids=[10, 20, 30])
+    >>> distances, ids = index.search(pack_codes([[1, 1, 1, -1]]), k=2)
+    >>> distances.tolist(), ids.tolist()
+    ([[1, 1]], [[10, 20]])
+    """
+
+    def __init__(
+        self,
+        codes: Any = None,
+        n_bits: int | None = None,
+        ids: Any = None,
+        method: str = "scan",
+        n_jobs: int | None = None,
+    ) -> None:
+        if n_bits is None:
+            if codes is None:
+                raise ValueError("n_bits is needed for an index without codes")
+            n_bits = 8 * np.shape(codes)[1] if np.ndim(codes) == 2 else 8
+        self.n_bits = check_count("n_bits", n_bits)
+        if self.n_bits > MOST_BITS:
+            raise ValueError(f"n_bits must not exceed 2^24, got {n_bits}")
+        self.method = check_choice("method", method, ("scan", "multi-index"))
+        self.n_jobs = n_jobs
+        thread_count(n_jobs)
+        self._words = -(-self.n_bits // 64)
+        self._n = 0
+        self._blocks = np.zeros((0, self._words, 8), np.uint64)
+        self._ids: np.ndarray | None = None  # None: 0, 1, …
+        self._tables: Any = None
+        if codes is not None:
+            self.add(codes, ids)
+        elif ids is not None:
+            raise ValueError("ids need codes")
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __repr__(self) -> str:
+        return f"HammingIndex({self._n} codes of {self.n_bits} bits, method={self.method!r})"
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Ids of the codes, in the order in which they were added."""
+        return np.arange(self._n, dtype=np.int64) if self._ids is None else self._ids[: self._n].copy()
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The packed codes, in the order in which they were added."""
+        return self._rows(np.arange(self._n))
+
+    def _rows(self, positions: np.ndarray) -> np.ndarray:
+        words = np.ascontiguousarray(self._blocks[positions // 8, :, positions % 8])
+        return np.ascontiguousarray(words.view(np.uint8)[:, : -(-self.n_bits // 8)])
+
+    def add(self, codes: Any, ids: Any = None) -> HammingIndex:
+        """Add codes.
+
+        Parameters
+        ----------
+        codes : array of uint8 of shape (n, ⌈n_bits / 8⌉)
+            Packed codes.
+        ids : array of int of shape (n,), optional
+            Their ids ≥ 0, new ones; otherwise they go on after the highest id.
+
+        Returns
+        -------
+        HammingIndex
+            Itself.
+        """
+        packed = checked_codes("codes", codes, self.n_bits)
+        count = len(packed)
+        named = self._new_ids(ids, count)
+        end = self._n + count
+        if -(-end // 8) > len(self._blocks) or not self._blocks.flags.writeable:
+            room = max(-(-end // 8), int(1.5 * len(self._blocks)) if self._n else 0)
+            blocks = np.zeros((room, self._words, 8), np.uint64)
+            used = -(-self._n // 8)
+            blocks[:used] = self._blocks[:used]
+            self._blocks = blocks
+        words, start = to_words(packed), 0
+        if self._n % 8:  # fill the last block
+            start = min(count, 8 - self._n % 8)
+            self._blocks[self._n // 8, :, self._n % 8 : self._n % 8 + start] = words[:start].T
+        first, whole = -(-self._n // 8), (count - start) // 8
+        if whole:
+            eights = words[start : start + 8 * whole].reshape(whole, 8, -1)
+            self._blocks[first : first + whole] = eights.transpose(0, 2, 1)
+        rest = words[start + 8 * whole :]
+        if len(rest):
+            self._blocks[first + whole, :, : len(rest)] = rest.T
+        if named is not None:
+            self._ids = np.concatenate([self.ids, named])
+        self._n, self._tables = end, None
+        return self
+
+    def _new_ids(self, ids: Any, count: int) -> np.ndarray | None:
+        """Ids of codes to add; None if all ids are 0, 1, … still."""
+        if ids is None:
+            if self._ids is None:
+                return None
+            start = int(self._ids.max()) + 1 if len(self._ids) else 0
+            return np.arange(start, start + count, dtype=np.int64)
+        named = _checked_ids("ids", ids)
+        if len(named) != count:
+            raise ValueError(f"ids must name each of the {count} codes, got {len(named)}")
+        together = np.concatenate([self.ids, named])
+        values, counts = np.unique(together, return_counts=True)
+        if (counts > 1).any():
+            raise ValueError(f"ids must be new and different, but {values[counts > 1][0]} is there twice")
+        return named
+
+    def _positions(self, ids: np.ndarray) -> np.ndarray:
+        """Positions of ids; −1 where there is none."""
+        if self._ids is None:
+            return np.where(ids < self._n, ids, -1)
+        order = np.argsort(self._ids, kind="stable")
+        at = np.searchsorted(self._ids, ids, sorter=order)
+        found = order[np.minimum(at, self._n - 1)] if self._n else np.zeros(len(ids), np.int64)
+        return np.where((at < self._n) & (self._ids[found] == ids) if self._n else False, found, -1)
+
+    def get(self, ids: Any) -> np.ndarray:
+        """The packed codes with these ids.
+
+        Parameters
+        ----------
+        ids : array of int
+            Ids in the index.
+
+        Returns
+        -------
+        ndarray of uint8 of shape (len(ids), ⌈n_bits / 8⌉)
+            Their codes.
+        """
+        wanted = _checked_ids("ids", ids)
+        positions = self._positions(wanted)
+        if (positions < 0).any():
+            raise KeyError(f"there is no code with id {wanted[positions < 0][0]}")
+        return self._rows(positions)
+
+    def remove(self, ids: Any) -> int:
+        """Remove codes by their ids; ids that are not there are passed over.
+
+        Parameters
+        ----------
+        ids : array of int
+            Ids.
+
+        Returns
+        -------
+        int
+            Codes removed. The others keep their ids and their order.
+        """
+        positions = self._positions(_checked_ids("ids", ids))
+        gone = np.zeros(self._n, bool)
+        gone[positions[positions >= 0]] = True
+        if not gone.any():
+            return 0
+        kept = np.flatnonzero(~gone)
+        codes, names = self._rows(kept), self.ids[kept]
+        self._n, self._blocks, self._ids = 0, np.zeros((0, self._words, 8), np.uint64), None
+        self.add(codes)
+        self._ids = names
+        return int(gone.sum())
+
+    def _allowed(self, filter: Any) -> np.ndarray | None:
+        """A bit for each position, eight a byte, of a mask or of ids."""
+        if filter is None:
+            return None
+        chosen = np.asarray(as_numpy(filter)[0])
+        if chosen.dtype == bool:
+            if chosen.shape != (self._n,):
+                got = chosen.shape
+                raise ValueError(f"a boolean filter must have a value for each of the {self._n} codes, got {got}")
+            return np.packbits(chosen, bitorder="little")
+        positions = self._positions(_checked_ids("filter", chosen))
+        mask = np.zeros(self._n, bool)
+        mask[positions[positions >= 0]] = True
+        return np.packbits(mask, bitorder="little")
+
+    def _search(self, queries: Any, k: int, radius: int, filter: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(offsets, distances, positions) of what is found, in calls of a second or so each."""
+        words = to_words(checked_codes("queries", queries, self.n_bits))
+        allowed, threads = self._allowed(filter), thread_count(self.n_jobs)
+        step = max(16, 4_000_000_000 // max(1, self._n * self._words))
+        if self.method == "multi-index" and self._tables is None:
+            self._tables = self._make_tables(threads)
+        offsets, distances, positions = [np.zeros(1, np.int64)], [], []
+        for start in range(0, len(words), step):
+            block = np.ascontiguousarray(words[start : start + step])
+            if self.method == "multi-index":
+                found = self._tables.search(self._blocks, block, k, radius, allowed, threads)
+            else:
+                found = _core.hamming_search(self._blocks, self._n, block, k, radius, allowed, threads)
+            offsets.append(found[0][1:] + offsets[-1][-1])
+            distances.append(found[1])
+            positions.append(found[2])
+        if not distances:
+            return offsets[0], np.zeros(0, np.int32), np.zeros(0, np.int64)
+        return np.concatenate(offsets), np.concatenate(distances), np.concatenate(positions)
+
+    def _make_tables(self, threads: int) -> Any:
+        """Substrings of about log₂ n bits: a value then names about one code (spec: exact for any length)."""
+        length = min(20, max(1, round(np.log2(max(2, self._n)))), self.n_bits)
+        return _core.multi_index(self._blocks, self._n, self.n_bits, -(-self.n_bits // length), threads)
+
+    def search(self, queries: Any, k: int = 10, filter: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """The k nearest codes of each query.
+
+        Parameters
+        ----------
+        queries : array of uint8 of shape (n_queries, ⌈n_bits / 8⌉)
+            Packed codes.
+        k : int, default=10
+            Neighbours.
+        filter : array, optional
+            Only these: a boolean for each code, in the order of the index, or ids.
+
+        Returns
+        -------
+        distances : ndarray of int32 of shape (n_queries, k)
+            Ascending; equal ones in the order of the index.
+        ids : ndarray of int64 of shape (n_queries, k)
+            Their ids. Where there are fewer than k codes: id −1 and distance ``n_bits + 1``.
+        """
+        k = check_count("k", k)
+        offsets, distances, positions = self._search(queries, min(k, max(1, self._n)), self.n_bits, filter)
+        n_queries = len(offsets) - 1
+        found, ids = np.full((n_queries, k), self.n_bits + 1, np.int32), np.full((n_queries, k), -1, np.int64)
+        row = np.repeat(np.arange(n_queries), np.diff(offsets))
+        column = np.arange(len(positions)) - offsets[row]
+        found[row, column] = distances
+        ids[row, column] = self._names(positions)
+        return found, ids
+
+    def search_radius(self, queries: Any, radius: int, filter: Any = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """All codes within a distance of each query.
+
+        Parameters
+        ----------
+        queries : array of uint8 of shape (n_queries, ⌈n_bits / 8⌉)
+            Packed codes.
+        radius : int
+            Largest distance.
+        filter : array, optional
+            Only these: a boolean for each code, in the order of the index, or ids.
+
+        Returns
+        -------
+        distances : list of ndarray of int32
+            One array a query, ascending; equal ones in the order of the index.
+        ids : list of ndarray of int64
+            Their ids.
+        """
+        radius = min(check_count("radius", radius, 0), self.n_bits)
+        offsets, distances, positions = self._search(queries, 0, radius, filter)
+        cuts = offsets[1:-1]
+        return np.split(distances, cuts)[: len(offsets) - 1], np.split(self._names(positions), cuts)[: len(offsets) - 1]
+
+    def _names(self, positions: np.ndarray) -> np.ndarray:
+        return positions if self._ids is None else np.asarray(self._ids)[positions]
+
+    def save(self, path: Any) -> None:
+        """Write the index to a file, at once or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write or to replace.
+        """
+        blocks = np.ascontiguousarray(self._blocks[: -(-self._n // 8)]).astype("<u8", copy=False)
+        payload: list[Any] = [blocks.reshape(-1).view(np.uint8).data if blocks.size else b""]
+        ids_at = 0
+        if self._ids is not None:
+            ids_at = HEADER_SIZE + blocks.nbytes
+            payload.append(np.ascontiguousarray(self._ids[: self._n]).astype("<i8", copy=False).tobytes())
+        size = HEADER_SIZE + sum(len(part) for part in payload)
+        digest = hashlib.blake2b(digest_size=32)
+        for part in payload:
+            digest.update(part)
+        fields = (self.n_bits, self._n, self._words, HEADER_SIZE, ids_at, size)
+        head = HEADER.pack(MAGIC, VERSION, HEADER_SIZE, *fields, digest.digest())
+        write_atomically(path, [head + hashlib.blake2b(head, digest_size=32).digest(), *payload])
+
+    @classmethod
+    def load(
+        cls, path: Any, mmap: bool = True, verify: bool = False, method: str = "scan", n_jobs: int | None = None
+    ) -> HammingIndex:
+        """Open a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        mmap : bool, default=True
+            Search the file where it lies: pages are read when they are needed, and shared between processes. The file
+            must not change meanwhile. Adding and removing copy the codes into memory first.
+        verify : bool, default=False
+            Read the whole file and compare its checksum. The header is always checked, and the size of the file.
+        method, n_jobs
+            As in the constructor.
+
+        Returns
+        -------
+        HammingIndex
+            The index.
+
+        Raises
+        ------
+        IndexFileError
+            If the file is none of these, of another version, cut short or damaged.
+        """
+        n_bits, n, ids_at, checksum = _read_header(path)
+        index = cls(n_bits=n_bits, method=method, n_jobs=n_jobs)
+        count = -(-n // 8)
+        data = np.memmap(path, np.uint8, mode="r") if mmap else np.fromfile(path, np.uint8)
+        if verify and hashlib.blake2b(data[HEADER_SIZE:].data, digest_size=32).digest() != checksum:
+            raise IndexFileError(f"{os.fspath(path)}: the codes do not match their checksum: the file is damaged")
+        stop = HEADER_SIZE + count * 64 * index._words
+        index._blocks = np.asarray(data[HEADER_SIZE:stop].view("<u8").reshape(count, index._words, 8), np.uint64)
+        index._ids = np.asarray(data[ids_at:].view("<i8"), np.int64) if ids_at else None
+        index._n = n
+        return index
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state["_tables"] = None
+        state["_blocks"] = np.array(self._blocks)
+        return state
+
+
+def _checked_ids(name: str, ids: Any) -> np.ndarray:
+    """Integers ≥ 0."""
+    found = np.atleast_1d(np.asarray(as_numpy(ids)[0]))
+    if found.size == 0:
+        return np.zeros(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers of one dimension, got {found.dtype} of shape {found.shape}")
+    if found.min() < 0 or found.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} must lie between 0 and 2^63 − 1, got {found.min()} … {found.max()}")
+    return found.astype(np.int64)
+
+
+def _read_header(path: Any) -> tuple[int, int, int, bytes]:
+    """(bits, codes, offset of the ids, checksum) of a file that is as long as its header says."""
+    shown = os.fspath(path)
+    with open(path, "rb") as file:
+        head = file.read(HEADER_SIZE)
+        size = os.fstat(file.fileno()).st_size
+    if head[: len(MAGIC)] != MAGIC:
+        raise IndexFileError(f"{shown}: this is no index of binary codes")
+    if len(head) >= 12 and (version := int.from_bytes(head[8:12], "little")) != VERSION:
+        raise IndexFileError(f"{shown}: version {version} of the format; this mercer reads version {VERSION}")
+    if len(head) < HEADER_SIZE:
+        raise IndexFileError(f"{shown}: the file is cut short: {size} bytes")
+    fields = HEADER.unpack(head[: HEADER.size])
+    if hashlib.blake2b(head[: HEADER.size], digest_size=32).digest() != head[HEADER.size :]:
+        raise IndexFileError(f"{shown}: the header does not match its checksum: the file is damaged")
+    _, _, _, n_bits, n, words, codes_at, ids_at, expected, checksum = fields
+    if size != expected:
+        raise IndexFileError(f"{shown}: the file has {size} bytes and should have {expected}: is it cut short?")
+    end = HEADER_SIZE + -(-n // 8) * 64 * words
+    whole = end + 8 * n if ids_at else end
+    sound = 1 <= n_bits <= MOST_BITS and words == -(-n_bits // 64) and codes_at == HEADER_SIZE and whole == size
+    if not sound or ids_at not in (0, end):
+        raise IndexFileError(f"{shown}: the header contradicts itself")
+    return n_bits, n, ids_at, checksum

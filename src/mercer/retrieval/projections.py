@@ -1,0 +1,282 @@
+"""Comparators: codes by a full matrix (LSH) and by two small ones (bilinear), spec 004 I-5, I-7."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from mercer._validation import check_choice, check_count, thread_count
+from mercer.retrieval._codes import SignCodes, finite_array
+
+__all__ = ["BilinearEmbedding", "SignProjection"]
+
+
+class SignProjection(SignCodes):
+    """Binary codes by a dense random projection: b(x) = sign(R x), R with normal entries.
+
+    The classical hash for angles: bits are independent, and differ with probability θ/π. Time and memory are
+    O(n_bits · d).
+
+    Parameters
+    ----------
+    n_bits : int, default=256
+        Bits of a code.
+    random_state : int, RandomState or None, default=None
+        Of the directions.
+    n_jobs : int, optional
+        Not used: the matrix product runs on the threads of the BLAS.
+
+    Attributes
+    ----------
+    components_ : ndarray of float32 of shape (n_features, n_bits)
+        The directions R, transposed.
+    n_features_in_ : int
+        Features of the input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.retrieval import SignProjection, angle_estimate, hamming_distances
+    >>> codes = SignProjection(n_bits=2000, random_state=0).fit_transform(np.eye(3))
+    >>> bool(abs(angle_estimate(hamming_distances(codes)[0, 1], 2000) - np.pi / 2) < 0.1)
+    True
+    """
+
+    def __init__(self, n_bits: int = 256, random_state: Any = None, n_jobs: int | None = None) -> None:
+        self.n_bits = n_bits
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> SignProjection:
+        """Draw the directions for the number of features of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Vectors; only their columns are counted.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        SignProjection
+            Itself.
+        """
+        bits = check_count("n_bits", self.n_bits)
+        thread_count(self.n_jobs)
+        X, _ = self._checked(X, reset=True)
+        random = check_random_state(self.random_state)
+        self.components_ = random.standard_normal((X.shape[1], bits)).astype(np.float32)
+        return self
+
+    def _project(self, X: np.ndarray) -> np.ndarray:
+        return X @ self.components_
+
+    def _back(self, signs: np.ndarray) -> np.ndarray:
+        return signs @ self.components_.T.astype(np.float64)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`.
+
+        Returns
+        -------
+        tuple of dict
+            JSON data, and arrays.
+        """
+        self._check_fitted()
+        return {"params": self._state_params()}, {"components": self.components_}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SignProjection:
+        """The inverse of :meth:`to_state`.
+
+        Parameters
+        ----------
+        meta : dict
+            JSON data.
+        arrays : dict of ndarray
+            Arrays.
+
+        Returns
+        -------
+        SignProjection
+            As it was.
+        """
+        drawn = arrays["components"]
+        model = cls._model(meta, drawn.shape[0] if drawn.ndim == 2 else 0)
+        model.components_ = finite_array(arrays, "components", (len(drawn), model.n_bits)).astype(np.float32)
+        return model
+
+
+class BilinearEmbedding(SignCodes):
+    """Binary codes by two small matrices: x as a matrix Z, b(x) = sign(R₁ᵀ Z R₂).
+
+    Time O(d √k), memory O(d + k) for k bits. x is cut into a nearly square Z, with zeros at the end where d has no two
+    factors near its root; likewise k.
+
+    Parameters
+    ----------
+    n_bits : int, default=256
+        Bits of a code.
+    method : {"random", "learned"}, default="random"
+        Normal matrices; or orthogonal ones that lie as close to their signs as can be, by alternating between bits
+        and the two matrices.
+    n_iter : int, default=10
+        Rounds of learning.
+    random_state : int, RandomState or None, default=None
+        Of the matrices.
+    n_jobs : int, optional
+        Not used: the matrix products run on the threads of the BLAS.
+
+    Attributes
+    ----------
+    left_ : ndarray of shape (d₁, k₁)
+        R₁.
+    right_ : ndarray of shape (d₂, k₂)
+        R₂.
+    history_ : list of float
+        Of a learned embedding: the mean of |R₁ᵀ Z R₂| over rows, summed over bits; it never falls.
+    n_features_in_ : int
+        Features of the input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.retrieval import BilinearEmbedding
+    >>> X = np.random.default_rng(0).normal(size=(5, 100))
+    >>> BilinearEmbedding(n_bits=64, random_state=0).fit_transform(X).shape
+    (5, 8)
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 256,
+        method: str = "random",
+        n_iter: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.method = method
+        self.n_iter = n_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> BilinearEmbedding:
+        """Draw the two matrices and, with ``method="learned"``, fit them to X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Vectors. A random embedding only counts their columns.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        BilinearEmbedding
+            Itself.
+        """
+        bits = check_count("n_bits", self.n_bits)
+        check_choice("method", self.method, ("random", "learned"))
+        rounds = check_count("n_iter", self.n_iter)
+        thread_count(self.n_jobs)
+        X, _ = self._checked(X, reset=True)
+        random = check_random_state(self.random_state)
+        (d1, d2), (k1, k2) = near_square(X.shape[1]), near_square(bits)
+        self.left_, self.right_ = random.standard_normal((d1, k1)), random.standard_normal((d2, k2))
+        self.history_: list[float] = []
+        if self.method == "learned":
+            self.left_, self.right_ = polar(self.left_), polar(self.right_)
+            Z = self._matrices(X.astype(np.float64, copy=False))
+            for _ in range(rounds):
+                self._improve(Z)
+        return self
+
+    def _matrices(self, X: np.ndarray) -> np.ndarray:
+        d1, d2 = len(self.left_), len(self.right_)
+        if X.shape[1] < d1 * d2:
+            X = np.concatenate([X, np.zeros((len(X), d1 * d2 - X.shape[1]), X.dtype)], axis=1)
+        return X.reshape(len(X), d1, d2)
+
+    def _bits(self, Z: np.ndarray) -> np.ndarray:
+        """R₁ᵀ Z R₂ of every row, the values beyond ``n_bits`` left out."""
+        left, right = self.left_.astype(Z.dtype), self.right_.astype(Z.dtype)
+        values = np.matmul(np.matmul(left.T, Z), right)
+        return values.reshape(len(Z), -1)[:, : self.n_bits]
+
+    def _improve(self, Z: np.ndarray) -> None:
+        """One round: bits, then the two matrices that agree with them most (orthogonal Procrustes problems)."""
+        k1, k2 = self.left_.shape[1], self.right_.shape[1]
+        B = np.zeros((len(Z), k1 * k2))
+        values = self._bits(Z)
+        if not self.history_:
+            self.history_.append(float(np.abs(values).sum(axis=1).mean()))
+        B[:, : self.n_bits] = np.where(values >= 0, 1.0, -1.0)
+        signs = B.reshape(len(Z), k1, k2)
+        self.left_ = polar(np.tensordot(np.matmul(Z, self.right_), signs, axes=([0, 2], [0, 2])))
+        self.right_ = polar(np.tensordot(np.matmul(self.left_.T, Z), signs, axes=([0, 1], [0, 1])))
+        self.history_.append(float(np.abs(self._bits(Z)).sum(axis=1).mean()))
+
+    def _project(self, X: np.ndarray) -> np.ndarray:
+        return self._bits(self._matrices(X))
+
+    def _back(self, signs: np.ndarray) -> np.ndarray:
+        k1, k2 = self.left_.shape[1], self.right_.shape[1]
+        B = np.zeros((len(signs), k1 * k2))
+        B[:, : self.n_bits] = signs
+        Z = np.matmul(np.matmul(self.left_, B.reshape(-1, k1, k2)), self.right_.T)
+        return Z.reshape(len(signs), -1)[:, : self.n_features_in_]
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`.
+
+        Returns
+        -------
+        tuple of dict
+            JSON data, and arrays.
+        """
+        self._check_fitted()
+        meta = {"params": self._state_params(), "n_features": self.n_features_in_, "history": self.history_}
+        return meta, {"left": self.left_, "right": self.right_}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> BilinearEmbedding:
+        """The inverse of :meth:`to_state`.
+
+        Parameters
+        ----------
+        meta : dict
+            JSON data.
+        arrays : dict of ndarray
+            Arrays.
+
+        Returns
+        -------
+        BilinearEmbedding
+            As it was.
+        """
+        model = cls._model(meta, meta["n_features"])
+        (d1, d2), (k1, k2) = near_square(model.n_features_in_), near_square(model.n_bits)
+        model.left_, model.right_ = finite_array(arrays, "left", (d1, k1)), finite_array(arrays, "right", (d2, k2))
+        model.history_ = meta["history"]
+        return model
+
+
+def near_square(n: int) -> tuple[int, int]:
+    """Two factors near √n with product n, or just above n where there are none."""
+    root = math.isqrt(n)
+    for a in range(root, root // 2, -1):
+        if n % a == 0:
+            return a, n // a
+    a = root if root * root == n else root + 1
+    return a, -(-n // a)
+
+
+def polar(A: np.ndarray) -> np.ndarray:
+    """The matrix with orthonormal columns (or rows, where these are fewer) that agrees with A most."""
+    u, _, vt = np.linalg.svd(A, full_matrices=False)
+    return u @ vt

@@ -1,0 +1,398 @@
+"""Codes by circulant, bilinear and dense projections: dense matrices, variances, learning (spec 004 P1-P17)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mercer
+from mercer import _core
+from mercer.retrieval import (
+    BilinearEmbedding,
+    CirculantEmbedding,
+    HammingIndex,
+    SignProjection,
+    angle_estimate,
+    circulant_variance_bound,
+    hamming_distances,
+    hamming_variance,
+    pack_codes,
+    recall_at,
+    unpack_codes,
+)
+from mercer.retrieval.circulant import frequency_step
+from reference.codes import dense_circulant, packed
+
+EMBEDDINGS = [
+    CirculantEmbedding(n_bits=40, random_state=0),
+    CirculantEmbedding(n_bits=40, method="learned", n_iter=3, random_state=0),
+    CirculantEmbedding(n_bits=200, random_state=0),
+    BilinearEmbedding(n_bits=40, random_state=0),
+    BilinearEmbedding(n_bits=41, method="learned", n_iter=3, random_state=0),
+    SignProjection(n_bits=40, random_state=0),
+]
+LENGTHS = [1, 2, 3, 7, 16, 17, 37, 60, 256, 770, 784, 1000, 1024, 1280, 1536, 2002, 2048, 4096, 4800, 25_600]
+
+
+def gaussian(n, d, seed=0, dtype=np.float64):
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(dtype)
+
+
+@pytest.fixture(params=_core.instruction_sets())
+def instruction_set(request):
+    before = _core.instruction_set()
+    _core.use_instruction_set(request.param)
+    yield request.param
+    _core.use_instruction_set(before)
+
+
+@pytest.mark.parametrize("d", LENGTHS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-6)])
+def test_the_fast_projection_is_the_dense_circulant(d, dtype, tolerance):
+    for n in (1, 2, 5) if d > 1024 else (1, 5, 37):
+        X = gaussian(n, d, dtype=dtype)
+        model = CirculantEmbedding(n_bits=d, random_state=1).fit(X)
+        found = model.project(X)
+        if d <= 2048:
+            expected = (X.astype(np.float64) * model.signs_[0]) @ dense_circulant(model.r_[0]).T
+        else:  # too large to write down: the definition by sums over shifts, for some outputs
+            expected, rows = X * model.signs_[0].astype(np.float64), [0, 1, d // 3, d - 1]
+            found = found[:, rows]
+            expected = np.stack([expected @ np.roll(model.r_[0][::-1], i + 1) for i in rows], axis=1)
+        scale = np.linalg.norm(X, axis=1, keepdims=True) * np.linalg.norm(model.r_[0])
+        assert found.dtype == dtype
+        assert np.max(np.abs(found - expected) / scale) < tolerance
+
+
+@pytest.mark.parametrize("d", [60, 770, 1280, 1540, 4096, 9 * 1024])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_codes_are_the_same_on_every_instruction_set_and_number_of_threads(d, dtype):
+    X = gaussian(45, d, dtype=dtype)
+    before = _core.instruction_set()
+    found = []
+    try:
+        for name in _core.instruction_sets():
+            _core.use_instruction_set(name)
+            for threads in (1, 3):
+                model = CirculantEmbedding(n_bits=d, random_state=0, n_jobs=threads).fit(X)
+                found.append((model.transform(X).tobytes(), model.project(X).tobytes()))
+    finally:
+        _core.use_instruction_set(before)
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [64, 37, 2048])
+def test_rows_of_very_different_lengths_do_not_disturb_each_other(d, dtype):
+    X = gaussian(8, d, dtype=dtype)
+    scales = np.array([1, 1e-30, 1e30, 0, 1e-5, 1e5, 1, 0], dtype)[:, None]
+    model = CirculantEmbedding(n_bits=d, random_state=0).fit(X)
+    expected = np.where(scales == 0, 0, model.project(X)) * scales
+    size = np.linalg.norm(X, axis=1, keepdims=True) * np.linalg.norm(model.r_) * scales
+    assert (np.abs(model.project(X * scales) - expected) <= 2e-6 * size).all()
+    assert (model.transform(X * scales, packed=False)[[3, 7]] == 1).all()  # sign(0) = +1
+
+
+@pytest.mark.parametrize("d", [37, 64, 2048])
+def test_fewer_bits_are_the_first_ones_and_more_bits_come_from_more_circulants(d):
+    X = gaussian(4, d)
+    whole = CirculantEmbedding(n_bits=d, random_state=0).fit(X)
+    part = CirculantEmbedding(n_bits=d // 3, random_state=0).fit(X)
+    np.testing.assert_array_equal(part.project(X), whole.project(X)[:, : d // 3])
+    more = CirculantEmbedding(n_bits=2 * d + 5, random_state=0).fit(X)
+    assert more.r_.shape == (3, d)
+    np.testing.assert_allclose(more.project(X), X @ more.to_dense().T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(more.transform(X), pack_codes(more.project(X)))
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS, ids=lambda e: f"{type(e).__name__}-{e.n_bits}")
+@pytest.mark.parametrize("d", [1, 2, 30, 53])
+def test_codes_are_packed_signs_of_projections_and_repeat(embedding, d):
+    X = gaussian(11, d)
+    model = clone(embedding).fit(X)
+    projected = model.project(X)
+    np.testing.assert_array_equal(model.transform(X), packed(projected >= 0))
+    np.testing.assert_array_equal(model.transform(X, packed=False), np.where(projected >= 0, 1, -1))
+    np.testing.assert_array_equal(clone(embedding).fit(X).transform(X), model.transform(X))
+    scores = model.asymmetric_scores(X, model.transform(X))
+    np.testing.assert_allclose(scores, projected @ np.where(projected >= 0, 1, -1).T, atol=1e-9)
+    disagree = (projected[:, None, :] >= 0) != (projected[None, :, :] >= 0)
+    distances = (np.abs(projected)[:, None, :] * disagree).sum(axis=2)
+    np.testing.assert_allclose(model.asymmetric_distances(X, model.transform(X)), distances, atol=1e-6)
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS, ids=lambda e: f"{type(e).__name__}-{e.n_bits}")
+def test_models_survive_files_and_pickles_and_stand_in_pipelines(embedding, tmp_path):
+    X = gaussian(20, 30)
+    model = clone(embedding).fit(X)
+    mercer.save(model, tmp_path / "model")
+    for copy in (mercer.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(copy.transform(X), model.transform(X))
+        assert copy.get_params() == model.get_params()
+    pipeline = make_pipeline(StandardScaler(), clone(embedding)).fit(X)
+    assert pipeline.transform(X).shape == (20, -(-embedding.n_bits // 8))
+    assert len(model.get_feature_names_out()) == embedding.n_bits
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS, ids=lambda e: f"{type(e).__name__}-{e.n_bits}")
+def test_bad_input_is_named(embedding):
+    X = gaussian(6, 30)
+    with pytest.raises(NotFittedError):
+        clone(embedding).transform(X)
+    model = clone(embedding).fit(X)
+    with pytest.raises(TypeError, match=r"sparse.*toarray"):
+        model.transform(sp.csr_matrix(X))
+    for wrong in (X[0], np.full((2, 30), np.nan), X[:, :29], np.zeros((0, 30)), np.full((2, 30), np.inf)):
+        with pytest.raises(ValueError):
+            model.transform(wrong)
+    with pytest.raises(ValueError, match="n_bits"):
+        clone(embedding).set_params(n_bits=0).fit(X)
+    with pytest.raises(ValueError, match="packed codes"):
+        model.asymmetric_scores(X, X)
+    integers = np.arange(60).reshape(2, 30)
+    np.testing.assert_array_equal(model.transform(integers), model.transform(integers.astype(float)))
+    wide = np.zeros((6, 60))
+    wide[:, ::2] = X
+    np.testing.assert_array_equal(model.transform(wide[:, ::2]), model.transform(X))
+    np.testing.assert_array_equal(model.transform(np.asfortranarray(X)), model.transform(X))
+
+
+@pytest.mark.parametrize(("params", "fit", "message"), [
+    ({"method": "best"}, {}, "method"), ({"lambda_": 0.0}, {}, "lambda_"), ({"mu": -1.0}, {}, "mu"),
+    ({"n_iter": 0}, {}, "n_iter"), ({"sign_flip": "no"}, {}, "sign_flip"),
+    ({"method": "learned"}, {"similar": [[0, 99]]}, "rows 0 … 5"),
+    ({"method": "learned"}, {"dissimilar": [0, 1]}, "pairs, 2"),
+    ({}, {"similar": [[0, 1]]}, "learned"),
+])  # fmt: skip
+def test_parameters_of_circulants_are_checked(params, fit, message):
+    with pytest.raises(ValueError, match=message):
+        CirculantEmbedding(n_bits=8, **params).fit(gaussian(6, 10), **fit)
+
+
+def test_bilinear_codes_are_those_of_the_kronecker_product():
+    X = gaussian(7, 24)
+    model = BilinearEmbedding(n_bits=12, random_state=0).fit(X)
+    dense = np.kron(model.left_, model.right_)  # rows of Z one after the other
+    np.testing.assert_allclose(model.project(X), X @ dense, atol=1e-9)
+
+
+def variance(d, k, x, y, theta, draws, sign_flip):
+    """Mean square deviation of the share of differing bits from θ/π, over random circulants with fixed signs."""
+    shares = []
+    for seed in range(draws):
+        model = CirculantEmbedding(n_bits=k, random_state=seed, sign_flip=sign_flip).fit(x[None])
+        shares.append(hamming_distances(model.transform(np.stack([x, y])))[0, 1] / k)
+    shares = np.array(shares)
+    assert abs(shares.mean() - theta / np.pi) < 4 * shares.std() / np.sqrt(draws)  # unbiased
+    return float(np.mean((shares - theta / np.pi) ** 2))
+
+
+def test_signs_make_the_variance_that_of_independent_projections():
+    d, k, draws = 256, 64, 600
+    t = 2 * np.pi * np.arange(d) / d
+    x, y = np.cos(t), np.cos(2 * t)
+    x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)  # smooth, at a right angle
+    reference = hamming_variance(np.pi / 2, k)
+    with_signs = variance(d, k, x, y, np.pi / 2, draws, True)
+    assert with_signs / reference < 1.5
+    assert with_signs <= circulant_variance_bound(np.pi / 2, k, float(np.max(np.abs([x, y]))), 0.01)
+    assert variance(d, k, x, y, np.pi / 2, draws, False) / reference > 5
+
+
+@pytest.mark.parametrize("theta", [np.pi / 6, np.pi / 2])
+@pytest.mark.parametrize("kind", ["dense", "smooth"])
+def test_circulant_codes_estimate_angles_as_well_as_independent_ones(theta, kind):
+    d, k, draws = 1024, 256, 400
+    x, z = gaussian(2, d) if kind == "dense" else np.cumsum(gaussian(2, d), axis=1)
+    x = x / np.linalg.norm(x)
+    z = z - (z @ x) * x
+    y = np.cos(theta) * x + np.sin(theta) * z / np.linalg.norm(z)
+    assert 0.7 < variance(d, k, x, y, theta, draws, True) / hamming_variance(theta, k) < 1.3
+
+
+def test_dense_codes_have_the_variance_of_the_formula():
+    theta, k = np.pi / 6, 64
+    x, y = np.array([1.0, 0.0]), np.array([np.cos(theta), np.sin(theta)])
+    codes = SignProjection(n_bits=64 * 4000, random_state=0).fit(x[None]).transform(np.stack([x, y]), packed=False)
+    shares = (codes[0] != codes[1]).reshape(4000, k).mean(axis=1)
+    assert abs(shares.mean() - theta / np.pi) < 3 * shares.std() / np.sqrt(4000)
+    assert abs(shares.var() / hamming_variance(theta, k) - 1) < 0.15
+    assert angle_estimate(k * shares.mean(), k) == pytest.approx(theta, rel=0.02)
+
+
+def low_rank(n, d, rank=40, seed=0):
+    X = gaussian(n, rank, seed) @ gaussian(rank, d, 99) + 0.1 * gaussian(n, d, seed + 1)
+    X -= X.mean(axis=0)
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def dense_objective(model, X, lambda_, mu=0.0, similar=(), dissimilar=()):
+    """The objective as it is written, with matrices (one circulant)."""
+    d = X.shape[1]
+    R, XD = dense_circulant(model.r_[0]), X * model.signs_[0]
+    H = XD @ R.T
+    B = np.where(H >= 0, 1.0, -1.0)
+    B[:, model.n_bits :] = 0
+    total = np.sum((B - H) ** 2) + lambda_ * np.sum((R @ R.T - np.eye(d)) ** 2)
+    for weight, pairs in ((mu, similar), (-mu, dissimilar)):
+        total += weight * sum(np.sum((H[i] - H[j]) ** 2) for i, j in pairs)
+    return total
+
+
+@pytest.mark.parametrize("d", [30, 31, 256])
+@pytest.mark.parametrize("lambda_", [0.1, 1.0, 10.0])
+def test_the_objective_never_rises_and_is_what_it_says(d, lambda_):
+    X = low_rank(300, d)
+    similar, dissimilar = [(0, 1), (2, 3)], [(4, 5), (0, 6), (1, 7)]
+    for bits, pairs in ((d, {}), (d // 2, {}), (d, {"similar": similar, "dissimilar": dissimilar})):
+        model = CirculantEmbedding(bits, "learned", lambda_=lambda_, mu=0.5, n_iter=8, random_state=0).fit(X, **pairs)
+        history = np.array(model.history_[0])
+        assert (np.diff(history) <= 1e-8 * np.abs(history[:-1])).all()
+        assert history[-1] < history[0]
+        last = dense_objective(model, X, lambda_, 0.5 if pairs else 0.0, **pairs)
+        assert last <= history[-1] * (1 + 1e-9)  # new bits for the last r can only be better
+        again = CirculantEmbedding(bits, "learned", lambda_=lambda_, mu=0.5, n_iter=9, random_state=0).fit(X, **pairs)
+        assert again.history_[0][-1] <= last * (1 + 1e-9)
+        assert again.history_[0][:9] == pytest.approx(model.history_[0])
+
+
+def test_a_converged_objective_equals_that_of_dense_matrices():
+    X = low_rank(40, 12)
+    model = CirculantEmbedding(12, "learned", n_iter=200, random_state=0).fit(X)
+    assert len(model.history_[0]) < 200  # bits no longer change: it stops by itself
+    assert dense_objective(model, X, 1.0) == pytest.approx(model.history_[0][-1], rel=1e-9)
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_the_step_of_a_frequency_is_the_best_one(real):
+    random = np.random.default_rng(0)
+    n = 60
+    a = random.uniform(-3, 8, n)  # negative ones come from dissimilar pairs
+    c = random.normal(size=n) * 3 * random.integers(0, 2, n) + (0 if real else 1j) * random.normal(size=n)
+    for weight in (0.05, 1.0, 20.0):
+        start = random.normal(size=n) + (0 if real else 1j) * random.normal(size=n)
+        z = frequency_step(a, c, weight, start)
+
+        def value(z, a, c, weight=weight):
+            return a * np.abs(z) ** 2 + weight * (np.abs(z) ** 2 - 1) ** 2 - 2 * np.real(np.conj(c) * z)
+
+        for l in range(n):
+            line = np.linspace(-8, 8, 1601)
+            grid = line if real else (line[::8, None] + 1j * line[None, ::8]).ravel()
+            best = grid[np.argmin(value(grid, a[l], c[l]))]
+            polished = minimize(lambda p, l=l: value(p[0] + 1j * p[1], a[l], c[l]), [best.real, best.imag], tol=1e-12)
+            least = value(best, a[l], c[l]) if real else min(polished.fun, value(best, a[l], c[l]))
+            assert value(z[l], a[l], c[l]) <= least + 1e-8
+        if real:
+            assert np.abs(z.imag).max() == 0 if np.iscomplexobj(z) else True
+
+
+def test_learned_bilinear_projections_agree_more_with_their_signs_every_round():
+    model = BilinearEmbedding(30, "learned", n_iter=8, random_state=0).fit(low_rank(200, 64))
+    assert (np.diff(model.history_) >= -1e-9).all()
+    assert model.history_[-1] > model.history_[0]
+
+
+def recall(embedding, X, queries, k=50):
+    truth = np.argsort(-(queries @ X.T), axis=1)[:, :10]
+    model = embedding.fit(X[:1000])
+    index = HammingIndex(model.transform(X), n_bits=model.n_bits)
+    return recall_at(index.search(model.transform(queries), k=k)[1], truth, [k])[k]
+
+
+def test_learned_codes_find_more_neighbours_than_random_ones_and_these_as_many_as_dense_ones():
+    X = low_rank(1500, 128, rank=60)
+    base, queries = X[:1300], X[1300:]
+    rand = np.mean([recall(CirculantEmbedding(128, random_state=s), base, queries) for s in range(3)])
+    dense = np.mean([recall(SignProjection(128, random_state=s), base, queries) for s in range(3)])
+    learned = np.mean([recall(CirculantEmbedding(128, "learned", random_state=s), base, queries) for s in range(3)])
+    assert abs(rand - dense) < 0.04
+    assert learned > rand + 0.02
+
+
+def test_pairs_bring_classes_together():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 400)
+    X = random.normal(size=(400, 64))
+    X[:, 0] += 3 * y
+    X -= X.mean(axis=0)
+    same = [(i, j) for i, j in random.integers(0, 400, size=(800, 2)) if y[i] == y[j] and i != j][:200]
+    apart = [(i, j) for i, j in random.integers(0, 400, size=(800, 2)) if y[i] != y[j]][:200]
+
+    def ratio(model):
+        H = model.project(X)
+        mean = [np.mean([np.sum((H[i] - H[j]) ** 2) for i, j in pairs]) for pairs in (same, apart)]
+        return mean[0] / mean[1]
+
+    plain = ratio(CirculantEmbedding(64, "learned", sign_flip=False, random_state=0).fit(X))
+    paired = CirculantEmbedding(64, "learned", mu=20.0, sign_flip=False, random_state=0)
+    assert ratio(paired.fit(X, similar=same, dissimilar=apart)) < plain
+
+
+def test_codes_decode_to_the_direction_they_came_from():
+    X = gaussian(6, 128)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    for embedding in (CirculantEmbedding(1280, random_state=0), SignProjection(1280, random_state=0)):
+        codes = embedding.fit(X).transform(X)
+        back = embedding.inverse_transform(codes)
+        assert np.sum(back * X, axis=1).min() > 0.9
+        np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1)
+
+
+def test_constant_and_zero_data_can_be_learned_from():
+    with pytest.warns(UserWarning, match="all rows of X are zero"):
+        model = CirculantEmbedding(8, "learned", random_state=0).fit(np.zeros((5, 8)))
+    assert (model.transform(np.zeros((5, 8)), packed=False) == 1).all()
+    constant = CirculantEmbedding(8, "learned", random_state=0).fit(np.ones((5, 8)))
+    assert np.isfinite(constant.r_).all()
+
+
+def test_tensors_of_torch_give_tensors():
+    torch = pytest.importorskip("torch")
+    X = gaussian(4, 64, dtype=np.float32)
+    model = CirculantEmbedding(32, random_state=0).fit(torch.from_numpy(X))
+    codes = model.transform(torch.from_numpy(X))
+    assert isinstance(codes, torch.Tensor)
+    np.testing.assert_array_equal(codes.numpy(), model.transform(X))
+    assert model.project(torch.from_numpy(X)).dtype == torch.float32
+
+
+def test_dna_recall_is_that_of_the_specification():
+    home = os.environ.get("MERCER_DATA")
+    path = Path(home or "missing") / "libsvm" / "dna.scale"
+    if not home or not path.exists():
+        pytest.skip("MERCER_DATA is not set, or has no libsvm/dna.scale")
+    from sklearn.datasets import load_svmlight_file
+
+    X = load_svmlight_file(str(path), n_features=180)[0].toarray()
+    X -= X.mean(axis=0)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    base, queries = X[:1800], X[1800:]
+    for bits, gain in ((180, 0.08), (45, 0.02)):
+        rand = np.mean([recall(CirculantEmbedding(bits, random_state=s), base, queries) for s in range(3)])
+        dense = np.mean([recall(SignProjection(bits, random_state=s), base, queries) for s in range(3)])
+        learned = []
+        for l in (0.1, 1.0, 10.0):
+            models = [CirculantEmbedding(bits, "learned", lambda_=l, random_state=s) for s in range(3)]
+            learned.append(np.mean([recall(model, base, queries) for model in models]))
+        assert learned[1] >= rand + gain
+        assert abs(rand - dense) <= 0.04
+        assert max(learned) - min(learned) <= 0.02
+
+
+def test_unpacked_and_packed_distances_agree():
+    X = gaussian(10, 50)
+    model = CirculantEmbedding(50, random_state=0).fit(X)
+    signs = unpack_codes(model.transform(X), 50).astype(int)
+    np.testing.assert_array_equal(hamming_distances(model.transform(X)), (50 - signs @ signs.T) // 2)
