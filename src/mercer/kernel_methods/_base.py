@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._validation import thread_count
 from mercer.kernels import Kernel, Linear, OnColumn
-from mercer.kernels._state import decoded, encoded
+from mercer.kernels._state import InFiles
 from mercer.kernels.algebra import _count
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Work, check_kernel, require_positive_definite
@@ -29,7 +29,6 @@ __all__ = ["KernelMethod", "class_codes", "default_kernel", "joined", "real_targ
 
 PRECOMPUTED = "precomputed"
 _VALUES = 1 << 22  # kernel values held at a time when predicting
-_Self = TypeVar("_Self", bound="KernelMethod")
 
 
 def default_kernel() -> Kernel:
@@ -44,7 +43,7 @@ def default_kernel() -> Kernel:
     return Linear()
 
 
-class KernelMethod(BaseEstimator):
+class KernelMethod(InFiles, BaseEstimator):
     """An estimator with a kernel and the objects that its expansion needs.
 
     A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
@@ -52,8 +51,6 @@ class KernelMethod(BaseEstimator):
 
     kernel: Any
     n_jobs: int | None
-    _fitted: tuple[str, ...] = ()
-    """The attributes that a model file keeps."""
 
     # ------------------------------------------------------------------ the kernel and its matrices
 
@@ -181,43 +178,10 @@ class KernelMethod(BaseEstimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        self._check_fitted()
-        arrays: dict[str, np.ndarray] = {}
-        params = self.get_params(deep=False)
-        if not isinstance(params.get("random_state"), (int, type(None))):
-            params["random_state"] = None
-        names = [*self._fitted, *(n for n in ("n_features_in_", "feature_names_in_") if hasattr(self, n))]
-        meta = {
-            "params": {name: self._encoded_param(name, value, arrays) for name, value in params.items()},
-            "fitted": {name: encoded(getattr(self, name), arrays) for name in names if hasattr(self, name)},
-        }
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls: type[_Self], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> _Self:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**{name: cls._decoded_param(name, node, arrays) for name, node in meta["params"].items()})
-        if not model._precomputed:
-            model._checked_kernel()
-        allowed = {*cls._fitted, "n_features_in_", "feature_names_in_"}
-        for name, node in meta["fitted"].items():
-            if name not in allowed:
-                raise ValueError(f"a {cls.__name__} has no attribute {name!r}")
-            setattr(model, name, decoded(node, arrays))
-        model._check_state()
-        return model
-
-    def _encoded_param(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        return encoded(value, arrays)
-
-    @classmethod
-    def _decoded_param(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        return decoded(node, arrays)
-
     def _check_state(self) -> None:
         """Raises ValueError for attributes from a file that do not fit together."""
+        if not self._precomputed:
+            self._checked_kernel()
         support = self.support_
         if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype.kind not in "iu":
             raise ValueError("support_ must be an array of integers")
@@ -225,13 +189,6 @@ class KernelMethod(BaseEstimator):
             raise ValueError("support_ must hold places of training objects")
         if not self._precomputed and number_of(self.support_objects_) != len(support):
             raise ValueError(f"expected {len(support)} objects, found {number_of(self.support_objects_)}")
-
-    def _check_shapes(self, **shapes: tuple[int, ...]) -> None:
-        for name, shape in shapes.items():
-            value = getattr(self, f"{name}_")
-            fits = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in "fiu"
-            if not fits or not np.isfinite(value).all():
-                raise ValueError(f"{name}_ must be a finite array of shape {shape}")
 
 
 # ---------------------------------------------------------------------------------------------------- collections

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, objects
+from mercer.kernels._state import InFiles
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel, check_kernel
 
@@ -26,7 +27,7 @@ SEEDS = 512  # strings that a search begins with, at most, where all strings of 
 PATIENCE = 3  # characters that may be added without a gain
 
 
-class PreImage(BaseEstimator):
+class PreImage(InFiles, BaseEstimator):
     """From points of feature space back to objects.
 
     Parameters
@@ -66,6 +67,8 @@ class PreImage(BaseEstimator):
     [2.5]
     """
 
+    _fitted = ("points_",)
+
     def __init__(
         self,
         kernel: Kernel,
@@ -104,6 +107,9 @@ class PreImage(BaseEstimator):
         self._norms = self.kernel.diag(points)
         self.points_ = points
         return self
+
+    def _check_state(self) -> None:
+        self.fit(self.points_)  # it checks the parameters and the points
 
     def _check_strings(self, points: Any) -> None:
         if not all(isinstance(point, str) for point in points):
