@@ -1,4 +1,4 @@
-"""What kernel methods share: the kernel, collections of objects, targets, expansions in blocks, model files.
+"""What kernel methods share: the kernel, targets, expansions in blocks, model files.
 
 A fitted method is an expansion over objects that it keeps, f(x) = Σ_j coef_j k(x, x_j) + b, and nothing here
 depends on what the objects are.
@@ -19,13 +19,12 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._validation import thread_count
+from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel, Linear, OnColumn
 from mercer.kernels._state import InFiles
-from mercer.kernels.algebra import _count
-from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Work, check_kernel, require_positive_definite
 
-__all__ = ["KernelMethod", "class_codes", "default_kernel", "joined", "real_targets", "taken", "weights_of"]
+__all__ = ["KernelMethod", "class_codes", "default_kernel", "real_targets", "weights_of"]
 
 PRECOMPUTED = "precomputed"
 _VALUES = 1 << 22  # kernel values held at a time when predicting
@@ -187,65 +186,8 @@ class KernelMethod(InFiles, BaseEstimator):
             raise ValueError("support_ must be an array of integers")
         if support.size and support.min() < 0:
             raise ValueError("support_ must hold places of training objects")
-        if not self._precomputed and number_of(self.support_objects_) != len(support):
-            raise ValueError(f"expected {len(support)} objects, found {number_of(self.support_objects_)}")
-
-
-# ---------------------------------------------------------------------------------------------------- collections
-
-
-def number_of(X: Any) -> int:
-    """The number of objects of a collection of any kind.
-
-    Examples
-    --------
-    >>> from mercer.kernel_methods._base import number_of
-    >>> number_of({"title": ["one", "two"], "price": [1.0, 2.0]})
-    2
-    """
-    return int(X.shape[0]) if sp.issparse(X) else _count(X)
-
-
-def taken(X: Any, rows: np.ndarray) -> Any:
-    """Some objects of a collection of any kind.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernel_methods._base import taken
-    >>> taken(["a", "b", "c"], np.array([2, 0]))
-    ['c', 'a']
-    """
-    if hasattr(X, "take") and hasattr(X, "column_names"):  # an Arrow table
-        return X.take(rows)
-    return chosen_objects(X, rows)
-
-
-def joined(parts: list[Any]) -> Any:
-    """Collections of one kind, one after the other.
-
-    Examples
-    --------
-    >>> from mercer.kernel_methods._base import joined
-    >>> joined([["a"], ["b", "c"]])
-    ['a', 'b', 'c']
-    """
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    if sp.issparse(first):
-        return sp.vstack(parts, format="csr")
-    if isinstance(first, np.ndarray):
-        return np.concatenate([np.asarray(part) for part in parts])
-    if isinstance(first, dict):
-        return {name: [x for part in parts for x in part[name]] for name in first}
-    if hasattr(first, "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts)
-    if hasattr(type(first), "concatenate"):  # Graphs
-        return type(first).concatenate(parts)
-    return [x for part in parts for x in part]
+        if not self._precomputed and count(self.support_objects_) != len(support):
+            raise ValueError(f"expected {len(support)} objects, found {count(self.support_objects_)}")
 
 
 def _reads_columns(kernel: Any) -> bool:
@@ -270,7 +212,7 @@ def _check_columns(estimator: Any, X: Any, reset: bool) -> None:
 
 def check_lengths(X: Any, **others: Any) -> None:
     """Raises ValueError unless there is one of each of the others for every object."""
-    n = number_of(X)
+    n = count(X)
     for name, values in others.items():
         if len(values) != n:
             raise ValueError(f"X has {n} objects, but {name} has {len(values)} values")
@@ -312,7 +254,7 @@ def weights_of(
     X: Any, sample_weight: Any, classes: Any = None, codes: Any = None, class_weight: Any = None
 ) -> np.ndarray:
     """A weight of at least 0 for every object: its own times that of its class."""
-    n = number_of(X)
+    n = count(X)
     if sample_weight is None:
         weights = np.ones(n)
     else:
