@@ -71,6 +71,7 @@ MODELS = [
     RepresenterEstimator(SQUARE, "logistic"),
     RepresenterEstimator(SQUARE, HuberLoss(0.5)),
     LinearProgramSVC(SQUARE),
+    LinearProgramSVC(penalty="w"),
 ]
 
 
