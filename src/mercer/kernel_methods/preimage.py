@@ -20,6 +20,7 @@ from mercer.kernel_methods._collections import count, objects
 from mercer.kernels._state import InFiles
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel, check_kernel
+from mercer.kernels.vectors import Gaussian
 
 __all__ = ["PreImage"]
 
@@ -97,7 +98,7 @@ class PreImage(InFiles, BaseEstimator):
         check_positive("tol", self.tol)
         points = objects("points", points)
         if self.method == "fixed_point":
-            if type(self.kernel).__name__ != "Gaussian":
+            if not isinstance(self.kernel, Gaussian):
                 raise ValueError(f"method='fixed_point' is for Gaussian kernels of vectors, got {self.kernel!r}")
             points = np.asarray(points, np.float64)
             if points.ndim != 2:
