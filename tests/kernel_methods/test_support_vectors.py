@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.svm import SVC, SVR, OneClassSVM
 
+import mercer
 from mercer.kernel_methods import (
     KernelMeanClassifier,
     KernelNuSVC,
@@ -273,6 +274,15 @@ def test_norm_of_the_weights_leaves_columns_out_and_takes_sparse_matrices():
     again = model.set_params(penalty="a").fit(X, y)
     assert not hasattr(again, "coef_")
     assert len(again.support_)
+
+
+def test_norm_of_the_weights_takes_lists_of_vectors_of_one_width(tmp_path):
+    X, y = blobs(5, n=20)
+    model = LinearProgramSVC(penalty="w").fit(X.tolist(), y)
+    mercer.save(model, tmp_path / "m")
+    np.testing.assert_array_equal(mercer.load(tmp_path / "m").predict(X.tolist()), model.predict(X.tolist()))
+    with pytest.raises(ValueError, match="X has 3 columns"):
+        model.predict([[1.0, 2.0, 3.0]])
 
 
 def test_norm_of_the_weights_is_for_the_linear_kernel():

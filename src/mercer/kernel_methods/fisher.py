@@ -173,6 +173,8 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
         return super()._value(name, node, arrays)
 
     def _check_state(self) -> None:
+        if not isinstance(self.classes_, np.ndarray) or self.classes_.ndim != 1:
+            raise ValueError("classes_ must be an array of labels")
         C, directions = len(self.classes_), len(self.explained_variance_ratio_)
         self._check_shapes(
             priors=(C,),

@@ -180,7 +180,10 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         """
         self._check_fitted()
         if hasattr(self, "coef_"):
-            values = check_array(self._collected(X, reset=False), accept_sparse="csr", dtype=np.float64) @ self.coef_.T
+            X = check_array(self._collected(X, reset=False), accept_sparse="csr", dtype=np.float64)
+            if X.shape[1] != self.coef_.shape[1]:
+                raise ValueError(f"X has {X.shape[1]} columns, {type(self).__name__} was fitted to {self.coef_.shape[1]}")
+            values = X @ self.coef_.T
         elif len(self.support_):
             values = self._expanded(X, self.dual_coef_.T)
         else:
@@ -209,4 +212,4 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         if (self.penalty == "w") != hasattr(self, "coef_"):
             raise ValueError("coef_ belongs to penalty='w'")
         if self.penalty == "w":
-            self._check_shapes(coef=(rows, self.n_features_in_))
+            self._check_shapes(coef=(rows, getattr(self, "n_features_in_", np.shape(self.coef_)[-1])))
