@@ -181,8 +181,9 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         self._check_fitted()
         if hasattr(self, "coef_"):
             X = check_array(self._collected(X, reset=False), accept_sparse="csr", dtype=np.float64)
-            if X.shape[1] != self.coef_.shape[1]:
-                raise ValueError(f"X has {X.shape[1]} columns, {type(self).__name__} was fitted to {self.coef_.shape[1]}")
+            columns = self.coef_.shape[1]
+            if X.shape[1] != columns:
+                raise ValueError(f"X has {X.shape[1]} columns, {type(self).__name__} was fitted to {columns}")
             values = X @ self.coef_.T
         elif len(self.support_):
             values = self._expanded(X, self.dual_coef_.T)
