@@ -156,7 +156,7 @@ class JunctionTree:
     def k_best(self, k: int = 1) -> list[tuple[Any, float]]:
         """The k most probable assignments with the sums of their log-potentials, best first.
 
-        There are fewer if the model has not so many. Each is {name: state}, or an array of numbers without names.
+        There are fewer if the model has not so many. Each is {name: state}, or an array of numbers where there are no names.
         """
         check_count("k", k)
         from mercer.inference.result import InferenceResult
