@@ -62,7 +62,7 @@ $(BENCH)/.stamp: $(CORE)
 	$(call install_into,$(BENCH),bench$(comma)data$(comma)plot,)
 
 bench: $(BENCH)/.stamp
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BENCH)/bin/python $$script; done
+	@for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BENCH)/bin/python $$script; done
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-dev
 	@$(BIN)/python $(PIP) --no-build-isolation -e ".[dev,data,plot,docs]" $(QUIET)

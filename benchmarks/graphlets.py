@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _timing import interleaved
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -34,17 +34,6 @@ THESIS = {
     "MUTAG": "RW .719  SP .813  GKS .819  GK .822  HK .855  HKF .865",
     "PTC": "RW .554  SP .554  GKS .594  GK .597  HK .606  HKF .635",
 }
-
-
-def interleaved(repeats: int, *calls: Callable[[], object]) -> list[float]:
-    """Median CPU seconds of each call, run in turn."""
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(repeats):
-        for kept, call in zip(times, calls, strict=True):
-            start = time.process_time()
-            call()
-            kept.append(time.process_time() - start)
-    return [statistics.median(kept) for kept in times]
 
 
 def random_graphs(count: int = 200, seed: int = 0) -> Graphs:

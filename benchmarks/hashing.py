@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import tarfile
 import tempfile
 import time
@@ -17,21 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from _timing import interleaved as in_turn
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from mercer.data import TextBuffer
 from mercer.maps import TextHasher
 
-
-def interleaved(repeats: int, *calls: Callable[[], object]) -> list[float]:
-    """Median seconds of each call, run in turn."""
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(repeats):
-        for kept, call in zip(times, calls, strict=True):
-            start = time.perf_counter()
-            call()
-            kept.append(time.perf_counter() - start)
-    return [statistics.median(kept) for kept in times]
+interleaved = partial(in_turn, clock=time.perf_counter)
 
 
 # ------------------------------------------------------------------------------------------------ text

@@ -16,16 +16,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
-import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
+from _timing import Row, measured, table
 from scipy.linalg.lapack import dpstrf
 from scipy.spatial.distance import cdist
 from sklearn.feature_extraction.text import CountVectorizer
@@ -36,19 +35,11 @@ from mercer.kernels import HMMModel, Intersection, Jaccard, Linear, SetMean, piv
 CUBIC = (Linear() + 1.0) ** 3
 
 
-def race(name: str, ours: Callable[[], Any], peer_name: str, peer: Callable[[], Any], repeats: int, check: Any) -> None:
-    """Runs both in turn, compares the results, prints medians and their ratio."""
-    seconds: dict[str, list[float]] = {"ours": [], "peer": []}
-    for _ in range(repeats):
-        begun = time.process_time()
-        mine = ours()
-        seconds["ours"].append(time.process_time() - begun)
-        begun = time.process_time()
-        theirs = peer()
-        seconds["peer"].append(time.process_time() - begun)
+def race(name: str, ours: Callable[[], Any], peer_name: str, peer: Callable[[], Any], repeats: int, check: Any) -> Row:
+    """Runs both in turn and compares the results."""
+    (fast, mine), (slow, theirs) = measured(repeats, {"ours": ours, "peer": peer}).values()
     check(mine, theirs)
-    fast, slow = statistics.median(seconds["ours"]), statistics.median(seconds["peer"])
-    print(f"{name:34} mercer {fast:8.3f} s   {peer_name:24} {slow:8.3f} s   {slow / fast:6.1f} x", flush=True)
+    return Row(name, peer_name, slow, fast)
 
 
 def close(mine: Any, theirs: Any) -> None:
@@ -62,37 +53,41 @@ def documents(n: int, length: int = 100, vocabulary: int = 20_000) -> list[list[
     return [[f"word{i}" for i in random.choice(vocabulary, length, p=shares / shares.sum())] for _ in range(n)]
 
 
-def words(repeats: int) -> None:
+def words(repeats: int) -> Iterator[Row]:
     texts = documents(2000)
 
     def peer() -> np.ndarray:
         counts = CountVectorizer(analyzer=list, dtype=np.float64).fit_transform(texts)
         return (counts @ counts.T).toarray()
 
-    race("words, 2000 texts of 100", lambda: Intersection("product")(texts), "CountVectorizer", peer, repeats, close)
+    yield race(
+        "words, 2000 texts of 100", lambda: Intersection("product")(texts), "CountVectorizer", peer, repeats, close
+    )
 
 
-def jaccard(repeats: int) -> None:
+def jaccard(repeats: int) -> Iterator[Row]:
     texts = documents(300)
 
     def peer() -> np.ndarray:
         rows = CountVectorizer(analyzer=list, binary=True).fit_transform(texts).toarray().astype(bool)
         return 1.0 - cdist(rows, rows, "jaccard")
 
-    race("jaccard, 300 sets", lambda: Jaccard()(texts), "cdist, dense rows", peer, repeats, close)
+    yield race("jaccard, 300 sets", lambda: Jaccard()(texts), "cdist, dense rows", peer, repeats, close)
 
 
-def bags(repeats: int) -> None:
+def bags(repeats: int) -> Iterator[Row]:
     random = np.random.default_rng(1)
     data = [random.normal(size=(30, 10)) for _ in range(150)]
 
     def peer() -> np.ndarray:
         return np.array([[polynomial_kernel(x, z, degree=3, gamma=1.0, coef0=1.0).mean() for z in data] for x in data])
 
-    race("bags, 150 of 30 vectors", lambda: SetMean(CUBIC)(data), "polynomial_kernel, pairs", peer, repeats, close)
+    yield race(
+        "bags, 150 of 30 vectors", lambda: SetMean(CUBIC)(data), "polynomial_kernel, pairs", peer, repeats, close
+    )
 
 
-def markov(repeats: int) -> None:
+def markov(repeats: int) -> Iterator[Row]:
     try:
         from hmmlearn.hmm import CategoricalHMM
     except ImportError:
@@ -117,15 +112,15 @@ def markov(repeats: int) -> None:
         close(mine.emissions_, theirs.emissionprob_)
         fitted[:] = [mine, theirs]
 
-    race("markov, fit, 2000 of 60 symbols", ours, "hmmlearn", peer, repeats, same)
+    yield race("markov, fit, 2000 of 60 symbols", ours, "hmmlearn", peer, repeats, same)
     mine, theirs = fitted
-    race(
+    yield race(
         "markov, posteriors and scores", lambda: mine.scores(list(X)), "hmmlearn, posteriors",
         lambda: theirs.score_samples(X.reshape(-1, 1), np.full(n, length)), repeats, lambda a, b: None,
     )  # fmt: skip
 
 
-def rank(repeats: int) -> None:
+def rank(repeats: int) -> Iterator[Row]:
     X = np.random.default_rng(3).normal(size=(3000, 6))
 
     def peer() -> np.ndarray:
@@ -134,7 +129,7 @@ def rank(repeats: int) -> None:
         L = np.tril(factor)[:, :r]
         return L[np.argsort(order - 1)]
 
-    race(
+    yield race(
         "rank, 3000 vectors, rank 84", lambda: pivoted_cholesky(CUBIC, X, tol=1e-8)[0], "Gram and dpstrf", peer,
         repeats, lambda a, b: close(a @ a.T, b @ b.T),
     )  # fmt: skip
@@ -143,14 +138,19 @@ def rank(repeats: int) -> None:
 PARTS = {part.__name__: part for part in (words, jaccard, bags, markov, rank)}
 
 
+def rows(quick: bool, repeats: int) -> Iterator[Row]:
+    """The lines of benchmarks/kernels.py."""
+    for part in (words, jaccard, bags, rank) if quick else PARTS.values():
+        yield from part(repeats)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Kernels of sets, bags and models, beside other libraries.")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for name in options.parts:
-        PARTS[name](options.repeats)
+    table(row for name in options.parts for row in PARTS[name](options.repeats))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import Row, exponent, seconds
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -73,9 +74,9 @@ seconds = time.process_time() - start
 print(json.dumps({"seconds": seconds, "K": np.asarray(K, float)[:20, :20].tolist()}))
 """
 
-Row = tuple[str, Kernel, str, str, dict[str, Any], int]
+Compared = tuple[str, Kernel, str, str, dict[str, Any], int]
 
-SPEED: list[Row] = [  # what, ours, the peer's package and name, its options, how many strings it can take
+SPEED: list[Compared] = [  # what, ours, the peer's package and name, its options, how many strings it can take
     ("spectrum k = 3", Spectrum(3), "strkernel", "spectrum", {"k": 3, "g": 0}, 3190),
     ("spectrum 1 to 3", Spectrum(3, shortest=1).normalized(), "strkernels", "SpectrumStringKernel", {"order": 3}, 500),
     ("spectrum 1 to 5", Spectrum(5, shortest=1).normalized(), "strkernels", "SpectrumStringKernel", {"order": 5}, 106),
@@ -122,12 +123,6 @@ def load_questions(name: str) -> tuple[list[str], np.ndarray]:
     return [text for _, text in pairs], np.array([label.split(":")[0] for label, _ in pairs])
 
 
-def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.process_time()
-    result = call()
-    return time.process_time() - start, result
-
-
 # ---------------------------------------------------------------------------------------------------- speed
 
 
@@ -141,21 +136,28 @@ def peer(package: str, name: str, options: dict[str, Any], strings: list[str]) -
     return answer["seconds"], np.array(answer["K"])
 
 
+def beside(
+    kernel: Kernel, package: str, name: str, options: dict[str, Any], strings: list[str], repeats: int
+) -> tuple[float, float, str]:
+    """Median seconds of the peer (NaN where it is missing) and of ours, taken in turn, and whether values agree."""
+    theirs, ours, equal = [], [], "?"
+    for _ in range(repeats):
+        answer = peer(package, name, options, strings)
+        runs = [seconds(lambda: kernel(strings)) for _ in range(3)]
+        ours += [run[0] for run in runs]
+        if answer is not None:
+            theirs.append(answer[0])
+            equal = "yes" if np.allclose(answer[1], runs[0][1][:20, :20], rtol=1e-6) else "no"
+    return float(np.median(theirs)) if theirs else np.nan, float(np.median(ours)), equal
+
+
 def speed(repeats: int) -> None:
     splice = [x for x in load_splice()[0] if set(x) <= set("ACGT")]
     print("| kernel | data | strings | peer | peer s | ours s | ratio | equal |\n|---|---|---|---|---|---|---|---|")
     for what, kernel, package, name, options, most in SPEED:
         for data_name, strings in (("splice", splice[:most]), ("promoters", load_promoters()[0])):
-            theirs, ours, equal = [], [], "?"
-            for _ in range(repeats if data_name == "promoters" or most > 500 else 1):
-                answer = peer(package, name, options, strings)
-                runs = [seconds(lambda: kernel(strings)) for _ in range(3)]  # noqa: B023
-                ours += [run[0] for run in runs]
-                if answer is not None:
-                    theirs.append(answer[0])
-                    equal = "yes" if np.allclose(answer[1], runs[0][1][:20, :20], rtol=1e-6) else "no"
-            own = np.median(ours)
-            other = np.median(theirs) if theirs else np.nan  # the package is missing
+            rounds = repeats if data_name == "promoters" or most > 500 else 1
+            other, own, equal = beside(kernel, package, name, options, strings, rounds)
             figures = f"{other:.3f} | {own:.4f} | {other / own:.0f}"
             print(f"| {what} | {data_name} | {len(strings)} | {package} | {figures} | {equal} |", flush=True)
     print(f"\n| kernel | seconds, {len(splice)} splice sites |\n|---|---|")
@@ -176,6 +178,17 @@ def random_text(random: np.random.Generator, n: int) -> str:
     return " ".join(words[c] for c in chosen)[:n].ljust(n)
 
 
+def growth(kernel: Kernel, make: Callable[..., str], lengths: list[int], repeats: int) -> list[float]:
+    """Median seconds of one pair of strings of each length."""
+    times = []
+    for n in lengths:
+        random = np.random.default_rng(n)
+        x, z = make(random, n), make(random, n)
+        taken = [seconds(lambda: kernel.pair(x, z))[0] for _ in range(max(repeats, 30_000 // n))]  # noqa: B023
+        times.append(float(np.median(taken)))
+    return times
+
+
 def linear(repeats: int) -> None:
     lengths = [1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000]
     strings = {
@@ -191,14 +204,8 @@ def linear(repeats: int) -> None:
     )
     for kernel in kernels:
         for name, make in strings.items():
-            times = []
-            for n in lengths:
-                random = np.random.default_rng(n)
-                x, z = make(random, n), make(random, n)
-                rounds = max(repeats, 30_000 // n)
-                taken = [seconds(lambda: kernel.pair(x, z))[0] for _ in range(rounds)]  # noqa: B023
-                times.append(float(np.median(taken)))
-            slope, later = (np.polyfit(np.log(lengths[i:]), np.log(times[i:]), 1)[0] for i in (0, 2))
+            times = growth(kernel, make, lengths, repeats)
+            slope, later = (exponent(lengths[i:], times[i:]) for i in (0, 2))
             each = ", ".join(f"{1e9 * t / (2 * n):.0f}" for t, n in zip(times, lengths, strict=True))
             print(f"| {kernel!r} | {name} | {each} | {slope:.3f} | {later:.3f} |", flush=True)
 
@@ -279,6 +286,30 @@ def questions() -> None:
             f"| TREC questions | SVM, {what}: {kernel!r} | {score:.3f} | {time.process_time() - start:.1f} |",
             flush=True,
         )
+
+
+def rows(quick: bool, repeats: int) -> Iterator[Row]:
+    """The lines of benchmarks/kernels.py; random strings where there are no data sets."""
+    random = np.random.default_rng(0)
+    if os.environ.get("MERCER_DATA"):
+        sets = {"splice": [x for x in load_splice()[0] if set(x) <= set("ACGT")], "promoters": load_promoters()[0]}
+    else:
+        sets = {"random DNA": [random_dna(random, 60) for _ in range(3190)]}
+    for what, kernel, package, name, options, most in SPEED:
+        least = 20.0 if package == "strkernel" else 10.0
+        for title, strings in sets.items():
+            some = strings[: min(most, 100) if quick and most < 3190 else most]
+            theirs, ours, equal = beside(kernel, package, name, options, some, repeats if most > 500 else 1)
+            note = {"yes": "values agree", "no": "values differ", "?": f"{package} is not installed"}[equal]
+            measure = f"{what}, {len(some)} x {title}"
+            yield Row(measure, package, theirs, ours, f"≥ {least:.0f}x", least, note=note)
+    lengths = [10_000, 31_623, 100_000, 316_228, 1_000_000]
+    times = growth(AllSubstrings(), random_dna, lengths, 3)
+    slope = exponent(lengths, times)
+    yield Row(
+        "all substrings, 10^4 to 10^6 symbols", "", np.nan, times[-1], "exponent 1 ± 0.1",
+        reached=abs(slope - 1.0) <= 0.1, note=f"exponent {slope:.3f}",
+    )  # fmt: skip
 
 
 PARTS = {"speed": speed, "linear": linear, "accuracy": accuracy}

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 import warnings
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Iterator
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -26,52 +24,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import numpy as np
-from sklearn.metrics.pairwise import rbf_kernel
+from _timing import Row
+from _timing import measured as in_turn
 
-from mercer import kernels
 from mercer.kernel_methods import HSIC, MMD
-from mercer.kernels import Kernel
-
-
-class PlainGaussian(Kernel):
-    """exp(−γ ‖x − z‖²) by scikit-learn, with random Fourier features."""
-
-    def __init__(self, gamma: float) -> None:
-        self.gamma = gamma
-
-    def _prepare(self, X: Any) -> np.ndarray:
-        return np.asarray(X)
-
-    def _gram(self, A: np.ndarray, B: np.ndarray | None, work: Any) -> np.ndarray:
-        return rbf_kernel(A, B, self.gamma)
-
-    def approximate(self, n_components: int = 100, random_state: Any = None) -> Any:
-        from sklearn.kernel_approximation import RBFSampler
-
-        return RBFSampler(gamma=self.gamma, n_components=n_components, random_state=random_state)
-
-
-def gaussian(gamma: float) -> Kernel:
-    """The library's Gaussian kernel, or a plain one where it has none yet."""
-    return getattr(kernels, "Gaussian", PlainGaussian)(gamma=gamma)
-
-
-def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Processor seconds of a call, and what it gave."""
-    start = time.process_time()
-    result = call()
-    return time.process_time() - start, result
-
-
-def interleaved(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, tuple[float, Any]]:
-    """The median seconds of each call, and its last result."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    results = {}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            spent, results[name] = seconds(call)
-            taken[name].append(spent)
-    return {name: (median(times), results[name]) for name, times in taken.items()}
+from mercer.kernels import Gaussian
 
 
 def warm_up() -> tuple[Any, Any]:
@@ -104,10 +61,11 @@ def independence(repeats: int) -> None:
         rng = np.random.default_rng(d)
         x, y = rng.normal(size=(2, 2000, d))
         gamma = 0.5 / d
-        k = gaussian(gamma)
+        k = Gaussian(gamma)
         ours = HSIC(k, k, normalized=True)
         reps = 10
-        measured = interleaved(
+        measured = in_turn(
+            repeats,
             {
                 f"hyppo Hsic, {reps} permutations": lambda: Hsic(gamma=gamma).test(x, y, reps=reps, auto=False),  # noqa: B023
                 f"HSIC, {reps} permutations": lambda: ours.test(x, y, reps, random_state=0),  # noqa: B023
@@ -115,7 +73,6 @@ def independence(repeats: int) -> None:
                 "hyppo Hsic, approximation": lambda: Hsic(gamma=gamma).test(x, y),  # noqa: B023
                 "HSIC, gamma": lambda: ours.test(x, y, null="gamma"),  # noqa: B023
             },
-            repeats,
         )
         report(
             f"HSIC, n = 2000, {d} dimensions",
@@ -137,9 +94,10 @@ def two_samples(repeats: int) -> None:
         rng = np.random.default_rng(d)
         x, y = rng.normal(size=(2, 2000, d))
         gamma = 0.5 / d
-        ours = MMD(gaussian(gamma))
+        ours = MMD(Gaussian(gamma))
         reps = 3
-        measured = interleaved(
+        measured = in_turn(
+            repeats,
             {
                 f"hyppo MMD, {reps} permutations": lambda: Mmd(gamma=gamma).test(x, y, reps=reps, auto=False),  # noqa: B023
                 f"MMD, {reps} permutations": lambda: ours.test(x, y, reps, random_state=0),  # noqa: B023
@@ -147,7 +105,6 @@ def two_samples(repeats: int) -> None:
                 "hyppo MMD, approximation": lambda: Mmd(gamma=gamma).test(x, y),  # noqa: B023
                 "MMD, gamma": lambda: ours.test(x, y, null="gamma"),  # noqa: B023
             },
-            repeats,
         )
         report(
             f"MMD, 2000 and 2000 objects, {d} dimensions",
@@ -168,11 +125,12 @@ def million(repeats: int) -> None:
     x = rng.normal(size=(n, 2)).astype(np.float32)
     weak = (0.01 * x**2 + rng.normal(size=(n, 2))).astype(np.float32)
     other = rng.normal(size=(n, 2)).astype(np.float32)
-    k = gaussian(0.25)
+    k = Gaussian(0.25)
     hsic = HSIC(k, k, method="features", n_components=100)
     mmd = MMD(k, method="features", n_components=100)
     few = HSIC(k, k, method="features", n_components=20)
-    measured = interleaved(
+    measured = in_turn(
+        repeats,
         {
             "HSIC gamma, independent": lambda: hsic.test(x, other, null="gamma", random_state=0),
             "HSIC gamma, y = 0.01 x² + noise": lambda: hsic.test(x, weak, null="gamma", random_state=0),
@@ -180,11 +138,50 @@ def million(repeats: int) -> None:
             "MMD 1000 permutations, equal": lambda: mmd.test(x, other, 1000, random_state=0),
             "MMD 1000 permutations, y = 0.01 x² + noise": lambda: mmd.test(x, weak, 1000, random_state=0),
         },
-        repeats,
     )
     report("10^6 objects of 2 dimensions (each side), 100 features", measured, [])
     for name, (_, result) in measured.items():
         print(f"  {name:<46}p {result.p_value:.4f}")
+
+
+def rows(quick: bool, repeats: int) -> Iterator[Row]:
+    """The lines of benchmarks/kernels.py."""
+    try:
+        Hsic, Mmd = warm_up()
+    except ImportError:
+        print("tests: hyppo is not installed")
+        return
+    d, reps = 10, 3 if quick else 10
+    x, y = np.random.default_rng(d).normal(size=(2, 2000, d))
+    k = Gaussian(0.5 / d)
+    pairs = {
+        "HSIC": (lambda: Hsic(gamma=0.5 / d).test(x, y, reps=reps, auto=False), HSIC(k, k, normalized=True)),
+        "MMD": (lambda: Mmd(gamma=0.5 / d).test(x, y, reps=reps, auto=False), MMD(k)),
+    }
+    for name, (theirs, test) in pairs.items():
+        took = in_turn(
+            1 if quick else repeats,
+            {
+                "hyppo": theirs,
+                "equal": lambda test=test: test.test(x, y, reps, random_state=0),
+                "many": lambda test=test: test.test(x, y, 1000, random_state=0),
+            },
+        )
+        slow, fast, many = (took[key][0] for key in ("hyppo", "equal", "many"))
+        yield Row(f"{name}, n = 2000, {reps} permutations", "hyppo", slow, fast, "≥ 3x", 3.0)
+        scaled = slow * 1001 / (reps + 1)  # the statistic itself costs as much as one permutation
+        yield Row(f"{name}, n = 2000, 1000 permutations", "hyppo, scaled up", scaled, many, "≥ 3x", 3.0)
+    n = 10**6
+    x = np.random.default_rng(0).normal(size=(n, 2)).astype(np.float32)
+    y = np.random.default_rng(1).normal(size=(n, 2)).astype(np.float32)
+    k = Gaussian(0.25)
+    hsic, mmd = HSIC(k, k, method="features", n_components=100), MMD(k, method="features", n_components=100)
+    calls = {
+        "HSIC, n = 10^6, 100 features": lambda: hsic.test(x, y, null="gamma", random_state=0),
+        "MMD, n = 10^6, 100 features, 1000 permutations": lambda: mmd.test(x, y, 1000, random_state=0),
+    }
+    for name, (took, _) in in_turn(1, calls).items():
+        yield Row(name, "", np.nan, took, "seconds", reached=took < 60)
 
 
 PARTS = {"hsic": independence, "mmd": two_samples, "features": million}

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import numpy as np
+from _timing import Row, exponent, interleaved
 
 from mercer.data.trees import Tree
 from mercer.datasets import make_treebank
@@ -36,22 +35,6 @@ from mercer.kernels.base import Work
 from reference.tree_kernels import recursive_subset_tree
 
 PARTS = ("gram", "growth", "subtrees", "strings")
-
-
-def in_turn(calls: list[Callable[[], Any]], repeats: int) -> list[float]:
-    """Median processor seconds of each call, all calls once in every round."""
-    taken: list[list[float]] = [[] for _ in calls]
-    for _ in range(repeats):
-        for call, seconds in zip(calls, taken, strict=True):
-            start = time.process_time()
-            call()
-            seconds.append(time.process_time() - start)
-    return [statistics.median(seconds) for seconds in taken]
-
-
-def exponent(sizes: list[float], seconds: list[float]) -> float:
-    """b in seconds ≈ a · sizes^b."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def matched_pairs(trees: list[Tree]) -> int:
@@ -72,9 +55,15 @@ def gram(repeats: int) -> None:
     print(f"\n## Gram matrix of {n:,} trees, {nodes / n:.1f} nodes each, {pairs:,} matched pairs of nodes\n")
     print("| kernel | seconds | trees/s | pairs of trees/s |\n|---|---|---|---|")
     kernels = [SubsetTree(), PartialTree(), SubTree()]
-    for kernel, seconds in zip(kernels, in_turn([lambda k=k: k(texts) for k in kernels], repeats), strict=True):
+    for kernel, seconds in zip(kernels, interleaved(repeats, *(lambda k=k: k(texts) for k in kernels)), strict=True):
         print(f"| {kernel} | {seconds:.3f} | {n / seconds:,.0f} | {n * (n + 1) / 2 / seconds:,.0f} |")
-    sample = trees[:60]
+    slow, fast = beside_recursion(trees[:60], repeats)
+    print(f"\n60 × 60 pairs: recursion in Python {slow:.3f} s, SubsetTree {fast:.5f} s, ", end="")
+    print(f"ratio {slow / fast:,.0f}×; values agree")
+
+
+def beside_recursion(sample: list[Tree], repeats: int) -> tuple[float, float]:
+    """Seconds of the recursion in Python and of the compiled kernel, once their values were found to agree."""
     made: dict[str, np.ndarray] = {}
 
     def brute() -> None:
@@ -83,28 +72,30 @@ def gram(repeats: int) -> None:
     def ours() -> None:
         made["ours"] = SubsetTree(0.4)(sample, list(sample))
 
-    slow, fast = in_turn([brute, ours], repeats)
+    slow, fast = interleaved(repeats, brute, ours)
     np.testing.assert_allclose(made["ours"], made["brute"], rtol=1e-10)
-    print(f"\n{len(sample)} × {len(sample)} pairs: recursion in Python {slow:.3f} s, SubsetTree {fast:.5f} s, ", end="")
-    print(f"ratio {slow / fast:,.0f}×; values agree")
+    return slow, fast
 
 
-def growth(repeats: int) -> None:
+def growth(repeats: int, show: bool = True) -> float:
+    """The exponent of the time in matched pairs of nodes."""
+    say = print if show else (lambda text: None)
     # Few rules, so that most of the time is spent on matched pairs and not on looking for them.
     trees = make_treebank(1600, n_labels=4, n_tags=6, n_rules=16, max_length=20, random_state=1).trees
-    print("\n## Time against matched pairs of nodes\n")
-    print("| nodes a tree | matched pairs | seconds | ns a pair |\n|---|---|---|---|")
+    say("\n## Time against matched pairs of nodes\n")
+    say("| nodes a tree | matched pairs | seconds | ns a pair |\n|---|---|---|---|")
     sizes, taken = [], []
     for joined in (20, 40, 80, 160):
         forest = [Tree("TOP", trees[160 * i : 160 * i + joined]) for i in range(10)] * 2
         kernel, pairs = SubsetTree(), matched_pairs(forest)
         A = kernel._prepare(forest)
-        (seconds,) = in_turn([lambda A=A, kernel=kernel: kernel._whole(A, None, Work())], repeats)
+        (seconds,) = interleaved(repeats, lambda A=A, kernel=kernel: kernel._whole(A, None, Work()))
         nodes = sum(len(list(tree.nodes())) for tree in forest) / len(forest)
-        print(f"| {nodes:.0f} | {pairs:,} | {seconds:.4f} | {1e9 * seconds / pairs:.1f} |")
+        say(f"| {nodes:.0f} | {pairs:,} | {seconds:.4f} | {1e9 * seconds / pairs:.1f} |")
         sizes.append(float(pairs))
         taken.append(seconds)
-    print(f"\nexponent of time in matched pairs: {exponent(sizes, taken):.3f}")
+    say(f"\nexponent of time in matched pairs: {exponent(sizes, taken):.3f}")
+    return exponent(sizes, taken)
 
 
 def subtrees(repeats: int) -> None:
@@ -116,7 +107,7 @@ def subtrees(repeats: int) -> None:
         # Sentences of every copy have a label of their own: their subtrees differ.
         long = f"(TOP {' '.join(inner.replace('(S ', f'(S{i} ') for i in range(times))})"
         nodes = long.count("(")
-        (seconds,) = in_turn([lambda long=long: SubTree()._prepare([long])], repeats)
+        (seconds,) = interleaved(repeats, lambda long=long: SubTree()._prepare([long]))
         print(f"| {nodes:,} | {seconds:.4f} | {nodes / seconds:,.0f} |")
         sizes.append(float(nodes))
         taken.append(seconds)
@@ -136,14 +127,30 @@ def strings(repeats: int) -> None:
     ):
         listed, pairs = Rational(T), Rational(T, method="pairs")
         np.testing.assert_allclose(listed(few[:5]), pairs(few[:5]), rtol=1e-9)
-        many, some, slow = in_turn(
-            [lambda k=listed: k(X), lambda k=listed: k(few), lambda k=pairs: k(few[:30])], repeats
+        many, some, slow = interleaved(
+            repeats, lambda k=listed: k(X), lambda k=listed: k(few), lambda k=pairs: k(few[:30])
         )
         print(f"| {name} | {len(X)} | {many:.3f} | |\n| | {len(few)} | {some:.4f} | |\n| | 30 | | {slow:.4f} |")
     T = Transducer.ngram(3, "ACGT")
     parts = Convolution(lambda x: [x[i : i + 3] for i in range(len(x) - 2)], Delta())
-    ours, theirs = in_turn([lambda: Rational(T)(few), lambda: parts(few)], repeats)
+    ours, theirs = interleaved(repeats, lambda: Rational(T)(few), lambda: parts(few))
     print(f"\n3-grams of {len(few)} strings: Rational {ours:.4f} s, Convolution {theirs:.4f} s, {theirs / ours:.1f}×")
+
+
+def rows(quick: bool, repeats: int) -> Iterator[Row]:
+    """The lines of benchmarks/kernels.py."""
+    n = 500 if quick else 2000
+    trees = make_treebank(n, n_words=2000, min_length=6, max_length=25, random_state=0).trees
+    slow, fast = beside_recursion(trees[:40], 1)
+    yield Row("subset trees, 40 x 40", "recursion in Python", slow, fast, note="values agree")
+    texts = [str(tree) for tree in trees]
+    (taken,) = interleaved(repeats, lambda: SubsetTree()(texts))
+    yield Row(f"subset-tree Gram, {n} trees", "", np.nan, taken, "report trees/s", note=f"{n / taken:,.0f} trees/s")
+    slope = growth(repeats, show=False)
+    yield Row(
+        "subset trees against matched pairs of nodes", "", np.nan, np.nan, "linear",
+        reached=slope <= 1.1, note=f"exponent {slope:.3f}",
+    )  # fmt: skip
 
 
 def main() -> None:

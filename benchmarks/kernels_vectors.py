@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import Row, interleaved
 from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, laplacian_kernel, rbf_kernel
 
 from mercer.kernels import ChiSquared, Gaussian, Laplacian
@@ -30,16 +29,9 @@ from mercer.kernels import ChiSquared, Gaussian, Laplacian
 PARTS = ("gaussian", "laplacian", "chi2", "accuracy")
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
 def compare(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int) -> None:
     """One line: medians of both, taken in turn."""
-    pairs = [(seconds(ours), seconds(theirs)) for _ in range(repeats)]
-    mine, peer = (statistics.median(side) for side in zip(*pairs, strict=True))
+    mine, peer = interleaved(repeats, ours, theirs)
     print(f"{name:<38} mercer {mine:7.3f} s   scikit-learn {peer:7.3f} s   ratio {peer / mine:6.2f}", flush=True)
 
 
@@ -89,6 +81,16 @@ def accuracy(rows: int, repeats: int) -> None:
             mine = np.abs(Gaussian(g)(X, dtype=np.float32) - truth).max()
             theirs = np.abs(rbf_kernel(X, gamma=g) - truth).max()
             print(f"largest error, float32, d = {d}, mean {shift:g}: mercer {mine:.1e}, scikit-learn {theirs:.1e}")
+
+
+def rows(quick: bool, repeats: int) -> Iterator[Row]:
+    """The lines of benchmarks/kernels.py."""
+    n, d = (3000 if quick else 10_000), 100
+    X = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
+    ours, theirs = interleaved(
+        repeats, lambda: Gaussian(0.5 / d)(X, dtype=np.float32), lambda: rbf_kernel(X, gamma=0.5 / d)
+    )
+    yield Row(f"Gaussian Gram, {n} x {n}, d = {d}, float32", "sklearn rbf_kernel", theirs, ours, "≥ 1x", 1.0)
 
 
 def main() -> None:

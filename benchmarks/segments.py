@@ -12,11 +12,9 @@ are processor time, medians of runs in turn.
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib.util
 import itertools
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -29,6 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import interleaved
 from scipy.special import logsumexp
 
 from mercer.classification import LinearClassifier
@@ -51,21 +50,6 @@ from mercer.tagging import Tagger
 KNOWN = {"flash-semicrf 0.2.0": 3.8, "torch-struct 0.5": 0.145}
 
 
-Clock = Callable[[], float]
-
-
-def interleaved(repeats: int, *calls: Callable[[], object], clock: Clock = time.process_time) -> list[float]:
-    """Median seconds of each call, run in turn; as timeit, without the collector of cycles."""
-    times: list[list[float]] = [[] for _ in calls]
-    gc.collect()
-    gc.disable()
-    for _ in range(repeats):
-        for kept, call in zip(times, calls, strict=True):
-            start = clock()
-            call()
-            kept.append(clock() - start)
-    gc.enable()
-    return [statistics.median(kept) for kept in times]
 
 
 def many(call: Callable[[], object], times: int) -> Callable[[], None]:

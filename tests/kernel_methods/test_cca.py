@@ -9,8 +9,8 @@ from sklearn.datasets import load_linnerud
 
 from mercer.kernel_methods import CCA, KernelCCA, MultiSetCCA, choose_regularization
 from mercer.kernel_methods._permutations import centered
-from mercer.kernels import Constant, Linear
-from reference.dependence import Gaussian, Grams, cca_by_svd, kernel_cca_by_eigenvalues, lemma_sides
+from mercer.kernels import Constant, Gaussian, Linear
+from reference.dependence import Grams, cca_by_svd, kernel_cca_by_eigenvalues, lemma_sides
 
 
 def planted(n, correlations=(0.9, 0.5), noise=2, seed=0):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mercer.kernel_methods import KernelDependencyEstimation, PreImage
-from mercer.kernels import Linear
-from reference.dependence import Gaussian, Grams
+from mercer.kernels import Gaussian, Linear
+from reference.dependence import Grams
 
 
 def strings(n, seed, letters="abc", longest=7):

@@ -9,8 +9,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import cross_val_score
 
 from mercer.kernel_methods import KernelFisher
-from mercer.kernels import Linear
-from reference.dependence import Gaussian, Grams
+from mercer.kernels import Gaussian, Linear
+from reference.dependence import Grams
 
 
 @pytest.mark.parametrize("classes", [2, 3])

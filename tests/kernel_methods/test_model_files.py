@@ -10,8 +10,12 @@ import pytest
 import mercer
 from mercer._persistence import read_file, write_file
 from mercer.kernel_methods import (
+    CCA,
     HuberLoss,
     IncompleteCholesky,
+    KernelCCA,
+    KernelDependencyEstimation,
+    KernelFisher,
     KernelMeanClassifier,
     KernelNuSVC,
     KernelOneClass,
@@ -20,12 +24,33 @@ from mercer.kernel_methods import (
     KernelSVC,
     KernelSVR,
     LinearProgramSVC,
+    MultiSetCCA,
     OnlineKernelClassifier,
     ParzenWindow,
+    PreImage,
     RepresenterEstimator,
     TaxonomyLoss,
 )
-from mercer.kernels import FunctionKernel, Linear
+from mercer.kernels import (
+    AdditiveMap,
+    AllSubstrings,
+    ChiSquared,
+    Fisher,
+    FourierMap,
+    FunctionKernel,
+    Gaussian,
+    GaussianMixtureModel,
+    GaussianModel,
+    Gram,
+    HMMModel,
+    Linear,
+    LinearStringModel,
+    MultinomialModel,
+    NGram,
+    NystroemMap,
+    ProbabilityProduct,
+    Spectrum,
+)
 from reference.kernel_methods import Bump, blobs
 
 SQUARE = (Linear() + 1.0) ** 2
@@ -46,6 +71,7 @@ MODELS = [
     RepresenterEstimator(SQUARE, "logistic"),
     RepresenterEstimator(SQUARE, HuberLoss(0.5)),
     LinearProgramSVC(SQUARE),
+    LinearProgramSVC(penalty="w"),
 ]
 
 
@@ -123,6 +149,173 @@ def test_models_that_are_not_fitted_are_refused(tmp_path):
         mercer.save(KernelSVC(), tmp_path / "m")
 
 
+WORDS = ["abab", "abba", "bbab", "aabb", "baba", "bbbb", "aaba", "babb"] * 2
+POINTS = np.abs(np.random.default_rng(0).normal(size=(16, 3)))
+OTHERS = np.random.default_rng(1).normal(size=(16, 2))
+LABELS = np.repeat(["no", "yes"], 8)
+
+
+def names(value):
+    return repr(value) if hasattr(value, "get_params") or isinstance(value, str) else ""
+
+
+def same(value, expected):
+    """Up to rounding: arrays come back in another order in memory."""
+    np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-12)
+
+
+def again_from_file(model, path):
+    mercer.save(model, path)
+    again = mercer.load(path)
+    assert type(again) is type(model)
+    assert repr(again) == repr(model)
+    return again
+
+
+@pytest.mark.parametrize(
+    ("model", "objects"),
+    [
+        (NystroemMap(Spectrum(2), 5, random_state=0), WORDS),
+        (NystroemMap(Gaussian(0.5), 5, random_state=0, n_jobs=1), POINTS),
+        (FourierMap(Gaussian(0.5), 7, random_state=0), POINTS),
+        (AdditiveMap(ChiSquared(None), 2), POINTS),
+        (AdditiveMap(ChiSquared(None), 2, period=0.5), POINTS),
+        (Gram(NGram(2)), WORDS),
+        (Gram(Gaussian(0.5), center=True, dtype=np.float32), POINTS),
+    ],
+    ids=names,
+)
+def test_map_comes_back_with_the_same_vectors(model, objects, tmp_path):
+    model.fit(objects)
+    again = again_from_file(model, tmp_path / "m")
+    same(again.transform(objects[3:9]), model.transform(objects[3:9]))
+    if not isinstance(model, Gram):
+        assert list(again.get_feature_names_out()) == list(model.get_feature_names_out())
+
+
+@pytest.mark.parametrize("kernel", [NGram(2), 2.0 * AllSubstrings().normalized()], ids=repr)
+def test_linear_models_of_strings_come_back(kernel, tmp_path):
+    model = LinearStringModel(kernel, WORDS, np.linspace(-1, 1, len(WORDS)), 0.25)
+    again = again_from_file(model, tmp_path / "m")
+    same(again.predict(["ab", "bbaab"]), model.predict(["ab", "bbaab"]))
+
+
+@pytest.mark.parametrize(
+    ("model", "views"),
+    [
+        (CCA(2, 0.1), (POINTS, OTHERS)),
+        (MultiSetCCA(1), ([POINTS, OTHERS, POINTS[:, :2]],)),
+        (KernelCCA([NGram(2), Gaussian(0.5)], 2, 0.1), ([WORDS, POINTS],)),
+        (KernelCCA(Gaussian(0.5), method="features", n_features=6, random_state=0), ([POINTS, OTHERS],)),
+    ],
+    ids=names,
+)
+def test_canonical_correlations_come_back(model, views, tmp_path):
+    model.fit(*views)
+    again = again_from_file(model, tmp_path / "m")
+    for view, expected in zip(again.transform(*views), model.transform(*views), strict=True):
+        same(view, expected)
+    same(again.correlations_, model.correlations_)
+    same(again.score(*views), model.score(*views))
+
+
+@pytest.mark.parametrize(
+    ("model", "objects"),
+    [
+        (KernelFisher(Gaussian(0.5), n_components=1), POINTS),
+        (KernelFisher(NGram(2)), WORDS),
+        (KernelFisher(Gaussian(0.5), method="features", n_features=8, random_state=0), POINTS),
+    ],
+    ids=names,
+)
+def test_discriminants_come_back(model, objects, tmp_path):
+    model.fit(objects, LABELS)
+    again = again_from_file(model, tmp_path / "m")
+    same(again.predict_proba(objects), model.predict_proba(objects))
+    np.testing.assert_array_equal(again.predict(objects), model.predict(objects))
+    same(again.transform(objects), model.transform(objects))
+
+
+@pytest.mark.parametrize(
+    "decoder", ["candidates", "beam", PreImage(NGram(2), "beam", alphabet="ab", beam_width=3, max_length=5)], ids=names
+)
+def test_dependency_estimation_comes_back(decoder, tmp_path):
+    model = KernelDependencyEstimation(Gaussian(0.5), NGram(2), 3, pre_image=decoder).fit(POINTS, WORDS)
+    again = again_from_file(model, tmp_path / "m")
+    same(again.predict_coordinates(POINTS), model.predict_coordinates(POINTS))
+    assert list(again.predict(POINTS[:4])) == list(model.predict(POINTS[:4]))
+
+
+@pytest.mark.parametrize("method", ["candidates", "fixed_point"])
+def test_pre_images_come_back(method, tmp_path):
+    model = PreImage(Gaussian(0.5), method).fit(POINTS)
+    again = again_from_file(model, tmp_path / "m")
+    coef = np.random.default_rng(2).dirichlet(np.ones(len(POINTS)), 3)
+    same(again.decode(coef), model.decode(coef))
+
+
+@pytest.mark.parametrize(
+    ("model", "objects"),
+    [
+        (GaussianModel(), POINTS),
+        (GaussianMixtureModel(2, random_state=0), POINTS),
+        (HMMModel(n_states=2, random_state=0), WORDS),
+        (MultinomialModel(), WORDS),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("information", ["full", "diagonal", None])
+def test_fisher_kernels_come_back_with_the_sample_of_their_model(model, objects, information, tmp_path):
+    model.fit(objects)
+    fitted = KernelMeanClassifier(Fisher(model, information)).fit(objects[2:14], LABELS[2:14])
+    again = again_from_file(fitted, tmp_path / "m")
+    same(again.decision_function(objects), fitted.decision_function(objects))
+
+
+def test_probability_products_come_back(tmp_path):
+    bags = [np.random.default_rng(i).normal(size=(6, 2)) for i in range(8)]
+    fitted = KernelMeanClassifier(ProbabilityProduct()).fit(bags, LABELS[4:12])
+    again = again_from_file(fitted, tmp_path / "m")
+    same(again.decision_function(bags), fitted.decision_function(bags))
+
+
+def changed(model, path, spoil):
+    mercer.save(model, path)
+    file = read_file(path)
+    meta, arrays = json.loads(json.dumps(file.meta)), {name: array.copy() for name, array in file.arrays.items()}
+    spoil(meta, arrays)
+    write_file(path, file.kind, meta, arrays)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "spoil"),
+    [
+        (KernelFisher(Gaussian(0.5)), (POINTS, LABELS), lambda meta: meta["fitted"].pop("means_")),
+        (KernelFisher(Gaussian(0.5)), (POINTS, LABELS), lambda meta: meta["fitted"]["coordinates_"].pop("axes")),
+        (
+            KernelFisher(Gaussian(0.5)), (POINTS, LABELS),
+            lambda meta: meta["fitted"]["weights_"].update(meta["fitted"]["means_"]),
+        ),
+        (CCA(), (POINTS, OTHERS), lambda meta: meta["params"]["n_components"].update(value=2)),
+        (KernelCCA(Gaussian(0.5)), ([POINTS, OTHERS],), lambda meta: meta["fitted"]["coordinates_"]["views"].pop()),
+        (
+            KernelDependencyEstimation(Gaussian(0.5), NGram(2), 3), (POINTS, WORDS),
+            lambda meta: meta["fitted"]["inputs_"].update(meta["fitted"]["coef_"], array="nowhere"),
+        ),
+        (FourierMap(Gaussian(0.5), 8), (POINTS,), lambda meta: meta["params"]["n_components"].update(value=20)),
+        (NystroemMap(Gaussian(0.5), 8), (POINTS,), lambda meta: meta["fitted"]["normalization_"].update(
+            meta["fitted"]["landmarks_"])),
+        (AdditiveMap(ChiSquared(None)), (POINTS,), lambda meta: meta["fitted"]["n_features_in_"].update(value=-1)),
+        (Gram(NGram(2)), (WORDS,), lambda meta: meta["params"]["dtype"].update(value="object")),
+    ],
+)  # fmt: skip
+def test_spoilt_files_of_maps_and_projections_are_refused(model, data, spoil, tmp_path):
+    model.fit(*data)
+    changed(model, tmp_path / "m", lambda meta, arrays: spoil(meta))
+    with pytest.raises(mercer.ModelFileError):
+        mercer.load(tmp_path / "m")
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -140,10 +333,6 @@ def test_models_that_are_not_fitted_are_refused(tmp_path):
 )
 def test_spoilt_files_are_refused(spoil, tmp_path):
     X, y = blobs(4, n=20)
-    mercer.save(KernelSVC(SQUARE).fit(X, y), tmp_path / "m")
-    file = read_file(tmp_path / "m")
-    meta, arrays = json.loads(json.dumps(file.meta)), {name: array.copy() for name, array in file.arrays.items()}
-    spoil(meta, arrays)
-    write_file(tmp_path / "m", file.kind, meta, arrays)
+    changed(KernelSVC(SQUARE).fit(X, y), tmp_path / "m", spoil)
     with pytest.raises(mercer.ModelFileError):
         mercer.load(tmp_path / "m")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.svm import SVC, SVR, OneClassSVM
 
+import mercer
 from mercer.kernel_methods import (
     KernelMeanClassifier,
     KernelNuSVC,
@@ -240,3 +242,52 @@ def test_class_weights_multiply_the_slack_of_a_class():
     weighted = KernelSVC(class_weight={0: 3.0, 1: 1.0}, tol=1e-8).fit(X, y).decision_function(X)
     by_hand = KernelSVC(tol=1e-8).fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0)).decision_function(X)
     np.testing.assert_allclose(weighted, by_hand, atol=1e-9)
+
+
+@pytest.mark.parametrize("C", [0.02, 0.3, 5.0])
+def test_norm_of_the_weights_is_the_linear_program_s_and_its_dual_s(C):
+    X, y = blobs(5, n=40, apart=1.0)
+    X = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 5))])
+    signs = np.where(y == 1, 1.0, -1.0)
+    model = LinearProgramSVC(C=C, penalty="w").fit(X, y)
+    slack = np.maximum(0.0, 1.0 - signs * model.decision_function(X)).sum()
+    value = np.abs(model.coef_).sum() + C * slack
+    # The dual: max Σ α_i for |Σ α_i y_i x_i| ≤ 1 in every column, Σ α_i y_i = 0, 0 ≤ α ≤ C.
+    columns = (signs[:, None] * X).T
+    dual = linprog(
+        -np.ones(len(X)), np.vstack([columns, -columns]), np.ones(2 * X.shape[1]), signs[None], [0.0], (0.0, C)
+    )
+    np.testing.assert_allclose(value, -dual.fun, rtol=1e-8)
+    np.testing.assert_allclose(model.objective_, value, rtol=1e-8)
+
+
+def test_norm_of_the_weights_leaves_columns_out_and_takes_sparse_matrices():
+    random = np.random.default_rng(1)
+    X = np.where(random.random((120, 30)) < 0.3, random.normal(size=(120, 30)), 0.0)
+    y = np.where(X[:, 3] - X[:, 7] > 0, "up", "down")
+    model = LinearProgramSVC(Linear(), C=0.5, penalty="w").fit(X, y)
+    assert {3, 7} <= set(np.flatnonzero(model.coef_[0]))
+    assert np.count_nonzero(model.coef_) < 20
+    assert len(model.support_) == 0
+    sparse = LinearProgramSVC(Linear(), C=0.5, penalty="w").fit(sp.csr_matrix(X), y)
+    np.testing.assert_allclose(sparse.decision_function(sp.csr_matrix(X)), model.decision_function(X), atol=1e-8)
+    again = model.set_params(penalty="a").fit(X, y)
+    assert not hasattr(again, "coef_")
+    assert len(again.support_)
+
+
+def test_norm_of_the_weights_takes_lists_of_vectors_of_one_width(tmp_path):
+    X, y = blobs(5, n=20)
+    model = LinearProgramSVC(penalty="w").fit(X.tolist(), y)
+    mercer.save(model, tmp_path / "m")
+    np.testing.assert_array_equal(mercer.load(tmp_path / "m").predict(X.tolist()), model.predict(X.tolist()))
+    with pytest.raises(ValueError, match="X has 3 columns"):
+        model.predict([[1.0, 2.0, 3.0]])
+
+
+def test_norm_of_the_weights_is_for_the_linear_kernel():
+    X, y = blobs(5, n=20)
+    with pytest.raises(ValueError, match="penalty='w' needs the linear kernel"):
+        LinearProgramSVC(Bump(), penalty="w").fit(X, y)
+    with pytest.raises(ValueError, match="penalty must be"):
+        LinearProgramSVC(penalty="l1").fit(X, y)

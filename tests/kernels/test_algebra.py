@@ -210,6 +210,8 @@ def test_progress_is_shown_when_asked(capsys, monkeypatch):
 
 def test_matrix_that_does_not_fit_is_refused_before_it_is_begun(monkeypatch):
     monkeypatch.setattr(base, "_free_memory", lambda: 10_000)
+    assert Linear()(X).shape == (40, 40)  # so small that nobody asks
+    monkeypatch.setattr(base, "_SMALL", 0)
     with pytest.raises(MemoryError, match=r"40 x 40 float64 values needs 12.5 KiB, 9.77 KiB are free: .*approximate"):
         Linear()(X)
     assert Linear()(X, dtype=np.float32).shape == (40, 40)

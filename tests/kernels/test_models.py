@@ -544,3 +544,14 @@ def test_products_of_shares_take_words_counts_and_matrices():
 def test_bad_input_of_probability_products_is_named(kernel, objects, message):
     with pytest.raises(ValueError, match=message):
         kernel(objects)
+
+
+def test_scores_of_sequences_do_not_depend_on_how_many_are_done_at_a_time(monkeypatch):
+    random = np.random.default_rng(0)
+    X = [random.integers(0, 4, length) for length in (0, 5, 30, 0, 1, 7, 12, 0)]
+    model = HMMModel(n_states=3, random_state=0, tol=1e-2).fit(X)
+    together, log_prob = model.scores(X), model.log_prob(X)
+    monkeypatch.setattr("mercer.kernels.models._MOVES_HELD", 50)
+    np.testing.assert_allclose(model.scores(X), together, atol=1e-12)
+    assert not log_prob[[0, 3, 7]].any()
+    assert not together[[0, 3, 7]].any()

@@ -8,8 +8,10 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mercer.kernels import Convolution, Delta, Rational, Transducer
+from mercer.kernels import Convolution, Delta, NGram, Rational, Transducer
 from reference.transducers import (
     dot,
     levenshtein,
@@ -350,3 +352,16 @@ def test_empty_machine_has_no_path():
     T = Transducer.from_string("a").compose(Transducer.from_string("b"))
     assert (T.n_states, T.weight("a", "b")) == (0, 0.0)
     assert Rational(T)(["a", "b"]).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+# ---------------------------------------------------------------------------------------------------- spec 002 C5
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text("abc", max_size=12), min_size=1, max_size=5), st.integers(1, 4))
+def test_n_grams_by_hash_by_suffixes_and_by_a_transducer_are_one_kernel(X, n):
+    counted = np.array([[dot(ngram_outputs(x, n), ngram_outputs(z, n)) for z in X] for x in X])
+    np.testing.assert_array_equal(NGram(n, method="hash")(X), counted)
+    np.testing.assert_array_equal(NGram(n, method="suffix")(X), counted)
+    np.testing.assert_allclose(Rational(Transducer.ngram(n, "abc"))(X), counted, rtol=1e-12)
+    np.testing.assert_allclose(Rational(Transducer.ngram(n, "abc"), method="pairs")(X), counted, rtol=1e-12)

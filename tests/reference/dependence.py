@@ -9,54 +9,6 @@ import numpy as np
 from mercer.kernels import Kernel
 
 
-class Gaussian(Kernel):
-    """exp(−γ ‖x − z‖²), with random Fourier features as its map."""
-
-    def __init__(self, gamma=1.0):
-        self.gamma = gamma
-
-    def _prepare(self, X):
-        return np.asarray(X, float).reshape(len(X), -1)
-
-    def _gram(self, A, B, work):
-        C = A if B is None else B
-        K = (A**2).sum(1)[:, None] + (C**2).sum(1)[None, :] - 2 * A @ C.T
-        K = np.exp(-self.gamma * np.maximum(K, 0.0))
-        if B is None:
-            K = (K + K.T) / 2
-            np.fill_diagonal(K, 1.0)
-        return K
-
-    def _diag(self, A, work):
-        return np.ones(len(A))
-
-
-class FourierGaussian(Gaussian):
-    """The same with random Fourier features."""
-
-    def approximate(self, n_components=100, random_state=None):
-        return Fourier(self.gamma, n_components, random_state)
-
-
-class Fourier:
-    def __init__(self, gamma, n_components, random_state):
-        self.gamma, self.n_components, self.random_state = gamma, n_components, random_state
-
-    def fit(self, X):
-        rng = np.random.default_rng(self.random_state)
-        d = np.asarray(X).reshape(len(X), -1).shape[1]
-        self.W = (np.sqrt(2 * self.gamma) * rng.normal(size=(d, self.n_components))).astype(np.float32)
-        self.b = rng.uniform(0, 2 * np.pi, self.n_components).astype(np.float32)
-        return self
-
-    def transform(self, X):
-        Z = np.asarray(X, np.float32).reshape(len(X), -1) @ self.W
-        Z += self.b
-        np.cos(Z, out=Z)
-        Z *= np.float32(np.sqrt(2 / self.n_components))
-        return Z
-
-
 def hsic_biased(K, L):
     """The mean of K̃ L̃ over all pairs, K̃ by explicit means."""
     n = len(K)

@@ -1,4 +1,4 @@
-"""What kernel methods share: the kernel, collections of objects, targets, expansions in blocks, model files.
+"""What kernel methods share: the kernel, targets, expansions in blocks, model files.
 
 A fitted method is an expansion over objects that it keeps, f(x) = Σ_j coef_j k(x, x_j) + b, and nothing here
 depends on what the objects are.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,17 +19,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._validation import thread_count
+from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel, Linear, OnColumn
-from mercer.kernels._state import decoded, encoded
-from mercer.kernels.algebra import _count
-from mercer.kernels.approximations import chosen_objects
+from mercer.kernels._state import InFiles
 from mercer.kernels.base import Work, check_kernel, require_positive_definite
 
-__all__ = ["KernelMethod", "class_codes", "default_kernel", "joined", "real_targets", "taken", "weights_of"]
+__all__ = ["KernelMethod", "class_codes", "default_kernel", "real_targets", "weights_of"]
 
 PRECOMPUTED = "precomputed"
 _VALUES = 1 << 22  # kernel values held at a time when predicting
-_Self = TypeVar("_Self", bound="KernelMethod")
 
 
 def default_kernel() -> Kernel:
@@ -44,7 +42,7 @@ def default_kernel() -> Kernel:
     return Linear()
 
 
-class KernelMethod(BaseEstimator):
+class KernelMethod(InFiles, BaseEstimator):
     """An estimator with a kernel and the objects that its expansion needs.
 
     A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
@@ -52,8 +50,6 @@ class KernelMethod(BaseEstimator):
 
     kernel: Any
     n_jobs: int | None
-    _fitted: tuple[str, ...] = ()
-    """The attributes that a model file keeps."""
 
     # ------------------------------------------------------------------ the kernel and its matrices
 
@@ -181,114 +177,17 @@ class KernelMethod(BaseEstimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        self._check_fitted()
-        arrays: dict[str, np.ndarray] = {}
-        params = self.get_params(deep=False)
-        if not isinstance(params.get("random_state"), (int, type(None))):
-            params["random_state"] = None
-        names = [*self._fitted, *(n for n in ("n_features_in_", "feature_names_in_") if hasattr(self, n))]
-        meta = {
-            "params": {name: self._encoded_param(name, value, arrays) for name, value in params.items()},
-            "fitted": {name: encoded(getattr(self, name), arrays) for name in names if hasattr(self, name)},
-        }
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls: type[_Self], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> _Self:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**{name: cls._decoded_param(name, node, arrays) for name, node in meta["params"].items()})
-        if not model._precomputed:
-            model._checked_kernel()
-        allowed = {*cls._fitted, "n_features_in_", "feature_names_in_"}
-        for name, node in meta["fitted"].items():
-            if name not in allowed:
-                raise ValueError(f"a {cls.__name__} has no attribute {name!r}")
-            setattr(model, name, decoded(node, arrays))
-        model._check_state()
-        return model
-
-    def _encoded_param(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        return encoded(value, arrays)
-
-    @classmethod
-    def _decoded_param(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        return decoded(node, arrays)
-
     def _check_state(self) -> None:
         """Raises ValueError for attributes from a file that do not fit together."""
+        if not self._precomputed:
+            self._checked_kernel()
         support = self.support_
         if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype.kind not in "iu":
             raise ValueError("support_ must be an array of integers")
         if support.size and support.min() < 0:
             raise ValueError("support_ must hold places of training objects")
-        if not self._precomputed and number_of(self.support_objects_) != len(support):
-            raise ValueError(f"expected {len(support)} objects, found {number_of(self.support_objects_)}")
-
-    def _check_shapes(self, **shapes: tuple[int, ...]) -> None:
-        for name, shape in shapes.items():
-            value = getattr(self, f"{name}_")
-            fits = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in "fiu"
-            if not fits or not np.isfinite(value).all():
-                raise ValueError(f"{name}_ must be a finite array of shape {shape}")
-
-
-# ---------------------------------------------------------------------------------------------------- collections
-
-
-def number_of(X: Any) -> int:
-    """The number of objects of a collection of any kind.
-
-    Examples
-    --------
-    >>> from mercer.kernel_methods._base import number_of
-    >>> number_of({"title": ["one", "two"], "price": [1.0, 2.0]})
-    2
-    """
-    return int(X.shape[0]) if sp.issparse(X) else _count(X)
-
-
-def taken(X: Any, rows: np.ndarray) -> Any:
-    """Some objects of a collection of any kind.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernel_methods._base import taken
-    >>> taken(["a", "b", "c"], np.array([2, 0]))
-    ['c', 'a']
-    """
-    if hasattr(X, "take") and hasattr(X, "column_names"):  # an Arrow table
-        return X.take(rows)
-    return chosen_objects(X, rows)
-
-
-def joined(parts: list[Any]) -> Any:
-    """Collections of one kind, one after the other.
-
-    Examples
-    --------
-    >>> from mercer.kernel_methods._base import joined
-    >>> joined([["a"], ["b", "c"]])
-    ['a', 'b', 'c']
-    """
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    if sp.issparse(first):
-        return sp.vstack(parts, format="csr")
-    if isinstance(first, np.ndarray):
-        return np.concatenate([np.asarray(part) for part in parts])
-    if isinstance(first, dict):
-        return {name: [x for part in parts for x in part[name]] for name in first}
-    if hasattr(first, "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts)
-    if hasattr(type(first), "concatenate"):  # Graphs
-        return type(first).concatenate(parts)
-    return [x for part in parts for x in part]
+        if not self._precomputed and count(self.support_objects_) != len(support):
+            raise ValueError(f"expected {len(support)} objects, found {count(self.support_objects_)}")
 
 
 def _reads_columns(kernel: Any) -> bool:
@@ -313,7 +212,7 @@ def _check_columns(estimator: Any, X: Any, reset: bool) -> None:
 
 def check_lengths(X: Any, **others: Any) -> None:
     """Raises ValueError unless there is one of each of the others for every object."""
-    n = number_of(X)
+    n = count(X)
     for name, values in others.items():
         if len(values) != n:
             raise ValueError(f"X has {n} objects, but {name} has {len(values)} values")
@@ -355,7 +254,7 @@ def weights_of(
     X: Any, sample_weight: Any, classes: Any = None, codes: Any = None, class_weight: Any = None
 ) -> np.ndarray:
     """A weight of at least 0 for every object: its own times that of its class."""
-    n = number_of(X)
+    n = count(X)
     if sample_weight is None:
         weights = np.ones(n)
     else:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel
@@ -24,13 +25,6 @@ def objects(name: str, X: Any, least: int = 1) -> Any:
     if count(X) < least:
         raise ValueError(f"{name} must hold at least {least} objects, got {count(X)}")
     return X
-
-
-def count(X: Any) -> int:
-    """The number of objects: rows of an array or a table (a dict of columns, too), else the length."""
-    if isinstance(X, dict):
-        return len(next(iter(X.values()))) if X else 0
-    return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
 
 
 def same_count(names: tuple[str, str], X: Any, Y: Any) -> int:
@@ -53,30 +47,70 @@ def cut(X: Any, start: int, stop: int) -> Any:
 def sample(X: Any, size: int, rng: np.random.Generator) -> Any:
     """At most ``size`` objects, drawn at random."""
     n = count(X)
-    return X if n <= size else chosen_objects(X, np.sort(rng.permutation(n)[:size]))
+    return X if n <= size else taken(X, np.sort(rng.permutation(n)[:size]))
 
 
 def pooled_sample(X: Any, Y: Any, size: int, rng: np.random.Generator) -> Any:
     """At most ``size`` objects drawn from X and Y taken together, without regard to which of the two they are in."""
     n = count(X)
     chosen = np.sort(rng.permutation(n + count(Y))[:size])
-    return _joined(chosen_objects(X, chosen[chosen < n]), chosen_objects(Y, chosen[chosen >= n] - n))
+    return joined([taken(X, chosen[chosen < n]), taken(Y, chosen[chosen >= n] - n)])
 
 
-def _joined(A: Any, B: Any) -> Any:
-    if hasattr(A, "iloc") and hasattr(B, "iloc"):
-        import pandas
+def count(X: Any) -> int:
+    """The number of objects of a collection of any kind.
 
-        return pandas.concat([A, B])
-    if isinstance(A, np.ndarray) and isinstance(B, np.ndarray) and A.ndim == B.ndim:
-        return np.concatenate([A, B])
-    if isinstance(A, dict) and isinstance(B, dict):
-        return {name: list(A[name]) + list(B[name]) for name in A}
-    if hasattr(A, "tocsr") and hasattr(B, "tocsr"):
-        import scipy.sparse as sp
+    Examples
+    --------
+    >>> from mercer.kernel_methods._collections import count
+    >>> count({"title": ["one", "two"], "price": [1.0, 2.0]})
+    2
+    """
+    if isinstance(X, dict):
+        return len(next(iter(X.values()))) if X else 0
+    return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
 
-        return sp.vstack([A, B], format="csr")
-    return list(A) + list(B)
+
+def taken(X: Any, rows: np.ndarray) -> Any:
+    """Some objects of a collection of any kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernel_methods._collections import taken
+    >>> taken(["a", "b", "c"], np.array([2, 0]))
+    ['c', 'a']
+    """
+    if hasattr(X, "take") and hasattr(X, "column_names"):  # an Arrow table
+        return X.take(rows)
+    return chosen_objects(X, rows)
+
+
+def joined(parts: list[Any]) -> Any:
+    """Collections of one kind, one after the other.
+
+    Examples
+    --------
+    >>> from mercer.kernel_methods._collections import joined
+    >>> joined([["a"], ["b", "c"]])
+    ['a', 'b', 'c']
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if sp.issparse(first):
+        return sp.vstack(parts, format="csr")
+    if isinstance(first, np.ndarray):
+        return np.concatenate([np.asarray(part) for part in parts])
+    if isinstance(first, dict):
+        return {name: [x for part in parts for x in part[name]] for name in first}
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    if hasattr(type(first), "concatenate"):  # Graphs
+        return type(first).concatenate(parts)
+    return [x for part in parts for x in part]
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from mercer.kernel_methods._collections import objects
+from mercer.kernel_methods._collections import count, objects
+from mercer.kernels._state import check_array_of, decoded, encoded
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 
 __all__: list[str] = []
@@ -86,3 +87,36 @@ class Coordinates:
         # The axes sum to 0 over the training objects, so that the terms of the centring that do not depend on the
         # column vanish.
         return (self.kernel(X, self.points, n_jobs=self.n_jobs) - self.column_means) @ self.axes
+
+    # ------------------------------------------------------------------ model files
+
+    def node(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """What a model file keeps of it."""
+        parts = _EXACT if self.n_features is None else _MAPPED
+        settings = [self.kernel, self.n_features, self.n_components, self.n_jobs]
+        return {"settings": encoded(settings, arrays), **{name: encoded(getattr(self, name), arrays) for name in parts}}
+
+    @classmethod
+    def from_node(cls, node: dict[str, Any], arrays: dict[str, np.ndarray], where: str) -> Coordinates:
+        """The inverse of `node`; raises ValueError for parts that do not fit together."""
+        kernel, n_features, n_components, n_jobs = decoded(node["settings"], arrays)
+        made = cls(kernel, where, n_features, n_components, n_jobs=n_jobs)
+        kernel._check_params()
+        for name in _EXACT if n_features is None else _MAPPED:
+            setattr(made, name, decoded(node[name], arrays))
+        rank = len(made.values)
+        check_array_of("values", made.values, (rank,))
+        if n_features is None:
+            n = count(made.points)
+            check_array_of("column_means", made.column_means, (n,))
+            check_array_of("axes", made.axes, (n, rank))
+        else:
+            check_array_of("mean", made.mean, made.mean.shape)
+            check_array_of("axes", made.axes, (made.mean.size, rank))
+            if made.map._n_features_out != made.mean.size:
+                raise ValueError(f"the map has {made.map._n_features_out} features, the mean {made.mean.size}")
+        return made
+
+
+_EXACT = ("points", "column_means", "values", "axes")
+_MAPPED = ("map", "mean", "values", "axes")

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._validation import check_choice, check_count
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
+from mercer.kernels._state import InFiles, check_array_of
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel
 
@@ -96,7 +97,7 @@ def pairwise_correlations(projections: list[np.ndarray]) -> np.ndarray:
     return np.mean(pairs, axis=0)
 
 
-class _Views(BaseEstimator):
+class _Views(InFiles, BaseEstimator):
     """What the three estimators share: fitted weights to projections and scores."""
 
     def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
@@ -106,6 +107,14 @@ class _Views(BaseEstimator):
         self.weights_, self.correlations_ = canonical_weights(
             features, _check_ridge(ridge), check_count("n_components", n_components)
         )
+
+    def _check_state(self) -> None:
+        """Of the weights; the lengths of the views are for the estimators."""
+        check_count("n_components", self.n_components)
+        _check_ridge(self.regularization)
+        self._check_shapes(correlations=(self.n_components,))
+        if not isinstance(self.weights_, list) or len(self.weights_) < 2:
+            raise ValueError("weights_ must be a list of one array for each view")
 
     def _held_out(self, views: Sequence[Any]) -> np.ndarray:
         projections = self._project(views)
@@ -148,6 +157,8 @@ class MultiSetCCA(_Views):
     (True, 3)
     """
 
+    _fitted = ("weights_", "means_", "correlations_")
+
     def __init__(self, n_components: int = 1, regularization: float = 0.0) -> None:
         self.n_components = n_components
         self.regularization = regularization
@@ -188,6 +199,13 @@ class MultiSetCCA(_Views):
         return [(X - mean) @ W for X, mean, W in zip(arrays, self.means_, self.weights_, strict=True)]
 
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        for v, (W, mean) in enumerate(zip(self.weights_, self.means_, strict=True)):
+            check_array_of(f"means_[{v}]", mean, np.shape(mean)[:1])
+            check_array_of(f"weights_[{v}]", W, (len(mean), self.n_components))
+
+
 class CCA(MultiSetCCA):
     """Canonical correlation analysis of two sets of variables.
 
@@ -218,6 +236,11 @@ class CCA(MultiSetCCA):
     >>> CCA(n_components=3).fit(X, Y).correlations_.round(3)
     array([0.796, 0.201, 0.073])
     """
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if len(self.weights_) != 2:
+            raise ValueError(f"weights_ must be of two views, found {len(self.weights_)}")
 
     def fit(self, X: Any, Y: Any = None) -> CCA:
         """Fit to two arrays with a row an object."""
@@ -282,6 +305,8 @@ class KernelCCA(_Views):
     True
     """
 
+    _fitted = ("weights_", "correlations_", "coordinates_")
+
     def __init__(
         self,
         kernels: Kernel | Sequence[Kernel],
@@ -345,6 +370,24 @@ class KernelCCA(_Views):
             raise ValueError(f"views must be a list of {len(self.weights_)} collections, got {len(views)}")
         _same_counts(views)
         return [part.transform(view) @ W for part, view, W in zip(self.coordinates_, views, self.weights_, strict=True)]
+
+
+    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        if name == "coordinates_":
+            return {"views": [part.node(arrays) for part in value]}
+        return super()._node(name, value, arrays)
+
+    @classmethod
+    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        if name == "coordinates_":
+            return [Coordinates.from_node(part, arrays, "KernelCCA") for part in node["views"]]
+        return super()._value(name, node, arrays)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        self._kernels_of(len(self.weights_))
+        for v, (W, part) in enumerate(zip(self.weights_, self.coordinates_, strict=True)):
+            check_array_of(f"weights_[{v}]", W, (len(part.values), self.n_components))
 
 
 def choose_regularization(

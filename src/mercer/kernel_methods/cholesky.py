@@ -19,38 +19,22 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from mercer._validation import check_count, thread_count
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernels.base import Work
+from mercer.kernels.rkhs import pivoted
 
 __all__ = ["IncompleteCholesky", "cholesky_of_matrix"]
 
 
-def pivoted(
-    diagonal: np.ndarray, column: Callable[[int], np.ndarray], rank: int, tol: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows L, the pivots, and the sum of the residuals before each of them and after the last.
-
-    Stops after ``rank`` pivots, or when no residual is above ``tol`` times the largest value of the diagonal.
-    """
-    residual = np.array(diagonal, dtype=np.float64)
-    enough = tol * max(float(residual.max(initial=0.0)), 0.0)
-    L = np.zeros((len(residual), min(rank, len(residual))))
-    pivots: list[int] = []
-    left = [float(np.maximum(residual, 0.0).sum())]
-    for c in range(L.shape[1]):
-        p = int(residual.argmax())
-        if residual[p] <= enough or residual[p] <= 0:
-            break
-        L[:, c] = (column(p) - L[:, :c] @ L[p, :c]) / np.sqrt(residual[p])
-        L[pivots, c] = 0.0  # they are met exactly; what is there is rounding
-        residual -= L[:, c] ** 2
-        pivots.append(p)
-        residual[pivots] = 0.0
-        left.append(float(np.maximum(residual, 0.0).sum()))
-    return L[:, : len(pivots)], np.array(pivots, np.int64), np.array(left)
-
-
 def cholesky_of_matrix(K: np.ndarray, tol: float) -> np.ndarray:
     """L with L Lᵀ = K up to ``tol`` of its diagonal, with as few columns as pivoting gives."""
-    return pivoted(np.diag(K), lambda p: K[:, p], len(K), tol)[0]
+    return _to_tolerance(np.diag(K), lambda p: K[:, p], len(K), tol)[0]
+
+
+def _to_tolerance(
+    diagonal: np.ndarray, column: Callable[[int], np.ndarray], rank: int, tol: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Until no residual is above ``tol`` times the largest value of the diagonal."""
+    least = tol * float(diagonal.max(initial=0.0))
+    return pivoted(diagonal, column, rank, lambda largest, total: largest <= least)
 
 
 class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod):
@@ -120,14 +104,14 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         X = self._collected(X, reset=True)
         if self._precomputed:
-            L, pivots, left = pivoted(np.diag(X), lambda p: X[:, p], rank, self.tol)
+            L, pivots, left = _to_tolerance(np.diag(X), lambda p: X[:, p], rank, self.tol)
         else:
             kernel, work = self._checked_kernel(), Work(thread_count(self.n_jobs))
             A = kernel._prepared("X", X)
             if len(A) == 0:
                 raise ValueError("X is empty: there are no pivots to choose")
             one = lambda p: kernel._whole(A, A[p : p + 1], work)[:, 0]  # noqa: E731
-            L, pivots, left = pivoted(kernel._diag(A, work), one, rank, self.tol)
+            L, pivots, left = _to_tolerance(kernel._diag(A, work), one, rank, self.tol)
         if not len(pivots):
             raise ValueError("k(x, x) is 0 for all objects of X: there are no pivots to choose")
         self._keep(X, pivots)

@@ -21,12 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
+from mercer.kernels._state import InFiles
 from mercer.kernels.base import Kernel
 
 __all__ = ["KernelFisher"]
 
 
-class KernelFisher(TransformerMixin, ClassifierMixin, BaseEstimator):
+class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
     """Fisher's discriminant with a kernel: a few directions that tell classes apart, and a classifier on them.
 
     With a linear kernel and a small regularization it is linear discriminant analysis.
@@ -74,6 +75,8 @@ class KernelFisher(TransformerMixin, ClassifierMixin, BaseEstimator):
     >>> rings.score(X, radius), rings.transform(X).shape
     (1.0, (120, 1))
     """
+
+    _fitted = ("classes_", "priors_", "weights_", "means_", "explained_variance_ratio_", "coordinates_")
 
     def __init__(
         self,
@@ -159,3 +162,25 @@ class KernelFisher(TransformerMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, if they are normal with one covariance in feature space."""
         return softmax(self._log_posteriors(X), axis=1)
+
+    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        return value.node(arrays) if name == "coordinates_" else super()._node(name, value, arrays)
+
+    @classmethod
+    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        if name == "coordinates_":
+            return Coordinates.from_node(node, arrays, "KernelFisher")
+        return super()._value(name, node, arrays)
+
+    def _check_state(self) -> None:
+        if not isinstance(self.classes_, np.ndarray) or self.classes_.ndim != 1:
+            raise ValueError("classes_ must be an array of labels")
+        C, directions = len(self.classes_), len(self.explained_variance_ratio_)
+        self._check_shapes(
+            priors=(C,),
+            weights=(len(self.coordinates_.values), directions),
+            means=(C, directions),
+            explained_variance_ratio=(directions,),
+        )
+        if C < 2 or not (self.priors_ > 0).all():
+            raise ValueError("priors_ must be the positive shares of at least two classes")

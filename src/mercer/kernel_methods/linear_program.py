@@ -1,9 +1,10 @@
 """Support vector machines with an ℓ1 norm: a linear program (spec 002 F2).
 
-    min ‖a‖₁ + C Σ_i w_i ξ_i,   y_i (Σ_j a_j k(x_i, x_j) + b) ≥ 1 − ξ_i,   ξ ≥ 0
+    min ‖a‖₁ + C Σ_i ξ_i,   y_i (Σ_j a_j k(x_i, x_j) + b) ≥ 1 − ξ_i,   ξ ≥ 0
+    min ‖w‖₁ + C Σ_i ξ_i,   y_i (⟨w, x_i⟩ + b) ≥ 1 − ξ_i,   ξ ≥ 0                        of vectors
 
-The norm is that of the coefficients and not of a function, so that most of them are exactly 0 and the kernel need not
-be positive definite.
+The first norm is that of the coefficients and not of a function, so that most of them are exactly 0 and the kernel need
+not be positive definite.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin
+from sklearn.utils import check_array
 
+from mercer._validation import check_choice
 from mercer.kernel_methods._base import KernelMethod, check_limit, class_codes, weights_of
+from mercer.kernels import Linear
 
 __all__ = ["LinearProgramSVC"]
 
@@ -24,8 +28,10 @@ __all__ = ["LinearProgramSVC"]
 class LinearProgramSVC(ClassifierMixin, KernelMethod):
     """A sparse kernel classifier by linear programming, for objects of any kind.
 
-    Minimises ``‖a‖₁ + C Σ_i max(0, 1 − y_i (Σ_j a_j k(x_i, x_j) + b))``, with HiGHS. With more than two classes there
-    is one function for each class against all others.
+    Minimises ``‖a‖₁ + C Σ_i max(0, 1 − y_i (Σ_j a_j k(x_i, x_j) + b))``, with HiGHS: few objects have a coefficient.
+    With vectors and ``penalty="w"`` it is the linear machine that uses few columns,
+    ``‖w‖₁ + C Σ_i max(0, 1 − y_i (⟨w, x_i⟩ + b))``, which maximises the margin in the ℓ∞ distance (spec 002 F2). With
+    more than two classes there is one function for each class against all others.
 
     Parameters
     ----------
@@ -33,6 +39,9 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         Any kernel, an indefinite one too; None is the linear one. With ``"precomputed"`` X is the kernel matrix.
     C : float, default=1.0
         Weight of the summed slack. ``np.inf`` allows none: data that no expansion separates raise ValueError.
+    penalty : {"a", "w"}, default="a"
+        Whose ℓ1 norm is small: that of the coefficients of objects, or that of the weights of columns. The latter is
+        for arrays and sparse matrices with the linear kernel.
     class_weight : dict, "balanced" or None
         Factors of C by class.
     n_jobs : int or None
@@ -49,6 +58,8 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (n_functions, n_support)
         Coefficients: one row, or with more than two classes one for each.
+    coef_ : array of shape (n_functions, n_features)
+        Weights of columns; with ``penalty="w"`` only, when there are no objects with coefficients.
     intercept_ : array of shape (n_functions,)
     objective_ : array of shape (n_functions,)
         The optimum of each linear program.
@@ -61,21 +72,27 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
     >>> model = LinearProgramSVC().fit(X, np.repeat([0, 1], 50))
     >>> len(model.support_) <= 3, bool(model.score(X, np.repeat([0, 1], 50)) > 0.95)
     (True, True)
+    >>> noisy = np.hstack([X, np.random.default_rng(1).normal(size=(100, 8))])
+    >>> model = LinearProgramSVC(C=0.05, penalty="w").fit(noisy, np.repeat([0, 1], 50))
+    >>> np.flatnonzero(model.coef_[0])
+    array([0, 1])
     """
 
-    _fitted = ("classes_", "support_", "support_objects_", "dual_coef_", "intercept_", "objective_")
+    _fitted = ("classes_", "support_", "support_objects_", "dual_coef_", "intercept_", "objective_", "coef_")
 
     def __init__(
         self,
         kernel: Any = None,
         C: float = 1.0,
         *,
+        penalty: str = "a",
         class_weight: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.C = C
+        self.penalty = penalty
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -101,30 +118,45 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         X = self._collected(X, reset=True)
         classes, codes = class_codes(self, X, y)
         weights = weights_of(X, sample_weight, classes, codes, self.class_weight)
-        K, names = self._gram(X), classes.tolist()
-        used = np.flatnonzero(weights > 0)
+        names, used = classes.tolist(), np.flatnonzero(weights > 0)
+        columns = self._columns(X)
+        M = self._gram(X)[np.ix_(used, used)] if columns is None else columns[used]
         wanted = [1] if len(classes) == 2 else range(len(classes))
-        solved = [self._program(K[np.ix_(used, used)], codes[used] == c, weights[used], names[c]) for c in wanted]
+        solved = [self._program(M, codes[used] == c, weights[used], names[c]) for c in wanted]
         a = np.array([part[0] for part in solved])
-        kept = np.flatnonzero(a.any(axis=0))
+        kept = np.flatnonzero(a.any(axis=0)) if columns is None else np.zeros(0, np.int64)
         self.classes_ = classes
         self._keep(X, used[kept])
         self.dual_coef_ = np.ascontiguousarray(a[:, kept])
+        if columns is not None:
+            self.coef_ = a
+        elif hasattr(self, "coef_"):  # of an earlier fit
+            del self.coef_
         self.intercept_ = np.array([part[1] for part in solved])
         self.objective_ = np.array([part[2] for part in solved])
         return self
 
-    def _program(self, K: np.ndarray, positive: np.ndarray, weights: np.ndarray, name: Any) -> tuple[Any, float, float]:
+    def _columns(self, X: Any) -> Any:
+        """X as a matrix whose columns have weights, or None where objects have coefficients."""
+        check_choice("penalty", self.penalty, ("a", "w"))
+        if self.penalty == "a":
+            return None
+        if self._precomputed or type(self._checked_kernel()) is not Linear:
+            raise ValueError(f"penalty='w' needs the linear kernel and vectors, got kernel={self.kernel!r}")
+        return check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self)
+
+    def _program(self, M: Any, positive: np.ndarray, weights: np.ndarray, name: Any) -> tuple[Any, float, float]:
         """Coefficients, offset and optimum; variables are a₊, a₋, b and, with a finite C, ξ."""
-        n = len(K)
-        size = max(float(np.abs(K).max(initial=0.0)), 1e-300)  # HiGHS likes entries near 1
+        n, d = M.shape
+        values = M.data if sp.issparse(M) else M
+        size = max(float(np.abs(values).max(initial=0.0)), 1e-300)  # HiGHS likes entries near 1
         signs = np.where(positive, 1.0, -1.0)
-        rows = signs[:, None] * K / size
+        rows = sp.diags_array(signs / size) @ sp.csr_array(M)
         soft = math.isfinite(self.C)
-        left = np.hstack([rows, -rows, signs[:, None]])
-        A: Any = sp.hstack([sp.csr_array(left), sp.eye_array(n)], format="csr") if soft else left
-        cost = np.concatenate([np.full(2 * n, 1.0 / size), [0.0], self.C * weights if soft else []])
-        bounds = [(0, None)] * (2 * n) + [(None, None)] + [(0, None)] * (n if soft else 0)
+        parts = [rows, -rows, sp.csr_array(signs[:, None])]
+        A = sp.hstack([*parts, sp.eye_array(n)] if soft else parts, format="csr")
+        cost = np.concatenate([np.full(2 * d, 1.0 / size), [0.0], self.C * weights if soft else []])
+        bounds = [(0, None)] * (2 * d) + [(None, None)] + [(0, None)] * (n if soft else 0)
         found = linprog(cost, A_ub=-A, b_ub=-np.ones(n), bounds=bounds, method="highs")
         if found.status == 2:
             raise ValueError(
@@ -133,7 +165,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
             )
         if found.status != 0:
             raise RuntimeError(f"the linear program was not solved: {found.message}")
-        return (found.x[:n] - found.x[n : 2 * n]) / size, float(found.x[2 * n]), float(found.fun)
+        return (found.x[:d] - found.x[d : 2 * d]) / size, float(found.x[2 * d]), float(found.fun)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """f(x) + b: positive for ``classes_[1]``, or with more than two classes a value for each.
@@ -147,8 +179,16 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         values : array of shape (n_objects,) or (n_objects, n_classes)
         """
         self._check_fitted()
-        some, outputs = len(self.support_), len(self.intercept_)
-        values = self._expanded(X, self.dual_coef_.T) if some else self._nothing(X, outputs)
+        if hasattr(self, "coef_"):
+            X = check_array(self._collected(X, reset=False), accept_sparse="csr", dtype=np.float64)
+            columns = self.coef_.shape[1]
+            if X.shape[1] != columns:
+                raise ValueError(f"X has {X.shape[1]} columns, {type(self).__name__} was fitted to {columns}")
+            values = X @ self.coef_.T
+        elif len(self.support_):
+            values = self._expanded(X, self.dual_coef_.T)
+        else:
+            values = self._nothing(X, len(self.intercept_))
         values = values + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -170,3 +210,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         super()._check_state()
         rows = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._check_shapes(dual_coef=(rows, len(self.support_)), intercept=(rows,))
+        if (self.penalty == "w") != hasattr(self, "coef_"):
+            raise ValueError("coef_ belongs to penalty='w'")
+        if self.penalty == "w":
+            self._check_shapes(coef=(rows, getattr(self, "n_features_in_", np.shape(self.coef_)[-1])))

@@ -462,7 +462,7 @@ class SquaredLoss(ScoreLoss):
 
 @dataclass(frozen=True)
 class HuberLoss(ScoreLoss):
-    """½ e² for small errors e = f − y, ε |e| − ½ ε² for large ones.
+    """½ e² for small errors e = f − y, ``ε |e| − ½ ε²`` for large ones.
 
     Parameters
     ----------
@@ -483,7 +483,7 @@ class HuberLoss(ScoreLoss):
         check_positive("epsilon", self.epsilon)
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """½ e², or ε |e| − ½ ε²."""
+        """½ e², or ``ε |e| − ½ ε²``."""
         f, y = _pair(f, y)
         e = np.abs(f - y)
         return np.where(e <= self.epsilon, 0.5 * e * e, self.epsilon * e - 0.5 * self.epsilon**2)

@@ -17,7 +17,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.kernel_methods._base import KernelMethod, class_codes, joined, number_of, taken
+from mercer.kernel_methods._base import KernelMethod, class_codes
+from mercer.kernel_methods._collections import count, joined, taken
 from mercer.kernel_methods.losses import LOSSES, WITH_CLASSES, ScoreLoss, loss_from_data, loss_to_data
 from mercer.kernels._state import decoded, encoded
 
@@ -206,7 +207,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
 
     def _check_objects(self, X: Any) -> None:
         """Raises what the kernel has to say about the objects before anything is learnt."""
-        if number_of(X) == 0:
+        if count(X) == 0:
             raise ValueError("Found array with 0 sample(s): X is empty, there is nothing to learn from")
         if not self._precomputed:
             self._checked_kernel()._prepared("X", X)
@@ -214,7 +215,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     def _begin(self, X: Any, y: Any, classes: Any) -> np.ndarray:
         """Empty memory, and the numbers of the labels."""
         if self._novelty:
-            self.classes_, codes = np.array([-1, 1]), np.ones(number_of(X), np.int64)
+            self.classes_, codes = np.array([-1, 1]), np.ones(count(X), np.int64)
         elif classes is None:
             self.classes_, codes = class_codes(self, X, y)
         else:
@@ -241,7 +242,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
         if self._novelty:
-            return np.ones(number_of(X), np.int64)
+            return np.ones(count(X), np.int64)
         found, codes = class_codes(self, X, y, least=1)
         places = np.searchsorted(self.classes_, found).clip(max=len(self.classes_) - 1)
         if not np.array_equal(self.classes_[places], found):
@@ -351,19 +352,21 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
 
     # ------------------------------------------------------------------ model files
 
-    def _encoded_param(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         if isinstance(value, ScoreLoss):
             return {"loss": encoded(loss_to_data(value), arrays)}
-        return super()._encoded_param(name, value, arrays)
+        return super()._node(name, value, arrays)
 
     @classmethod
-    def _decoded_param(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         if name == "loss" and "loss" in node:
             return loss_from_data(decoded(node["loss"], arrays))
-        return super()._decoded_param(name, node, arrays)
+        return super()._value(name, node, arrays)
 
     def _check_state(self) -> None:
         self._check_parameters()
+        if not self._precomputed:
+            self._checked_kernel()
         if self.support_objects_ is not None or len(self.support_):
             super()._check_state()
         outputs, n = self._rule()[1], len(self.support_)

@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, objects
+from mercer.kernels._state import InFiles
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel, check_kernel
+from mercer.kernels.vectors import Gaussian
 
 __all__ = ["PreImage"]
 
@@ -26,7 +28,7 @@ SEEDS = 512  # strings that a search begins with, at most, where all strings of 
 PATIENCE = 3  # characters that may be added without a gain
 
 
-class PreImage(BaseEstimator):
+class PreImage(InFiles, BaseEstimator):
     """From points of feature space back to objects.
 
     Parameters
@@ -66,6 +68,8 @@ class PreImage(BaseEstimator):
     [2.5]
     """
 
+    _fitted = ("points_",)
+
     def __init__(
         self,
         kernel: Kernel,
@@ -94,7 +98,7 @@ class PreImage(BaseEstimator):
         check_positive("tol", self.tol)
         points = objects("points", points)
         if self.method == "fixed_point":
-            if type(self.kernel).__name__ != "Gaussian":
+            if not isinstance(self.kernel, Gaussian):
                 raise ValueError(f"method='fixed_point' is for Gaussian kernels of vectors, got {self.kernel!r}")
             points = np.asarray(points, np.float64)
             if points.ndim != 2:
@@ -104,6 +108,9 @@ class PreImage(BaseEstimator):
         self._norms = self.kernel.diag(points)
         self.points_ = points
         return self
+
+    def _check_state(self) -> None:
+        self.fit(self.points_)  # it checks the parameters and the points
 
     def _check_strings(self, points: Any) -> None:
         if not all(isinstance(point, str) for point in points):

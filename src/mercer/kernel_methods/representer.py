@@ -273,16 +273,16 @@ class RepresenterEstimator(KernelMethod):
 
     # ------------------------------------------------------------------ model files
 
-    def _encoded_param(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         if isinstance(value, ScoreLoss):
             return {"loss": encoded(loss_to_data(value), arrays)}
-        return super()._encoded_param(name, value, arrays)
+        return super()._node(name, value, arrays)
 
     @classmethod
-    def _decoded_param(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         if name == "loss" and "loss" in node:
             return loss_from_data(decoded(node["loss"], arrays))
-        return super()._decoded_param(name, node, arrays)
+        return super()._value(name, node, arrays)
 
     def _check_state(self) -> None:
         super()._check_state()

@@ -15,19 +15,29 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._persistence import MODELS, _class_of, _kind_of, pack_strings, unpack_strings
 from mercer.data.graphs import Graph, Graphs, as_graphs
 from mercer.data.trees import Tree
 from mercer.kernels.base import Kernel
 
-__all__ = ["decoded", "encoded", "kernel_from_state", "kernel_to_state", "objects_from_state", "objects_to_state"]
+__all__ = [
+    "InFiles",
+    "decoded",
+    "encoded",
+    "kernel_from_state",
+    "kernel_to_state",
+    "objects_from_state",
+    "objects_to_state",
+]
 
 Arrays = dict[str, np.ndarray]
+_Self = TypeVar("_Self", bound="InFiles")
 _MAX_DEPTH = 40
 _GRAPH_PARTS = ("offsets", "indptr", "indices", "node_labels", "node_attributes", "edge_labels", "edge_weights")
 
@@ -100,6 +110,70 @@ def objects_to_state(X: Any) -> tuple[dict[str, Any], Arrays]:
 def objects_from_state(meta: dict[str, Any], arrays: Arrays) -> Any:
     """The collection that `objects_to_state` wrote."""
     return decoded(meta, arrays)
+
+
+# ------------------------------------------------------------------------------------------------ estimators
+
+
+class InFiles:
+    """An estimator of scikit-learn's kind in model files: its parameters, and the attributes named in ``_fitted``.
+
+    Values that `encoded` does not know are for a subclass to write and read (`_node`, `_value`).
+    """
+
+    _fitted: tuple[str, ...] = ()
+    """The attributes that a model file keeps, besides those of tables."""
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        check_is_fitted(self)
+        arrays: Arrays = {}
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        if not isinstance(params.get("random_state"), (int, type(None))):
+            params["random_state"] = None
+        names = [*self._fitted, "n_features_in_", "feature_names_in_"]
+        meta = {
+            "params": {name: self._node(name, value, arrays) for name, value in params.items()},
+            "fitted": {name: self._node(name, getattr(self, name), arrays) for name in names if hasattr(self, name)},
+        }
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls: type[_Self], meta: dict[str, Any], arrays: Arrays) -> _Self:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**{name: cls._value(name, node, arrays) for name, node in meta["params"].items()})
+        allowed = {*cls._fitted, "n_features_in_", "feature_names_in_"}
+        for name, node in meta["fitted"].items():
+            if name not in allowed:
+                raise ValueError(f"a {cls.__name__} has no attribute {name!r}")
+            setattr(model, name, cls._value(name, node, arrays))
+        model._check_state()
+        return model
+
+    def _node(self, name: str, value: Any, arrays: Arrays) -> dict[str, Any]:
+        """A parameter or an attribute as a node."""
+        return encoded(value, arrays)
+
+    @classmethod
+    def _value(cls, name: str, node: dict[str, Any], arrays: Arrays) -> Any:
+        """The inverse of `_node`."""
+        return decoded(node, arrays)
+
+    def _check_state(self) -> None:
+        """Raises ValueError for attributes from a file that do not fit together."""
+        raise NotImplementedError
+
+    def _check_shapes(self, **shapes: tuple[int, ...]) -> None:
+        """Raises ValueError unless the attributes ``name_`` are finite arrays of these shapes."""
+        for name, shape in shapes.items():
+            check_array_of(f"{name}_", getattr(self, f"{name}_"), shape)
+
+
+def check_array_of(name: str, value: Any, shape: tuple[int, ...]) -> None:
+    """Raises ValueError unless it is an array of finite numbers of this shape."""
+    fits = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in "fiu"
+    if not fits or not np.isfinite(value).all():
+        raise ValueError(f"{name} must be a finite array of shape {shape}")
 
 
 # ------------------------------------------------------------------------------------------------ writing

@@ -508,8 +508,8 @@ class Centered(Translated):
 class Corrected(_Anchored):
     """A positive definite kernel from one that may be indefinite. Write ``k.corrected(X)``.
 
-    With K = U Λ Uᵀ the matrix of the objects X, Φ(x) = |Λ|^{-1/2} Uᵀ k(X, x), without the negative eigenvalues
-    (``"clip"``) or with their absolute values (``"flip"``). On X this is K with its spectrum corrected.
+    With K = U Λ Uᵀ the matrix of the objects X, ``Φ(x) = |Λ|^{-1/2} Uᵀ k(X, x)``, without the negative
+    eigenvalues (``"clip"``) or with their absolute values (``"flip"``). On X this is K with its spectrum corrected.
 
     Parameters
     ----------

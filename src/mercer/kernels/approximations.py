@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._validation import check_count, check_positive
+from mercer.kernels._state import InFiles
 from mercer.kernels.algebra import _count
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 from mercer.kernels.vectors import ChiSquared, HistogramIntersection, VectorRows, _Stationary
@@ -22,7 +23,7 @@ from mercer.kernels.vectors import ChiSquared, HistogramIntersection, VectorRows
 __all__ = ["AdditiveMap", "FourierMap", "NystroemMap"]
 
 
-class NystroemMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Vectors for objects of any kind, whose inner products approximate a kernel.
 
     Parameters
@@ -52,6 +53,8 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     >>> F.shape, bool(np.allclose(F @ F.T, X @ X.T))  # a kernel of rank 3 is met exactly
     ((50, 10), True)
     """
+
+    _fitted = ("landmarks_", "normalization_")
 
     def __init__(
         self, kernel: Kernel, n_components: int = 100, random_state: Any = None, n_jobs: int | None = None
@@ -83,8 +86,14 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return self.kernel(X, self.landmarks_, n_jobs=self.n_jobs) @ self.normalization_
 
+    def _check_state(self) -> None:
+        require_positive_definite(check_kernel("kernel", self.kernel), "NystroemMap")
+        self.kernel._check_params()
+        self._n_features_out = _count(self.landmarks_)
+        self._check_shapes(normalization=(self._n_features_out, self._n_features_out))
 
-class FourierMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+
+class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random Fourier features of a kernel of x − z: cosines and sines of random waves (Rahimi and Recht, 2007).
 
     Inner products are unbiased estimates of the kernel with an error of about 1 / √n_components. float32 vectors give
@@ -117,6 +126,8 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ((40, 4000), True)
     """
 
+    _fitted = ("frequencies_", "phase_")
+
     def __init__(self, kernel: Kernel, n_components: int = 100, random_state: Any = None) -> None:
         self.kernel = kernel
         self.n_components = n_components
@@ -124,12 +135,7 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def fit(self, X: Any, y: Any = None) -> FourierMap:
         """Draw the frequencies; of X only the number of columns matters."""
-        kernel = check_kernel("kernel", self.kernel)
-        if not isinstance(kernel, _Stationary):
-            raise ValueError(
-                f"FourierMap takes Gaussian, Laplacian or Matern, got {kernel!r}: NystroemMap takes every kernel"
-            )
-        kernel._check_params()
+        kernel = self._checked()
         n = check_count("n_components", self.n_components)
         self.n_features_in_ = kernel._prepared("X", X).width
         random = check_random_state(self.random_state)
@@ -154,7 +160,24 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return out
 
 
-class AdditiveMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    def _checked(self) -> Any:
+        kernel = check_kernel("kernel", self.kernel)
+        if not isinstance(kernel, _Stationary):
+            raise ValueError(
+                f"FourierMap takes Gaussian, Laplacian or Matern, got {kernel!r}: NystroemMap takes every kernel"
+            )
+        kernel._check_params()
+        return kernel
+
+    def _check_state(self) -> None:
+        self._checked()
+        n = self._n_features_out = check_count("n_components", self.n_components)
+        self._check_shapes(frequencies=(check_count("n_features_in_", self.n_features_in_), (n + 1) // 2))
+        if not isinstance(self.phase_, float) or not np.isfinite(self.phase_):
+            raise ValueError("phase_ must be a finite number")
+
+
+class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Vectors for the additive kernels of histograms, without random numbers (Vedaldi and Zisserman, 2012).
 
     Each coordinate becomes 2 · n_steps + 1 columns: √(x g(0) L), √(2 x g(jL) L) cos(jL log x) and the same with sin,
@@ -180,6 +203,8 @@ class AdditiveMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ((20, 28), True)
     """
 
+    _fitted = ()  # the number of columns is all there is
+
     def __init__(self, kernel: Kernel, n_steps: int = 3, period: float | None = None) -> None:
         self.kernel = kernel
         self.n_steps = n_steps
@@ -187,15 +212,22 @@ class AdditiveMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def fit(self, X: Any, y: Any = None) -> AdditiveMap:
         """Look at the number of columns of X."""
+        self.n_features_in_ = self._checked()._prepared("X", X).width
+        self._n_features_out = self.n_features_in_ * (2 * self.n_steps + 1)
+        return self
+
+    def _checked(self) -> Kernel:
         kernel = check_kernel("kernel", self.kernel)
         if not (isinstance(kernel, HistogramIntersection) or (isinstance(kernel, ChiSquared) and kernel.gamma is None)):
             raise ValueError(f"AdditiveMap takes ChiSquared(None) or HistogramIntersection(), got {kernel!r}")
-        steps = check_count("n_steps", self.n_steps)
+        check_count("n_steps", self.n_steps)
         if self.period is not None:
             check_positive("period", self.period)
-        self.n_features_in_ = kernel._prepared("X", X).width
-        self._n_features_out = self.n_features_in_ * (2 * steps + 1)
-        return self
+        return kernel
+
+    def _check_state(self) -> None:
+        self._checked()
+        self._n_features_out = check_count("n_features_in_", self.n_features_in_) * (2 * self.n_steps + 1)
 
     def transform(self, X: Any) -> np.ndarray:
         """The vectors of histograms: the columns of step 0 first, then cosines and sines of each step."""

@@ -310,6 +310,9 @@ def require_positive_definite(kernel: Kernel, where: str, conditional: bool = Fa
     raise ValueError(f"{where} needs a positive definite kernel, {kernel!r} may be indefinite: use kernel.corrected(X)")
 
 
+_SMALL = 1 << 20
+
+
 def check_memory(rows: int, columns: int, dtype: Any) -> None:
     """Raises MemoryError for a matrix that does not fit, with the sizes and a way out.
 
@@ -322,6 +325,8 @@ def check_memory(rows: int, columns: int, dtype: Any) -> None:
         ...
     MemoryError: a Gram matrix of 10000000 x 10000000 float32 values needs 364 TiB, ... free: ...
     """
+    if rows * columns < _SMALL:  # asking the system would take longer than a small matrix
+        return
     needed = rows * columns * np.dtype(dtype).itemsize
     free = _free_memory()
     if free is not None and needed > free:

@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.kernels._state import InFiles
 from mercer.kernels.algebra import _count
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 
 __all__ = ["Gram"]
 
 
-class Gram(TransformerMixin, BaseEstimator):
+class Gram(InFiles, TransformerMixin, BaseEstimator):
     """Objects to rows of the Gram matrix with the training objects, for estimators with ``kernel="precomputed"``.
 
     Parameters
@@ -49,6 +50,8 @@ class Gram(TransformerMixin, BaseEstimator):
     >>> bool(scores.mean() > 0.95)
     True
     """
+
+    _fitted = ("objects_",)
 
     def __init__(
         self,
@@ -91,3 +94,18 @@ class Gram(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "objects_")
+
+    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        return super()._node(name, np.dtype(value).name if name == "dtype" else value, arrays)
+
+    @classmethod
+    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        value = super()._value(name, node, arrays)
+        if name != "dtype":
+            return value
+        if value not in ("float32", "float64"):
+            raise ValueError(f"dtype must be float32 or float64, got {value!r}")
+        return np.dtype(value).type
+
+    def _check_state(self) -> None:
+        self._start(self.objects_)

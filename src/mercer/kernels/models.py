@@ -24,10 +24,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
+from mercer import _core
 from mercer._persistence import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_positive
 
 __all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
+
+_MOVES_HELD = 1 << 22  # expected moves of single positions that are held at a time
 
 
 # ---------------------------------------------------------------------------------------------------- shared
@@ -832,13 +835,13 @@ class HMMModel(_Model):
         """Raises the objective from where the model is; its values, and whether they came to a rest."""
         history: list[float] = []
         for _ in range(check_count("max_iter", self.max_iter)):
-            used = _expected(self.initial_, self.transitions_, self.emissions_, offsets, codes)
+            used = _Expected(self.initial_, self.transitions_, self.emissions_, offsets, codes, each=False)
             self._no_impossible(used.log_prob)
             history.append(float(used.log_prob.sum()) + self._log_prior())
             if len(history) > 1 and history[-1] - history[-2] < self.tol * len(codes):
                 return history, True
-            self.initial_ = _shares(used.first.sum(axis=0) + self.smoothing)
-            self.transitions_ = _shares(used.moves.sum(axis=0) + self.smoothing)
+            self.initial_ = _shares(used.first + self.smoothing)
+            self.transitions_ = _shares(used.moves + self.smoothing)
             self.emissions_ = _shares(used.symbol_totals(codes, len(self._symbols)) + self.smoothing)
         return history, False
 
@@ -899,11 +902,11 @@ class HMMModel(_Model):
 
     def log_prob(self, X: Any) -> np.ndarray:
         """log p(x) of every sequence; −∞ for one that the model cannot make."""
-        return self._used(X)[0].log_prob
+        return self._used(X, each=False)[0].log_prob
 
     def scores(self, X: Any) -> np.ndarray:
         """∇_θ log p(x), one row a sequence: initial, transitions, emissions."""
-        used, offsets, codes = self._used(X)
+        used, offsets, codes = self._used(X, each=True)
         self._no_impossible(used.log_prob)
         n, V = len(offsets) - 1, len(self._symbols)
         began = used.first.sum(axis=1, keepdims=True)  # 0 for the empty sequence, else 1
@@ -930,10 +933,11 @@ class HMMModel(_Model):
             raise ValueError("initial_, transitions_ and emissions_ do not fit each other and the alphabet")
         _check_probabilities(self.initial_, self.transitions_, self.emissions_)
 
-    def _used(self, X: Any) -> tuple[_Expected, np.ndarray, np.ndarray]:
+    def _used(self, X: Any, each: bool) -> tuple[_Expected, np.ndarray, np.ndarray]:
         self._ready()
         offsets, codes = self._symbols.encode(_sequences(X))
-        return _expected(self.initial_, self.transitions_, self.emissions_, offsets, codes), offsets, codes
+        used = _Expected(self.initial_, self.transitions_, self.emissions_, offsets, codes, each)
+        return used, offsets, codes
 
     @staticmethod
     def _no_impossible(log_prob: np.ndarray) -> None:
@@ -949,13 +953,44 @@ def _shares(counts: np.ndarray) -> np.ndarray:
 
 
 class _Expected:
-    """log p(x), and expected uses given x: states at the first position, moves, states at every position."""
+    """log p(x) and the expected uses given x, by forward-backward: the chain with scores log π, log A and log B.
 
-    def __init__(self, log_prob: np.ndarray, first: np.ndarray, moves: np.ndarray, states: np.ndarray) -> None:
-        self.log_prob = log_prob
-        self.first = first
-        self.moves = moves
-        self.states = states
+    States at every position; states at the first position and moves summed over all sequences or, with ``each``, of
+    each. A sequence that the model cannot make has none of them.
+    """
+
+    def __init__(
+        self, pi: np.ndarray, A: np.ndarray, B: np.ndarray, offsets: np.ndarray, codes: np.ndarray, each: bool
+    ) -> None:
+        n, S = len(offsets) - 1, len(pi)
+        self.log_prob, self.states = np.empty(n), np.empty((len(codes), S))
+        # log of 0 is −∞, a score that the chain takes.
+        self._scores = np.ascontiguousarray(_log(B).T), _log(A), _log(pi), np.zeros(S)
+        if not each:
+            self.first, self.moves = np.zeros(S), np.zeros((S, S))
+            self._run(offsets, codes, slice(0, n), (self.moves, self.first, np.zeros(S)), None)
+            return
+        self.first, self.moves = np.zeros((n, S)), np.zeros((n, S, S))
+        full = np.flatnonzero(np.diff(offsets))
+        # The moves of every position are held at a time: as many sequences as there is room for.
+        room = max(1, _MOVES_HELD // (S * S))
+        while len(full):
+            many = max(1, int(np.searchsorted(offsets[full + 1], offsets[full[0]] + room, side="right")))
+            some, full = full[:many], full[many:]
+            moves = np.empty((offsets[some[-1] + 1] - offsets[some[0]], S, S))
+            self._run(offsets, codes, slice(some[0], some[-1] + 1), (None, None, None), moves)
+            self.moves[some] = np.add.reduceat(moves, offsets[some] - offsets[some[0]], axis=0)
+            self.first[some] = self.states[offsets[some]]
+        self.log_prob[np.diff(offsets) == 0] = 0.0
+
+    def _run(self, offsets: np.ndarray, codes: np.ndarray, part: slice, sums: tuple[Any, ...], moves: Any) -> None:
+        emissions, transitions, initial, ends = self._scores
+        own = offsets[part.start : part.stop + 1]
+        at = slice(own[0], own[-1])
+        _core.chain_marginals(
+            emissions[codes[at]], transitions, initial, ends, None, own - own[0],
+            self.states[at], *sums, moves, self.log_prob[part], None, 1,
+        )  # fmt: skip
 
     def symbol_totals(self, codes: np.ndarray, V: int) -> np.ndarray:
         """Expected emissions (S, V), over all sequences."""
@@ -967,37 +1002,3 @@ class _Expected:
         cell = np.repeat(np.arange(n), np.diff(offsets)) * V + codes
         sums = sp.csr_matrix((np.ones(N), (cell, np.arange(N))), shape=(n * V, N)) @ self.states
         return sums.reshape(n, V, -1).transpose(0, 2, 1)
-
-
-def _expected(pi: np.ndarray, A: np.ndarray, B: np.ndarray, offsets: np.ndarray, codes: np.ndarray) -> _Expected:
-    """Forward-backward with scaling; sequences sorted by length, so that those that reach position t come first."""
-    lengths = np.diff(offsets)
-    order = np.argsort(-lengths, kind="stable")
-    starts = offsets[:-1][order]
-    active = len(order) - np.searchsorted(lengths[order][::-1], np.arange(lengths.max(initial=0)), side="right")
-    n, S = len(order), len(pi)
-    emitted = B.T[codes]
-    alpha, beta, scale = np.empty((len(codes), S)), np.ones((len(codes), S)), np.ones(len(codes))
-    for t, many in enumerate(active):
-        here = starts[:many] + t
-        a = (pi if t == 0 else alpha[here - 1] @ A) * emitted[here]
-        total = a.sum(axis=1)
-        scale[here] = total
-        alpha[here] = a / np.where(total > 0, total, 1.0)[:, None]
-    log_prob = np.zeros(n)
-    moves = np.zeros((n, S, S))
-    safe = np.where(scale > 0, scale, 1.0)
-    for t in range(len(active) - 1, 0, -1):
-        here = starts[: active[t]] + t
-        ahead = emitted[here] * beta[here] / safe[here][:, None]
-        beta[here - 1] = ahead @ A.T
-        moves[: active[t]] += alpha[here - 1][:, :, None] * ahead[:, None, :]
-    first = np.zeros((n, S))
-    if len(active):
-        begin = starts[: active[0]]
-        first[: active[0]] = alpha[begin] * beta[begin]
-    back = np.argsort(order)
-    full = lengths > 0
-    if full.any():
-        log_prob[full] = np.add.reduceat(_log(scale), offsets[:-1][full])
-    return _Expected(log_prob, first[back], moves[back] * A, alpha * beta)

@@ -66,8 +66,8 @@ class Rational(Kernel):
         symmetric, and the kernel counts as indefinite.
     method : {"auto", "features", "pairs"}, default="auto"
         ``"features"`` lists the outputs of every string with their weights, where they are finitely many;
-        ``"pairs"`` runs T ∘ T⁻¹ on every pair, in time |x| |z| times the number of its arcs; ``"auto"`` takes the first
-        where a string has at most 65,536 prefixes of outputs.
+        ``"pairs"`` runs T ∘ T⁻¹ on every pair, in time ``|x| |z|`` times the number of its arcs; ``"auto"`` takes
+        the first where a string has at most 65,536 prefixes of outputs.
 
     Examples
     --------

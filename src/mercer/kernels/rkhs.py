@@ -11,7 +11,7 @@ where only c = 0 gives 0; conditionally so where it holds for all c that sum to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -360,29 +360,52 @@ def pivoted_cholesky(
     n = len(A) if not hasattr(A, "shape") else A.shape[0]
     most = n if rank is None else min(n, check_count("rank", rank))
     work = Work(thread_count(n_jobs))
-    left = np.array(kernel._diag(A, work), np.float64)
-    if not np.isfinite(left).all():
+    diagonal = np.array(kernel._diag(A, work), np.float64)
+    if not np.isfinite(diagonal).all():
         raise ValueError("k(x, x) is not finite for all objects")
-    floor = tol * left.sum()
-    noise = n * np.finfo(float).eps * left.max(initial=0.0)
+    floor = tol * diagonal.sum()
+    noise = n * np.finfo(float).eps * diagonal.max(initial=0.0)
+    L, pivots, _ = pivoted(
+        diagonal,
+        lambda p: kernel._whole(A, A[p : p + 1], work)[:, 0],
+        most,
+        lambda largest, total: largest <= noise or total <= floor,
+    )
+    return L, pivots
+
+
+def pivoted(
+    diagonal: np.ndarray,
+    column: Callable[[int], np.ndarray],
+    most: int,
+    enough: Callable[[float, float], bool],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows L, the pivots, and the sum of the residuals before each of them and after the last.
+
+    Stops after ``most`` pivots, or when the largest residual and their sum are ``enough``, or none is positive.
+    """
+    n = len(diagonal)
+    left = np.maximum(np.asarray(diagonal, np.float64), 0.0)
+    most = min(most, n)
     rows = np.empty((min(most, 64), n))
     pivots: list[int] = []
+    sums = [float(left.sum())]
     while len(pivots) < most:
         pivot = int(np.argmax(left))
-        if left[pivot] <= noise or left.sum() <= floor:
+        if left[pivot] <= 0 or enough(float(left[pivot]), sums[-1]):
             break
         if len(pivots) == len(rows):
             rows = np.concatenate([rows, np.empty((min(most, 2 * len(rows)) - len(rows), n))])
         done = rows[: len(pivots)]
-        column = kernel._whole(A, A[pivot : pivot + 1], work)[:, 0] - done[:, pivot] @ done
-        column /= np.sqrt(left[pivot])
-        column[pivots] = 0.0
-        column[pivot] = np.sqrt(left[pivot])
-        rows[len(pivots)] = column
-        left = np.maximum(left - column**2, 0.0)
+        new = (column(pivot) - done[:, pivot] @ done) / np.sqrt(left[pivot])
+        new[pivots] = 0.0  # they are met exactly; what is there is rounding
+        new[pivot] = np.sqrt(left[pivot])
+        rows[len(pivots)] = new
+        left = np.maximum(left - new**2, 0.0)
         left[pivot] = 0.0
         pivots.append(pivot)
-    return np.ascontiguousarray(rows[: len(pivots)].T), np.array(pivots, np.int64)
+        sums.append(float(left.sum()))
+    return np.ascontiguousarray(rows[: len(pivots)].T), np.array(pivots, np.int64), np.array(sums)
 
 
 # ---------------------------------------------------------------------------------------------------- alignment

@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.kernels._keyed import KeyedRows
+from mercer.kernels._state import decoded, encoded
 from mercer.kernels._symbols import UNKNOWN, Symbols, same_kind
 from mercer.kernels.algebra import Normalized, Scaled
 from mercer.kernels.base import Kernel, Work
@@ -102,6 +103,17 @@ class LinearStringModel:
         if self._normalized:
             scores = scores * _inverse_norms(self._base, prepared)
         return scores + self.intercept
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        arrays: dict[str, np.ndarray] = {}
+        values = {"kernel": self.kernel, "support": self.support, "coef": self.coef, "intercept": self.intercept}
+        return {name: encoded(value, arrays) for name, value in values.items()}, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearStringModel:
+        """The inverse of :meth:`to_state`."""
+        return cls(*(decoded(meta[name], arrays) for name in ("kernel", "support", "coef", "intercept")))
 
     def _build(self, prepared: Any, weights: np.ndarray) -> None:
         self._letters = None

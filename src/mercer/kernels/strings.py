@@ -266,7 +266,7 @@ class NGram(_Counts):
 
 
 class Spectrum(_Counts):
-    """Counts of k-mers, of one length or of all lengths up to k: Σ_u w(\\|u\\|) #_u(x) #_u(z).
+    """Counts of k-mers, of one length or of all lengths up to k: ``Σ_u w(|u|) #_u(x) #_u(z)``.
 
     Parameters
     ----------
@@ -503,7 +503,7 @@ def _substring_filling(A: Symbols, cumulative: np.ndarray, work: Work) -> tuple[
 
 
 class AllSubstrings(_Pairwise):
-    """Substrings of all lengths that two strings share: Σ_u w(\\|u\\|) #_u(x) #_u(z) over all strings u (spec 002 C5).
+    """Substrings of all lengths that two strings share: ``Σ_u w(|u|) #_u(x) #_u(z)`` over all strings u (spec 002 C5).
 
     The time for two strings is linear in the sum of their lengths, whatever they share: by a suffix array of the
     pair, or, where a string meets many others that are not long, by its suffix automaton, which is built once
@@ -573,7 +573,7 @@ def _cumulative(kernel: AllSubstrings | NGram, longest: int) -> np.ndarray:
 class WeightedDegree(_Pairwise):
     """Substrings that stand at the same place: Σ_d β_d #{i : x[i:i+d] = z[i:i+d]} for d up to the degree.
 
-    With a shift S, at places i and j that are at most S apart, with the weight 1 − \\|i − j\\| / (S + 1). For strings
+    With a shift S, at places i and j that are at most S apart, with the weight ``1 − |i − j| / (S + 1)``. For strings
     that are aligned, such as windows around a site in DNA (Rätsch and Sonnenburg's kernel).
 
     Parameters
@@ -647,7 +647,7 @@ class Subsequence(_Pairwise):
     """Subsequences of a length that two strings share, less the more they are spread (Lodhi and others' kernel).
 
     Σ_u Φ_u(x) Φ_u(z) with Φ_u(x) = Σ decay^span over all i₁ < … < iₙ with x[i₁] … x[iₙ] = u, span iₙ − i₁ + 1. The time
-    for two strings is length · \\|x\\| · \\|z\\|.
+    for two strings is ``length · |x| · |z|``.
 
     Parameters
     ----------

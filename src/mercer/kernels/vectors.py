@@ -994,7 +994,7 @@ def _weights(name: str, values: Any, length: int | None = None) -> np.ndarray:
 
 
 class LocalityImproved(_Groups):
-    """(Σ_p ω_p (Σ_{|j| ≤ l} v_j ⟨x_{p+j}, z_{p+j}⟩)^{p1})^{p2}: positions agree more if their neighbours do too.
+    """``(Σ_p ω_p (Σ_{|j| ≤ l} v_j ⟨x_{p+j}, z_{p+j}⟩)^{p1})^{p2}``: positions agree more if their neighbours do.
 
     With ``window=1`` and both degrees 1 it is the weighted dot product xᵀΩz with the diagonal Ω (spec 002 C9), which
     the algebra puts into polynomials: ``(LocalityImproved(weights) + 1.0) ** 2``. For a Gaussian kernel under these
