@@ -291,12 +291,16 @@ def _checked(name: str, X: Any, **options: Any) -> Any:
     except ValueError as error:
         if not ("NaN" in str(error) or "infinity" in str(error)):
             raise
-        table = sp.coo_matrix(X) if sp.issparse(X) else np.asarray(X, np.float64)
-        wrong = np.flatnonzero(~np.isfinite(table.data)) if sp.issparse(X) else np.argwhere(~np.isfinite(table))
-        if not len(wrong):
+        if sp.issparse(X):
+            stored = sp.coo_matrix(X)
+            at = np.stack([stored.row, stored.col], axis=1)[~np.isfinite(stored.data)]
+            values = stored.data[~np.isfinite(stored.data)]
+        else:
+            table = np.asarray(X, np.float64)
+            at, values = np.argwhere(~np.isfinite(table)), table[~np.isfinite(table)]
+        if not len(at):
             raise
-        row, column = (table.row[wrong[0]], table.col[wrong[0]]) if sp.issparse(X) else wrong[0]
-        value = table.data[wrong[0]] if sp.issparse(X) else table[row, column]
+        row, column, value = at[0][0], at[0][1], values[0]
         place = f"object {row} has {value} at place {column}"
         raise ValueError(f"{name} takes no NaN or infinite numbers: {place}") from error
 
