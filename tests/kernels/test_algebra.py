@@ -305,3 +305,29 @@ def test_nystroem_takes_tables_and_sparse_matrices():
     kernel = reduce(operator.add, [Laplacian(0.3).on(name) for name in table])
     F = NystroemMap(kernel, 40, random_state=0).fit(table).transform(table)
     np.testing.assert_allclose(F @ F.T, kernel(table), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [50.0, 1e-3])
+def test_normalized_values_are_right_in_float32_where_plain_ones_are_out_of_its_range(scale: float) -> None:
+    X = scale * np.random.default_rng(0).normal(size=(5, 4))
+    k = Polynomial(degree=20).normalized()
+    np.testing.assert_allclose(k(X, dtype=np.float32), k(X), atol=1e-6)
+    np.testing.assert_allclose(k(X[:2], X, dtype=np.float32), k(X[:2], X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(2.0 * Linear()) ** 2",
+        "2.0 * (Linear() ** 2)",
+        "(Linear() * Gaussian()) ** 2",
+        "(2.0 * Linear()).normalized()",
+        "(Linear() * Gaussian()).on('a')",
+        "(Linear() + Gaussian()) * Linear()",
+        "(Linear() ** 2).normalized()",
+    ],
+)
+def test_the_repr_of_an_expression_is_that_expression(text: str) -> None:
+    names = {"Linear": Linear, "Gaussian": Gaussian}
+    kernel = eval(text, names)
+    assert repr(eval(repr(kernel), names)) == repr(kernel) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from mercer.data import Graphs
 from mercer.datasets import make_motif_graphs
 from mercer.kernels import (
     Diffusion,
+    Gaussian,
     Graphlet,
     Linear,
+    NegativeDistance,
     RandomWalk,
     RegularizedLaplacian,
     ShortestPath,
@@ -466,3 +469,65 @@ def test_labelled_walks_of_molecules_equal_the_definition():
     X = load_tu("MUTAG")[0][:4]
     K = RandomWalk(decay=0.05)(X)
     assert K[1, 3] == pytest.approx(geometric_kernel(X[1], X[3], 0.05, labels=True), rel=1e-9)
+
+
+def test_a_conditional_kernel_of_lengths_makes_no_conditional_kernel_of_graphs() -> None:
+    """Counts of lengths of graphs do not sum to 0, so that negative distances of lengths are not enough."""
+    k = ShortestPath(length_kernel=NegativeDistance())
+    assert k.definiteness == "indefinite"
+    K = k([[(0, 1)], [(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 3)], [(0, 1), (2, 3)]])
+    H = np.eye(len(K)) - 1.0 / len(K)
+    assert np.linalg.eigvalsh(H @ K @ H)[0] < -1e-6
+    assert ShortestPath(length_kernel=Gaussian()).definiteness == "pd"
+
+
+@pytest.mark.parametrize("make", [lambda g: ShortestPath()([g]), lambda g: Diffusion(g).matrix()])
+def test_a_graph_that_must_be_simplified_says_by_what(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"mercer\.data\.Graphs with simplify=True"):
+        make([(0, 0), (0, 1)])
+
+
+@pytest.mark.parametrize("graph", ["abc", np.ones((2, 3)), 7])
+def test_the_repr_of_a_kernel_without_a_proper_graph_is_no_error(graph: Any) -> None:
+    assert "Diffusion(" in repr(Diffusion(graph))
+    with pytest.raises(ValueError, match="graph"):
+        Diffusion(graph).matrix()
+
+
+@pytest.mark.parametrize("steps", [1, 400, 2000])
+@pytest.mark.parametrize("labels", [True, False])
+def test_walks_of_large_graphs_are_solved_a_few_pairs_a_call(steps: int, labels: bool, monkeypatch: Any) -> None:
+    """A compiled call cannot be interrupted: what is one call for small graphs must be several for large ones."""
+    kernel = RandomWalk("marginalized", labels=labels, solver="cg")
+    X = graphs(np.random.default_rng(3), 6)
+    whole, cross = kernel(X), kernel(X[:2], X)
+    calls = []
+    plain = _core.walk_gram
+    monkeypatch.setattr(_core, "walk_gram", lambda *args: (calls.append(1), plain(*args))[1])
+    monkeypatch.setattr("mercer.kernels.walks.STEPS_A_CALL", steps)
+    K = kernel(X)
+    np.testing.assert_allclose(K, whole, rtol=1e-9)
+    np.testing.assert_array_equal(K, K.T)
+    assert len(calls) >= (15 if steps == 1 else 1)  # of the 21 pairs some have an empty graph
+    np.testing.assert_allclose(kernel(X[:2], X), cross, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ShortestPath(),
+        ShortestPath(weighted=True),
+        ShortestPath(length_kernel=Gaussian()),
+        WeisfeilerLehman(2, base="shortest_path"),
+    ],
+)
+def test_paths_of_large_graphs_are_counted_a_few_graphs_a_call(kernel: Any, monkeypatch: Any) -> None:
+    X = graphs(np.random.default_rng(3), 9)
+    whole, calls = kernel(X), []
+    for name in ("shortest_path_rows", "weisfeiler_lehman_rows"):
+        plain = getattr(_core, name)
+        monkeypatch.setattr(_core, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1])
+    monkeypatch.setattr("mercer.kernels.graphs.STEPS_A_CALL", 20)
+    np.testing.assert_array_equal(kernel(X), whole)
+    assert len(calls) > 3
+    assert kernel(X[:0]).shape == (0, 0)

@@ -505,3 +505,16 @@ def test_compiled_functions_check_their_arrays():
         _core.kmer_rows(codes, offsets, np.ones(2, np.uint64), 0, "substrings", 1, 1, 0, one, codes[:0], False, 1)
     with pytest.raises(ValueError, match="for all lengths"):
         _core.kmer_rows(codes, offsets, None, 0, "gappy", 9, 9, 3, one, codes[:0], False, 1)
+
+
+@pytest.mark.parametrize("kernel", [Subsequence(2), AllSubstrings(), WeightedDegree(3), NGram(2, method="suffix")])
+def test_the_diagonal_is_made_in_several_calls_so_that_it_can_be_interrupted(kernel: Any, monkeypatch: Any) -> None:
+    strings = ["abracadabra" * n for n in (3, 1, 7, 2, 5, 1, 4)]
+    whole = kernel(strings).diagonal()
+    calls = []
+    for name in ("subsequence_gram", "all_substrings_gram", "edit_distance_gram", "weighted_degree_gram"):
+        plain = getattr(_core, name)
+        monkeypatch.setattr(_core, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1])
+    monkeypatch.setattr("mercer.kernels.strings.STEPS_A_CALL", 1)
+    np.testing.assert_allclose(kernel.diag(strings), whole)
+    assert len(calls) == len(strings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,3 +159,12 @@ def test_no_trees_give_an_empty_matrix():
     for kernel in KERNELS:
         assert kernel([]).shape == (0, 0)
         assert kernel(["(S a)"], []).shape == (1, 0)
+
+
+@pytest.mark.parametrize("kernel", [SubsetTree(0.5), PartialTree()])
+def test_the_diagonal_does_not_depend_on_how_many_trees_are_taken_at_once(kernel: Any, monkeypatch: Any) -> None:
+    trees = ["(S (A a) (B b))", "(S (S (A a) (B b)) (B b))", "(A a)", "(S (A a))"]
+    whole = kernel.diag(trees)
+    monkeypatch.setattr("mercer.kernels.trees.NODE_PAIRS_AT_ONCE", 1)
+    np.testing.assert_array_equal(kernel.diag(trees), whole)
+    np.testing.assert_allclose(kernel(trees).diagonal(), whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -455,3 +456,35 @@ def test_position_weights_are_largest_at_the_centre():
     for bad in ((0, 1, 1.0), (5, np.nan, 1.0), (5, 1, 0.0)):
         with pytest.raises(ValueError):
             position_weights(*bad)
+
+
+@pytest.mark.parametrize("nu", [0.3, 7.0, 99.0, 101.0, 400.0, 2000.0])
+@pytest.mark.parametrize("distance", [1e-9, 0.01, 1.0, 3.0, 1e7])
+def test_matern_of_any_order_is_its_integral(nu: float, distance: float) -> None:
+    """K_ν(r) = ∫ exp(−r cosh t) cosh(νt) dt, in logarithms about its largest term: no factor is out of range."""
+    r = np.sqrt(2 * nu) * distance
+    t = np.linspace(0.0, np.arcsinh(nu / r) + 10.0, 2_000_001)
+    logs = -r * np.cosh(t) + nu * t + np.log1p(np.exp(-2 * nu * t)) - np.log(2.0)
+    top = logs.max()
+    integral = np.log(np.sum(np.exp(logs - top)) * (t[1] - t[0])) + top
+    expected = np.exp((1 - nu) * np.log(2.0) - math.lgamma(nu) + nu * np.log(r) + integral)
+    assert Matern(1.0, nu).pair([0.0], [distance]) == pytest.approx(expected, rel=2e-4, abs=1e-12)
+
+
+def test_sparse_float32_vectors_that_are_long_keep_their_distances() -> None:
+    dense = np.random.default_rng(0).normal(0.0, 1.0, size=(30, 8)).astype(np.float32) + np.float32(300.0)
+    K = Gaussian(0.5)(sp.csr_matrix(dense), dtype=np.float32)
+    np.testing.assert_allclose(K, Gaussian(0.5)(dense.astype(np.float64)), atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_a_value_that_is_not_finite_is_named_with_its_place(make: Any) -> None:
+    X = np.eye(4)
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="Gaussian takes no NaN or infinite numbers: object 2 has nan at place 1"):
+        Gaussian()(make(X))
+
+
+def test_strings_are_no_vectors() -> None:
+    with pytest.raises(ValueError, match="Gaussian takes vectors of numbers, got strings"):
+        Gaussian()(["ab", "c"])

@@ -174,6 +174,9 @@ class Product(_Pair):
     def __repr__(self) -> str:
         return f"{self.left._bracketed()} * {self.right._bracketed()}"
 
+    def _primary(self) -> str:
+        return f"({self!r})"
+
 
 class _Wrapped(Kernel):
     """One kernel, changed."""
@@ -236,6 +239,9 @@ class Scaled(_Wrapped):
     def __repr__(self) -> str:
         return f"{self.scale!r} * {self.kernel._bracketed()}"
 
+    def _primary(self) -> str:
+        return f"({self!r})"
+
 
 class Power(_Wrapped):
     """kⁿ for an integer n ≥ 1. Write ``k ** n``.
@@ -274,7 +280,7 @@ class Power(_Wrapped):
         return [reduce(_row_products, [F] * self.exponent) for F in self.kernel._features(parts)]
 
     def __repr__(self) -> str:
-        return f"{self.kernel._bracketed()} ** {self.exponent}"
+        return f"{self.kernel._primary()} ** {self.exponent}"
 
     def _bracketed(self) -> str:
         return f"({self!r})"
@@ -350,11 +356,15 @@ class Normalized(_Wrapped):
             return Together((A, np.where(norms > 0, 1.0 / norms, 0.0)))
 
     def _gram(self, A: Together, B: Together | None, work: Work) -> np.ndarray:
-        K = np.asarray(self.kernel._gram(_part(A, 0), _part(B, 0), work), work.dtype)
-        K = K * np.multiply.outer(A.parts[1], (A if B is None else B).parts[1]).astype(work.dtype)
+        # In double precision whatever the result is: values may be out of the range of float32 before the division.
+        K = np.array(self.kernel._gram(_part(A, 0), _part(B, 0), Work(work.threads)), np.float64)
         if B is None:
+            K *= np.multiply.outer(A.parts[1], A.parts[1])
             np.fill_diagonal(K, self._diag(A, work))
-        return K
+        else:
+            K *= A.parts[1][:, None]
+            K *= B.parts[1]
+        return K.astype(work.dtype, copy=False)
 
     def _diag(self, A: Together, work: Work) -> np.ndarray:
         return (A.parts[1] > 0).astype(work.dtype)
@@ -364,7 +374,7 @@ class Normalized(_Wrapped):
         return [_scaled_rows(F, part.parts[1]) for F, part in zip(plain, parts, strict=True)]
 
     def __repr__(self) -> str:
-        return f"{self.kernel._bracketed()}.normalized()"
+        return f"{self.kernel._primary()}.normalized()"
 
 
 class _Anchored(_Wrapped):
@@ -389,7 +399,7 @@ class _Anchored(_Wrapped):
         return {name: value for name, value in super().__getstate__().items() if name != "_kept"}
 
     def __repr__(self) -> str:
-        return f"{self.kernel._bracketed()}.{self._verb}({_count(self.points)} points)"
+        return f"{self.kernel._primary()}.{self._verb}({_count(self.points)} points)"
 
     _verb = "anchored"
 
@@ -611,7 +621,7 @@ class OnColumn(_Wrapped):
         return self.kernel._features(parts)
 
     def __repr__(self) -> str:
-        return f"{self.kernel._bracketed()}.on({self.column!r})"
+        return f"{self.kernel._primary()}.on({self.column!r})"
 
 
 # ---------------------------------------------------------------------------------------------------- kernels of parts

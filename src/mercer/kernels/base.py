@@ -271,6 +271,10 @@ class Kernel(BaseEstimator):
         """The kernel as a factor in the repr of a product."""
         return repr(self)
 
+    def _primary(self) -> str:
+        """The kernel in the repr of a power, or before a dot: products have brackets too."""
+        return self._bracketed()
+
 
 # ---------------------------------------------------------------------------------------------------- checks
 

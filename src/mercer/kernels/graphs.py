@@ -7,7 +7,7 @@ graphlets          Σ_S Φ_S(G) Φ_S(G')                                        
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -18,12 +18,13 @@ from mercer import _core
 from mercer._validation import check_choice, check_count
 from mercer.data.graphs import Graphs, as_graphs
 from mercer.kernels._keyed import KeyedRows, matrices
-from mercer.kernels.base import Kernel, Work, check_kernel, mirrored
+from mercer.kernels.base import INDEFINITE, PD, Kernel, Work, check_kernel, mirrored
 from mercer.maps.graphlets import MAX_SIZE, label_keys
 
 __all__ = ["Graphlet", "ShortestPath", "WeisfeilerLehman"]
 
 LABELS = ("auto", True, False)
+STEPS_A_CALL = 1 << 25  # nodes and edges that one compiled call may visit
 
 
 # ---------------------------------------------------------------------------------------------- reading collections
@@ -42,8 +43,8 @@ def read_graphs(X: Any, labels: Any, edge_labels: bool = False, weighted: bool =
     """
     try:
         graphs = _read(X, labels, edge_labels, weighted)
-    except TypeError as error:
-        raise ValueError(str(error)) from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(with_way_out(error)) from error
     if labels is True and graphs.node_labels is None and graphs.n_nodes:
         raise ValueError("labels=True needs graphs with node labels, these have none")
     if edge_labels and graphs.edge_labels is None and graphs.n_edges:
@@ -53,6 +54,12 @@ def read_graphs(X: Any, labels: Any, edge_labels: bool = False, weighted: bool =
     if weighted and graphs.edge_weights is not None and (graphs.edge_weights < 0).any():
         raise ValueError("weighted=True needs edge weights of at least 0")
     return graphs
+
+
+def with_way_out(error: Exception) -> str:
+    """What an error of `Graphs` says, for readers who have no ``simplify`` to pass: a kernel has none."""
+    ways = "from_edges, from_networkx or from_scipy of mercer.data.Graphs"
+    return str(error).replace("pass simplify=True", f"make the graphs by {ways} with simplify=True")
 
 
 def _read(X: Any, labels: Any, edge_labels: bool, weighted: bool) -> Graphs:
@@ -130,6 +137,24 @@ def node_keys(graphs: Graphs, labels: Any) -> np.ndarray | None:
 def edge_keys(graphs: Graphs, edge_labels: bool) -> np.ndarray | None:
     """The edge labels as 64-bit numbers, if they count."""
     return label_keys(graphs.edge_labels) if edge_labels and graphs.edge_labels is not None else None
+
+
+def in_stretches(graphs: Graphs, rows: Callable[[Graphs], Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Rows of counts (offsets, keys, …), large graphs a few at a time: a compiled call cannot be interrupted."""
+    nodes = np.diff(graphs.offsets).astype(np.float64)
+    ends = np.cumsum(nodes * (nodes + np.diff(graphs.indptr[graphs.offsets])))  # a search from every node
+    made: list[Sequence[np.ndarray]] = []
+    start = 0
+    while start < len(graphs) or not made:
+        done = ends[start - 1] if start else 0.0
+        stop = max(start + 1, int(np.searchsorted(ends, done + STEPS_A_CALL, side="right")))
+        made.append(rows(graphs[start:stop]))
+        start = stop
+    if len(made) == 1:
+        return list(made[0])
+    counts = np.concatenate([np.diff(part[0]) for part in made])
+    others = [np.concatenate(parts) for parts in list(zip(*made, strict=True))[1:]]
+    return [np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), *others]
 
 
 class _Counting(Kernel):
@@ -221,7 +246,8 @@ class ShortestPath(_Counting):
 
     @property
     def definiteness(self) -> str:
-        return "pd" if self._delta() else self.length_kernel.definiteness
+        # Counts of lengths do not sum to 0 where coefficients of graphs do: cpd is not enough.
+        return PD if self._delta() or self.length_kernel.definiteness == PD else INDEFINITE
 
     def _check_params(self) -> None:
         check_choice("labels", self.labels, LABELS)
@@ -233,14 +259,12 @@ class ShortestPath(_Counting):
 
     def _prepare(self, X: Any) -> Labelled:
         graphs = read_graphs(X, self.labels, weighted=self.weighted)
-        starts, keys, ends, lengths, counts = _core.shortest_path_rows(
-            graphs.offsets,
-            graphs.indptr,
-            graphs.indices,
-            node_keys(graphs, self.labels),
-            graphs.edge_weights if self.weighted else None,
-            1,
-        )
+
+        def rows(part: Graphs) -> Any:
+            keys, weights = node_keys(part, self.labels), part.edge_weights if self.weighted else None
+            return _core.shortest_path_rows(part.offsets, part.indptr, part.indices, keys, weights, 1)
+
+        starts, keys, ends, lengths, counts = in_stretches(graphs, rows)
         if self._delta():
             return Labelled.of(KeyedRows(starts, keys, counts), graphs, self.labels)
         return Labelled.of(PathCounts(starts, ends, lengths, counts), graphs, self.labels)
@@ -318,16 +342,14 @@ class WeisfeilerLehman(_Counting):
 
     def _prepare(self, X: Any) -> Labelled:
         graphs = read_graphs(X, self.labels, edge_labels=self.edge_labels)
-        found = _core.weisfeiler_lehman_rows(
-            graphs.offsets,
-            graphs.indptr,
-            graphs.indices,
-            node_keys(graphs, self.labels),
-            edge_keys(graphs, self.edge_labels),
-            int(self.h),
-            self.base,
-            1,
-        )
+
+        def rows(part: Graphs) -> Any:
+            keys, edges = node_keys(part, self.labels), edge_keys(part, self.edge_labels)
+            return _core.weisfeiler_lehman_rows(
+                part.offsets, part.indptr, part.indices, keys, edges, int(self.h), self.base, 1
+            )
+
+        found = in_stretches(graphs, rows) if self.base == "shortest_path" else rows(graphs)
         return Labelled.of(KeyedRows(*found), graphs, self.labels, self.edge_labels)
 
 

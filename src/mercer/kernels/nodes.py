@@ -19,6 +19,7 @@ from mercer import _core
 from mercer._validation import check_choice, check_positive, thread_count
 from mercer.data.graphs import Graph, Graphs, as_graphs
 from mercer.kernels.base import Kernel, Work, check_memory, mirrored
+from mercer.kernels.graphs import with_way_out
 
 __all__ = ["Diffusion", "RegularizedLaplacian", "neighbor_graph"]
 
@@ -142,7 +143,11 @@ class _NodeKernel(Kernel):
 
     def __repr__(self) -> str:
         normalized = ", normalized_laplacian=True" if self.normalized_laplacian else ""
-        return f"{type(self).__name__}({self._laplacian()[0].shape[0]} nodes, beta={self.beta!r}{normalized})"
+        try:
+            graph = f"{self._laplacian()[0].shape[0]} nodes"
+        except ValueError:  # not a graph: a call says so
+            graph = type(self.graph).__name__
+        return f"{type(self).__name__}({graph}, beta={self.beta!r}{normalized})"
 
 
 class Diffusion(_NodeKernel):
@@ -254,14 +259,16 @@ def _adjacency(graph: Any) -> tuple[Any, dict[Hashable, int] | None]:
         graph = graph[0]
     if isinstance(graph, Graph):
         return graph.adjacency(), _names(graph.node_labels)
-    if hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
-        weighted = graph.number_of_edges() > 0 and all("weight" in data for *_, data in graph.edges(data=True))
-        read = Graphs.from_networkx([graph], weight="weight" if weighted else None)[0]
-        return read.adjacency(), {node: i for i, node in enumerate(graph.nodes)}
     try:
+        if hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
+            weighted = graph.number_of_edges() > 0 and all("weight" in data for *_, data in graph.edges(data=True))
+            read = Graphs.from_networkx([graph], weight="weight" if weighted else None)[0]
+            return read.adjacency(), {node: i for i, node in enumerate(graph.nodes)}
         if hasattr(graph, "tocsr") or isinstance(graph, np.ndarray):
             return Graphs.from_scipy([graph], weighted=True)[0].adjacency(), None
         return as_graphs([graph])[0].adjacency(), None
+    except ValueError as error:
+        raise ValueError(with_way_out(error).replace("graph 0", "graph")) from error
     except TypeError as error:
         raise ValueError(
             "graph must be a Graph, a networkx graph, an adjacency matrix or a list of edges, got "

@@ -256,7 +256,8 @@ class NGram(_Counts):
     def _diag(self, A: Any, work: Work) -> np.ndarray:
         if self.method == "hash":
             return super()._diag(A, work)
-        return _diagonal(A, _substring_filling(A, self._cumulative(_longest(A, None)), work)[0])
+        fill, steps = _substring_filling(A, self._cumulative(_longest(A, None)), work)
+        return _diagonal(A, steps * (A.lengths + 1.0), fill)
 
     def _features(self, parts: list[Any]) -> list[Any]:
         return super()._features([self._counted(part) if isinstance(part, Symbols) else part for part in parts])
@@ -466,7 +467,13 @@ class _Pairwise(Kernel):
         return _filled(A, B, steps, fill)
 
     def _diag(self, A: Symbols, work: Work) -> np.ndarray:
-        return _diagonal(A, self._filling(A, None, work)[0])
+        fill, steps = self._filling(A, None, work)
+        return _diagonal(A, steps * (self._in_order(A) + 1.0), fill)
+
+    @staticmethod
+    def _in_order(A: Symbols) -> np.ndarray:
+        """Lengths of the strings in the order in which rows of a collection with itself are filled."""
+        return A.lengths
 
 
 def _longest(A: Symbols, B: Symbols | None) -> int:
@@ -488,10 +495,17 @@ def _filled(A: Symbols, B: Symbols | None, steps: np.ndarray, fill: Fill) -> np.
     return K
 
 
-def _diagonal(A: Symbols, fill: Fill) -> np.ndarray:
+def _diagonal(A: Symbols, steps: np.ndarray, fill: Fill) -> np.ndarray:
+    """The values of the strings with themselves, which take so many steps each, some strings a call."""
     codes, _, sigma = joined(A, None)
     K = np.zeros((len(A), 1))
-    fill(codes, A.offsets, None, None, sigma, 0, len(A), K)
+    ends = np.cumsum(steps)
+    start = 0
+    while start < len(A):
+        done = ends[start - 1] if start else 0.0
+        stop = min(len(A), max(start + 1, int(np.searchsorted(ends, done + STEPS_A_CALL, side="right"))))
+        fill(codes, A.offsets, None, None, sigma, start, stop, K)
+        start = stop
     return K[:, 0]
 
 
@@ -691,8 +705,11 @@ class Subsequence(_Pairwise):
                 left, offsets, right, other, sigma, shortest, length, decay, start, stop, K, work.threads
             )
 
-        rows = np.sort(A.lengths) if B is None else A.lengths  # a collection with itself is taken by length
-        return fill, length * (rows + 1.0)
+        return fill, length * ((self._in_order(A) if B is None else A.lengths) + 1.0)
+
+    @staticmethod
+    def _in_order(A: Symbols) -> np.ndarray:
+        return np.sort(A.lengths)  # a collection with itself is taken by length
 
 
 class EditDistance(_Pairwise):

@@ -102,7 +102,8 @@ class SubsetTree(_TreeKernel):
         return _in_range(K, work)
 
     def _diag(self, A: _Forest, work: Work) -> np.ndarray:
-        return _in_range(_core.subset_tree_diagonal(A.nodes, float(self.decay), work.threads), work)
+        decay = float(self.decay)
+        return _in_range(_own_values(A, lambda a: _core.subset_tree_diagonal(a, decay, work.threads)), work)
 
 
 class PartialTree(_TreeKernel):
@@ -153,8 +154,8 @@ class PartialTree(_TreeKernel):
         return _in_range(K, work)
 
     def _diag(self, A: _Forest, work: Work) -> np.ndarray:
-        values = _core.partial_tree_diagonal(A.nodes, float(self.decay), float(self.decay_depth), work.threads)
-        return _in_range(values, work)
+        decay, depth = float(self.decay), float(self.decay_depth)
+        return _in_range(_own_values(A, lambda a: _core.partial_tree_diagonal(a, decay, depth, work.threads)), work)
 
 
 class SubTree(_TreeKernel):
@@ -224,6 +225,13 @@ def _in_pieces(A: _Forest, B: _Forest | None, fill: Callable[[Any, Any, np.ndarr
         fill(rows.nodes, columns.nodes, block)
         K[start : start + len(rows), : len(columns)] = block
     return mirrored(K) if B is None else K
+
+
+def _own_values(A: _Forest, values: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """The values of trees with themselves, large trees some at a time, for the same reason."""
+    step = int(max(1, NODE_PAIRS_AT_ONCE * len(A) ** 2 // max(1, A.nodes.n_nodes**2)))
+    parts = [values(A[start : start + step].nodes) for start in range(0, len(A), step)]
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def _in_range(K: np.ndarray, work: Work) -> np.ndarray:

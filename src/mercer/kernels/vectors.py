@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import gammaln, kv
+from scipy.special import gammaln, kve
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -206,18 +206,20 @@ class _VectorKernel(Kernel):
         if sp.issparse(X):
             if not self._takes_sparse:
                 raise ValueError(f"{name} takes dense vectors only: pass X.toarray()")
-            X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=0)
+            X = _checked(name, X, accept_sparse="csr")
             if not X.has_canonical_format:
                 X = X.copy()
                 X.sum_duplicates()
             values = X.data
         else:
             if _dimensions(X) == 1 and len(X):
+                if isinstance(X[0] if isinstance(X, (list, tuple, np.ndarray)) else None, (str, bytes)):
+                    raise ValueError(f"{name} takes vectors of numbers, got strings: kernels of strings take them")
                 raise ValueError(
                     f"{name} takes vectors, one row an object, got {len(X)} single values: use "
                     "np.reshape(X, (-1, 1)) for objects of one number each, or [X] for one vector"
                 )
-            X = np.ascontiguousarray(check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=0))
+            X = np.ascontiguousarray(_checked(name, X))
             values = X
         if self._nonnegative and values.size and values.min() < 0:
             raise ValueError(f"{name} takes histograms: entries must not be negative, the smallest is {values.min():g}")
@@ -280,6 +282,27 @@ class _VectorKernel(Kernel):
         if self._diagonal is None:
             return super()._diag(A, work)
         return np.full(len(A), self._diagonal, work.dtype)
+
+
+def _checked(name: str, X: Any, **options: Any) -> Any:
+    """The vectors as float64 or float32, all of them finite: else an error says where."""
+    try:
+        return check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=0, **options)
+    except ValueError as error:
+        if not ("NaN" in str(error) or "infinity" in str(error)):
+            raise
+        if sp.issparse(X):
+            stored = sp.coo_matrix(X)
+            at = np.stack([stored.row, stored.col], axis=1)[~np.isfinite(stored.data)]
+            values = stored.data[~np.isfinite(stored.data)]
+        else:
+            table = np.asarray(X, np.float64)
+            at, values = np.argwhere(~np.isfinite(table)), table[~np.isfinite(table)]
+        if not len(at):
+            raise
+        row, column, value = at[0][0], at[0][1], values[0]
+        place = f"object {row} has {value} at place {column}"
+        raise ValueError(f"{name} takes no NaN or infinite numbers: {place}") from error
 
 
 def _dimensions(X: Any) -> int:
@@ -537,11 +560,12 @@ class Gaussian(_Stationary):
             _core.pairwise(X, Z, rule, None, None, K, start, mirror, work.threads)
 
     def _sums(self, A: VectorRows, B: VectorRows, work: Work) -> np.ndarray:
-        S = super()._sums(A, B, work)
+        # In double precision: the squared lengths of long vectors cancel.
+        S = super()._sums(A, B, Work(work.threads))
         S *= -2
-        S += A.norms(work.dtype)[:, None]
-        S += B.norms(work.dtype)
-        return np.maximum(S, 0, out=S)
+        S += A.norms(np.float64)[:, None]
+        S += B.norms(np.float64)
+        return np.maximum(S, 0, out=S).astype(work.dtype, copy=False)
 
     def _after(self, S: np.ndarray) -> np.ndarray:
         S *= S.dtype.type(-self.gamma)
@@ -648,11 +672,28 @@ class Matern(_Stationary):
 
 
 def _matern(r: np.ndarray, nu: float) -> np.ndarray:
-    """2^{1−ν} / Γ(ν) · r^ν K_ν(r), 1 at r = 0."""
+    """2^{1−ν} / Γ(ν) · r^ν K_ν(r), 1 at r = 0; in logarithms, since the factors are out of range long before k is."""
     safe = np.maximum(r, 1e-300)
-    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
-        values = np.exp((1 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(safe)) * kv(nu, safe)
-    return np.where((r < 1e-8) | ~np.isfinite(values), 1.0, values)
+    log_values = (1 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(safe) + _log_bessel(safe, nu)
+    near = (safe / 2) ** 2 / max(1.0, nu - 1) < 1e-16  # 1 to all digits, for ν > 1
+    return np.where((r == 0) | ((nu > 1) & near), 1.0, np.exp(np.minimum(log_values, 0.0)))
+
+
+def _log_bessel(r: np.ndarray, nu: float) -> np.ndarray:
+    """log K_ν(r); for large ν by Debye's expansion, whose error is below 1e-12 here, since K_ν itself overflows."""
+    if nu <= 100:
+        with np.errstate(over="ignore", divide="ignore"):
+            values = np.log(kve(nu, r)) - r
+        tiny = gammaln(nu) - np.log(2.0) - nu * np.log(r / 2)  # K_ν ~ Γ(ν) / 2 · (2 / r)^ν
+        return np.where(np.isfinite(values), values, tiny)
+    p = 1.0 / np.sqrt(1.0 + (r / nu) ** 2)
+    exponent = 1.0 / p + np.log(r / nu) - np.log1p(1.0 / p)
+    series = 1.0 - (3 * p - 5 * p**3) / (24 * nu)
+    series += (81 * p**2 - 462 * p**4 + 385 * p**6) / (1152 * nu**2)
+    series -= (30375 * p**3 - 369603 * p**5 + 765765 * p**7 - 425425 * p**9) / (414720 * nu**3)
+    u4 = 4465125 * p**4 - 94121676 * p**6 + 349922430 * p**8 - 446185740 * p**10 + 185910725 * p**12
+    series += u4 / (39813120 * nu**4)
+    return 0.5 * np.log(np.pi * p / (2 * nu)) - nu * exponent + np.log(series)
 
 
 class NegativeDistance(_VectorKernel):

@@ -24,6 +24,7 @@ __all__ = ["RandomWalk"]
 
 DENSE_NODES = 2000  # graphs of up to so many nodes are decomposed into eigenvectors
 DIRECT_PAIRS = 5000  # unknowns of the largest dense system
+STEPS_A_CALL = 1 << 26  # products of the sizes of two graphs that one compiled call works on
 
 
 class Walks:
@@ -64,6 +65,11 @@ class Walks:
         if len(g["edge_codes"]):
             g["edge_codes"] = np.searchsorted(numbered, self.edge_keys)[g["edge_codes"]].astype(np.int32)
         return _core.WalkGraphs(**g, n_edge_codes=max(1, len(numbered)))
+
+    def sizes(self) -> np.ndarray:
+        """Nodes and edges of every graph: the work on a pair goes with the product of theirs."""
+        offsets = self.graphs["offsets"]
+        return np.diff(offsets + self.graphs["indptr"][offsets]).astype(np.float64)
 
     def matrix(self, i: int) -> np.ndarray:
         """S of one graph, dense."""
@@ -320,12 +326,31 @@ class RandomWalk(Kernel):
             a, b = left.spectra(), right.spectra()
             _core.spectral_gram(a[0], a[1], a[2], b[0], b[1], b[2], B is None, K, work.threads)
             return K
-        shared = np.union1d(left.edge_keys, right.edge_keys)
-        compiled = left.compiled(shared)
-        to = None if B is None else right.compiled(shared)
-        max_length = -1 if self.max_length is None else int(self.max_length)
-        _core.walk_gram(compiled, to, solver, max_length, float(self.tol), K, work.threads)
+        self._fill_by_pairs(K, left, None if B is None else right, solver, work)
         return K
+
+    def _fill_by_pairs(self, K: np.ndarray, left: Walks, right: Walks | None, solver: str, work: Work) -> None:
+        """Solves the system of every pair; for large graphs a few pairs a call, which cannot be interrupted."""
+        other = left if right is None else right
+        shared = np.union1d(left.edge_keys, other.edge_keys)
+        max_length = -1 if self.max_length is None else int(self.max_length)
+
+        def fill(rows: Walks, columns: Walks | None, out: np.ndarray) -> None:
+            to = None if columns is None else columns.compiled(shared)
+            _core.walk_gram(rows.compiled(shared), to, solver, max_length, float(self.tol), out, work.threads)
+
+        sizes, widths = left.sizes(), other.sizes()
+        if sizes.sum() * widths.sum() <= STEPS_A_CALL:
+            fill(left, right, K)
+            return
+        for i, size in enumerate(sizes):
+            last = i + 1 if right is None else len(other)  # of a symmetric matrix the rows up to the diagonal
+            for start, stop in _stretches(size * widths[:last]):
+                block = np.empty((1, stop - start))
+                fill(left[i : i + 1], other[start:stop], block)
+                K[i, start:stop] = block[0]
+        if right is None:
+            mirrored(K)
 
     def _diag(self, A: Labelled, work: Work) -> np.ndarray:
         if self._solver(A) == "moments":
@@ -354,6 +379,17 @@ class RandomWalk(Kernel):
             for j in range(i + 1 if right is None else len(other)):
                 K[i, j] = _solved(left, i, other, j)
         return mirrored(K) if right is None else K
+
+
+def _stretches(steps: np.ndarray) -> list[tuple[int, int]]:
+    """Stretches of pairs with at most STEPS_A_CALL steps together, or of one pair."""
+    ends, found, start = np.cumsum(steps), [], 0
+    while start < len(steps):
+        done = ends[start - 1] if start else 0.0
+        stop = max(start + 1, int(np.searchsorted(ends, done + STEPS_A_CALL, side="right")))
+        found.append((start, stop))
+        start = stop
+    return found
 
 
 def _spectral_radius(walks: Walks, i: int) -> float:
