@@ -638,4 +638,5 @@ NB_MODULE(_core, m) {
   bind_gibbs(m);
   bind_cuts(m);
   bind_dual(m);
+  bind_fastmaps(m);
 }

@@ -237,5 +237,6 @@ void bind_factors(nb::module_& m);
 void bind_gibbs(nb::module_& m);
 void bind_cuts(nb::module_& m);
 void bind_dual(nb::module_& m);
+void bind_fastmaps(nb::module_& m);
 
 }  // namespace mercer
