@@ -59,10 +59,10 @@ class CompactClassifier(ClassifierMixin, BaseEstimator):
         circulant: bool = False,
         gamma: float | str = "neighbours",
         lambda_: float = 1e-4,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.02,
         regularization: str | None = None,
         alpha: float = 1e-4,
-        max_iter: int = 40,
+        max_iter: int = 60,
         steps: int = 50,
         batch_size: int = 500,
         early_stopping: bool = True,
@@ -104,7 +104,7 @@ class CompactClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: a column for each class, or one vector for two classes."""
-        check_is_fitted(self)
+        check_is_fitted(self, "map_")
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         scores = self.map_.transform(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
@@ -117,7 +117,7 @@ class CompactClassifier(ClassifierMixin, BaseEstimator):
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
+        check_is_fitted(self, "map_")
         meta, arrays = self.map_.to_state()
         return {"params": plain_params(self), "map": meta}, arrays
 

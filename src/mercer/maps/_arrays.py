@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import array_api_compat
 import numpy as np
@@ -17,6 +18,8 @@ from sklearn.utils.validation import validate_data
 
 __all__ = ["Copies", "as_rows", "compiled", "fft_of", "is_numpy", "row_blocks", "to_numpy"]
 
+# Beside the maps, not in them: `transform` leaves a map as it was.
+_COPIES: WeakKeyDictionary[Any, dict[tuple[str, str, str], dict[str, Any]]] = WeakKeyDictionary()
 BLOCK_BYTES = 1 << 20  # of intermediate rows: they stay in the processor's cache
 
 
@@ -94,7 +97,7 @@ class Copies:
         """Copies of the arrays; floating-point ones in the type of x."""
         xp = array_api_compat.array_namespace(x)
         place = (xp.__name__, str(x.dtype), str(array_api_compat.device(x)))
-        kept = self.__dict__.setdefault("_copies", {})
+        kept = _COPIES.setdefault(self, {})
         if place not in kept:
             made = {}
             for name, array in arrays.items():
@@ -107,8 +110,4 @@ class Copies:
         return kept[place]
 
     def _forget_copies(self) -> None:
-        self.__dict__.pop("_copies", None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()  # type: ignore[misc]
-        return {key: value for key, value in state.items() if key != "_copies"}
+        _COPIES.pop(self, None)

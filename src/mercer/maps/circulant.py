@@ -190,7 +190,6 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.target_tags.required = isinstance(self.vector, str) and self.vector == "fitted"
-        tags.array_api_support = True
         return tags
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

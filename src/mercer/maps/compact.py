@@ -54,13 +54,13 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         being the mean distance to the 50th nearest neighbour.
     lambda_ : float, default=1e-4
         λ, the weight of ‖W‖².
-    learning_rate : float, default=0.05
+    learning_rate : float, default=0.02
         Steps in Θ are about this times the size of the first frequencies. 0 keeps random frequencies.
     regularization : {None, "fro", "l1"}, default=None
         A penalty on the frequencies, α ‖Θ‖² / 2 or α Σ|Θ|; it rarely helps more than stopping early.
     alpha : float, default=1e-4
         α.
-    max_iter : int, default=40
+    max_iter : int, default=60
         Rounds.
     steps : int, default=50
         T₁ = T₂, steps of each kind in a round.
@@ -119,10 +119,10 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         circulant: bool = False,
         gamma: float | str = "neighbours",
         lambda_: float = 1e-4,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.02,
         regularization: str | None = None,
         alpha: float = 1e-4,
-        max_iter: int = 40,
+        max_iter: int = 60,
         steps: int = 50,
         batch_size: int = 500,
         early_stopping: bool = True,
@@ -227,7 +227,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def transform(self, X: Any) -> Any:
         """The features of the rows of X, as an array of the kind of X."""
-        check_is_fitted(self)
+        check_is_fitted(self, "phases_")
         X = as_rows(self, X, reset=False, sparse_hint=SPARSE_HINT)
         if not is_numpy(X):
             return self._features(X)
@@ -280,14 +280,13 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.target_tags.required = self.task == "classification"
-        tags.array_api_support = True
         return tags
 
     # ------------------------------------------------------------------------------------------------ model files
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
+        check_is_fitted(self, "phases_")
         meta: dict[str, Any] = {
             "params": plain_params(self),
             "n_features": self.n_features_in_,

@@ -175,7 +175,6 @@ class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.array_api_support = True
         return tags
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
