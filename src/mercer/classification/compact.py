@@ -104,7 +104,7 @@ class CompactClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: a column for each class, or one vector for two classes."""
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         scores = self.map_.transform(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
@@ -115,9 +115,12 @@ class CompactClassifier(ClassifierMixin, BaseEstimator):
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")  # a parameter, lambda_, looks like something fitted
+
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         meta, arrays = self.map_.to_state()
         return {"params": plain_params(self), "map": meta}, arrays
 

@@ -227,7 +227,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def transform(self, X: Any) -> Any:
         """The features of the rows of X, as an array of the kind of X."""
-        check_is_fitted(self, "phases_")
+        check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint=SPARSE_HINT)
         if not is_numpy(X):
             return self._features(X)
@@ -276,6 +276,9 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _gamma(self, X: np.ndarray, random: np.random.RandomState) -> float:
         return _spectra.neighbour_gamma(X, random) if isinstance(self.gamma, str) else float(self.gamma)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "phases_")  # a parameter, lambda_, looks like something fitted
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -286,7 +289,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self, "phases_")
+        check_is_fitted(self)
         meta: dict[str, Any] = {
             "params": plain_params(self),
             "n_features": self.n_features_in_,
