@@ -65,11 +65,13 @@ def gaussian(rows: int, repeats: int) -> None:
                 times[name].append(seconds(lambda: map_.transform(X)))  # noqa: B023
         base = statistics.median(times["peer"]) / rows * 1e6
         error = gram_error(peer.transform(X[:300]), K)
-        print(f"gaussian 784 -> 4096 {np.dtype(dtype).name:<8} RBFSampler    {base:7.1f} us/row   Gram error {error:.5f}")
+        name = np.dtype(dtype).name
+        print(f"gaussian 784 -> 4096 {name:<8} RBFSampler    {base:7.1f} us/row   Gram error {error:.5f}")
         for name, map_ in maps.items():
             took = statistics.median(times[name]) / rows * 1e6
             error = gram_error(map_.transform(X[:300]), K)
-            print(f"{'':<29} {name:<13} {took:7.1f} us/row   Gram error {error:.5f}   ratio {base / took:6.2f}", flush=True)
+            line = f"{took:7.1f} us/row   Gram error {error:.5f}   ratio {base / took:6.2f}"
+            print(f"{'':<29} {name:<13} {line}", flush=True)
 
 
 def polynomial(rows: int, repeats: int) -> None:
@@ -79,7 +81,10 @@ def polynomial(rows: int, repeats: int) -> None:
         peer = PolynomialCountSketch(degree=2, n_components=4096, random_state=0).fit(X)
         ours = PolynomialSketch(4096, 2, random_state=0).fit(X)
         ours.transform(X[:64])
-        pairs = [(seconds(lambda: ours.transform(X)), seconds(lambda: peer.transform(X))) for _ in range(repeats)]  # noqa: B023
+        pairs = [
+            (seconds(lambda: ours.transform(X)), seconds(lambda: peer.transform(X)))  # noqa: B023
+            for _ in range(repeats)
+        ]
         mine, theirs = (statistics.median(side) / rows * 1e6 for side in zip(*pairs, strict=True))
         K = (X[:300].astype(np.float64) @ X[:300].T.astype(np.float64)) ** 2
         kept = ours.transform(X[:300])

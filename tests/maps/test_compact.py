@@ -110,9 +110,7 @@ def test_learnt_circulant_features_beat_random_ones():
     X, y = strokes(3000)
     held, truth = strokes(1000, seed=1)
     learnt, random = (
-        accuracy(
-            CompactNonlinearMap(8, circulant=True, learning_rate=rate, max_iter=25, random_state=0).fit(X, y), held, truth
-        )
+        accuracy(CompactNonlinearMap(8, circulant=True, learning_rate=rate, random_state=0).fit(X, y), held, truth)
         for rate in (0.02, 0.0)
     )
     assert learnt > random + 0.05
@@ -206,7 +204,7 @@ def test_odd_inputs():
         CompactNonlinearMap(5, circulant=True, max_iter=2, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="NaN"):
         map_.fit(np.full((12, 2), np.nan), y)
-    with pytest.raises(TypeError, match="X.toarray"):
+    with pytest.raises(TypeError, match="use X"):
         map_.fit(sp.eye(12, format="csr"), y)
     with pytest.raises(ValueError, match="one class only"):
         map_.fit(np.ones((12, 2)), np.zeros(12))

@@ -93,7 +93,12 @@ def test_odd_inputs():
 
 @pytest.mark.parametrize(
     ("options", "name"),
-    [({"n_components": 0}, "n_components"), ({"degree": 0}, "degree"), ({"gamma": -1.0}, "gamma"), ({"coef0": -0.1}, "coef0")],
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"degree": 0}, "degree"),
+        ({"gamma": -1.0}, "gamma"),
+        ({"coef0": -0.1}, "coef0"),
+    ],
 )
 def test_bad_parameters_are_named(options, name):
     with pytest.raises(ValueError, match=name):

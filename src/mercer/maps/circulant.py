@@ -2,8 +2,8 @@
 
     R = circ(r),  R[i, j] = r[(i − j) mod d],     R x = F⁻¹(F(r) ∘ F(x)),     D = diag(±1)
 
-spec 004 I-1 … I-4. r is the first column. Fewer outputs are the first of them; more come from several vectors r, or from
-padding x with zeros.
+spec 004 I-1 … I-4. r is the first column. Fewer outputs are the first of them; more come from several vectors r, or
+from padding x with zeros.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
     expand : {"concat", "pad"}, default="concat"
         How to get more outputs than inputs: ⌈k / d⌉ vectors r, or x padded with zeros to k entries.
     sign_flip : {True, False, "blocks"}, default=True
-        D: random signs of the inputs, the same for all vectors r, so that the transform of D x is used for all; "blocks"
-        draws new ones for each. Without signs, smooth inputs have outputs that vary together.
+        D: random signs of the inputs, the same for all vectors r, so that the transform of D x is used for all;
+        "blocks" draws new ones for each. Without signs, smooth inputs have outputs that vary together.
     normalize : bool, default=True
         Divide outputs of random vectors by √k, so that E‖R D x‖² = ‖x‖².
     random_state : int, RandomState or None, default=None

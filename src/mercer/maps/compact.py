@@ -3,7 +3,7 @@
     Z(x) = √(2/k) cos(Θᵀx + b)                                                                     spec 004 I-21 … I-26
 
 classification   min over W, Θ, b   (λ/2)‖W‖² + (1/N) Σ_i Σ_c max(0, 1 − y_ic (⟨w_c, Z(x_i)⟩ + w_c0))
-                 rounds of T₁ steps in W (Pegasos: step 1/(λt), then ‖w_c‖ ≤ 1/√λ) and T₂ steps in Θ, b (Algorithms 1-3)
+                 rounds of T₁ steps in W (Pegasos: step 1/(λt), then ‖w_c‖ ≤ 1/√λ) and T₂ in Θ, b (Algorithms 1-3)
 kernel           min over Θ, b      (1/N²) Σ_ij (K(x_i, x_j) − ⟨Z(x_i), Z(x_j)⟩)²
 
 Gradients, with A = XΘ + b and G = ∂/∂Z:  ∂/∂A = −√(2/k) sin(A) ∘ G,  ∂/∂Θ = Xᵀ ∂/∂A,  ∂/∂b = sums of its columns. With
@@ -45,8 +45,8 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
     n_components : int, default=32
         k, the features.
     task : {"classification", "kernel"}, default="classification"
-        What the frequencies are learnt for: linear classifiers of the labels y, one against the rest of each class, over
-        shared features; or the Gaussian kernel.
+        What the frequencies are learnt for: linear classifiers of the labels y, one against the rest of each class,
+        over shared features; or the Gaussian kernel.
     circulant : bool, default=False
         Frequencies that are rows of circulant matrices: O(k log d) for a row, ⌈k/d⌉ d numbers to learn.
     gamma : float or "neighbours", default="neighbours"
@@ -189,6 +189,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         waves = learner.waves
         self.phases_ = waves.phases.copy()
         if self.circulant:
+            assert waves.signs is not None
             self.vectors_, self.signs_ = waves.theta.copy(), waves.signs[None, :].copy()
             self.frequencies_ = self._projection().to_dense().T
         else:
@@ -200,7 +201,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         d, k = X.shape[1], self.n_components
         signs = None
         if self.circulant:
-            signs = (2.0 * random.randint(0, 2, d) - 1.0).astype(X.dtype)
+            signs = np.asarray(2.0 * random.randint(0, 2, d) - 1.0, X.dtype)
             theta = _spectra.gaussian(self.gamma_, -(-k // d), d, random)
         else:
             theta = _spectra.gaussian(self.gamma_, d, k, random)

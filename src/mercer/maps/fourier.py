@@ -122,8 +122,8 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self._forget_copies()
         self._n_features_out = n
         d, waves = self.n_features_in_, self._counts()[0]
-        self.signs_ = np.empty(0)
-        self.scales_ = np.ones(waves)
+        self.signs_: np.ndarray = np.empty(0)
+        self.scales_: np.ndarray = np.ones(waves)
         if self.variant == "iid":
             self.directions_ = self._independent(d, waves, random)
         elif self.variant == "orthogonal":
