@@ -1,6 +1,6 @@
 """Few learnt features against many random ones: accuracy by number of features, and errors of the kernel.
 
-    python benchmarks/compact_maps.py [--parts strokes usps letter circulant kernel] [--seeds 2] [--sizes 8 16 32 64 128]
+    python benchmarks/compact_maps.py [--parts strokes usps letter circulant kernel] [--seeds 2] [--sizes 8 32 128]
 
 strokes     generated pen strokes, 16 numbers, 10 classes (like pendigits)
 usps        USPS digits, 7,291 / 2,007 rows, 256 pixels (needs MERCER_DATA)
@@ -64,8 +64,7 @@ def letter() -> Task | None:
         print("letter: MERCER_DATA is not set; skipped")
         return None
     with gzip.open(Path(home) / "uci" / "LetterRecognition.csv.gz", "rt") as file:
-        lines = [line.strip().replace('"', "").split(",") for line in file]
-    lines = [line for line in lines if line[1].strip().isdigit()]
+        lines = [line.strip().split(",") for line in file][1:]
     y = np.array([line[0] for line in lines])
     X = np.array([line[1:] for line in lines], dtype=np.float32)
     X = (X - X[:16000].mean(axis=0)) / X[:16000].std(axis=0)
@@ -141,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[8, 16, 32, 64, 128])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[8, 32, 128])
     args = parser.parse_args()
     for part in args.parts:
         if part == "strokes":

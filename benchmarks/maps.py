@@ -90,7 +90,8 @@ def polynomial(rows: int, repeats: int) -> None:
         kept = ours.transform(X[:300])
         print(
             f"polynomial 784 -> 4096 {np.dtype(dtype).name:<8} mercer {mine:7.1f} us/row ({kept.dtype})   "
-            f"PolynomialCountSketch {theirs:7.1f} us/row ({peer.transform(X[:2]).dtype})   ratio {theirs / mine:6.2f}   "
+            f"PolynomialCountSketch {theirs:7.1f} us/row ({peer.transform(X[:2]).dtype})   "
+            f"ratio {theirs / mine:6.2f}   "
             f"Gram error {gram_error(kept, K):.5f} and {gram_error(peer.transform(X[:300]), K):.5f}",
             flush=True,
         )

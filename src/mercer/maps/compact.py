@@ -9,8 +9,8 @@ kernel           min over Θ, b      (1/N²) Σ_ij (K(x_i, x_j) − ⟨Z(x_i), Z
 Gradients, with A = XΘ + b and G = ∂/∂Z:  ∂/∂A = −√(2/k) sin(A) ∘ G,  ∂/∂Θ = Xᵀ ∂/∂A,  ∂/∂b = sums of its columns. With
 circulant blocks Θᵀ = circ(r) D, ∂/∂r = F⁻¹(Σ_i conj(F(D x_i)) ∘ F(∂/∂A_i)).
 
-As printed, the finite map has no phases and is claimed to be shift-invariant: it is not (spec 004 E11), and with phases it
-is in expectation. The step 1/(λt) that is printed for Θ as well is far too long for small λ (I-22): here steps in Θ are
+As printed, the finite map has no phases and is claimed to be shift-invariant: it is not (spec 004 E11), and with phases
+it is in expectation. The step 1/(λt) that is printed for Θ as well is far too long for small λ (I-22): here steps in Θ are
 scaled by running means of squared gradients, and t goes on from round to round.
 """
 
@@ -105,10 +105,10 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(1000, 2))
     >>> y = (np.hypot(*X.T) < 2).astype(int)
-    >>> map = CompactNonlinearMap(4, random_state=0).fit(X, y)
+    >>> map = CompactNonlinearMap(8, random_state=0).fit(X, y)
     >>> Z = map.transform(X)
     >>> Z.shape, bool(((Z @ map.coef_[0] + map.intercept_[0] > 0) == y).mean() > 0.9)
-    ((1000, 4), True)
+    ((1000, 8), True)
     """
 
     def __init__(
