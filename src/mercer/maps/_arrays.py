@@ -6,6 +6,7 @@ Maps draw and keep their numbers in NumPy. For a call they are copied once to th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,7 +20,7 @@ from sklearn.utils.validation import validate_data
 __all__ = ["Copies", "as_rows", "compiled", "fft_of", "is_numpy", "row_blocks", "to_numpy"]
 
 # Beside the maps, not in them: `transform` leaves a map as it was.
-_COPIES: WeakKeyDictionary[Any, dict[tuple[str, str, str], dict[str, Any]]] = WeakKeyDictionary()
+_COPIES: WeakKeyDictionary[Any, dict[tuple[str, ...], dict[str, Any]]] = WeakKeyDictionary()
 BLOCK_BYTES = 1 << 20  # of intermediate rows: they stay in the processor's cache
 
 
@@ -93,14 +94,14 @@ def row_blocks(n: int, width: int) -> list[slice]:
 class Copies:
     """For maps: the fitted numbers as arrays of the kind, type and device of some rows, made once for each."""
 
-    def _like(self, x: Any, **arrays: np.ndarray) -> dict[str, Any]:
-        """Copies of the arrays; floating-point ones in the type of x."""
+    def _like(self, x: Any, arrays: Callable[[], dict[str, np.ndarray]]) -> dict[str, Any]:
+        """Copies of the arrays that a method of the map gives; floating-point ones in the type of x."""
         xp = array_api_compat.array_namespace(x)
-        place = (xp.__name__, str(x.dtype), str(array_api_compat.device(x)))
+        place = (arrays.__name__, xp.__name__, str(x.dtype), str(array_api_compat.device(x)))
         kept = _COPIES.setdefault(self, {})
         if place not in kept:
             made = {}
-            for name, array in arrays.items():
+            for name, array in arrays().items():
                 if is_numpy(x):
                     made[name] = np.ascontiguousarray(array, x.dtype if array.dtype.kind == "f" else None)
                     continue

@@ -149,7 +149,7 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return out
 
     def _project(self, X: Any) -> Any:
-        kept = self._like(X, vectors=self.vectors_ * self._scale(), signs=self.signs_)
+        kept = self._like(X, self._numbers)
         xp = array_api_compat.array_namespace(X)
         fft, length = fft_of(xp), self.vectors_.shape[1]
         spectrum, parts = None, []
@@ -158,6 +158,9 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 spectrum = fft.rfft(padded_to(xp, X * kept["signs"][min(b, len(self.signs_) - 1), :], length), n=length)
             parts.append(fft.irfft(spectrum * fft.rfft(kept["vectors"][b, :], n=length), n=length))
         return (parts[0] if len(parts) == 1 else xp.concat(parts, axis=1))[:, : self._n_features_out]
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {"vectors": self.vectors_ * self._scale(), "signs": self.signs_}
 
     def to_dense(self) -> np.ndarray:
         """The matrix of shape (n_components, n_features) that `transform` multiplies with."""

@@ -239,12 +239,15 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _features(self, X: Any) -> Any:
         xp = array_api_compat.array_namespace(X)
-        kept = self._like(X, frequencies=self.frequencies_, phases=self.phases_)
+        kept = self._like(X, self._numbers)
         if self.circulant:
             angles = self._projection()._project(X)
         else:
             angles = X @ kept["frequencies"]
         return xp.cos(angles + kept["phases"]) * (2.0 / self._n_features_out) ** 0.5
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {"frequencies": self.frequencies_, "phases": self.phases_}
 
     def _projection(self) -> CirculantProjection:
         """The circulant blocks as a projection."""

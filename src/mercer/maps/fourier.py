@@ -223,9 +223,15 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _copies_like(self, X: Any) -> dict[str, Any]:
         if sp.issparse(X):
             X = X.data
-        return self._like(
-            X, directions=self.directions_, signs=self.signs_, scales=self.scales_, phases=self.phases_
-        )
+        return self._like(X, self._numbers)
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {
+            "directions": self.directions_,
+            "signs": self.signs_,
+            "scales": self.scales_,
+            "phases": self.phases_,
+        }
 
     def _counts(self) -> tuple[int, int]:
         """Waves, and how many of them have both a cosine and a sine."""
@@ -278,13 +284,7 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             "gamma": self.gamma_,
             "n_features": self.n_features_in_,
         }
-        arrays = {
-            "directions": self.directions_,
-            "signs": self.signs_,
-            "scales": self.scales_,
-            "phases": self.phases_,
-        }
-        return meta, arrays
+        return meta, self._numbers()
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FourierFeatures:

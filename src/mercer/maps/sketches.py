@@ -101,7 +101,7 @@ class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if is_numpy(X):
             X = np.ascontiguousarray(X)
         out = np.empty((X.shape[0], self._n_features_out), X.dtype)
-        for block in row_blocks(X.shape[0], 2 * self._n_features_out):
+        for block in row_blocks(X.shape[0], self._n_features_out // 2):
             out[block] = self._sketch(X[block])
         return out
 
@@ -123,44 +123,48 @@ class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _count(self, X: Any, p: int) -> Any:
         """The p-th count sketch of (√γ x, √c)."""
         core, n = compiled(), self._n_features_out
-        weights = self.signs_[p] * np.sqrt([*[self.gamma] * self.n_features_in_, self.coef0])
+        if not sp.issparse(X) and (core is None or not is_numpy(X)):
+            return self._gathered(X, p)
+        kept = self._like(X.data if sp.issparse(X) else X, self._numbers)
+        columns, weights = kept["columns"][p], kept["weights"][p]
         if sp.issparse(X):
             d = self.n_features_in_
-            spread = sp.csr_matrix((weights[:-1].astype(X.dtype), self.columns_[p, :-1], np.arange(d + 1)), (d, n))
+            spread = sp.csr_matrix((weights[:-1], columns[:-1], np.arange(d + 1)), (d, n))
             found = (X @ spread).toarray()
-        elif is_numpy(X) and core is not None:
-            found = np.empty((len(X), n), X.dtype)
-            signs = weights[:-1].astype(X.dtype)
-            core.count_sketch(X, self.columns_[p, :-1].copy(), signs, found, thread_count(self.n_jobs))
         else:
-            return self._gathered(X, p, weights)
-        found[:, self.columns_[p, -1]] += X.dtype.type(weights[-1])
+            found = np.empty((len(X), n), X.dtype)
+            core.count_sketch(X, columns[:-1], weights[:-1], found, thread_count(self.n_jobs))
+        found[:, columns[-1]] += weights[-1]
         return found
 
-    def _gathered(self, X: Any, p: int, weights: np.ndarray) -> Any:
+    def _gathered(self, X: Any, p: int) -> Any:
         """The same with the operations that all kinds of arrays have: the t-th member of each column at a time."""
         xp = array_api_compat.array_namespace(X)
-        tables = self._like(X, **self._tables())
+        tables = self._like(X, self._tables)
+        members, weights = tables[f"members{p}"], tables[f"weights{p}"]
         one = xp.ones((X.shape[0], 1), dtype=X.dtype, device=array_api_compat.device(X))
         padded = xp.concat([X, one], axis=1)
-        found = None
-        for t in range(self._tables()[f"members{p}"].shape[0]):
-            part = xp.take(padded, tables[f"members{p}"][t, :], axis=1) * tables[f"weights{p}"][t, :]
-            found = part if found is None else found + part
+        found = xp.take(padded, members[0, :], axis=1) * weights[0, :]
+        for t in range(1, members.shape[0]):
+            found += xp.take(padded, members[t, :], axis=1) * weights[t, :]
         return found
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        scale = np.full(self.n_features_in_ + 1, np.sqrt(self.gamma))
+        scale[-1] = np.sqrt(self.coef0)
+        return {"columns": self.columns_, "weights": self.signs_ * scale}
 
     def _tables(self) -> dict[str, np.ndarray]:
         """members[t, j]: the t-th coordinate that goes to column j, with its weight; weight 0 where there is none."""
         tables, n, d = {}, self._n_features_out, self.n_features_in_
-        scale = np.sqrt([*[self.gamma] * d, self.coef0])
-        for p, (columns, signs) in enumerate(zip(self.columns_, self.signs_, strict=True)):
+        for p, (columns, scaled) in enumerate(zip(*self._numbers().values(), strict=True)):
             order = np.argsort(columns, kind="stable")
             loads = np.bincount(columns, minlength=n)
             rank = np.arange(d + 1) - np.repeat(np.cumsum(loads) - loads, loads)
             members = np.zeros((loads.max(), n), np.int64)
             weights = np.zeros((loads.max(), n))
             members[rank, columns[order]] = order
-            weights[rank, columns[order]] = (signs * scale)[order]
+            weights[rank, columns[order]] = scaled[order]
             tables[f"members{p}"], tables[f"weights{p}"] = members, weights
         return tables
 
