@@ -10,8 +10,8 @@ Gradients, with A = XΘ + b and G = ∂/∂Z:  ∂/∂A = −√(2/k) sin(A) ∘
 circulant blocks Θᵀ = circ(r) D, ∂/∂r = F⁻¹(Σ_i conj(F(D x_i)) ∘ F(∂/∂A_i)).
 
 As printed, the finite map has no phases and is claimed to be shift-invariant: it is not (spec 004 E11), and with phases
-it is in expectation. The step 1/(λt) that is printed for Θ as well is far too long for small λ (I-22): here steps in Θ are
-scaled by running means of squared gradients, and t goes on from round to round.
+it is in expectation. The step 1/(λt) that is printed for Θ as well is far too long for small λ (I-22): here steps in Θ
+are scaled by running means of squared gradients, and t goes on from round to round.
 """
 
 from __future__ import annotations
