@@ -1,6 +1,6 @@
 """Fast maps against scikit-learn's, one thread, in one run.
 
-    python benchmarks/maps.py [--parts gaussian polynomial error scaling] [--repeats 3] [--rows 2000]
+    python benchmarks/maps.py [--parts gaussian polynomial error scaling] [--repeats 3] [--rows 5000]
 
 gaussian     RBFSampler and our variants, 784 → 4096, float32 and float64: processor's time a row and Gram error
 polynomial   PolynomialCountSketch of degree 2, 784 → 4096, float32 and float64
@@ -138,7 +138,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--rows", type=int, default=5000)
     args = parser.parse_args()
     for part in args.parts:
         parts[part](args.rows, args.repeats)
