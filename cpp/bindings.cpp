@@ -640,4 +640,5 @@ NB_MODULE(_core, m) {
   bind_dual(m);
   bind_circulant(m);
   bind_hamming(m);
+  bind_fastmaps(m);
 }

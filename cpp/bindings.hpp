@@ -239,5 +239,6 @@ void bind_cuts(nb::module_& m);
 void bind_dual(nb::module_& m);
 void bind_circulant(nb::module_& m);
 void bind_hamming(nb::module_& m);
+void bind_fastmaps(nb::module_& m);
 
 }  // namespace mercer

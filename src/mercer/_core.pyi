@@ -843,6 +843,20 @@ def spectral_gram(
     out: np.ndarray,
     threads: int,
 ) -> None: ...
+def waves(
+    angles: np.ndarray, phases: np.ndarray, paired: int, amplitude: float, out: np.ndarray, threads: int
+) -> None: ...
+def structured_waves(
+    x: np.ndarray,
+    signs: np.ndarray,
+    scales: np.ndarray,
+    phases: np.ndarray,
+    paired: int,
+    amplitude: float,
+    out: np.ndarray,
+    threads: int,
+) -> None: ...
+def count_sketch(x: np.ndarray, columns: np.ndarray, signs: np.ndarray, out: np.ndarray, threads: int) -> None: ...
 def edit_pairs(
     offsets: np.ndarray, codes: np.ndarray, limit: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...

@@ -1,7 +1,8 @@
 """Classifiers: one label for each example."""
 
 from mercer.classification.baselines import KMeansMajority, SampledKNN
+from mercer.classification.compact import CompactClassifier
 from mercer.classification.linear import LinearClassifier
 from mercer.classification.relative import RelativeMarginSVC
 
-__all__ = ["KMeansMajority", "LinearClassifier", "RelativeMarginSVC", "SampledKNN"]
+__all__ = ["CompactClassifier", "KMeansMajority", "LinearClassifier", "RelativeMarginSVC", "SampledKNN"]

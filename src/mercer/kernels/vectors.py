@@ -28,6 +28,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from mercer import _core
 from mercer._validation import check_count, check_positive
 from mercer.kernels.base import CPD, Kernel, Work, mirrored
+from mercer.maps import _spectra
 
 __all__ = [
     "ANOVA",
@@ -572,7 +573,7 @@ class Gaussian(_Stationary):
         return np.exp(S, out=S)
 
     def _frequencies(self, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-        return np.sqrt(2.0 * self.gamma) * random.standard_normal((width, count))
+        return _spectra.gaussian(self.gamma, width, count, random)
 
 
 class Laplacian(_Stationary):
@@ -608,7 +609,7 @@ class Laplacian(_Stationary):
         return np.exp(S, out=S)
 
     def _frequencies(self, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-        return self.gamma * random.standard_cauchy((width, count))
+        return _spectra.cauchy(self.gamma, width, count, random)
 
 
 class Matern(_Stationary):
@@ -665,10 +666,7 @@ class Matern(_Stationary):
         return _matern(r.astype(np.float64), self.nu).astype(S.dtype)
 
     def _frequencies(self, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-        normal = random.standard_normal((width, count)) / self.length_scale
-        if self.nu == np.inf:
-            return normal
-        return normal * np.sqrt(2 * self.nu / random.chisquare(2 * self.nu, count))  # Student's t with 2ν degrees
+        return _spectra.matern(self.length_scale, self.nu, width, count, random)
 
 
 def _matern(r: np.ndarray, nu: float) -> np.ndarray:

@@ -1,19 +1,53 @@
-"""Explicit feature maps of structured inputs: transformers in scikit-learn's idiom."""
+"""Explicit feature maps: of structured inputs, and fast ones of vectors. Transformers in scikit-learn's idiom.
 
-from mercer.maps.graphlets import GraphletHasher, canonical_form, graphlet_name
-from mercer.maps.projections import EmpiricalKernelMap, RandomFeatures, RandomProjection
-from mercer.maps.records import RecordHasher
-from mercer.maps.selection import CorrelationSelector
-from mercer.maps.streams import CountMinSketch, HashAccumulator
-from mercer.maps.strings import StringHasher
-from mercer.maps.text import TextHasher
+Names are imported when they are asked for, so that the maps of vectors need no compiled core.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mercer.maps.circulant import CirculantProjection
+    from mercer.maps.compact import CompactNonlinearMap
+    from mercer.maps.fourier import FourierFeatures
+    from mercer.maps.graphlets import GraphletHasher, canonical_form, graphlet_name
+    from mercer.maps.projections import EmpiricalKernelMap, RandomFeatures, RandomProjection
+    from mercer.maps.records import RecordHasher
+    from mercer.maps.selection import CorrelationSelector
+    from mercer.maps.sketches import PolynomialSketch
+    from mercer.maps.streams import CountMinSketch, HashAccumulator
+    from mercer.maps.strings import StringHasher
+    from mercer.maps.text import TextHasher
+
+_MODULES = {
+    "CirculantProjection": "circulant",
+    "CompactNonlinearMap": "compact",
+    "CorrelationSelector": "selection",
+    "CountMinSketch": "streams",
+    "EmpiricalKernelMap": "projections",
+    "FourierFeatures": "fourier",
+    "GraphletHasher": "graphlets",
+    "HashAccumulator": "streams",
+    "PolynomialSketch": "sketches",
+    "RandomFeatures": "projections",
+    "RandomProjection": "projections",
+    "RecordHasher": "records",
+    "StringHasher": "strings",
+    "TextHasher": "text",
+    "canonical_form": "graphlets",
+    "graphlet_name": "graphlets",
+}
 
 __all__ = [
+    "CirculantProjection",
+    "CompactNonlinearMap",
     "CorrelationSelector",
     "CountMinSketch",
     "EmpiricalKernelMap",
+    "FourierFeatures",
     "GraphletHasher",
     "HashAccumulator",
+    "PolynomialSketch",
     "RandomFeatures",
     "RandomProjection",
     "RecordHasher",
@@ -22,3 +56,13 @@ __all__ = [
     "canonical_form",
     "graphlet_name",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

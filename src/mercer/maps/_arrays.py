@@ -1,0 +1,114 @@
+"""Arrays of any kind for the dense maps: NumPy's, torch's, any of the array API; the same kind comes out.
+
+Maps draw and keep their numbers in NumPy. For a call they are copied once to the kind, type and device of the rows
+(`Copies`). The compiled loops take NumPy arrays only, and are left out where they are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import array_api_compat
+import numpy as np
+import scipy.fft
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+__all__ = ["Copies", "as_rows", "compiled", "fft_of", "is_numpy", "row_blocks", "to_numpy"]
+
+# Beside the maps, not in them: `transform` leaves a map as it was.
+_COPIES: WeakKeyDictionary[Any, dict[tuple[str, ...], dict[str, Any]]] = WeakKeyDictionary()
+BLOCK_BYTES = 1 << 20  # of intermediate rows: they stay in the processor's cache
+
+
+@lru_cache(maxsize=1)
+def compiled() -> Any:
+    """The compiled core, or None where it is not built."""
+    try:
+        from mercer import _core
+    except ImportError:
+        return None
+    return _core
+
+
+def is_numpy(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
+
+
+def as_rows(estimator: Any, X: Any, reset: bool, sparse_hint: str | None = None) -> Any:
+    """X as a finite matrix of float32 or float64 of its own kind; whole numbers become float64.
+
+    ``sparse_hint`` says what to do with a sparse matrix; None lets it pass as CSR.
+    """
+    if sp.issparse(X) and sparse_hint is not None:
+        raise TypeError(f"X is a sparse matrix, and {type(estimator).__name__} takes dense rows: {sparse_hint}")
+    if not is_foreign(X):
+        return validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+    xp = array_api_compat.array_namespace(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got an array with {X.ndim} dimensions: rows are examples")
+    if min(X.shape) == 0:
+        raise ValueError(f"X must have at least one row and one column, got shape {tuple(X.shape)}")
+    if X.dtype not in (xp.float32, xp.float64):
+        if not xp.isdtype(X.dtype, ("bool", "integral")):
+            raise ValueError(f"X must be of float32, float64 or whole numbers, got {X.dtype}")
+        X = xp.astype(X, xp.float64)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError("X contains NaN or infinity")
+    if reset:
+        estimator.n_features_in_ = int(X.shape[1])
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+            "features as input"
+        )
+    return X
+
+
+def is_foreign(X: Any) -> bool:
+    """Whether X is an array of the array API, but not NumPy's."""
+    return not is_numpy(X) and not sp.issparse(X) and array_api_compat.is_array_api_obj(X)
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """A NumPy array of the values of any array, on whatever device they are."""
+    return np.asarray(array_api_compat.to_device(x, "cpu").detach() if hasattr(x, "detach") else x)
+
+
+def fft_of(xp: Any) -> Any:
+    """rfft and irfft that keep float32: NumPy's own did not before version 2."""
+    return scipy.fft if array_api_compat.is_numpy_namespace(xp) else xp.fft
+
+
+def row_blocks(n: int, width: int) -> list[slice]:
+    """Ranges of rows whose intermediate values, ``width`` a row, stay in the cache."""
+    step = max(8, BLOCK_BYTES // (8 * max(width, 1)))
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+class Copies:
+    """For maps: the fitted numbers as arrays of the kind, type and device of some rows, made once for each."""
+
+    def _like(self, x: Any, arrays: Callable[[], dict[str, np.ndarray]]) -> dict[str, Any]:
+        """Copies of the arrays that a method of the map gives; floating-point ones in the type of x."""
+        xp = array_api_compat.array_namespace(x)
+        place = (arrays.__name__, xp.__name__, str(x.dtype), str(array_api_compat.device(x)))
+        kept = _COPIES.setdefault(self, {})
+        if place not in kept:
+            made = {}
+            for name, array in arrays().items():
+                if is_numpy(x):
+                    made[name] = np.ascontiguousarray(array, x.dtype if array.dtype.kind == "f" else None)
+                    continue
+                copy = xp.asarray(np.ascontiguousarray(array), device=array_api_compat.device(x))
+                made[name] = xp.astype(copy, x.dtype) if array.dtype.kind == "f" else copy
+            kept[place] = made
+        return kept[place]
+
+    def _forget_copies(self) -> None:
+        _COPIES.pop(self, None)

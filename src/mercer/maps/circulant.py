@@ -1,0 +1,241 @@
+"""Circulant projections: R D x in O(d log d) with O(d) numbers, in place of a dense matrix.
+
+    R = circ(r),  R[i, j] = r[(i − j) mod d],     R x = F⁻¹(F(r) ∘ F(x)),     D = diag(±1)
+
+spec 004 I-1 … I-4. r is the first column. Fewer outputs are the first of them; more come from several vectors r, or
+from padding x with zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import scipy.fft
+from scipy.sparse.linalg import LinearOperator, lsqr
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._validation import check_choice, check_count
+from mercer.maps._arrays import Copies, as_rows, fft_of, is_foreign, is_numpy, row_blocks, to_numpy
+from mercer.maps.fourier import check_arrays, padded_to, plain_params
+
+__all__ = ["CirculantProjection"]
+
+
+class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Project onto the rows of a circulant matrix by Fourier transforms.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Outputs; by default as many as inputs.
+    vector : {"random", "fitted"} or array, default="random"
+        r: normal numbers; or the least-squares fit of R D x to targets Y given to ``fit(X, Y)``; or numbers found
+        elsewhere, of shape (n_blocks, length) or (length,).
+    expand : {"concat", "pad"}, default="concat"
+        How to get more outputs than inputs: ⌈k / d⌉ vectors r, or x padded with zeros to k entries.
+    sign_flip : {True, False, "blocks"}, default=True
+        D: random signs of the inputs, the same for all vectors r, so that the transform of D x is used for all;
+        "blocks" draws new ones for each. Without signs, smooth inputs have outputs that vary together.
+    normalize : bool, default=True
+        Divide outputs of random vectors by √k, so that E‖R D x‖² = ‖x‖².
+    random_state : int, RandomState or None, default=None
+        Of r and D.
+
+    Attributes
+    ----------
+    vectors_ : ndarray of shape (n_blocks, length)
+        r.
+    signs_ : ndarray of shape (n_blocks or 1, n_features)
+        D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.maps import CirculantProjection
+    >>> X = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> map = CirculantProjection(500, random_state=0).fit(X)
+    >>> Z = map.transform(X)
+    >>> Z.shape, bool(np.allclose(Z, X @ map.to_dense().T))
+    ((4, 500), True)
+    >>> bool(np.abs((Z**2).sum(axis=1) / (X**2).sum(axis=1) - 1).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        vector: Any = "random",
+        expand: str = "concat",
+        sign_flip: bool | str = True,
+        normalize: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.vector = vector
+        self.expand = expand
+        self.sign_flip = sign_flip
+        self.normalize = normalize
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> CirculantProjection:
+        """Draw or fit the vectors.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+            Rows.
+        y : array of shape (n_rows, n_components), optional
+            With ``vector="fitted"``: what R D x is to be.
+
+        Returns
+        -------
+        CirculantProjection
+            This map.
+        """
+        self._check_params()
+        X = as_rows(self, X, reset=True, sparse_hint="use X.toarray(), or RandomProjection, which takes sparse rows")
+        self._forget_copies()
+        self._n_features_out = self.n_components or self.n_features_in_
+        blocks, length = self._shape()
+        random = check_random_state(self.random_state)
+        n_signs = blocks if self.sign_flip == "blocks" else 1
+        self.signs_ = np.ones((n_signs, self.n_features_in_))
+        if self.sign_flip:
+            self.signs_ = 2.0 * random.randint(0, 2, self.signs_.shape) - 1.0
+        if isinstance(self.vector, str):
+            if self.vector == "random":
+                self.vectors_ = random.standard_normal((blocks, length))
+            else:
+                self.vectors_ = self._fitted(np.asarray(to_numpy(X), np.float64), y)
+        else:
+            self.vectors_ = self._given(blocks, length)
+        return self
+
+    def _given(self, blocks: int, length: int) -> np.ndarray:
+        found = np.atleast_2d(np.asarray(self.vector, np.float64))
+        if found.shape != (blocks, length) or not np.isfinite(found).all():
+            raise ValueError(f"vector must hold finite numbers of shape {(blocks, length)}, got shape {found.shape}")
+        return found.copy()
+
+    def _fitted(self, X: np.ndarray, y: Any) -> np.ndarray:
+        """Least squares: each frequency by itself, r̃ = Σ conj(F x) F y / Σ |F x|²; iterations where outputs are cut."""
+        if y is None:
+            raise ValueError("vector='fitted' needs targets: fit(X, Y) with a column of Y for each component")
+        Y = np.asarray(to_numpy(y) if is_foreign(y) else y, np.float64)
+        if Y.shape != (len(X), self._n_features_out) or not np.isfinite(Y).all():
+            raise ValueError(f"Y must hold finite numbers of shape {(len(X), self._n_features_out)}, got {Y.shape}")
+        blocks, length = self._shape()
+        vectors = []
+        for b in range(blocks):
+            target = Y[:, b * length : (b + 1) * length]
+            spectrum = scipy.fft.rfft(X * self.signs_[min(b, len(self.signs_) - 1)], n=length)
+            vectors.append(_least_squares(spectrum, target, length))
+        return np.array(vectors)
+
+    def transform(self, X: Any) -> Any:
+        """R D x for the rows of X, as an array of the kind of X."""
+        check_is_fitted(self)
+        X = as_rows(self, X, reset=False, sparse_hint="use X.toarray(), or RandomProjection, which takes sparse rows")
+        if not is_numpy(X):
+            return self._project(X)
+        out = np.empty((len(X), self._n_features_out), X.dtype)
+        for block in row_blocks(len(X), 2 * self.vectors_.shape[1]):
+            out[block] = self._project(X[block])
+        return out
+
+    def _project(self, X: Any) -> Any:
+        kept = self._like(X, self._numbers)
+        xp = array_api_compat.array_namespace(X)
+        fft, length = fft_of(xp), self.vectors_.shape[1]
+        spectrum, parts = None, []
+        for b in range(self.vectors_.shape[0]):
+            if spectrum is None or len(self.signs_) > 1:
+                spectrum = fft.rfft(padded_to(xp, X * kept["signs"][min(b, len(self.signs_) - 1), :], length), n=length)
+            parts.append(fft.irfft(spectrum * fft.rfft(kept["vectors"][b, :], n=length), n=length))
+        return (parts[0] if len(parts) == 1 else xp.concat(parts, axis=1))[:, : self._n_features_out]
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {"vectors": self.vectors_ * self._scale(), "signs": self.signs_}
+
+    def to_dense(self) -> np.ndarray:
+        """The matrix of shape (n_components, n_features) that `transform` multiplies with."""
+        check_is_fitted(self)
+        d, length = self.n_features_in_, self.vectors_.shape[1]
+        shift = (np.arange(length)[:, None] - np.arange(d)) % length
+        signs = np.broadcast_to(self.signs_, (len(self.vectors_), d))
+        rows = [r[shift] * s for r, s in zip(self.vectors_, signs, strict=True)]
+        return np.vstack(rows)[: self._n_features_out] * self._scale()
+
+    def _scale(self) -> float:
+        random = isinstance(self.vector, str) and self.vector == "random"
+        return float(self._n_features_out) ** -0.5 if random and self.normalize else 1.0
+
+    def _shape(self) -> tuple[int, int]:
+        """Vectors, and how long they are."""
+        d, k = self.n_features_in_, self._n_features_out
+        return (-(-k // d), d) if self.expand == "concat" else (1, max(d, k))
+
+    def _check_params(self) -> None:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+        if isinstance(self.vector, str):
+            check_choice("vector", self.vector, ("random", "fitted"))
+        check_choice("expand", self.expand, ("concat", "pad"))
+        check_choice("sign_flip", self.sign_flip, (True, False, "blocks"))
+        check_choice("normalize", self.normalize, (True, False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.target_tags.required = isinstance(self.vector, str) and self.vector == "fitted"
+        return tags
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        check_is_fitted(self)
+        params = plain_params(self)
+        given = not isinstance(self.vector, str)
+        if given:
+            params["vector"] = "fitted"
+        meta = {"params": params, "given": given, "n_features": self.n_features_in_}
+        return meta, {"vectors": self.vectors_, "signs": self.signs_}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CirculantProjection:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**meta["params"])
+        model._check_params()
+        model.n_features_in_ = check_count("n_features", meta["n_features"])
+        model._n_features_out = model.n_components or model.n_features_in_
+        blocks, length = model._shape()
+        signs = blocks if model.sign_flip == "blocks" else 1
+        check_arrays(arrays, {"vectors": (blocks, length), "signs": (signs, model.n_features_in_)})
+        model.vectors_, model.signs_ = arrays["vectors"], arrays["signs"]
+        if meta["given"]:
+            model.vector = model.vectors_
+        return model
+
+
+def _least_squares(spectrum: np.ndarray, target: np.ndarray, length: int) -> np.ndarray:
+    """r that minimises Σ_i ‖first outputs of r ⊛ x_i − target_i‖², given F x."""
+    kept = target.shape[1]
+    if kept == length:
+        power = (np.abs(spectrum) ** 2).sum(axis=0)
+        cross = (spectrum.conj() * scipy.fft.rfft(target, n=length)).sum(axis=0)
+        seen = power > 1e-12 * max(power.max(), 1e-300)
+        return scipy.fft.irfft(np.where(seen, cross / np.where(seen, power, 1.0), 0), n=length)
+
+    def outputs(r: np.ndarray) -> np.ndarray:
+        return scipy.fft.irfft(spectrum * scipy.fft.rfft(r, n=length), n=length)[:, :kept].ravel()
+
+    def adjoint(errors: np.ndarray) -> np.ndarray:
+        back = scipy.fft.rfft(errors.reshape(len(spectrum), kept), n=length)
+        return scipy.fft.irfft((spectrum.conj() * back).sum(axis=0), n=length)
+
+    operator = LinearOperator((target.size, length), matvec=outputs, rmatvec=adjoint, dtype=np.float64)
+    return lsqr(operator, target.ravel(), atol=1e-10, btol=1e-10, iter_lim=10 * length)[0]

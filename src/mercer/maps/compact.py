@@ -1,0 +1,476 @@
+"""Compact nonlinear maps: a few cosines whose frequencies are learnt, for a classifier or for a kernel.
+
+    Z(x) = √(2/k) cos(Θᵀx + b)                                                                     spec 004 I-21 … I-26
+
+classification   min over W, Θ, b   (λ/2)‖W‖² + (1/N) Σ_i Σ_c max(0, 1 − y_ic (⟨w_c, Z(x_i)⟩ + w_c0))
+                 rounds of T₁ steps in W (Pegasos: step 1/(λt), then ‖w_c‖ ≤ 1/√λ) and T₂ in Θ, b (Algorithms 1-3)
+kernel           min over Θ, b      (1/N²) Σ_ij (K(x_i, x_j) − ⟨Z(x_i), Z(x_j)⟩)²
+
+Gradients, with A = XΘ + b and G = ∂/∂Z:  ∂/∂A = −√(2/k) sin(A) ∘ G,  ∂/∂Θ = Xᵀ ∂/∂A,  ∂/∂b = sums of its columns. With
+circulant blocks Θᵀ = circ(r) D, ∂/∂r = F⁻¹(Σ_i conj(F(D x_i)) ∘ F(∂/∂A_i)).
+
+As printed, the finite map has no phases and is claimed to be shift-invariant: it is not (spec 004 E11), and with phases
+it is in expectation. The step 1/(λt) that is printed for Θ as well is far too long for small λ (I-22): here steps in Θ
+are scaled by running means of squared gradients, and t goes on from round to round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import scipy.fft
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mercer._validation import check_choice, check_count, check_positive
+from mercer.maps import _spectra
+from mercer.maps._arrays import Copies, as_rows, is_numpy, row_blocks, to_numpy
+from mercer.maps.circulant import CirculantProjection
+from mercer.maps.fourier import check_arrays, plain_params
+
+__all__ = ["CompactNonlinearMap"]
+
+SPARSE_HINT = "use X.toarray(), or hash or project it to fewer columns first"
+
+
+class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Cosine features with learnt frequencies: far fewer of them do the work of random ones.
+
+    Parameters
+    ----------
+    n_components : int, default=32
+        k, the features.
+    task : {"classification", "kernel"}, default="classification"
+        What the frequencies are learnt for: linear classifiers of the labels y, one against the rest of each class,
+        over shared features; or the Gaussian kernel.
+    circulant : bool, default=False
+        Frequencies that are rows of circulant matrices: O(k log d) for a row, ⌈k/d⌉ d numbers to learn.
+    gamma : float or "neighbours", default="neighbours"
+        γ of the Gaussian kernel that the map starts from, and that "kernel" approximates. "neighbours" takes 2 / σ², σ
+        being the mean distance to the 50th nearest neighbour.
+    lambda_ : float, default=1e-4
+        λ, the weight of ‖W‖².
+    learning_rate : float, default=0.02
+        Steps in Θ are about this times the size of the first frequencies. 0 keeps random frequencies.
+    regularization : {None, "fro", "l1"}, default=None
+        A penalty on the frequencies, α ‖Θ‖² / 2 or α Σ|Θ|; it rarely helps more than stopping early.
+    alpha : float, default=1e-4
+        α.
+    max_iter : int, default=60
+        Rounds.
+    steps : int, default=50
+        T₁ = T₂, steps of each kind in a round.
+    batch_size : int, default=500
+        Rows of a step.
+    early_stopping : bool, default=True
+        Keep a tenth of the rows aside, and the frequencies of the round that did best on them; stop after
+        ``n_iter_no_change`` rounds without progress. Frequencies without a bound on their size can learn any labels by
+        heart.
+    n_iter_no_change : int, default=10
+        See ``early_stopping``.
+    verbose : bool, default=False
+        Print a line for each round.
+    random_state : int, RandomState or None, default=None
+        Of the first frequencies, batches and rows kept aside.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_features, n_components)
+        Θ; with ``circulant`` the same matrix, made from `vectors_`.
+    vectors_ : ndarray of shape (n_blocks, n_features)
+        r of the circulant blocks.
+    signs_ : ndarray of shape (1, n_features)
+        D of the circulant blocks.
+    phases_ : ndarray of shape (n_components,)
+        b.
+    coef_, intercept_ : ndarray of shapes (n_outputs, n_components) and (n_outputs,)
+        W, with "classification".
+    classes_ : ndarray
+        Labels, with "classification".
+    gamma_ : float
+        γ in use.
+    history_ : list of float
+        After each round: accuracy, or mean squared error of the kernel, on the rows kept aside (or on a batch).
+    n_iter_ : int
+        Rounds done.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.maps import CompactNonlinearMap
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(1000, 2))
+    >>> y = (np.hypot(*X.T) < 2).astype(int)
+    >>> map = CompactNonlinearMap(8, random_state=0).fit(X, y)
+    >>> Z = map.transform(X)
+    >>> Z.shape, bool(((Z @ map.coef_[0] + map.intercept_[0] > 0) == y).mean() > 0.9)
+    ((1000, 8), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        task: str = "classification",
+        *,
+        circulant: bool = False,
+        gamma: float | str = "neighbours",
+        lambda_: float = 1e-4,
+        learning_rate: float = 0.02,
+        regularization: str | None = None,
+        alpha: float = 1e-4,
+        max_iter: int = 60,
+        steps: int = 50,
+        batch_size: int = 500,
+        early_stopping: bool = True,
+        n_iter_no_change: int = 10,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.task = task
+        self.circulant = circulant
+        self.gamma = gamma
+        self.lambda_ = lambda_
+        self.learning_rate = learning_rate
+        self.regularization = regularization
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.steps = steps
+        self.batch_size = batch_size
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------------------------------------ learning
+
+    def fit(self, X: Any, y: Any = None) -> CompactNonlinearMap:
+        """Learn the frequencies, with the labels y of "classification"."""
+        self._check_params()
+        X = as_rows(self, X, reset=True, sparse_hint=SPARSE_HINT)
+        X = X if is_numpy(X) else to_numpy(X)
+        Y = self._targets(y, len(X))
+        random = check_random_state(self.random_state)
+        self._forget_copies()
+        self._n_features_out = self.n_components
+        self.gamma_ = self._gamma(X, random)
+        waves = self._first_waves(X, random)
+        order = random.permutation(len(X))
+        aside = len(X) // 10 if self.early_stopping and len(X) >= 50 else 0
+        train, held = order[aside:], order[:aside] if aside else order[: self.batch_size]
+        held_y = None if Y is None else Y[held]
+        learner = _Learner(self, waves, X[train], None if Y is None else Y[train], random)
+        self._rounds(learner, X[held], held_y)
+        return self
+
+    def _rounds(self, learner: _Learner, X: np.ndarray, Y: np.ndarray | None) -> None:
+        best, idle, self.history_ = None, 0, []
+        for round_ in range(1, self.max_iter + 1):
+            learner.round()
+            score = learner.score(X, Y)
+            self.history_.append(score)
+            if self.verbose:
+                print(f"round {round_}: {'accuracy' if Y is not None else 'mean squared error'} {score:.5g}")
+            gain = score if Y is not None else -score
+            if best is None or gain > best or not self.early_stopping:
+                best, idle = gain, 0
+                self._keep(learner)
+            else:
+                idle += 1
+            if self.early_stopping and idle >= self.n_iter_no_change:
+                break
+        self.n_iter_ = len(self.history_)
+
+    def _keep(self, learner: _Learner) -> None:
+        waves = learner.waves
+        self.phases_ = waves.phases.copy()
+        if self.circulant:
+            assert waves.signs is not None
+            self.vectors_, self.signs_ = waves.theta.copy(), waves.signs[None, :].copy()
+            self.frequencies_ = self._projection().to_dense().T
+        else:
+            self.frequencies_ = waves.theta.copy()
+        if learner.W is not None:
+            self.coef_, self.intercept_ = learner.W[:-1].T.copy(), learner.W[-1].copy()
+
+    def _first_waves(self, X: np.ndarray, random: np.random.RandomState) -> _Waves:
+        d, k = X.shape[1], self.n_components
+        signs = None
+        if self.circulant:
+            signs = np.asarray(2.0 * random.randint(0, 2, d) - 1.0, X.dtype)
+            theta = _spectra.gaussian(self.gamma_, -(-k // d), d, random)
+        else:
+            theta = _spectra.gaussian(self.gamma_, d, k, random)
+        return _Waves(theta.astype(X.dtype), random.uniform(0, 2 * np.pi, k).astype(X.dtype), signs)
+
+    def _targets(self, y: Any, n: int) -> np.ndarray | None:
+        """±1 for each row and class, one column for two classes."""
+        if self.task == "kernel":
+            return None
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if len(y) != n:
+            raise ValueError(f"X and y have inconsistent lengths: {n} and {len(y)}")
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds one class only, {self.classes_[0]!r}: there is nothing to tell apart")
+        if len(self.classes_) == 2:
+            return 2.0 * codes[:, None] - 1.0
+        return 2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1.0
+
+    # ------------------------------------------------------------------------------------------------ features
+
+    def transform(self, X: Any) -> Any:
+        """The features of the rows of X, as an array of the kind of X."""
+        check_is_fitted(self)
+        X = as_rows(self, X, reset=False, sparse_hint=SPARSE_HINT)
+        if not is_numpy(X):
+            return self._features(X)
+        out = np.empty((len(X), self._n_features_out), X.dtype)
+        for block in row_blocks(len(X), self._n_features_out):
+            out[block] = self._features(X[block])
+        return out
+
+    def _features(self, X: Any) -> Any:
+        xp = array_api_compat.array_namespace(X)
+        kept = self._like(X, self._numbers)
+        if self.circulant:
+            angles = self._projection()._project(X)
+        else:
+            angles = X @ kept["frequencies"]
+        return xp.cos(angles + kept["phases"]) * (2.0 / self._n_features_out) ** 0.5
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {"frequencies": self.frequencies_, "phases": self.phases_}
+
+    def _projection(self) -> CirculantProjection:
+        """The circulant blocks as a projection."""
+        made = CirculantProjection(self._n_features_out, vector=self.vectors_)
+        made.vectors_, made.signs_ = self.vectors_, self.signs_
+        made.n_features_in_, made._n_features_out = self.n_features_in_, self._n_features_out
+        return made
+
+    def gram(self, X: Any, Y: Any = None) -> Any:
+        """The kernel of the map: ⟨Z(x), Z(y)⟩ of all rows of X and of Y, or of X with itself."""
+        left = self.transform(X)
+        return left @ (left if Y is None else self.transform(Y)).T
+
+    # ------------------------------------------------------------------------------------------------ parameters
+
+    def _check_params(self) -> None:
+        for name in ("n_components", "max_iter", "steps", "batch_size", "n_iter_no_change"):
+            check_count(name, getattr(self, name))
+        check_choice("task", self.task, ("classification", "kernel"))
+        check_choice("regularization", self.regularization, (None, "fro", "l1"))
+        check_choice("circulant", self.circulant, (True, False))
+        check_choice("early_stopping", self.early_stopping, (True, False))
+        for name in ("lambda_", "alpha"):
+            check_positive(name, getattr(self, name))
+        if self.learning_rate != 0:
+            check_positive("learning_rate", self.learning_rate)
+        if not isinstance(self.gamma, str) or self.gamma != "neighbours":
+            check_positive("gamma", self.gamma)
+
+    def _gamma(self, X: np.ndarray, random: np.random.RandomState) -> float:
+        return _spectra.neighbour_gamma(X, random) if isinstance(self.gamma, str) else float(self.gamma)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "phases_")  # a parameter, lambda_, looks like something fitted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.target_tags.required = self.task == "classification"
+        return tags
+
+    # ------------------------------------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        check_is_fitted(self)
+        meta: dict[str, Any] = {
+            "params": plain_params(self),
+            "n_features": self.n_features_in_,
+            "gamma": self.gamma_,
+            "history": self.history_,
+        }
+        arrays = {"frequencies": self.frequencies_, "phases": self.phases_}
+        if self.circulant:
+            arrays.update(vectors=self.vectors_, signs=self.signs_)
+        if self.task == "classification":
+            arrays.update(coef=self.coef_, intercept=self.intercept_)
+            meta["classes"] = [self.classes_.dtype.kind, self.classes_.tolist()]
+        return meta, {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CompactNonlinearMap:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**meta["params"])
+        model._check_params()
+        d, k = check_count("n_features", meta["n_features"]), model.n_components
+        expected: dict[str, tuple[int, ...]] = {"frequencies": (d, k), "phases": (k,)}
+        if model.circulant:
+            expected.update(vectors=(-(-k // d), d), signs=(1, d))
+        if model.task == "classification":
+            kind, labels = meta["classes"]
+            if kind not in "biufUO" or len(labels) < 2:
+                raise ValueError("expected at least two labels")
+            model.classes_ = np.array(labels, dtype=object if kind == "O" else None)
+            outputs = 1 if len(labels) == 2 else len(labels)
+            expected.update(coef=(outputs, k), intercept=(outputs,))
+        check_arrays(arrays, expected)
+        for name in expected:
+            setattr(model, f"{name}_", arrays[name])
+        model.gamma_ = check_positive("gamma", meta["gamma"])
+        model.history_ = [float(value) for value in meta["history"]]
+        model.n_iter_, model.n_features_in_, model._n_features_out = len(model.history_), d, k
+        return model
+
+
+class _Waves:
+    """Θ (or r of circulant blocks) and b, with the map and its gradients."""
+
+    def __init__(self, theta: np.ndarray, phases: np.ndarray, signs: np.ndarray | None) -> None:
+        self.theta, self.phases, self.signs = theta, phases, signs
+        self.scale = float(np.sqrt(2.0 / len(phases)))
+
+    def angles(self, X: np.ndarray) -> np.ndarray:
+        if self.signs is None:
+            return X @ self.theta + self.phases
+        d = X.shape[1]
+        spectrum = scipy.fft.rfft(X * self.signs, n=d)
+        parts = [scipy.fft.irfft(spectrum * scipy.fft.rfft(r, n=d), n=d) for r in self.theta]
+        return np.hstack(parts)[:, : len(self.phases)] + self.phases
+
+    def features(self, angles: np.ndarray) -> np.ndarray:
+        return np.cos(angles) * angles.dtype.type(self.scale)
+
+    def gradients(self, X: np.ndarray, angles: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂/∂Θ (or ∂/∂r) and ∂/∂b from G = ∂/∂Z."""
+        dA = G * np.sin(angles)
+        dA *= -angles.dtype.type(self.scale)
+        if self.signs is None:
+            return X.T @ dA, dA.sum(axis=0)
+        d = X.shape[1]
+        back = scipy.fft.rfft(X * self.signs, n=d).conj()
+        blocks = [dA[:, b * d : (b + 1) * d] for b in range(len(self.theta))]
+        found = [scipy.fft.irfft((back * scipy.fft.rfft(block, n=d)).sum(axis=0), n=d) for block in blocks]
+        return np.array(found), dA.sum(axis=0)
+
+
+def hinge_gradients(
+    waves: _Waves, W: np.ndarray, X: np.ndarray, Y: np.ndarray, lambda_: float
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """(λ/2)‖W‖² + mean hinge loss of a batch, and its gradients in W, Θ (or r) and b; the last row of W is w_c0."""
+    angles = waves.angles(X)
+    Z = waves.features(angles)
+    margins = 1 - Y * (Z @ W[:-1] + W[-1])
+    active = np.where(margins > 0, -Y, 0).astype(X.dtype) / len(X)
+    dW = np.vstack([Z.T @ active, active.sum(axis=0)]) + lambda_ * W
+    d_theta, d_phases = waves.gradients(X, angles, active @ W[:-1].T)
+    loss = float(0.5 * lambda_ * (W**2).sum() + np.maximum(margins, 0).sum() / len(X))
+    return loss, dW, d_theta, d_phases
+
+
+def kernel_gradients(waves: _Waves, X: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mean of (K − Z Zᵀ)² over a batch, and its gradients in Θ (or r) and b (spec 004 I-23)."""
+    angles = waves.angles(X)
+    Z = waves.features(angles)
+    E = K - Z @ Z.T
+    d_theta, d_phases = waves.gradients(X, angles, (-4.0 / E.size) * (E @ Z))
+    return float((E**2).mean()), d_theta, d_phases
+
+
+class _Learner:
+    """The state of learning: rounds of steps in W and of steps in Θ and b."""
+
+    def __init__(
+        self, options: CompactNonlinearMap, waves: _Waves, X: np.ndarray, Y: np.ndarray | None, random: Any
+    ) -> None:
+        self.options, self.waves, self.random = options, waves, random
+        self.X, self.Y = X, None if Y is None else Y.astype(X.dtype)
+        self.W = None if Y is None else np.zeros((options.n_components + 1, Y.shape[1]), X.dtype)
+        self.t = 0
+        self.rounds = 0
+        self.rate = options.learning_rate * float(np.sqrt((waves.theta**2).mean()))
+        self.moments = [[np.zeros_like(p), np.zeros_like(p)] for p in (waves.theta, waves.phases)]
+        self.theta_steps = 0
+
+    def round(self) -> None:
+        if self.Y is not None:
+            self._classifier_steps(self.options.steps * (1 if self.rounds else 4))
+        if self.rate > 0:
+            self._wave_steps(self.options.steps)
+            if self.Y is not None:
+                self._classifier_steps(self.options.steps)
+        self.rounds += 1
+
+    def batch(self) -> np.ndarray:
+        return self.random.randint(0, len(self.X), min(self.options.batch_size, len(self.X)))
+
+    def _classifier_steps(self, steps: int) -> None:
+        """Algorithm 1, all classes at a time; what is kept is the mean over the second half of the steps."""
+        assert self.Y is not None and self.W is not None  # noqa: PT018
+        lambda_ = self.options.lambda_
+        Z = np.hstack([self.waves.features(self.waves.angles(self.X)), np.ones((len(self.X), 1), self.X.dtype)])
+        mean, W = np.zeros_like(self.W), self.W
+        for step in range(steps):
+            self.t += 1
+            chosen = self.batch()
+            z, y = Z[chosen], self.Y[chosen]
+            active = np.where(y * (z @ W) < 1, y, 0)
+            eta = 1 / (lambda_ * (self.t + 100))  # the first steps of 1/(λt) only undo each other
+            W = W * (1 - eta * lambda_) + (z.T @ active) * (eta / len(z))
+            norms = np.sqrt((W**2).sum(axis=0))
+            W = W * np.minimum(1, 1 / np.maximum(np.sqrt(lambda_) * norms, 1e-30))
+            if step >= steps // 2:
+                mean += W
+        self.W = (mean / (steps - steps // 2)).astype(self.X.dtype)
+
+    def _wave_steps(self, steps: int) -> None:
+        """Algorithm 2 for the labels, or the descent of the kernel's error."""
+        for _ in range(steps):
+            chosen = self.batch()
+            X = self.X[chosen]
+            if self.Y is not None and self.W is not None:
+                _, _, d_theta, d_phases = hinge_gradients(self.waves, self.W, X, self.Y[chosen], self.options.lambda_)
+            else:
+                _, d_theta, d_phases = kernel_gradients(self.waves, X, gaussian_gram(X, self.options.gamma_))
+            if self.options.regularization == "fro":
+                d_theta = d_theta + self.options.alpha * self.waves.theta
+            elif self.options.regularization == "l1":
+                d_theta = d_theta + self.options.alpha * np.sign(self.waves.theta)
+            self._move(d_theta, d_phases)
+
+    def _move(self, d_theta: np.ndarray, d_phases: np.ndarray) -> None:
+        """A step against running means of the gradients, over roots of running means of their squares."""
+        self.theta_steps += 1
+        n = self.theta_steps
+        decay = 1.0 / np.sqrt(1.0 + n / (10.0 * self.options.steps))
+        parts = ((self.waves.theta, d_theta, self.rate), (self.waves.phases, d_phases, self.options.learning_rate))
+        for (values, gradient, rate), moments in zip(parts, self.moments, strict=True):
+            moments[0] += 0.1 * (gradient - moments[0])
+            moments[1] += 0.001 * (gradient**2 - moments[1])
+            first, second = moments[0] / (1 - 0.9**n), moments[1] / (1 - 0.999**n)
+            values -= (rate * decay * first / (np.sqrt(second) + 1e-12)).astype(values.dtype)
+
+    def score(self, X: np.ndarray, Y: np.ndarray | None) -> float:
+        """Accuracy, or mean squared error of the kernel."""
+        Z = self.waves.features(self.waves.angles(X))
+        if Y is None or self.W is None:
+            return float(((gaussian_gram(X, self.options.gamma_) - Z @ Z.T) ** 2).mean())
+        F = Z @ self.W[:-1] + self.W[-1]
+        right = (F > 0) == (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) == Y.argmax(axis=1)
+        return float(np.mean(right))
+
+
+def gaussian_gram(X: np.ndarray, gamma: float) -> np.ndarray:
+    """exp(−γ‖x − z‖²) of all pairs of rows."""
+    norms = (X**2).sum(axis=1)
+    return np.exp(-gamma * np.maximum(norms[:, None] + norms - 2 * X @ X.T, 0)).astype(X.dtype)

@@ -1,0 +1,357 @@
+"""Random Fourier features: cosines and sines of random waves, drawn one by one or as fast structured blocks.
+
+    k(x, z) = E cos⟨ω, x − z⟩,   Φ(x) = √(2/n) [cos⟨ω_j, x⟩, sin⟨ω_j, x⟩]_j   or   √(2/n) [cos(⟨ω_j, x⟩ + b_j)]_j
+
+spec 004 I-20, I-26; spec 000 S01 (e). With pairs, inner products depend on x − z alone; a cosine without its sine
+and without a phase b ~ U(0, 2π) does not estimate the kernel (spec 004 E11, E16).
+
+iid           ω_j independent                                        O(n d) for a row
+orthogonal    ω_j orthogonal inside blocks of d                      O(n d), smaller variance
+structured    blocks χ ∘ H S₁ H S₂ H S₃, Hadamard H, signs S         O(n log d)
+circulant     blocks circ(r) S                                       O(n log d)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.maps import _spectra
+from mercer.maps._arrays import Copies, as_rows, compiled, fft_of, is_numpy, row_blocks, to_numpy
+
+__all__ = ["FourierFeatures"]
+
+KERNELS = ("gaussian", "laplacian", "matern")
+VARIANTS = ("iid", "orthogonal", "structured", "circulant")
+SMALLEST_BLOCK = 64  # Hadamard blocks of few rows have few directions: rows are padded to at least this
+
+
+class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Random features of a Gaussian, Laplacian or Matérn kernel, in O(n_components log n_features) if structured.
+
+    Inner products of features estimate the kernel with an error of about 1 / √n_components. NumPy arrays and tensors
+    of torch on any device come back as what they are, float32 as float32.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Features. With ``pairs`` and an odd number, the last is one wave with a random phase.
+    kernel : {"gaussian", "laplacian", "matern"}, default="gaussian"
+        exp(−γ‖x − z‖²), exp(−γ‖x − z‖₁), or Matérn's kernel of length ℓ and smoothness ν.
+    gamma : float or "neighbours", default=1.0
+        γ of the first two. "neighbours" takes 2 / σ², σ being the mean distance to the 50th nearest neighbour.
+    length_scale : float, default=1.0
+        ℓ of Matérn's kernel.
+    nu : float, default=1.5
+        ν of Matérn's kernel.
+    variant : {"iid", "orthogonal", "structured", "circulant"}, default="structured"
+        How the waves are drawn. "structured" is the fastest, with the small error of "orthogonal"; its directions are
+        almost, not exactly, uniform, a bias below 0.01 for any number of columns. "circulant" has a larger error than
+        "iid" where the kernel is wide. The Laplacian kernel, which changes under rotations, has "iid" and "circulant"
+        only.
+    pairs : bool, default=True
+        A cosine and a sine of each wave; otherwise the cosine of twice as many waves with random phases.
+    n_jobs : int, optional
+        Threads of the compiled loops.
+    random_state : int, RandomState or None, default=None
+        Of the waves.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The γ in use.
+    scales_ : ndarray of shape (n_waves,)
+        What the directions of the waves are multiplied with.
+    directions_ : ndarray
+        "iid" and "orthogonal": the frequencies, a column for each wave. "circulant": r, a row for each block.
+    signs_ : ndarray
+        "structured": (n_blocks, 3, size) of ±1; "circulant": (n_features,).
+    phases_ : ndarray
+        b of the waves that are not paired.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.maps import FourierFeatures
+    >>> X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    >>> Z = FourierFeatures(4000, gamma=0.2, random_state=0).fit_transform(X)
+    >>> K = np.exp(-0.2 * ((X[:, None] - X) ** 2).sum(axis=2))
+    >>> Z.shape, Z.dtype, bool(np.abs(Z @ Z.T - K).max() < 0.1)
+    ((40, 4000), dtype('float32'), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        kernel: str = "gaussian",
+        *,
+        gamma: float | str = 1.0,
+        length_scale: float = 1.0,
+        nu: float = 1.5,
+        variant: str = "structured",
+        pairs: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.length_scale = length_scale
+        self.nu = nu
+        self.variant = variant
+        self.pairs = pairs
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------------------------------------ drawing
+
+    def fit(self, X: Any, y: Any = None) -> FourierFeatures:
+        """Draw the waves; of X only the number of columns matters, unless γ comes from the data."""
+        n = self._check_params()
+        X = as_rows(self, X, reset=True, sparse_hint=self._sparse_hint())
+        random = check_random_state(self.random_state)
+        self.gamma_ = self._gamma(X, random)
+        self._forget_copies()
+        self._n_features_out = n
+        d, waves = self.n_features_in_, self._counts()[0]
+        self.signs_: np.ndarray = np.empty(0)
+        self.scales_: np.ndarray = np.ones(waves)
+        if self.variant == "iid":
+            self.directions_ = self._independent(d, waves, random)
+        elif self.variant == "orthogonal":
+            normals = _spectra.orthogonal_normals(d, waves, random)
+            self.directions_ = normals * self._amplitudes(waves, random)
+        elif self.variant == "structured":
+            self._draw_structured(d, waves, random)
+        else:
+            self._draw_circulant(d, waves, random)
+        self.phases_ = random.uniform(0, 2 * np.pi, waves - self._counts()[1])
+        return self
+
+    def _independent(self, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
+        if self.kernel == "gaussian":
+            return _spectra.gaussian(self.gamma_, width, count, random)
+        if self.kernel == "laplacian":
+            return _spectra.cauchy(self.gamma_, width, count, random)
+        return _spectra.matern(self.length_scale, self.nu, width, count, random)
+
+    def _amplitudes(self, count: int, random: np.random.RandomState) -> np.ndarray:
+        return _spectra.amplitudes(self.kernel, self.gamma_, self.length_scale, self.nu, count, random)
+
+    def _draw_structured(self, d: int, waves: int, random: np.random.RandomState) -> None:
+        size = max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
+        blocks = -(-waves // size)
+        self.directions_ = np.empty(0)
+        self.signs_ = 2.0 * random.randint(0, 2, (blocks, 3, size)) - 1.0
+        # A row of H S₁ H S₂ H S₃ is a unit vector once each H has its factor size^{-1/2}: normal vectors are longer.
+        lengths = np.sqrt(random.chisquare(size, waves)) * float(size) ** -1.5
+        self.scales_ = lengths * self._amplitudes(waves, random)
+
+    def _draw_circulant(self, d: int, waves: int, random: np.random.RandomState) -> None:
+        blocks = -(-waves // d)
+        self.signs_ = 2.0 * random.randint(0, 2, d) - 1.0
+        if self.kernel == "laplacian":
+            self.directions_ = random.standard_cauchy((blocks, d))
+            self.scales_ = np.full(waves, self.gamma_)
+        else:
+            self.directions_ = random.standard_normal((blocks, d))
+            self.scales_ = self._amplitudes(waves, random)
+
+    # ------------------------------------------------------------------------------------------------ features
+
+    def transform(self, X: Any) -> Any:
+        """The features of the rows of X, as an array of the kind of X."""
+        check_is_fitted(self)
+        X = as_rows(self, X, reset=False, sparse_hint=self._sparse_hint())
+        if sp.issparse(X) or is_numpy(X):
+            return self._transform_numpy(X)
+        angles = self._angles(X)
+        return self._waves(angles, self._copies_like(X)["phases"])
+
+    def _transform_numpy(self, X: Any) -> np.ndarray:
+        core, threads = compiled(), thread_count(self.n_jobs)
+        paired, amplitude = self._counts()[1], math.sqrt(2.0 / self._n_features_out)
+        out = np.empty((X.shape[0], self._n_features_out), X.dtype)
+        kept = self._copies_like(out)
+        if core is not None and self.variant == "structured":
+            X = np.ascontiguousarray(X)
+            core.structured_waves(X, kept["signs"], kept["scales"], kept["phases"], paired, amplitude, out, threads)
+            return out
+        for block in row_blocks(X.shape[0], len(self.scales_)):
+            angles = np.ascontiguousarray(self._angles(X[block]))
+            if core is None:
+                out[block] = self._waves(angles, kept["phases"])
+            else:
+                core.waves(angles, kept["phases"], paired, amplitude, out[block], threads)
+        return out
+
+    def _angles(self, X: Any) -> Any:
+        """⟨ω_j, x⟩ for all waves, a row for each x."""
+        kept = self._copies_like(X)
+        if self.variant in ("iid", "orthogonal"):
+            return X @ kept["directions"]
+        xp, waves = array_api_compat.array_namespace(X), len(self.scales_)
+        if self.variant == "circulant":
+            fft, d = fft_of(xp), self.n_features_in_
+            spectrum = fft.rfft(X * kept["signs"], n=d)
+            parts = [fft.irfft(spectrum * fft.rfft(r, n=d), n=d) for r in _rows_of(kept["directions"])]
+        else:
+            size = self.signs_.shape[2]
+            padded = padded_to(xp, X, size)
+            parts = []
+            for block in range(self.signs_.shape[0]):
+                part = padded
+                for step in range(3):
+                    part = hadamard(xp, part * kept["signs"][block, step, :])
+                parts.append(part)
+        return xp.concat(parts, axis=1)[:, :waves] * kept["scales"]
+
+    def _waves(self, angles: Any, phases: Any) -> Any:
+        xp, paired = array_api_compat.array_namespace(angles), self._counts()[1]
+        both, single = angles[:, :paired], angles[:, paired:]
+        parts = [xp.cos(both), xp.sin(both), xp.cos(single + phases)]
+        return xp.concat(parts, axis=1) * math.sqrt(2.0 / self._n_features_out)
+
+    def _copies_like(self, X: Any) -> dict[str, Any]:
+        if sp.issparse(X):
+            X = X.data
+        return self._like(X, self._numbers)
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {
+            "directions": self.directions_,
+            "signs": self.signs_,
+            "scales": self.scales_,
+            "phases": self.phases_,
+        }
+
+    def _counts(self) -> tuple[int, int]:
+        """Waves, and how many of them have both a cosine and a sine."""
+        n = self._n_features_out
+        return ((n + 1) // 2, n // 2) if self.pairs else (n, 0)
+
+    # ------------------------------------------------------------------------------------------------ parameters
+
+    def _check_params(self) -> int:
+        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("variant", self.variant, VARIANTS)
+        check_choice("pairs", self.pairs, (True, False))
+        if not isinstance(self.gamma, str) or self.gamma != "neighbours":
+            check_positive("gamma", self.gamma)
+        check_positive("length_scale", self.length_scale)
+        if self.nu != np.inf:
+            check_positive("nu", self.nu)
+        thread_count(self.n_jobs)
+        if self.kernel == "laplacian" and self.variant in ("orthogonal", "structured"):
+            raise ValueError(
+                f"variant={self.variant!r} rotates waves, and the Laplacian kernel changes under rotations: "
+                "take variant='iid' or 'circulant'"
+            )
+        return check_count("n_components", self.n_components)
+
+    def _gamma(self, X: Any, random: np.random.RandomState) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
+        rows = X.toarray() if sp.issparse(X) else to_numpy(X)
+        return _spectra.neighbour_gamma(rows, random)
+
+    def _sparse_hint(self) -> str | None:
+        if self.variant in ("iid", "orthogonal"):
+            return None
+        return f"with variant={self.variant!r} use X.toarray(), or take variant='iid' or 'orthogonal'"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.variant in ("iid", "orthogonal")
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # ------------------------------------------------------------------------------------------------ model files
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        check_is_fitted(self)
+        meta = {
+            "params": plain_params(self),
+            "gamma": self.gamma_,
+            "n_features": self.n_features_in_,
+        }
+        return meta, self._numbers()
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FourierFeatures:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**from_plain_params(meta["params"]))
+        model._n_features_out = model._check_params()
+        model.gamma_ = check_positive("gamma", meta["gamma"])
+        d = model.n_features_in_ = check_count("n_features", meta["n_features"])
+        waves, paired = model._counts()
+        size = max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
+        expected = {
+            "directions": {"structured": (0,), "circulant": (-(-waves // d), d)}.get(model.variant, (d, waves)),
+            "signs": {"structured": (-(-waves // size), 3, size), "circulant": (d,)}.get(model.variant, (0,)),
+            "scales": (waves,),
+            "phases": (waves - paired,),
+        }
+        check_arrays(arrays, expected)
+        for name in expected:
+            setattr(model, f"{name}_", arrays[name])
+        return model
+
+
+def hadamard(xp: Any, X: Any) -> Any:
+    """X H for the Hadamard matrix H of ±1, in log steps; the number of columns is a power of two."""
+    n, size = X.shape
+    step = 1
+    while step < size:
+        X = xp.reshape(X, (n, size // (2 * step), 2, step))
+        X = xp.concat([X[:, :, :1, :] + X[:, :, 1:, :], X[:, :, :1, :] - X[:, :, 1:, :]], axis=2)
+        step *= 2
+    return xp.reshape(X, (n, size))
+
+
+def padded_to(xp: Any, X: Any, size: int) -> Any:
+    """X with columns of zeros up to ``size``."""
+    missing = size - X.shape[1]
+    if not missing:
+        return X
+    return xp.concat([X, xp.zeros((X.shape[0], missing), dtype=X.dtype, device=array_api_compat.device(X))], axis=1)
+
+
+def _rows_of(matrix: Any) -> list[Any]:
+    return [matrix[i, :] for i in range(matrix.shape[0])]
+
+
+def plain_params(estimator: Any) -> dict[str, Any]:
+    """The parameters of a map as JSON data: a generator of random numbers is not kept, infinity is a word."""
+    params = estimator.get_params(deep=False)
+    if not isinstance(params.get("random_state"), (int, type(None))):
+        params["random_state"] = None
+    for name, value in params.items():
+        if isinstance(value, np.generic):
+            params[name] = value = value.item()
+        if isinstance(value, float) and math.isinf(value):
+            params[name] = "inf"
+    return params
+
+
+def from_plain_params(params: dict[str, Any]) -> dict[str, Any]:
+    """The inverse of `plain_params`."""
+    return {name: math.inf if value == "inf" else value for name, value in params.items()}
+
+
+def check_arrays(arrays: dict[str, np.ndarray], expected: dict[str, tuple[int, ...]]) -> None:
+    """Arrays of a model file: there, of these shapes, finite."""
+    for name, shape in expected.items():
+        found = arrays.get(name)
+        if found is None or found.shape != shape or not np.isfinite(found).all():
+            where = "nothing" if found is None else f"shape {found.shape}"
+            raise ValueError(f"expected finite numbers of shape {shape} as {name!r}, found {where}")

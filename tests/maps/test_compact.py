@@ -1,0 +1,252 @@
+"""Compact maps: gradients are exact, learning beats random frequencies of the same number, and stops in time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.utils.estimator_checks import check_estimator
+
+import mercer
+from mercer.maps import CompactNonlinearMap
+from mercer.maps.compact import _Waves, gaussian_gram, hinge_gradients, kernel_gradients
+
+
+def strokes(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Pen strokes: ten classes of eight points on a curve each, turned, stretched and shaken: 16 numbers."""
+    shapes = np.random.default_rng(12345).normal(size=(10, 2, 3, 2))
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 10, n)
+    variant = rng.integers(0, 2, n)
+    t = np.linspace(0, np.pi, 8)[None, :, None] * rng.uniform(0.85, 1.15, (n, 1, 1))
+    c = shapes[y, variant] + 0.12 * rng.normal(size=(n, 3, 2))
+    points = c[:, None, 0] * np.cos(t) + c[:, None, 1] * np.sin(t) + c[:, None, 2] * np.cos(2 * t)
+    return points.reshape(n, 16) + 0.1 * rng.normal(size=(n, 16)), y
+
+
+def numeric(loss, values: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    found = np.zeros_like(values)
+    for place in np.ndindex(values.shape):
+        kept = values[place]
+        values[place] = kept + step
+        high = loss()
+        values[place] = kept - step
+        low = loss()
+        values[place] = kept
+        found[place] = (high - low) / (2 * step)
+    return found
+
+
+def accuracy(map_: CompactNonlinearMap, X: np.ndarray, y: np.ndarray) -> float:
+    F = map_.transform(X) @ map_.coef_.T + map_.intercept_
+    chosen = (F[:, 0] > 0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
+    return float((map_.classes_[chosen] == y).mean())
+
+
+# ------------------------------------------------------------------------------------------------ gradients
+
+
+def waves(d: int, k: int, circulant: bool) -> _Waves:
+    rng = np.random.default_rng(k)
+    theta = rng.normal(size=(-(-k // d), d) if circulant else (d, k))
+    return _Waves(theta, rng.uniform(0, 6, k), np.sign(rng.normal(size=d)) if circulant else None)
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+@pytest.mark.parametrize(("d", "k", "classes"), [(1, 1, 1), (5, 3, 4), (6, 6, 1), (4, 10, 3)])
+def test_gradients_of_the_hinge_loss(d, k, classes, circulant):
+    """Spec 004 P24."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, d)), np.sign(rng.normal(size=(20, classes)))
+    W, made = rng.normal(size=(k + 1, classes)), waves(d, k, circulant)
+
+    def loss():
+        return hinge_gradients(made, W, X, Y, 0.1)[0]
+
+    _, *gradients = hinge_gradients(made, W, X, Y, 0.1)
+    for values, gradient in zip((W, made.theta, made.phases), gradients, strict=True):
+        assert np.abs(numeric(loss, values) - gradient).max() < 1e-6
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+@pytest.mark.parametrize(("d", "k"), [(1, 2), (5, 3), (4, 10)])
+def test_gradients_of_the_error_of_the_kernel(d, k, circulant):
+    X = np.random.default_rng(0).normal(size=(12, d))
+    K, made = gaussian_gram(X, 0.4), waves(d, k, circulant)
+    _, *gradients = kernel_gradients(made, X, K)
+    for values, gradient in zip((made.theta, made.phases), gradients, strict=True):
+        assert np.abs(numeric(lambda: kernel_gradients(made, X, K)[0], values) - gradient).max() < 1e-6
+
+
+def test_the_gradient_of_the_kernel_is_that_of_the_catalogue():
+    """Spec 004 I-23: (8/k) Σ (K − (2/k) cosᵀcos) sin(θᵀx) cos(θᵀx') x, over the number of pairs."""
+    made = waves(3, 4, False)
+    X = np.random.default_rng(0).normal(size=(7, 3))
+    K, A = gaussian_gram(X, 0.4), X @ made.theta + made.phases
+    E = K - (2 / 4) * np.cos(A) @ np.cos(A).T
+    expected = sum(
+        (8 / 4) * E[i, j] * X[i][:, None] * (np.sin(A[i]) * np.cos(A[j]))[None, :] for i in range(7) for j in range(7)
+    )
+    assert np.allclose(kernel_gradients(made, X, K)[1], expected / 49)
+
+
+# ------------------------------------------------------------------------------------------------ what learning gains
+
+
+def test_eight_learnt_features_beat_eight_random_ones():
+    """Spec 004 P25."""
+    X, y = strokes(3000)
+    held, truth = strokes(1000, seed=1)
+    learnt, random = (
+        accuracy(CompactNonlinearMap(8, learning_rate=rate, max_iter=30, random_state=0).fit(X, y), held, truth)
+        for rate in (0.02, 0.0)
+    )
+    assert learnt > random + 0.25
+    assert learnt > 0.9
+
+
+def test_learnt_circulant_features_beat_random_ones():
+    """Spec 004 P28."""
+    X, y = strokes(3000)
+    held, truth = strokes(1000, seed=1)
+    learnt, random = (
+        accuracy(CompactNonlinearMap(8, circulant=True, learning_rate=rate, random_state=0).fit(X, y), held, truth)
+        for rate in (0.02, 0.0)
+    )
+    assert learnt > random + 0.05
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+def test_learning_lowers_the_error_of_the_kernel(circulant):
+    """Spec 004 P26: 20% lower on training rows, not higher on others."""
+    X, held = strokes(600)[0], strokes(400, seed=1)[0]
+
+    def errors(rate):
+        map_ = CompactNonlinearMap(32, "kernel", circulant=circulant, learning_rate=rate, max_iter=10, batch_size=200,
+                                   random_state=0)  # fmt: skip
+        map_.fit(X)
+        return [np.mean((map_.gram(rows) - gaussian_gram(rows, map_.gamma_)) ** 2) for rows in (X, held)]
+
+    before, after = errors(0.0), errors(0.02)
+    assert after[0] < 0.8 * before[0]
+    assert after[1] < before[1]
+
+
+def test_without_early_stopping_random_labels_are_learnt_by_heart():
+    """Spec 004 P27: frequencies grow without bound; rows kept aside put an end to it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 5)), rng.integers(0, 2, 100)
+    options = {"gamma": 0.1, "steps": 50, "max_iter": 60, "learning_rate": 0.1, "random_state": 0}
+    free = CompactNonlinearMap(64, early_stopping=False, **options).fit(X, y)
+    assert accuracy(free, X, y) > 0.97
+    assert np.linalg.norm(free.frequencies_) > 1.5 * np.sqrt(2 * 0.1 * 5 * 64)
+    stopped = CompactNonlinearMap(64, n_iter_no_change=3, **options).fit(X, y)
+    assert stopped.n_iter_ < 30
+
+
+@pytest.mark.parametrize("regularization", ["fro", "l1"])
+def test_a_penalty_keeps_frequencies_smaller(regularization):
+    X, y = strokes(500)
+    options = {"max_iter": 8, "early_stopping": False, "random_state": 0}
+    free = CompactNonlinearMap(16, **options).fit(X, y)
+    held = CompactNonlinearMap(16, regularization=regularization, alpha=0.1, **options).fit(X, y)
+    assert np.abs(held.frequencies_).sum() < np.abs(free.frequencies_).sum()
+
+
+# ------------------------------------------------------------------------------------------------ the map
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+@pytest.mark.parametrize("k", [3, 16, 40])
+def test_the_map_is_the_cosine_of_its_frequencies(k, circulant):
+    X, y = strokes(200)
+    map_ = CompactNonlinearMap(k, circulant=circulant, max_iter=2, random_state=0).fit(X, y)
+    expected = np.sqrt(2 / k) * np.cos(X @ map_.frequencies_ + map_.phases_)
+    assert np.allclose(map_.transform(X), expected)
+    assert np.allclose(map_.gram(X, X[:5]), expected @ expected[:5].T)
+    if circulant:
+        assert map_.vectors_.size == -(-k // 16) * 16
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+def test_types_and_tensors_are_kept(circulant):
+    X, y = strokes(200)
+    X = X.astype(np.float32)
+    map_ = CompactNonlinearMap(20, circulant=circulant, max_iter=2, random_state=0).fit(X, y)
+    assert map_.frequencies_.dtype == np.float32 or circulant
+    assert map_.transform(X).dtype == np.float32
+    torch = pytest.importorskip("torch")
+    found = map_.transform(torch.from_numpy(X))
+    assert found.dtype == torch.float32
+    assert np.allclose(found.numpy(), map_.transform(X), atol=1e-5)
+
+
+def test_the_seed_decides():
+    X, y = strokes(300)
+    one, two, other = (CompactNonlinearMap(4, max_iter=2, random_state=s).fit(X, y).frequencies_ for s in (0, 0, 1))
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+def test_progress_is_printed_on_request(capsys):
+    X, y = strokes(100)
+    map_ = CompactNonlinearMap(4, max_iter=2, verbose=True, random_state=0).fit(X, y)
+    assert capsys.readouterr().out.count("accuracy") == map_.n_iter_ == len(map_.history_) == 2
+
+
+def test_odd_inputs():
+    y = np.arange(12) % 2
+    map_ = CompactNonlinearMap(5, max_iter=2, random_state=0)
+    rng = np.random.default_rng(0)
+    for X in (rng.normal(size=(12, 1)), np.zeros((12, 3)), np.ones((12, 3)), rng.normal(size=(24, 6))[::2, ::2],
+              np.arange(36).reshape(12, 3)):  # fmt: skip
+        assert np.isfinite(map_.fit(X, y).transform(X)).all()
+        CompactNonlinearMap(5, circulant=True, max_iter=2, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        map_.fit(np.full((12, 2), np.nan), y)
+    with pytest.raises(TypeError, match="use X"):
+        map_.fit(sp.eye(12, format="csr"), y)
+    with pytest.raises(ValueError, match="one class only"):
+        map_.fit(np.ones((12, 2)), np.zeros(12))
+    with pytest.raises(ValueError, match="inconsistent lengths"):
+        map_.fit(np.ones((12, 2)), y[:-1])
+    with pytest.raises(ValueError, match="requires y"):
+        map_.fit(np.ones((12, 2)))
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"task": "regression"}, "task"),
+        ({"gamma": "scale"}, "gamma"),
+        ({"lambda_": 0.0}, "lambda_"),
+        ({"learning_rate": -1.0}, "learning_rate"),
+        ({"regularization": "l2"}, "regularization"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"batch_size": 0}, "batch_size"),
+    ],
+)
+def test_bad_parameters_are_named(options, name):
+    with pytest.raises(ValueError, match=name):
+        CompactNonlinearMap(**options).fit(*strokes(50))
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+def test_scikit_learn_finds_nothing_to_object_to(circulant):
+    check_estimator(CompactNonlinearMap(6, "kernel", circulant=circulant, max_iter=2, steps=3, random_state=0))
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+@pytest.mark.parametrize("labels", [np.array(["a", "b"]), np.arange(10), None])
+def test_a_file_keeps_the_map(labels, circulant, tmp_path):
+    X, y = strokes(200)
+    task = "kernel" if labels is None else "classification"
+    y = None if labels is None else labels[y % len(labels)]
+    map_ = CompactNonlinearMap(7, task, circulant=circulant, max_iter=2, random_state=0).fit(X, y)
+    mercer.save(map_, tmp_path / "map.mercer")
+    found = mercer.load(tmp_path / "map.mercer")
+    assert np.array_equal(found.transform(X), map_.transform(X))
+    if labels is not None:
+        assert np.array_equal(found.classes_, map_.classes_)
+        assert accuracy(found, X, y) == accuracy(map_, X, y)

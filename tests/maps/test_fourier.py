@@ -1,0 +1,325 @@
+"""Fourier features estimate their kernels, however the waves are drawn; fast and slow paths agree."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+import mercer
+from mercer.kernels import FourierMap, Gaussian, Laplacian, Matern
+from mercer.maps import FourierFeatures, _arrays
+from mercer.maps.fourier import hadamard
+
+VARIANTS = ["iid", "orthogonal", "structured", "circulant"]
+ISOTROPIC = [("gaussian", {"gamma": 0.3}, Gaussian(0.3)), ("matern", {"length_scale": 1.5}, Matern(1.5, 1.5))]
+CASES = [(kernel, options, truth, variant) for kernel, options, truth in ISOTROPIC for variant in VARIANTS] + [
+    ("laplacian", {"gamma": 0.2}, Laplacian(0.2), variant) for variant in ("iid", "circulant")
+]
+IDS = [f"{kernel}-{variant}" for kernel, _, _, variant in CASES]
+
+
+def rows(n: int = 12, d: int = 5, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mercer.maps.fourier.compiled", lambda: None)
+
+
+# ------------------------------------------------------------------------------------------------ the estimate
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+@pytest.mark.parametrize(("kernel", "options", "truth", "variant"), CASES, ids=IDS)
+def test_the_mean_over_draws_is_the_kernel(kernel, options, truth, variant, pairs):
+    X, K = rows(), truth(rows())
+    draws = np.array([
+        (lambda Z: Z @ Z.T)(
+            FourierFeatures(256, kernel, variant=variant, pairs=pairs, random_state=seed, **options).fit_transform(X)
+        )
+        for seed in range(200)
+    ])
+    deviation = draws.std(axis=0) / np.sqrt(len(draws))
+    slack = 0.01 if variant == "structured" else 0  # its directions are almost uniform
+    assert (np.abs(draws.mean(axis=0) - K) <= 5 * deviation + slack + 1e-9).all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_error_halves_with_four_times_the_features(variant):
+    X = rows(60, 8)
+    K = Gaussian(0.1)(X)
+
+    def error(n):
+        maps = (FourierFeatures(n, gamma=0.1, variant=variant, random_state=s).fit_transform(X) for s in range(12))
+        return np.sqrt(np.mean([(Z @ Z.T - K) ** 2 for Z in maps]))
+
+    sizes = [64, 256, 1024, 4096]
+    slope = np.polyfit(np.log(sizes), np.log([error(n) for n in sizes]), 1)[0]
+    assert abs(slope + 0.5) < 0.1
+
+
+def test_4096_features_of_200_points_are_within_0_08():
+    """Spec 000 S01."""
+    X = rows(200, 5)
+    Z = FourierFeatures(4096, gamma=0.5, variant="iid", random_state=0).fit_transform(X)
+    assert np.abs(Z @ Z.T - Gaussian(0.5)(X)).max() < 0.08
+
+
+@pytest.mark.parametrize("variant", ["orthogonal", "structured"])
+def test_orthogonal_waves_have_less_variance_than_independent_ones(variant):
+    X = rows(20, 32) * 0.5
+    K = Gaussian(0.05)(X)
+
+    def error(kind):
+        maps = (FourierFeatures(64, gamma=0.05, variant=kind, random_state=s).fit_transform(X) for s in range(60))
+        return np.mean([(Z @ Z.T - K)[np.triu_indices(20, 1)] ** 2 for Z in maps])
+
+    assert error(variant) < 0.9 * error("iid")
+
+
+def test_circulant_waves_are_as_good_as_independent_ones():
+    """Spec 004 P28: within 10%, with phases, at the bandwidth of the neighbour rule (wider kernels are worse)."""
+    X = rows(60, 16)
+    K = Gaussian(0.15)(X)
+
+    def error(kind):
+        maps = (
+            FourierFeatures(128, gamma=0.15, variant=kind, pairs=False, random_state=s).fit_transform(X)
+            for s in range(150)
+        )
+        return np.mean([(Z @ Z.T - K)[np.triu_indices(60, 1)] ** 2 for Z in maps])
+
+    assert error("circulant") < 1.1 * error("iid")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_pairs_depend_on_differences_alone(variant):
+    """Spec 004 P23: cosines and sines exactly, phases on average only."""
+    X, shift = rows(), rows(1, seed=1)
+    Z, moved = (FourierFeatures(32, variant=variant, random_state=0).fit(X).transform(x) for x in (X, X + shift))
+    assert np.allclose(Z @ Z.T, moved @ moved.T, atol=1e-12)
+    assert np.allclose((Z**2).sum(axis=1), 1)
+    Z, moved = (FourierFeatures(32, variant=variant, pairs=False, random_state=0).fit(X).transform(x)
+                for x in (X, X + shift))
+    assert np.abs(Z @ Z.T - moved @ moved.T).max() > 0.01
+
+
+# ------------------------------------------------------------------------------------------------ paths agree
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 64, 512])
+def test_the_fast_transform_is_the_hadamard_matrix(size):
+    X = rows(3, size)
+    assert np.allclose(hadamard(np, X), X @ scipy.linalg.hadamard(size))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [1, 2, 7, 64, 65, 300, 1024])
+def test_structured_waves_are_products_of_dense_matrices(d, dtype):
+    X = rows(5, d).astype(dtype)
+    map_ = FourierFeatures(501, gamma=0.4, random_state=0).fit(X)
+    size = map_.signs_.shape[2]
+    H = scipy.linalg.hadamard(size)
+    W = np.vstack([H * s[2] @ (H * s[1]) @ (H * s[0]) for s in map_.signs_])[: len(map_.scales_), :d]
+    angles = X.astype(np.float64) @ (W * map_.scales_[:, None]).T
+    expected = np.hstack([np.cos(angles[:, :250]), np.sin(angles[:, :250]), np.cos(angles[:, 250:] + map_.phases_)])
+    found = map_.transform(X)
+    assert found.dtype == dtype
+    assert np.allclose(found, expected * np.sqrt(2 / 501), atol=1e-12 if dtype == np.float64 else 3e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("kernel", "options", "truth", "variant"), CASES, ids=IDS)
+def test_compiled_loops_agree_with_plain_ones(kernel, options, truth, variant, dtype, monkeypatch):
+    X = rows(70, 33).astype(dtype)
+    for n, pairs in ((1, True), (2, True), (101, True), (64, False)):
+        map_ = FourierFeatures(n, kernel, variant=variant, pairs=pairs, random_state=0, n_jobs=2, **options).fit(X)
+        with monkeypatch.context() as patch:
+            found = map_.transform(X)
+            slow(patch)
+            plain = map_.transform(X)
+        assert found.dtype == plain.dtype == dtype
+        angles = np.abs(map_._angles(X)).max()
+        assert np.allclose(found, plain, atol=(1e-13 if dtype == np.float64 else 1e-6) * max(1, angles))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_cosines_of_all_sizes_of_angles_are_exact_to_the_last_bits(dtype):
+    core = _arrays.compiled()
+    rng = np.random.default_rng(0)
+    for scale in (1e-8, 1e-3, 1.0, 50.0, 8000.0, 1e5, 1e6, 1e9, 1e18):
+        angles = np.sort(rng.uniform(-scale, scale, (3, 999)).astype(dtype), axis=1)
+        angles[0, :5] = [0.0, scale, -scale, dtype(np.pi / 2), dtype(-np.pi / 4)]
+        out = np.empty((3, 1998), dtype)
+        core.waves(angles, np.empty(0, dtype), 999, 1.0, out, 1)
+        exact = angles.astype(np.longdouble)
+        expected = np.hstack([np.cos(exact), np.sin(exact)])
+        assert np.abs(out - expected).max() < 3 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_instruction_sets_agree(dtype, monkeypatch):
+    core = _arrays.compiled()
+    X = rows(9, 100).astype(dtype)
+    map_ = FourierFeatures(333, gamma=0.01, random_state=0).fit(X)
+    with monkeypatch.context() as patch:
+        slow(patch)
+        plain = map_.transform(X)
+    before = core.instruction_set()
+    try:
+        for name in core.instruction_sets():
+            core.use_instruction_set(name)
+            assert np.abs(map_.transform(X) - plain).max() < (1e-13 if dtype == np.float64 else 2e-6), name
+    finally:
+        core.use_instruction_set(before)
+
+
+def test_features_do_not_depend_on_the_number_of_threads():
+    X = rows(200, 40)
+    one, four = (FourierFeatures(300, random_state=0, n_jobs=n).fit_transform(X) for n in (1, 4))
+    assert np.array_equal(one, four)
+
+
+def test_both_maps_draw_the_same_frequencies():
+    X = rows()
+    ours = FourierFeatures(51, gamma=0.7, variant="iid", random_state=3).fit(X)
+    theirs = FourierMap(Gaussian(0.7), 51, random_state=3).fit(X)
+    assert np.array_equal(ours.directions_, theirs.frequencies_)
+    assert np.allclose(ours.transform(X), theirs.transform(X))
+
+
+def test_the_neighbour_rule_sets_gamma():
+    X = rows(200, 3)
+    distances = np.sort(np.sqrt(((X[:, None] - X) ** 2).sum(axis=2)), axis=1)[:, 50]
+    assert FourierFeatures(4, gamma="neighbours").fit(X).gamma_ == pytest.approx(2 / distances.mean() ** 2)
+
+
+# ------------------------------------------------------------------------------------------------ kinds of arrays
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tensors_come_back_as_tensors(variant, dtype):
+    torch = pytest.importorskip("torch")
+    X = rows(20, 9).astype(dtype)
+    map_ = FourierFeatures(35, variant=variant, gamma=0.3, random_state=0).fit(torch.from_numpy(X))
+    found = map_.transform(torch.from_numpy(X))
+    assert isinstance(found, torch.Tensor)
+    assert found.dtype == getattr(torch, dtype)
+    assert np.allclose(found.numpy(), map_.transform(X), atol=1e-5)
+    with pytest.raises(ValueError, match="NaN"):
+        map_.transform(torch.full((2, 9), float("nan")))
+    with pytest.raises(ValueError, match="9 features"):
+        map_.transform(torch.ones(2, 8))
+    with pytest.raises(ValueError, match="float32, float64"):
+        map_.transform(torch.ones(2, 9, dtype=torch.float16))
+
+
+def test_maps_of_vectors_need_no_compiled_core_and_no_torch():
+    code = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mercer._core" or name.split(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Blocked())
+import numpy as np
+from mercer.maps import CirculantProjection, CompactNonlinearMap, FourierFeatures, PolynomialSketch
+X = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)
+maps = [FourierFeatures(8), CirculantProjection(8), PolynomialSketch(8), CompactNonlinearMap(8, "kernel", max_iter=1)]
+print([str(m.fit(X).transform(X).dtype) for m in maps], "mercer._core" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "['float32', 'float32', 'float32', 'float32'] False", done.stderr
+
+
+@pytest.mark.parametrize("variant", ["iid", "orthogonal"])
+def test_sparse_rows_give_the_features_of_dense_ones(variant):
+    X = rows(20, 6) * (rows(20, 6, seed=2) > 0)
+    map_ = FourierFeatures(11, variant=variant, random_state=0).fit(X)
+    assert np.allclose(map_.transform(sp.csr_matrix(X)), map_.transform(X))
+
+
+@pytest.mark.parametrize("variant", ["structured", "circulant"])
+def test_sparse_rows_get_a_word_on_what_to_use(variant):
+    with pytest.raises(TypeError, match="use X"):
+        FourierFeatures(8, variant=variant).fit(sp.csr_matrix(rows()))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_odd_inputs(variant):
+    map_ = FourierFeatures(7, variant=variant, random_state=0)
+    for X in (rows(3, 1), rows(1, 3), np.zeros((4, 5)), np.ones((4, 5)), rows(10, 8)[::2, ::3], np.eye(3, dtype=int)):
+        Z = map_.fit_transform(X)
+        assert Z.shape == (len(X), 7)
+        assert Z.dtype == np.float64
+        assert np.allclose(Z, map_.transform(np.ascontiguousarray(X)))
+    with pytest.raises(ValueError, match="NaN"):
+        map_.fit([[np.nan, 1.0]])
+    assert map_.fit(rows().astype(np.float32)).transform(rows()).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 0}, "n_components must be an integer of at least 1"),
+        ({"n_components": 2.5}, "n_components"),
+        ({"kernel": "cosine"}, "kernel must be one of"),
+        ({"variant": "fastfood"}, "variant must be one of"),
+        ({"gamma": 0.0}, "gamma must be a positive"),
+        ({"gamma": "scale"}, "gamma must be a positive"),
+        ({"length_scale": -1.0}, "length_scale"),
+        ({"nu": 0.0}, "nu"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"kernel": "laplacian", "variant": "structured"}, "take variant='iid' or 'circulant'"),
+    ],
+)
+def test_bad_parameters_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        FourierFeatures(**options).fit(rows())
+
+
+# ------------------------------------------------------------------------------------------------ scikit-learn, files
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_scikit_learn_finds_nothing_to_object_to(variant):
+    check_estimator(FourierFeatures(6, variant=variant, random_state=0))
+
+
+def test_a_pipeline_learns_a_circle():
+    X = np.random.default_rng(0).uniform(-2, 2, (400, 2))
+    y = np.hypot(*X.T) < 1.2
+    model = make_pipeline(FourierFeatures(128, random_state=0), LinearSVC()).fit(X, y)
+    assert model.score(X, y) > 0.97
+    assert list(model[0].get_feature_names_out()[:2]) == ["fourierfeatures0", "fourierfeatures1"]
+
+
+@pytest.mark.parametrize(("kernel", "options", "truth", "variant"), CASES, ids=IDS)
+def test_files_pickles_and_clones_keep_the_map(kernel, options, truth, variant, tmp_path):
+    X = rows()
+    map_ = FourierFeatures(13, kernel, variant=variant, random_state=0, **options).fit(X)
+    Z = map_.transform(X)
+    mercer.save(map_, tmp_path / "map.mercer")
+    assert np.array_equal(mercer.load(tmp_path / "map.mercer").transform(X), Z)
+    assert np.array_equal(pickle.loads(pickle.dumps(map_)).transform(X), Z)
+    assert np.array_equal(clone(map_).fit(X).transform(X), Z)
+
+
+def test_a_state_with_arrays_of_another_shape_is_refused():
+    meta, arrays = FourierFeatures(13, nu=np.inf, random_state=0).fit(rows()).to_state()
+    assert FourierFeatures.from_state(meta, arrays).nu == np.inf
+    with pytest.raises(ValueError, match="'scales'"):
+        FourierFeatures.from_state(meta, {**arrays, "scales": arrays["scales"][:-1]})
+    with pytest.raises(ValueError, match="'phases'"):
+        FourierFeatures.from_state(meta, {**arrays, "phases": arrays["phases"] * np.nan})
