@@ -213,5 +213,5 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         if (self.penalty == "w") != hasattr(self, "coef_"):
             raise ValueError("coef_ belongs to penalty='w'")
         if self.penalty == "w":
-            width = int(getattr(self, "n_features_in_", np.shape(self.coef_)[-1]))
-            self._check_shapes(coef=(rows, width))
+            width = getattr(self, "n_features_in_", None)
+            self._check_shapes(coef=(rows, np.shape(self.coef_)[-1] if width is None else width))
