@@ -333,11 +333,11 @@ def test_inspect_shows_models_of_other_kinds(mercer, tmp_path) -> None:
 
     path = str(tmp_path / "hmm.mercer")
     package.save(HMM().fit([[["a"], ["b"]]], [["x", "y"]]), path)
-    assert "HMM" in mercer("inspect", path).out
+    assert "HiddenMarkovModel" in mercer("inspect", path).out
     for command in (["inspect", path, "--html", str(tmp_path / "p.html")], ["predict", path, os.devnull]):
         ran = mercer(*command)
         assert ran.status == 2
-        assert "HMM" in ran.err
+        assert "HiddenMarkovModel" in ran.err
 
 
 # ----------------------------------------------------------------------------------------------- the streams

@@ -165,7 +165,7 @@ def test_strings():
         (MMD(Linear(), "v"), np.zeros((5, 1)), np.zeros((5, 1)), "estimator must be one of"),
         (MMD(Linear(), method="x"), np.zeros((5, 1)), np.zeros((5, 1)), "method must be one of"),
         (MMD(Linear()), np.zeros((1, 1)), np.zeros((5, 1)), "X must hold at least 2 objects, got 1"),
-        (MMD(Linear()), np.zeros((5, 1)), np.full((5, 1), np.inf), "infinity"),
+        (MMD(Linear()), np.zeros((5, 1)), np.full((5, 1), np.inf), "infinit"),
         (MMD(Linear(), method="block", block_size=6), np.zeros((5, 1)), np.zeros((9, 1)), "block_size must be at most"),
         (MMD(Linear(), method="block", block_size=4), np.zeros((5, 1)), np.zeros((9, 1)), "at least two blocks"),
         (MMD(Linear(), method="features", n_components=0), np.zeros((5, 1)), np.zeros((9, 1)), "n_components"),
