@@ -24,7 +24,6 @@ toc_object_entries = False  # the sidebar lists pages, not methods
 autosummary_generate = True
 autodoc_typehints = "none"  # the signatures would be longer than what they say; the docstrings hold the types
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["torch"]  # mercer.nn is described where PyTorch is not installed, too
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 

@@ -6,11 +6,9 @@ Codes of k bits keep angles: two vectors at angle θ differ in k θ / π of them
 O(d) memory and O(d log d) time (spec 004 I-1 … I-15), so codes of tens of thousands of bits are cheap to compute;
 `HammingIndex` holds them packed, and searches them exactly.
 
-| class | what it is for |
-|---|---|
-| `CirculantEmbedding` | codes by circulants, random or learned |
-| `BilinearEmbedding`, `SignProjection` | codes by two small matrices, by a full matrix: comparators |
-| `HammingIndex` | k nearest codes, codes within a radius; ids, removal, filters, files |
+- `CirculantEmbedding`: codes by circulants, random or learned;
+- `BilinearEmbedding`, `SignProjection`: codes by two small matrices, by a full matrix: comparators;
+- `HammingIndex`: k nearest codes, codes within a radius; ids, removal, filters, files.
 """
 
 from mercer.retrieval._codes import (

@@ -138,7 +138,7 @@ class BilinearEmbedding(SignCodes):
     right_ : ndarray of shape (d₂, k₂)
         R₂.
     history_ : list of float
-        Of a learned embedding: the mean of |R₁ᵀ Z R₂| over rows, summed over bits; it never falls.
+        Of a learned embedding: the mean of ``|R₁ᵀ Z R₂|`` over rows, summed over bits; it never falls.
     n_features_in_ : int
         Features of the input.
 
