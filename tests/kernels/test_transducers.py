@@ -192,7 +192,7 @@ def test_symbols_and_states_are_any_hashable_things():
 
 
 def test_machine_shows_what_it_is():
-    T = Transducer("tropical", 'a"').set_initial(0, 0.5).set_final("end").add_arc(0, 'a', None, 2.5, "end")
+    T = Transducer("tropical", 'a"').set_initial(0, 0.5).set_final("end").add_arc(0, "a", None, 2.5, "end")
     assert repr(T) == "<Transducer: tropical, 2 states, 1 arcs, 2 symbols>"
     assert T.arcs == [(0, "a", None, 2.5, "end")]
     assert (T.initial, T.final, T.n_states) == ({0: 0.5}, {"end": 0.0}, 2)
