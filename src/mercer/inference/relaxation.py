@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 from mercer import _core
 from mercer._validation import check_count
 from mercer.inference.graph import CompiledGraph
-from mercer.inference.registry import _factor_graph, best_states, register
+from mercer.inference.registry import _factor_graph, best_states, register, run_method
 from mercer.inference.result import Outcome, ZeroProbabilityError
 
 __all__ = ["relaxed_marginals"]
@@ -54,11 +54,14 @@ def relaxed_marginals(model: Any, *, evidence: Any = None) -> np.ndarray:
     graph = _factor_graph(model)
     observed = graph.evidence(evidence)
     reduced = graph.reduced(observed)[0] if (observed >= 0).any() else graph
-    return _program(reduced.compiled)[0]
+    return local_polytope(reduced.compiled)[0]
 
 
-def _program(graph: CompiledGraph) -> tuple[np.ndarray, float]:
-    """The optimum of the linear program: pseudo-marginals of single variables, and the value."""
+def local_polytope(graph: CompiledGraph) -> tuple[np.ndarray, np.ndarray, float]:
+    """The optimum of the linear program: pseudo-marginals of single variables and of factors, and the value.
+
+    They lie one after another, as in ``graph.unary`` and ``graph.belief_starts``.
+    """
     n_states, n_joint = int(graph.state_starts[-1]), int(graph.belief_starts[-1])
     if n_states + n_joint > MAX_VARIABLES:
         raise ValueError(
@@ -101,22 +104,21 @@ def _program(graph: CompiledGraph) -> tuple[np.ndarray, float]:
         raise ZeroProbabilityError
     if found.status != 0:
         raise RuntimeError(f"the linear program was not solved: {found.message}")
-    return np.clip(found.x[:n_states], 0.0, 1.0), float(graph.constant - found.fun)
+    whole = np.clip(found.x, 0.0, 1.0)
+    return whole[:n_states], whole[n_states:], float(graph.constant - found.fun)
 
 
 def _lp(graph: CompiledGraph, task: str) -> Outcome:
     """The linear program; its states rounded where they are not whole."""
     if not graph.n_variables:
         return Outcome(states=np.zeros(0, np.int32), value=float(graph.constant), map_bound=float(graph.constant))
-    marginals, bound = _program(graph)
+    marginals, _, bound = local_polytope(graph)
     states = best_states(graph, marginals)
     value = float(graph.score(states))
     whole = np.minimum(marginals, 1.0 - marginals).max() < WHOLE
     if not whole:  # rounding may be far off: a few conditional modes from there
-        from mercer.inference.registry import METHODS
-
-        other = METHODS["icm"].run(graph, "map", start=states) if "icm" in METHODS else None
-        if other is not None and other.states is not None and other.value is not None and other.value > value:
+        other = run_method(graph, "icm", task="map", start=states)
+        if other.states is not None and other.value is not None and other.value > value:
             states, value = other.states, other.value
     extra = {"pseudo_marginals": marginals, "fractional": float((np.minimum(marginals, 1 - marginals) > WHOLE).mean())}
     return Outcome(states=states, value=value, map_bound=max(bound, value), converged=bool(whole), extra=extra)

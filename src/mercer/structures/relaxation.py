@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
+
+from mercer.inference.graph import FactorGraph
+from mercer.inference.relaxation import local_polytope
 
 
 class LPSolution(NamedTuple):
@@ -54,8 +56,6 @@ def lp_inference(node_scores: np.ndarray, edge_scores: np.ndarray, edges: Sequen
     >>> found.labels, round(found.value, 6), found.integral
     (array([0, 0]), 2.0, True)
     """
-    from scipy.optimize import linprog
-
     nodes, pairs = np.asarray(node_scores, dtype=float), np.asarray(edge_scores, dtype=float)
     if nodes.ndim != 2 or not nodes.size:
         raise ValueError(f"node_scores must have shape (n_nodes, n_labels), got {nodes.shape}")
@@ -67,30 +67,10 @@ def lp_inference(node_scores: np.ndarray, edge_scores: np.ndarray, edges: Sequen
         raise ValueError("scores must be finite")
     if len(ends) and (ends.min() < 0 or ends.max() >= n or (ends[:, 0] == ends[:, 1]).any()):
         raise ValueError(f"an edge must join two different nodes between 0 and {n - 1}")
-    matrix, right = _constraints(n, K, ends)
-    scores = np.concatenate([nodes.ravel(), pairs.ravel()])
-    found = linprog(-scores, A_eq=matrix, b_eq=right, bounds=(0, 1), method="highs")
-    if found.status != 0:
-        raise ValueError(f"the linear program was not solved: {found.message}")
-    mu, mu_pairs = found.x[: n * K].reshape(n, K), found.x[n * K :].reshape(-1, K, K)
-    integral = bool((np.minimum(found.x, 1 - found.x) < 1e-6).all())
-    return LPSolution(float(-found.fun), mu.argmax(axis=1), mu, mu_pairs, integral)
-
-
-def _constraints(n: int, K: int, ends: np.ndarray) -> tuple[coo_array, np.ndarray]:
-    """Normalised nodes, and edges consistent with both of their ends."""
-    rows = [np.repeat(np.arange(n), K)]
-    columns, values = [np.arange(n * K)], [np.ones(n * K)]
-    row = n
-    for e, pair in enumerate(ends):
-        block = n * K + e * K * K + np.arange(K * K).reshape(K, K)
-        for side, node in enumerate(pair):
-            for k in range(K):
-                summed = block[k] if side == 0 else block[:, k]
-                rows.append(np.full(K + 1, row))
-                columns.append(np.append(summed, node * K + k))
-                values.append(np.append(np.ones(K), -1.0))
-                row += 1
-    matrix = coo_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-                       shape=(row, n * K + len(ends) * K * K))  # fmt: skip
-    return matrix, np.concatenate([np.ones(n), np.zeros(row - n)])
+    graph = FactorGraph(np.full(n, K), unary=nodes, log=True)
+    if len(ends):
+        graph.add_factors(ends, pairs, log=True)
+    mu, mu_pairs, value = local_polytope(graph.compiled)
+    integral = bool((np.minimum(mu, 1 - mu) < 1e-6).all() and (np.minimum(mu_pairs, 1 - mu_pairs) < 1e-6).all())
+    mu = mu.reshape(n, K)
+    return LPSolution(value, mu.argmax(axis=1), mu, mu_pairs.reshape(-1, K, K), integral)
