@@ -638,6 +638,8 @@ NB_MODULE(_core, m) {
   bind_gibbs(m);
   bind_cuts(m);
   bind_dual(m);
+  bind_assignment(m);
+  bind_machines(m);
   bind_circulant(m);
   bind_hamming(m);
   bind_fastmaps(m);

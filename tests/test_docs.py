@@ -35,6 +35,7 @@ PACKAGES = [
     "mercer.ranking.preference_graph",
     "mercer.parsing",
     "mercer.report",
+    "mercer.proportions",
     "mercer.retrieval",
     "mercer.segmentation",
     "mercer.structured",

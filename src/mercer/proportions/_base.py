@@ -1,0 +1,406 @@
+"""What learners from proportions share: rows, bags and labels checked, two classes at a time, prediction, model files.
+
+A learner of two classes gets a `Problem` (bags, shares of the positive class, labels where known) and a `Space`
+(features, or a kernel matrix, of the instances), and returns a `Solution`, f(x) = ⟨w, φ(x)⟩ + b. Several classes are
+one problem for each class against the rest; the largest output wins. An instance is a membership, bag by bag; labelled
+rows without a bag come last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from mercer._validation import thread_count
+from mercer.kernel_methods._base import KernelMethod
+from mercer.kernel_methods._collections import count
+from mercer.proportions.bags import Bags, _missing
+
+__all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space"]
+
+_NULL = 1e-10  # of the largest eigenvalue: directions that the instances do not span
+
+
+class IllPosedWarning(UserWarning):
+    """The proportions do not determine what a method needs, such as equal shares in all bags for `MeanMap`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercer.proportions import IllPosedWarning
+    >>> warnings.simplefilter("error", IllPosedWarning)  # stop instead of going on with a guess
+    >>> warnings.simplefilter("default", IllPosedWarning)
+    """
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Bags of instances of two classes.
+
+    Attributes
+    ----------
+    offsets : int64, shape (n_bags + 1,)
+        The instances of bag k are offsets[k] … offsets[k + 1] − 1; those after the last bag have labels and no bag.
+    target, low, high : shape (n_bags,)
+        The share of positive instances (by ``row_weight``), and bounds on it.
+    bag_weight : shape (n_bags,)
+    row_weight : shape (n,)
+    known : int8, shape (n,)
+        +1 or −1 where the label is known, else 0.
+    """
+
+    offsets: np.ndarray
+    target: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    bag_weight: np.ndarray
+    row_weight: np.ndarray
+    known: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Number of instances."""
+        return len(self.known)
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_inside(self) -> int:
+        """Number of instances that are in bags."""
+        return int(self.offsets[-1])
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Instances in each bag."""
+        return np.diff(self.offsets)
+
+    def means(self, values: Any) -> np.ndarray:
+        """Means over the instances of each bag, by ``row_weight``; values has one row (or number) for each instance."""
+        if self.n_bags == 0:
+            return np.zeros((0, *values.shape[1:]))
+        v = self.row_weight[: self.n_inside]
+        total = np.add.reduceat(v, self.offsets[:-1])
+        if values.ndim == 1:
+            return np.asarray(np.add.reduceat(values[: self.n_inside] * v, self.offsets[:-1]) / total)
+        rows = np.repeat(np.arange(self.n_bags), self.sizes)
+        average = sp.csr_matrix((v / total[rows], (rows, np.arange(self.n_inside))), shape=(self.n_bags, self.n))
+        found = average @ values
+        return np.asarray(found.toarray() if sp.issparse(found) else found)
+
+    def shares(self, positive: np.ndarray) -> np.ndarray:
+        """The share of each bag, given which instances are positive."""
+        return self.means(np.asarray(positive, np.float64))
+
+    def single_bags(self) -> Problem:
+        """The same with every labelled instance without a bag as a bag of its own."""
+        extra = self.n - self.n_inside
+        if not extra:
+            return self
+        label = (self.known[self.n_inside :] > 0).astype(np.float64)
+        return replace(
+            self,
+            offsets=np.concatenate([self.offsets, self.n_inside + 1 + np.arange(extra)]),
+            target=np.concatenate([self.target, label]),
+            low=np.concatenate([self.low, label]),
+            high=np.concatenate([self.high, label]),
+            bag_weight=np.concatenate([self.bag_weight, np.ones(extra)]),
+        )
+
+
+class Space:
+    """Instances as features (linear), or by their kernel matrix."""
+
+    def __init__(self, features: Any = None, gram: np.ndarray | None = None) -> None:
+        self.features, self.gram = features, gram
+        self._axes: np.ndarray | None = None
+        self._coordinates: np.ndarray | None = None
+
+    @property
+    def linear(self) -> bool:
+        """Whether there are features."""
+        return self.gram is None
+
+    def coordinates(self) -> np.ndarray:
+        """Dense vectors, shape (n, r), with the inner products of the space: features, or Z with K = ZZᵀ."""
+        if self._coordinates is None:
+            if self.gram is None:
+                self._coordinates = self.features.toarray() if sp.issparse(self.features) else self.features
+            else:
+                values, vectors = eigh(self.gram)
+                kept = values > _NULL * max(float(values[-1]), 1e-300)
+                values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
+                self._coordinates = np.ascontiguousarray(vectors * np.sqrt(values))
+                self._axes = vectors / np.sqrt(values)
+        return self._coordinates
+
+    def weights_of(self, w: np.ndarray) -> np.ndarray:
+        """What a `Solution` needs for the vector ``w`` in `coordinates`: itself, or its coefficients over instances."""
+        if self.gram is None:
+            return w
+        self.coordinates()
+        assert self._axes is not None
+        return np.asarray(self._axes @ w)
+
+    def scores(self, weights: np.ndarray, intercept: float = 0.0) -> np.ndarray:
+        """f of every instance for the weights of a `Solution`."""
+        return np.asarray((self.features if self.gram is None else self.gram) @ weights).ravel() + intercept
+
+
+@dataclass(frozen=True)
+class Solution:
+    """f(x) = ⟨weights, x⟩ + intercept with features, Σ_i weights_i k(x_i, x) + intercept over instances with a kernel.
+
+    ``info`` holds what the estimator shows: key ``history`` becomes the attribute ``history_``; with several classes
+    a list.
+    """
+
+    weights: np.ndarray
+    intercept: float
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+class ProportionEstimator(ClassifierMixin, KernelMethod):
+    """A classifier that learns from the shares of classes in bags. Subclasses define `_check_parameters` and
+    `_solve`."""
+
+    map: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: Any = False
+    _fitted: tuple[str, ...] = ("classes_", "coef_", "intercept_", "map_", "support_", "support_objects_", "dual_coef_")
+
+    # ------------------------------------------------------------------ for subclasses
+
+    def _check_parameters(self) -> None:
+        """Raises ValueError for parameters out of range."""
+        raise NotImplementedError
+
+    def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
+        """Learn two classes."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(
+        self, X: Any, y: Any = None, *, bags: Any = None, proportions: Any = None, bag_weight: Any = None
+    ) -> Any:
+        """Learn from rows, their bags and the shares of classes in the bags.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d); with a kernel any collection of n objects
+        y : array of n labels, optional
+            Labels of some rows; None or NaN where unknown. With no bags at all every row needs one.
+        bags : array of n values, array of (row, bag) pairs, or Bags
+            See `Bags`. Rows without a bag must have a label.
+        proportions : array of shape (n_bags,) or (n_bags, n_classes), dict, Series, DataFrame, or a pair (low, high)
+            See `Bags`. Not needed where ``bags`` has them.
+        bag_weight : array of shape (n_bags,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        thread_count(self.n_jobs)
+        X = self._inputs(X, reset=True)
+        made = self._bags(count(X), y, bags, proportions, bag_weight)
+        codes = self._label_codes(y, count(X), made)
+        rows = np.arange(count(X)) if made is None else np.concatenate([made.members, made.alone])
+        if made is not None:
+            self._check_labels(made, codes)
+        space, random = self._space(X, rows), check_random_state(self.random_state)
+        which = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        solutions = [self._solve(space, self._problem(made, codes[rows], c), random) for c in which]
+        self._keep_solutions(X, rows, solutions)
+        return self
+
+    def _inputs(self, X: Any, reset: bool) -> Any:
+        """Features as numbers (through the map where there is one), or a collection for the kernel."""
+        if self.kernel is not None:
+            if self.map is not None:
+                raise ValueError("give a kernel or a map, not both")
+            return self._collected(X, reset)
+        if self.map is None:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        if reset:
+            self.map_ = clone(self.map).fit(X)
+            if hasattr(self.map_, "n_features_in_"):
+                self.n_features_in_ = self.map_.n_features_in_
+        F = self.map_.transform(X)
+        F = F.tocsr().astype(np.float64) if sp.issparse(F) else np.asarray(F, np.float64)
+        if not np.isfinite(F.data if sp.issparse(F) else F).all():
+            raise ValueError("the map gave features that are NaN or infinite")
+        return F
+
+    def _bags(self, n: int, y: Any, bags: Any, proportions: Any, bag_weight: Any) -> Bags | None:
+        name = type(self).__name__
+        if bags is None:
+            if proportions is not None or bag_weight is not None:
+                raise ValueError("proportions are of no use without bags: pass bags=, the bag of every row")
+            if y is None:
+                raise ValueError(f"{name} requires bags and proportions, or y to be passed, but the target y is None")
+            return None
+        made = Bags(bags, proportions, bag_weight=bag_weight, n_rows=None if isinstance(bags, Bags) else n)
+        if made.n_rows != n:
+            raise ValueError(f"bags has {made.n_rows} rows, but X has {n}")
+        if made.lower is None:
+            raise ValueError(f"{name} requires proportions: one share, or a row of shares, for each bag")
+        return made
+
+    def _label_codes(self, y: Any, n: int, bags: Bags | None) -> np.ndarray:
+        """The class of every row, −1 where unknown; sets `classes_`."""
+        if y is None:
+            assert bags is not None
+            assert bags.classes is not None
+            self.classes_ = bags.classes
+            return np.full(n, -1)
+        # A list with None among numbers becomes an array of objects.
+        labels = np.asarray(y if hasattr(y, "__array__") else list(y))
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.shape != (n,):
+            raise ValueError(f"y must hold one label for each of the {n} rows, got shape {labels.shape}")
+        unknown = _missing(labels)
+        seen = np.unique(np.array(labels[~unknown].tolist()))
+        if bags is None or bags.classes is None:
+            if unknown.any():
+                first = np.flatnonzero(unknown)[0]
+                raise ValueError(f"without bags y must be known everywhere, but y[{first}] is missing")
+            if len(seen) < 2:
+                raise ValueError(f"{type(self).__name__} needs at least 2 classes, y has {len(seen)} class(es)")
+            self.classes_ = seen
+        else:
+            n_classes = len(bags.classes)
+            default = np.array_equal(bags.classes, np.arange(n_classes))
+            inside = np.isin(seen, bags.classes)
+            if not inside.all() and default and len(seen) == n_classes:
+                self.classes_ = seen  # shares came without names: the labels give them, in their order
+            elif not inside.all():
+                found, allowed = seen[~inside].tolist()[0], bags.classes.tolist()
+                raise ValueError(f"y holds {found!r}, which is not among the classes {allowed}")
+            else:
+                self.classes_ = bags.classes
+        codes = np.full(n, -1)
+        for code, name in enumerate(self.classes_.tolist()):
+            codes[~unknown] = np.where([label == name for label in labels[~unknown].tolist()], code, codes[~unknown])
+        return codes
+
+    @staticmethod
+    def _check_labels(bags: Bags, codes: np.ndarray) -> None:
+        lost = bags.alone[codes[bags.alone] < 0]
+        if len(lost):
+            raise ValueError(f"row {lost[0]} has no bag and no label: leave it out, or give one of the two")
+        left = np.setdiff1d(np.arange(bags.n_rows), np.concatenate([bags.members, bags.alone]))
+        if len(left):
+            raise ValueError(f"row {left[0]} is in no bag: leave it out, or put it into one")
+
+    def _space(self, X: Any, rows: np.ndarray) -> Space:
+        same = len(rows) == count(X) and bool((rows == np.arange(len(rows))).all())
+        if self.kernel is None:
+            F = X if same else X[rows]
+            return Space(features=F if sp.issparse(F) else np.ascontiguousarray(F))
+        K = self._gram(X)
+        return Space(gram=K if same else np.ascontiguousarray(K[np.ix_(rows, rows)]))
+
+    @staticmethod
+    def _problem(bags: Bags | None, codes: np.ndarray, c: int) -> Problem:
+        """Class ``c`` against the rest."""
+        known = np.where(codes < 0, 0, np.where(codes == c, 1, -1)).astype(np.int8)
+        if bags is None:
+            none = np.zeros(0)
+            return Problem(np.zeros(1, np.int64), none, none, none, none, np.ones(len(codes)), known)
+        assert bags.lower is not None
+        assert bags.upper is not None
+        return Problem(
+            bags.offsets,
+            bags.shares[:, c],
+            bags.lower[:, c],
+            bags.upper[:, c],
+            bags.bag_weight,
+            np.concatenate([bags.row_weight, np.ones(len(bags.alone))]),
+            known,
+        )
+
+    def _keep_solutions(self, X: Any, rows: np.ndarray, solutions: list[Solution]) -> None:
+        weights = np.array([solution.weights for solution in solutions])
+        self.intercept_ = np.array([solution.intercept for solution in solutions])
+        if self.kernel is None:
+            self.coef_ = weights
+        else:
+            dense = np.zeros((len(solutions), count(X)))
+            np.add.at(dense.T, rows, weights.T)  # a row in two bags is two instances
+            self._keep(X, np.flatnonzero(dense.any(axis=0)))
+            self.dual_coef_ = np.ascontiguousarray(dense[:, self.support_])
+        for key in solutions[0].info:
+            found = [solution.info[key] for solution in solutions]
+            setattr(self, f"{key}_", found[0] if len(found) == 1 else found)
+
+    # ------------------------------------------------------------------ prediction
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The output f of every row, or one for each row and class.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n,) for two classes, positive for ``classes_[1]``; or (n, n_classes)
+        """
+        self._check_fitted()
+        if self.kernel is None:
+            scores = np.asarray(self._inputs(X, reset=False) @ self.coef_.T) + self.intercept_
+        elif len(self.support_):
+            scores = self._expanded(X, self.dual_coef_.T) + self.intercept_
+        else:
+            scores = self._nothing(X, len(self.intercept_)) + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proportions(self, X: Any, bags: Any) -> np.ndarray:
+        """The share of each class that is predicted for each bag.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        bags : array of n values, pairs (row, bag), or Bags
+
+        Returns
+        -------
+        ndarray of shape (n_bags,) with two classes, the share of ``classes_[1]``; or (n_bags, n_classes)
+            Bags are sorted by name.
+        """
+        labels = self.predict(X)
+        bags = bags if isinstance(bags, Bags) else Bags(bags, n_rows=len(labels))
+        if bags.n_rows != len(labels):
+            raise ValueError(f"bags has {bags.n_rows} rows, but X has {len(labels)}")
+        shares = bags.mean((labels[bags.members][:, None] == self.classes_).astype(np.float64))
+        return shares[:, 1] if len(self.classes_) == 2 else shares
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "intercept_")
+
+    def _check_state(self) -> None:
+        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        self._check_shapes(intercept=(outputs,))
+        if self.kernel is None:
+            self._check_shapes(coef=(outputs, self.coef_.shape[-1]))
+        else:
+            super()._check_state()
+            self._check_shapes(dual_coef=(outputs, len(self.support_)))
