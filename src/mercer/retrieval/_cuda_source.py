@@ -1,0 +1,555 @@
+"""The source text of sign-circulant codes on a GPU: one kernel, which reads x once and writes bits once.
+
+    b = sign(F⁻¹(F(r) ∘ F(D x)))
+
+A block of threads keeps its transform in shared memory. With *pairs* it takes two rows at once, z = x₁ + i x₂: r is
+real, so the real part of r ⊛ z belongs to the first row and the imaginary part to the second. Longer rows, of which two
+do not fit, are taken alone as N = d/2 complex numbers z_j = x_{2j} + i x_{2j+1}; with the transforms E of the even and
+G of the odd entries of r, and w_k = e^{−2πik/N},
+
+    Y_k = (E_k + V_k) Z_k + B_k conj(Z_{N−k}),    V = (i/2) (1 − w) G,    B = (i/2) (1 + w) G.
+
+The forward transform decimates in frequency and leaves its result in the order of reversed digits, the inverse one
+takes that order: every pass works in place and nothing is ever put in order. A pass is a discrete transform of up to 32
+points in registers, written out here for every length; `mercer.retrieval._cuda` compiles and starts it.
+"""
+
+from __future__ import annotations
+
+import cmath
+import functools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Plan", "plan_for", "roots", "sign_words", "source", "spectrum", "takes_ballots"]
+
+_PRIMES = (2, 3, 5, 7, 11, 13)
+_LARGEST = 32  # points of a pass
+_SHARED = 227 * 1024  # bytes of shared memory that a block may have on the chips of the last generations
+_SMALL_TABLE = 1024  # roots that stay in the nearest cache
+_CHAIN = 8  # powers of a root are made by at most this many multiplications from one that was stored
+
+
+class Plan(NamedTuple):
+    """How the codes of rows of one length are computed."""
+
+    d: int
+    pairs: bool
+    radices: tuple[int, ...]
+    threads: int
+    pad: int  # one word is left free after 2^pad of them, so that passes do not meet in one bank; 0: none
+
+    @property
+    def n(self) -> int:
+        """Complex numbers in shared memory."""
+        return self.d if self.pairs else self.d // 2
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block."""
+        return 8 * (self.n + (self.n >> self.pad if self.pad else 0) + 1)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that a processor holds at once."""
+        return max(1, min(_SHARED // (self.shared_bytes + 1024), 1024 // self.threads))
+
+
+@functools.lru_cache(maxsize=64)
+def plan_for(d: int) -> Plan | None:
+    """The plan for rows of ``d`` numbers; None where they do not fit or d has a large prime factor."""
+    for pairs in (True, False):
+        n = d if pairs else d // 2
+        if n < 64 or (not pairs and d % 2):
+            continue
+        radices = _radices(n)
+        if radices is None:
+            return None
+        pad = 5 if radices[-1] == 32 else 4 if radices[-1] % 2 == 0 else 0
+        made = Plan(d, pairs, radices, 0, pad)
+        if made.shared_bytes <= _SHARED - 64:
+            return made._replace(threads=_threads(n, radices))
+    return None
+
+
+def _threads(n: int, radices: tuple[int, ...]) -> int:
+    """A thread for each transform of the widest pass, within what registers allow."""
+    return min(512, max(64, -(-n // max(radices) // 32) * 32))
+
+
+def _radices(n: int) -> tuple[int, ...] | None:
+    """Few factors of about equal size, the last one odd if there is one: its pass then meets no bank twice."""
+    left = n
+    for prime in _PRIMES:
+        while left % prime == 0:
+            left //= prime
+    if left > 1:
+        return None
+    count = max(2, math.ceil(math.log(n) / math.log(_LARGEST) - 1e-9))
+    while True:
+        found = _split(n, count)
+        if found:
+            best = min(found, key=lambda factors: (max(factors), sum(factors)))
+            odd = sorted((f for f in best if f % 2), reverse=True)
+            even = sorted((f for f in best if f % 2 == 0), reverse=True)
+            return tuple(even + odd)
+        count += 1
+
+
+@functools.lru_cache(maxsize=4096)
+def _split(n: int, count: int) -> tuple[tuple[int, ...], ...]:
+    """Ways of writing n as ``count`` descending factors of at most 32."""
+    if count == 1:
+        return ((n,),) if 2 <= n <= _LARGEST else ()
+    return tuple(
+        (f, *rest) for f in range(_LARGEST, 1, -1) if n % f == 0 for rest in _split(n // f, count - 1) if rest[0] <= f
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- source text
+
+Number = tuple[str, str]
+
+
+class _Writer:
+    """Straight-line code over pairs of real variables."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+
+    def new(self, re: str, im: str) -> Number:
+        name = f"t{self.count}"
+        self.count += 1
+        self.lines.append(f"float {name}r = {re}, {name}i = {im};")
+        return f"{name}r", f"{name}i"
+
+    def add(self, a: Number, b: Number) -> Number:
+        return self.new(f"{a[0]} + {b[0]}", f"{a[1]} + {b[1]}")
+
+    def sub(self, a: Number, b: Number) -> Number:
+        return self.new(f"{a[0]} - {b[0]}", f"{a[1]} - {b[1]}")
+
+    def mul(self, a: Number, b: Number, conjugate: bool = False) -> Number:
+        """a b, or a conj(b)."""
+        s, t = ("+", "-") if conjugate else ("-", "+")
+        return self.new(f"{a[0]} * {b[0]} {s} {a[1]} * {b[1]}", f"{a[1]} * {b[0]} {t} {a[0]} * {b[1]}")
+
+    def times(self, a: Number, w: complex) -> Number:
+        """a times a constant; quarter turns only rename."""
+        if abs(w - 1) < 1e-12:
+            return a
+        if abs(w + 1) < 1e-12:
+            return f"(-{a[0]})", f"(-{a[1]})"
+        if abs(w - 1j) < 1e-12:
+            return f"(-{a[1]})", a[0]
+        if abs(w + 1j) < 1e-12:
+            return a[1], f"(-{a[0]})"
+        c, s = _literal(w.real), _literal(w.imag)
+        if abs(abs(w.real) - abs(w.imag)) < 1e-12:  # an eighth turn
+            total, differ = f"({a[0]} + {a[1]})", f"({a[0]} - {a[1]})"
+            re = f"{c} * {differ}" if w.real * w.imag > 0 else f"{c} * {total}"
+            im = f"{c} * {total}" if w.real * w.imag > 0 else f"{c} * ({a[1]} - {a[0]})"
+            return self.new(re, im)
+        return self.new(f"{a[0]} * {c} - {a[1]} * {s}", f"{a[0]} * {s} + {a[1]} * {c}")
+
+    def transform(self, x: Sequence[Number], sign: int) -> list[Number]:
+        """X_k = Σ_j x_j e^{sign · 2πi jk/n}, in natural order."""
+        n = len(x)
+        if n == 1:
+            return list(x)
+        if n == 2:
+            return [self.add(x[0], x[1]), self.sub(x[0], x[1])]
+        n1 = 4 if n % 4 == 0 and n > 4 else next(p for p in _PRIMES if n % p == 0)
+        if n1 == n:
+            return self._prime(x, sign)
+        n2 = n // n1
+        columns = [self.transform([x[j2 + n2 * j1] for j1 in range(n1)], sign) for j2 in range(n2)]
+        out: list[Number] = [("", "")] * n
+        for k1 in range(n1):
+            row = [self.times(columns[j2][k1], cmath.exp(sign * 2j * cmath.pi * j2 * k1 / n)) for j2 in range(n2)]
+            for k2, value in enumerate(self.transform(row, sign)):
+                out[k1 + n1 * k2] = value
+        return out
+
+    def _prime(self, x: Sequence[Number], sign: int) -> list[Number]:
+        p, half = len(x), len(x) // 2
+        plus = [self.add(x[j], x[p - j]) for j in range(1, half + 1)]
+        minus = [self.sub(x[j], x[p - j]) for j in range(1, half + 1)]
+        out = [x[0]] * p
+        out[0] = self.new(" + ".join([x[0][0], *(t[0] for t in plus)]), " + ".join([x[0][1], *(t[1] for t in plus)]))
+        for k in range(1, half + 1):
+            cosines = [_literal(math.cos(2 * math.pi * j * k / p)) for j in range(1, half + 1)]
+            sines = [_literal(sign * math.sin(2 * math.pi * j * k / p)) for j in range(1, half + 1)]
+            a = self.new(*(_sum([x[0][i]], cosines, [t[i] for t in plus]) for i in (0, 1)))
+            b = self.new(*(_sum([], sines, [u[i] for u in minus]) for i in (0, 1)))
+            out[k] = self.new(f"{a[0]} - {b[1]}", f"{a[1]} + {b[0]}")  # a + i b
+            out[p - k] = self.new(f"{a[0]} + {b[1]}", f"{a[1]} - {b[0]}")
+        return out
+
+
+def _sum(first: list[str], factors: list[str], values: list[str]) -> str:
+    return " + ".join([*first, *(f"{f} * {v}" for f, v in zip(factors, values, strict=True))])
+
+
+def _literal(value: float) -> str:
+    text = f"{value:.9g}"
+    return (text if "." in text or "e" in text else text + ".0") + "f"
+
+
+_HEAD = """\
+// What is read once must not push out of the nearest cache what is read again and again.
+__device__ __forceinline__ unsigned once(const unsigned* p) {{
+  unsigned v;
+  asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+}}
+#define N {n}
+#define T {threads}
+#define BLOCKS {blocks}
+#define AT(i) {at}
+struct Arguments {{
+  const unsigned* x; long long stride; long long rows; const unsigned* signs; const float2* spectrum;
+  const float2* roots; const int2* mirrored; unsigned char* out; long long out_stride; int n_bits; int* broken;
+}};
+"""
+
+
+def source(plan: Plan, ballots: bool = False) -> str:
+    """The CUDA source of the kernel ``circulant_codes`` for a plan.
+
+    With ``ballots`` a warp writes its 32 bits as one word: for what `takes_ballots` allows.
+    """
+    n, radices, pad = plan.n, plan.radices, plan.pad
+    at = f"((i) + ((i) >> {pad}))" if pad else "(i)"
+    parts = [_HEAD.format(n=n, threads=plan.threads, blocks=plan.blocks, at=at)]
+    stages, shapes, length, root = [], [], n, 0
+    for r in radices:
+        shapes.append((r, length, length // r, root))
+        root += _root_count(r, length // r)
+        length //= r
+    stages.append(_first(plan, *shapes[0]))
+    stages += [_forward(*shape) for shape in shapes[1:-1]]
+    if plan.pairs:
+        stages.append(_middle(*shapes[-1]))
+    else:
+        stages += [_forward(*shapes[-1]), _mirrored(), _backward(*shapes[-1])]
+    stages += [_backward(*shape) for shape in shapes[-2:0:-1]]
+    stages.append(_last(plan.pairs, *shapes[0], ballots=ballots))
+    parts += [stage.replace("STAGE", f"stage{number}") for number, stage in enumerate(stages)]
+    parts.append(_kernel(plan, ballots))
+    return "\n".join(parts)
+
+
+def _powers(r: int, m: int) -> list[int]:
+    """Which powers of the roots of a pass are stored, for every offset: all, if that is little; else 1, 8, 16, …."""
+    if m == 1:
+        return []
+    return list(range(1, r)) if m * (r - 1) <= _SMALL_TABLE else [1, *range(_CHAIN, r, _CHAIN)]
+
+
+def _root_count(r: int, m: int) -> int:
+    return m * len(_powers(r, m))
+
+
+def roots(plan: Plan) -> np.ndarray:
+    """The roots e^{−2πi c o/L} of all passes, in the order that `source` reads them."""
+    length, found = plan.n, [np.zeros(1, np.complex128)]
+    for r in plan.radices:
+        m = length // r
+        if m > 1:
+            o = np.arange(m)
+            found += [np.exp(-2j * np.pi * ((c * o) % length) / length) for c in _powers(r, m)]
+        length = m
+    return np.concatenate(found)[1:] if len(found) > 1 else found[0]
+
+
+def _twiddled(w: _Writer, values: list[Number], r: int, m: int, root: int, conjugate: bool) -> list[Number]:
+    """values[q] times the root to the power q, from chains of products."""
+    if m == 1:
+        return values
+    out = list(values)
+
+    def load(c: int) -> Number:
+        w.lines.append(f"const float2 w{w.count} = __ldg(g.roots + {root + c * m} + o);")
+        w.count += 1
+        return f"w{w.count - 1}.x", f"w{w.count - 1}.y"
+
+    if len(_powers(r, m)) == r - 1:
+        return [values[0], *(w.mul(values[q], load(q - 1), conjugate) for q in range(1, r))]
+    base = load(0)
+    for start in range(0, r, _CHAIN):
+        power = base if start == 0 else load(start // _CHAIN)
+        for q in range(max(start, 1), min(start + _CHAIN, r)):
+            if q > max(start, 1):
+                power = w.mul(power, base)
+            out[q] = w.mul(values[q], power, conjugate)
+    return out
+
+
+def _loop(body: Sequence[str], r: int, length: int, m: int) -> str:
+    place = f"const int o = b % {m}, a = (b / {m}) * {length} + o;" if m > 1 else f"const int o = 0, a = b * {length};"
+    inside = "\n    ".join([place, "(void)o;", *body])
+    return f"  for (; b < end; b += step) {{\n    {inside}\n  }}\n"
+
+
+_SIGNATURE = "__device__ __forceinline__ void STAGE(const Arguments& g, float2* s, int b, const int end, const int step"
+
+
+def _loaded(w: _Writer, r: int, m: int) -> list[Number]:
+    for j in range(r):
+        w.lines.append(f"const float2 v{j} = s[AT(a + {j * m})];")
+    return [(f"v{j}.x", f"v{j}.y") for j in range(r)]
+
+
+def _stored(w: _Writer, values: Sequence[Number], m: int) -> None:
+    for q, value in enumerate(values):
+        w.lines.append(f"s[AT(a + {q * m})] = make_float2({value[0]}, {value[1]});")
+
+
+def _first(plan: Plan, r: int, length: int, m: int, root: int) -> str:
+    """From global memory; ``top`` gets the largest magnitude of each row as bits: 0 for zeros, large for NaN."""
+    w = _Writer()
+    for j in range(r):
+        i = f"(a + {j * m})"
+        if plan.pairs:
+            w.lines.append(f"const unsigned u{j} = __ldg(g.signs + ({i} >> 5)) << (31 - ({i} & 31));")
+            w.lines.append(f"const unsigned p{j} = once(x + {i}), q{j} = once(y + {i});")
+            second = f"u{j}"
+        else:
+            w.lines.append(f"const unsigned s{j} = __ldg(g.signs + ({i} >> 4)) >> ((2 * {i}) & 31), u{j} = s{j} << 31;")
+            w.lines.append(f"const uint2 l{j} = __ldg(reinterpret_cast<const uint2*>(x) + {i});")
+            w.lines.append(f"const unsigned p{j} = l{j}.x, q{j} = l{j}.y;")
+            second = f"(s{j} << 30)"
+        w.lines.append(f"top[0] = max(top[0], p{j} & 0x7fffffffu), top[1] = max(top[1], q{j} & 0x7fffffffu);")
+        w.lines.append(
+            f"const float v{j}r = __uint_as_float(p{j} ^ (u{j} & 0x80000000u)),"
+            f" v{j}i = __uint_as_float(q{j} ^ ({second} & 0x80000000u));"
+        )
+    values = w.transform([(f"v{j}r", f"v{j}i") for j in range(r)], -1)
+    _stored(w, _twiddled(w, values, r, m, root, False), m)
+    head = f"{_SIGNATURE}, const unsigned* x, const unsigned* y, unsigned* top) {{\n"
+    return head + _loop(w.lines, r, length, m) + "}\n"
+
+
+def _forward(r: int, length: int, m: int, root: int) -> str:
+    w = _Writer()
+    values = w.transform(_loaded(w, r, m), -1)
+    _stored(w, _twiddled(w, values, r, m, root, False), m)
+    return f"{_SIGNATURE}) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+
+
+def _middle(r: int, length: int, m: int, root: int) -> str:
+    """The last forward pass, the product with the spectrum and the first backward pass share their numbers."""
+    w = _Writer()
+    values = w.transform(_loaded(w, r, m), -1)
+    product = []
+    for q, value in enumerate(values):
+        w.lines.append(f"const float2 h{q} = __ldg(g.spectrum + {q} * (N / {r}) + b);")
+        product.append(w.mul(value, (f"h{q}.x", f"h{q}.y")))
+    _stored(w, w.transform(product, 1), m)
+    return f"{_SIGNATURE}) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+
+
+def _mirrored() -> str:
+    """Y from Z where a row stands alone: numbers k and N − k together."""
+    return (
+        f"{_SIGNATURE}) {{\n"
+        "  for (; b < end; b += step) {\n"
+        "    const int2 at = __ldg(g.mirrored + b);\n"
+        "    const float2 p = s[AT(at.x)], q = s[AT(at.y)];\n"
+        "    const float2 u = __ldg(g.spectrum + 3 * b), v = __ldg(g.spectrum + 3 * b + 1);\n"
+        "    const float2 c = __ldg(g.spectrum + 3 * b + 2);\n"
+        "    const float ar = u.x + v.x, ai = u.y + v.y, br = u.x - v.x, bi = v.y - u.y;\n"
+        "    s[AT(at.x)] = make_float2(\n"
+        "        ar * p.x - ai * p.y + c.x * q.x + c.y * q.y, ar * p.y + ai * p.x + c.y * q.x - c.x * q.y);\n"
+        "    if (at.x != at.y)\n"
+        "      s[AT(at.y)] = make_float2(\n"
+        "          br * q.x - bi * q.y - c.x * p.x + c.y * p.y, br * q.y + bi * q.x + c.y * p.x + c.x * p.y);\n"
+        "  }\n}\n"
+    )
+
+
+def _backward(r: int, length: int, m: int, root: int) -> str:
+    w = _Writer()
+    values = _twiddled(w, _loaded(w, r, m), r, m, root, True)
+    _stored(w, w.transform(values, 1), m)
+    return f"{_SIGNATURE}) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+
+
+def _last(pairs: bool, r: int, length: int, m: int, root: int, ballots: bool) -> str:
+    if not ballots:
+        return _backward(r, length, m, root)
+    w = _Writer()
+    values = w.transform(_twiddled(w, _loaded(w, r, m), r, m, root, True), 1)
+    w.lines.append("unsigned first = 0, second = 0; const int lane = threadIdx.x & 31;")
+    for q, value in enumerate(values):  # lane q keeps the word of output q
+        w.lines.append(f"{{ const unsigned f = __ballot_sync(~0u, {value[0]} >= 0.0f);")
+        w.lines.append(f"const unsigned h = __ballot_sync(~0u, {value[1]} >= 0.0f);")
+        w.lines.append(f"if (lane == {q}) first = f, second = h; }}")
+    w.lines += [
+        "if (found & 1) first = ~0u;",
+        "if (found & 2) second = ~0u;",
+        f"const int i = a - lane + lane * {m};",
+    ]
+    if pairs:
+        w.lines += [
+            f"if (lane < {r} && i < g.n_bits) {{",
+            "  *reinterpret_cast<unsigned*>(out + (i >> 3)) = __byte_perm(__brev(first), 0, 0x0123);",
+            "  unsigned* other = reinterpret_cast<unsigned*>(out + g.out_stride + (i >> 3));",
+            "  if (two) *other = __byte_perm(__brev(second), 0, 0x0123);",
+            "}",
+        ]
+    else:  # the bits of the two parts alternate
+        w.lines += [
+            f"if (lane < {r} && 2 * i < g.n_bits) {{",
+            "  const unsigned low = spread(first & 0xffffu) | spread(second & 0xffffu) << 1;",
+            "  const unsigned high = spread(first >> 16) | spread(second >> 16) << 1;",
+            "  unsigned* to = reinterpret_cast<unsigned*>(out + (i >> 2));",
+            "  to[0] = __byte_perm(__brev(low), 0, 0x0123);",
+            "  if (2 * i + 32 < g.n_bits) to[1] = __byte_perm(__brev(high), 0, 0x0123);",
+            "}",
+        ]
+    head = f"{'' if pairs else _SPREAD}{_SIGNATURE}, unsigned char* out, const bool two, const int found) {{\n"
+    return head + _loop(w.lines, r, length, m) + "}\n"
+
+
+_SPREAD = """\
+__device__ __forceinline__ unsigned spread(unsigned v) {  // bit i to bit 2i
+  v = (v | v << 8) & 0x00ff00ffu;
+  v = (v | v << 4) & 0x0f0f0f0fu;
+  v = (v | v << 2) & 0x33333333u;
+  return (v | v << 1) & 0x55555555u;
+}
+"""
+
+_PACK = {
+    True: """\
+__device__ __forceinline__ void pack(
+    const Arguments& g, float2* s, const int tid, unsigned char* out, const bool two, const int found) {
+  for (int q = tid; q < (g.n_bits + 7) / 8; q += T) {
+    unsigned a = 0, b = 0;
+    for (int j = 0; j < 8; ++j)
+      if (8 * q + j < g.n_bits) {
+        const float2 v = s[AT(8 * q + j)];
+        a |= (v.x >= 0.0f || (found & 1) ? 128u : 0u) >> j;
+        b |= (v.y >= 0.0f || (found & 2) ? 128u : 0u) >> j;
+      }
+    out[q] = (unsigned char)a;
+    if (two) out[g.out_stride + q] = (unsigned char)b;
+  }
+}
+""",
+    False: """\
+__device__ __forceinline__ void pack(
+    const Arguments& g, float2* s, const int tid, unsigned char* out, const bool, const int found) {
+  for (int q = tid; q < (g.n_bits + 7) / 8; q += T) {
+    unsigned a = 0;
+    for (int j = 0; j < 4; ++j)
+      if (8 * q + 2 * j < g.n_bits) {
+        const float2 v = s[AT(4 * q + j)];
+        a |= (v.x >= 0.0f || (found & 3) ? 128u : 0u) >> (2 * j);
+        if (8 * q + 2 * j + 1 < g.n_bits) a |= (v.y >= 0.0f || (found & 3) ? 64u : 0u) >> (2 * j);
+      }
+    out[q] = (unsigned char)a;
+  }
+}
+""",
+}
+
+
+def _kernel(plan: Plan, ballots: bool) -> str:
+    """The passes in order.
+
+    After the first one the numbers fall into parts of N / r₁ that do not meet before the last one (but where mirrored):
+    each part belongs to one warp, which need not wait for others.
+    """
+    rows, first = 2 if plan.pairs else 1, plan.radices[0]
+    widths = [plan.n // first // r for r in plan.radices[1:]]  # transforms of a part in each pass
+    lines = [] if ballots else [_PACK[plan.pairs]]
+    lines += [
+        'extern "C" __global__ void __launch_bounds__(T, BLOCKS) circulant_codes(const Arguments g) {',
+        "  extern __shared__ float2 s[];",
+        "  const int tid = threadIdx.x;",
+        f"  const long long row = (long long)blockIdx.x * {rows};",
+        f"  const bool two = {'row + 1 < g.rows' if plan.pairs else 'false'};",
+        "  const unsigned* x = g.x + row * g.stride;",
+        "  unsigned char* out = g.out + row * g.out_stride;",
+        "  unsigned top[2] = {0u, 0u};",
+        f"  stage0(g, s, tid, N / {first}, T, x, two ? x + g.stride : x, top);",
+        "  int found = __syncthreads_or(max(top[0], top[1]) >= 0x7f800000u) ? 4 : 0;",
+    ]
+    if plan.pairs:
+        lines.append("  found |= (__syncthreads_or(top[0]) ? 0 : 1) | (__syncthreads_or(top[1]) ? 0 : 2);")
+    else:
+        lines.append("  found |= __syncthreads_or(top[0] | top[1]) ? 0 : 3;")
+    lines.append("  if ((found & 4) && tid == 0) atomicExch(g.broken, 1);")
+    inner = len(widths)
+    if plan.pairs:
+        lines += _by_warps(first, list(zip(range(1, 2 * inner), [*widths, *widths[-2::-1]], strict=True)))
+    else:
+        lines += _by_warps(first, list(zip(range(1, inner + 1), widths, strict=True)))
+        lines += [f"  stage{inner + 1}(g, s, tid, N / 2 + 1, T);", "  __syncthreads();"]
+        lines += _by_warps(first, list(zip(range(inner + 2, 2 * inner + 2), widths[::-1], strict=True)))
+    last = 2 * inner if plan.pairs else 2 * inner + 2
+    lines.append(f"  stage{last}(g, s, tid, N / {first}, T{', out, two, found' if ballots else ''});")
+    if not ballots:
+        lines += ["  __syncthreads();", "  pack(g, s, tid, out, two, found);"]
+    return "\n".join([*lines, "}"])
+
+
+def _by_warps(parts: int, stages: Sequence[tuple[int, int]]) -> list[str]:
+    """Passes (number, transforms of a part) that each warp does for parts of its own."""
+    inside = []
+    for number, width in stages:
+        inside.append(f"    stage{number}(g, s, part * {width} + lane, part * {width} + {width}, 32);")
+        inside.append("    __syncwarp();")
+    head = f"  for (int part = tid / 32, lane = tid & 31; part < {parts}; part += T / 32) {{"
+    return [head, *inside, "  }", "  __syncthreads();"]
+
+
+def takes_ballots(plan: Plan, n_bits: int, out_stride: int) -> bool:
+    """Whether warps may write words: 32 neighbouring bits then always belong to one warp."""
+    return (plan.n // plan.radices[0]) % 32 == 0 and n_bits % 32 == 0 and out_stride % 4 == 0
+
+
+# ---------------------------------------------------------------------------------------------------- tables
+
+
+def stored_frequencies(plan: Plan) -> np.ndarray:
+    """The frequency at each place of shared memory after the forward passes."""
+    place, frequency, step = np.arange(plan.n), np.zeros(plan.n, np.int64), 1
+    length = plan.n
+    for r in plan.radices:
+        length //= r
+        digit, place = place // length, place % length
+        frequency += step * digit
+        step *= r
+    return frequency
+
+
+def spectrum(plan: Plan, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the kernel multiplies with, and the places of mirrored numbers (none with pairs)."""
+    order = stored_frequencies(plan)
+    if plan.pairs:
+        last = plan.radices[-1]
+        found = np.fft.fft(r)[order].reshape(-1, last).T  # numbers of one thread lie apart, those of a warp together
+        return np.ascontiguousarray(found).ravel(), np.zeros((1, 2), np.int32)
+    n = plan.n
+    E, G, w = np.fft.fft(r[::2]), np.fft.fft(r[1::2]), np.exp(-2j * np.pi * np.arange(n) / n)
+    k = np.arange(n // 2 + 1)
+    place = np.empty(n, np.int32)
+    place[order] = np.arange(n, dtype=np.int32)
+    k = k[np.argsort(place[k])]  # threads beside each other then meet different banks
+    terms = np.stack([E[k], 0.5j * (1 - w[k]) * G[k], 0.5j * (1 + w[k]) * G[k]], axis=1)
+    return terms.ravel(), np.stack([place[k], place[(n - k) % n]], axis=1)
+
+
+def sign_words(signs: np.ndarray) -> np.ndarray:
+    """Signs as bits, 1 where negative, the first in the lowest bit of the first word."""
+    bits = np.zeros(-(-len(signs) // 32) * 32, np.uint8)
+    bits[: len(signs)] = signs < 0
+    return np.packbits(bits, bitorder="little").view(np.uint32)
