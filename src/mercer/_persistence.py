@@ -75,6 +75,7 @@ MODELS: dict[str, str] = {
     "RandomProjection": "mercer.maps:RandomProjection",
     "RecordHasher": "mercer.maps:RecordHasher",
     "StringHasher": "mercer.maps:StringHasher",
+    "TableEncoder": "mercer.maps:TableEncoder",
     "TextHasher": "mercer.maps:TextHasher",
     "Segmenter": "mercer.segmentation:Segmenter",
     "GaussianModel": "mercer.kernels:GaussianModel",

@@ -46,6 +46,10 @@ app = typer.Typer(
       mercer train classifier mail.txt --model spam.mercer
       mercer evaluate spam.mercer held-out.txt
       mercer predict spam.mercer new.txt --proba
+
+    [bold]From the shares of classes in groups to the class of a row[/bold] (csv)
+      mercer train proportions people.csv --bag district --proportions votes.csv --model votes.mercer
+      mercer predict votes.mercer people.csv
     """,
     epilog="Exit status: 0 done, 1 a failure, 2 a mistake in the call or in a file, 130 stopped by Ctrl-C.",
     rich_markup_mode="rich",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, segmenter, terminal
+from mercer.cli import classifier, proportions, segmenter, terminal
 from mercer.cli.columns import check_tagger, load, n_columns, read_labelled
 from mercer.cli.errors import Mistake
 
@@ -37,6 +37,10 @@ def evaluate(
     no_header: classifier.Header = False,
     zero_based: classifier.ZeroBased = False,
     on_error: classifier.OnError = classifier.OnErrorName.stop,
+    bag: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Models of proportions: the column of groups whose shares to print."),
+    ] = None,
 ) -> None:
     """Compare a model's labels with those of a file.
 
@@ -45,7 +49,8 @@ def evaluate(
     column files; for texts precision, recall and F1 of the sentences that start a paragraph, WindowDiff and Pk (the
     less the better). Classifier: accuracy, log
     loss, precision, recall and F1 of every class, and for few classes which is taken for which. Regressor: mean
-    errors and R². How a file of examples is read is kept in the model and need not be said again.
+    errors and R². Models of proportions: accuracy on the column --label, and the predicted shares of the groups in the
+    column --bag. How a file of examples is read is kept in the model and need not be said again.
 
     [bold]Examples[/bold]
       mercer evaluate np.mercer test.conll
@@ -54,6 +59,11 @@ def evaluate(
       mercer evaluate spam.mercer held-out.txt
     """
     loaded = load(model)
+    if proportions.is_proportional(loaded):
+        proportions.evaluate(loaded, file, label, bag, separator, as_json)
+        return
+    if bag is not None:
+        raise Mistake(f"{model}: --bag is for models of proportions, and this is another kind of model")
     given = classifier.given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
     for_classifiers = any(value is not None for value in given.values())
     if segmenter.is_segmenter(loaded):

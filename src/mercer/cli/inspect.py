@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, segmenter, terminal
+from mercer.cli import classifier, proportions, segmenter, terminal
 from mercer.cli.columns import check_writable, load
 from mercer.cli.errors import Mistake
 
@@ -54,6 +54,9 @@ def inspect(
                 f"{model}: --html and --label are for taggers, this is a model of the kind "
                 f"{type(loaded).__name__}"
             )
+        if proportions.is_proportional(loaded):
+            proportions.show(loaded, model, top)
+            return
         (classifier.show if classifier.is_hashed(loaded) else _show_parameters)(loaded, model)
         return
     if label is not None and label not in map(str, loaded.classes_.tolist()):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mercer.cli import classifier, segmenter
+from mercer.cli import classifier, proportions, segmenter
 from mercer.cli.columns import batches, check_tagger, check_writable, iter_columns, load, n_columns
 from mercer.cli.errors import Mistake
 
@@ -109,11 +109,15 @@ def predict(
       cat text.conll | mercer predict np.mercer - --marginals | head
       mercer predict paragraphs.mercer wall-of-text.txt > readable.txt
       mercer predict spam.mercer mail.txt --proba
+      mercer predict votes.mercer people.csv
       mercer predict news.mercer news.csv --top 3 --output topics.tsv
     """
     if output != "-":
         check_writable(output, device=True)
     loaded = load(model)
+    if proportions.is_proportional(loaded):
+        proportions.predict(loaded, file, output, separator)
+        return
     given = classifier.given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
     if classifier.is_hashed(loaded):
         _check_no_texts(model, lines, sentences, as_json)

@@ -188,6 +188,12 @@ def _lines(stream: IO[str] | IO[bytes], name: str) -> Iterator[str]:
         raise DataFileError(name, number + 1, f"not valid gzip data ({error})", _GZIP_HINT) from error
 
 
+def read_lines(source: FilePath | IO[str] | IO[bytes]) -> Iterator[str]:
+    """Lines of a text file (also .gz; - is standard input) without their ends; damage is named with its line."""
+    with contextlib.ExitStack() as stack:
+        yield from _lines(*_open_source(source, stack))
+
+
 # ---------------------------------------------------------------------------------------------- writing
 
 

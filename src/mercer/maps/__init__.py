@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mercer.maps.sketches import PolynomialSketch
     from mercer.maps.streams import CountMinSketch, HashAccumulator
     from mercer.maps.strings import StringHasher
+    from mercer.maps.tables import TableEncoder
     from mercer.maps.text import TextHasher
 
 _MODULES = {
@@ -33,6 +34,7 @@ _MODULES = {
     "RandomProjection": "projections",
     "RecordHasher": "records",
     "StringHasher": "strings",
+    "TableEncoder": "tables",
     "TextHasher": "text",
     "canonical_form": "graphlets",
     "graphlet_name": "graphlets",
@@ -52,6 +54,7 @@ __all__ = [
     "RandomProjection",
     "RecordHasher",
     "StringHasher",
+    "TableEncoder",
     "TextHasher",
     "canonical_form",
     "graphlet_name",

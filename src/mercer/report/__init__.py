@@ -18,6 +18,7 @@ from mercer.report.labellings import (
     plot_labelling,
     write_png,
 )
+from mercer.report.proportions import plot_decision, plot_proportions
 from mercer.report.strips import plot_segment_confusion, plot_segmentation
 
 __all__ = [
@@ -32,8 +33,10 @@ __all__ = [
     "page",
     "paragraph",
     "plot_convergence",
+    "plot_decision",
     "plot_graph_labelling",
     "plot_labelling",
+    "plot_proportions",
     "plot_segment_confusion",
     "plot_segmentation",
     "probability_strip",

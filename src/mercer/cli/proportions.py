@@ -1,0 +1,407 @@
+"""``mercer train proportions``: a classifier of rows from a table whose groups have known shares of classes; how it
+predicts, is evaluated and shown."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from mercer.cli import terminal
+from mercer.cli.columns import check_writable, shown
+from mercer.cli.errors import Mistake
+
+_READING = "Reading"
+_LEARNING = "Learning"
+_RUNNING = "Running"
+
+
+# Spelled out here, not taken from the estimators: the help must not import them.
+class MethodName(StrEnum):
+    """Ways of learning from shares."""
+
+    alternating = "alternating"
+    convex = "convex"
+    inverse_calibration = "inverse-calibration"
+    mean_map = "mean-map"
+    gradient = "gradient"
+
+
+class KernelName(StrEnum):
+    """Kernels over the features."""
+
+    linear = "linear"
+    gaussian = "gaussian"
+
+
+_CLASSES = {
+    "alternating": "AlternatingProportionSVM",
+    "convex": "ConvexProportionSVM",
+    "inverse-calibration": "InverseCalibration",
+    "mean-map": "MeanMap",
+    "gradient": "ProportionClassifier",
+}
+
+Table = dict[str, list[str]]
+
+
+def train_proportions(
+    file: Annotated[
+        str, typer.Argument(metavar="DATA.csv", help="A row for each instance (also .gz); - for standard input.")
+    ],
+    bag: Annotated[str, typer.Option("--bag", metavar="COLUMN", help="The column that says which group a row is in.")],
+    proportions: Annotated[
+        str,
+        typer.Option(
+            metavar="TABLE.csv",
+            help="A row for each group: its name in the column of --bag (or the first), and shares in the others. One "
+            "other column is the share of the class of its name; several are the shares of all classes.",
+        ),
+    ],
+    model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Labels that are known for some rows; empty elsewhere.", rich_help_panel=_READING
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column that is no feature; may be repeated.", rich_help_panel=_READING),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="A column whose numbers are names; may be repeated.", rich_help_panel=_READING
+        ),
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="C",
+            help="Between columns. Default: a comma (.tsv: a tab).",
+            rich_help_panel=_READING,
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        MethodName, typer.Option(help="How shares become labels; see the guide.", rich_help_panel=_LEARNING)
+    ] = MethodName.alternating,
+    c: Annotated[
+        float | None,
+        typer.Option(
+            "--C",
+            metavar="X",
+            help="Weight of the loss against simplicity. Default: chosen by the error on held-out groups.",
+            rich_help_panel=_LEARNING,
+            show_default=False,
+        ),
+    ] = None,
+    kernel: Annotated[
+        KernelName, typer.Option(help="gaussian: curved boundaries, for some thousand rows.", rich_help_panel=_LEARNING)
+    ] = KernelName.linear,
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="exp(−γ‖x − z‖²) of the gaussian kernel. Default: from the median distance.",
+            rich_help_panel=_LEARNING,
+            show_default=False,
+        ),
+    ] = None,
+    folds: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Folds of groups to choose C by.", rich_help_panel=_LEARNING)
+    ] = 5,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of random starts and folds.", rich_help_panel=_RUNNING)] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.", rich_help_panel=_RUNNING)] = -1,
+    html: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Write a page with known against found shares.", rich_help_panel=_RUNNING),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
+    ] = False,
+) -> None:
+    """Train a classifier of rows from the shares of classes in groups of them.
+
+    Nobody needs to know the class of a single row: votes by district, positives by lab batch or sales by region will
+    do. Numbers are put on one scale, categories get a column each. C is chosen by how well the shares of groups that
+    were held out are met.
+
+    [bold]Examples[/bold]
+      mercer train proportions people.csv --bag district --proportions votes.csv --model votes.mercer
+      mercer train proportions samples.csv --bag batch --proportions positives.csv --model lab.mercer --kernel gaussian
+      mercer predict votes.mercer new.csv
+      mercer evaluate votes.mercer survey.csv --label vote
+    """
+    check_writable(model)
+    if html is not None:
+        check_writable(html)
+    if gamma is not None and kernel is KernelName.linear:
+        raise Mistake("--gamma is for --kernel gaussian")
+    rows, table = read_table(file, separator), read_table(proportions, separator)
+    if bag not in rows:
+        raise Mistake(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
+    bags = _bags(rows, table, bag, shown(proportions))
+    y = _labels(rows, label, file)
+    left = [bag, *([label] if label else []), *(ignore or [])]
+    estimator = _estimator(method, c, kernel, gamma, rows, left, categorical, seed, jobs)
+    import time
+
+    start = time.perf_counter()
+    with terminal.working(f"learning from {shown(file)}"):
+        fitted, chosen = _fitted(estimator, method, c, folds, seed, jobs, rows, y, bags)
+    seconds = time.perf_counter() - start
+    fitted.set_params(n_jobs=None, verbose=False)
+    import mercer
+
+    mercer.save(fitted, model)
+    found = fitted.predict_proportions(rows, bags)
+    if html is not None:
+        _write_page(html, bags, found, model)
+    if not quiet:
+        _summarise(fitted, bags, found, chosen, model, seconds)
+
+
+def read_table(file: str, separator: str | None) -> Table:
+    """The columns of a csv file with a header."""
+    from mercer.data.conll import DataFileError, read_lines
+
+    name = shown(file)
+    if separator in ("\\t", "tab") or (separator is None and ".tsv" in os.path.basename(file)):
+        separator = "\t"
+    if separator is not None and len(separator) != 1:
+        raise Mistake(f"--separator must be one character, got {separator!r}")
+    reader = csv.reader((f"{line}\n" for line in read_lines(file)), delimiter=separator or ",", strict=True)
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        if not header or len(set(header)) != len(header) or "" in header:
+            raise Mistake(f"{name}: expected a header of different names in the first line")
+        columns: Table = {column: [] for column in header}
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(header):
+                what = f"expected {len(header)} columns as in the header, found {len(row)}"
+                raise DataFileError(name, reader.line_num, what)
+            for column, cell in zip(header, row, strict=True):
+                columns[column].append(cell.strip())
+    except csv.Error as error:
+        raise DataFileError(name, reader.line_num, str(error)) from error
+    if not columns[header[0]]:
+        raise Mistake(f"{name}: no rows after the header")
+    return columns
+
+
+def _bags(rows: Table, table: Table, bag: str, where: str) -> Any:
+    from mercer.proportions import Bags
+
+    names = [name or None for name in rows[bag]]
+    key = bag if bag in table else next(iter(table))
+    shares = {column: cells for column, cells in table.items() if column != key}
+    if not shares:
+        raise Mistake(f"{where}: expected a column of shares beside {key!r}")
+    found: dict[str, Any] = {}
+    for i, name in enumerate(table[key]):
+        if name in found:
+            raise Mistake(f"{where}: two rows are about the group {name!r}")
+        found[name] = [_share(cells[i], where, name) for cells in shares.values()]
+    classes = list(shares)
+    if len(classes) == 1:
+        found, classes = {name: values[0] for name, values in found.items()}, [f"not {classes[0]}", classes[0]]
+    seen = {name for name in names if name}
+    extra = [name for name in found if name not in seen]
+    if extra:  # a table of the whole country is of use for one of its regions
+        count = terminal.count(len(extra), "group")
+        terminal.complain("warning", f"{where}: {count} without rows left out, such as {extra[0]!r}")
+    try:
+        return Bags(names, {name: value for name, value in found.items() if name in seen}, classes=classes)
+    except ValueError as error:
+        raise Mistake(f"{where}: {error}") from error
+
+
+def _share(cell: str, where: str, name: str) -> float:
+    percent = cell.endswith("%")
+    try:
+        return float(cell.rstrip("% ")) / (100.0 if percent else 1.0)
+    except ValueError as error:
+        raise Mistake(f"{where}: the share {cell!r} of the group {name!r} is no number") from error
+
+
+def _labels(rows: Table, label: str | None, file: str) -> list[str | None] | None:
+    if label is None:
+        return None
+    if label not in rows:
+        raise Mistake(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
+    found = [cell or None for cell in rows[label]]
+    return found if any(found) else None
+
+
+def _estimator(
+    method: MethodName,
+    c: float | None,
+    kernel: KernelName,
+    gamma: float | None,
+    rows: Table,
+    left: list[str],
+    categorical: list[str] | None,
+    seed: int,
+    jobs: int,
+) -> Any:
+    import mercer.proportions as proportions
+    from mercer.kernels import Gaussian, median_heuristic
+    from mercer.maps import TableEncoder
+
+    kind = getattr(proportions, _CLASSES[method.value])
+    encoder = TableEncoder(categorical=categorical or None, ignore=[name for name in left if name in rows])
+    estimator = kind(map=encoder, n_jobs=jobs)
+    if "random_state" in estimator.get_params(deep=False):
+        estimator.set_params(random_state=seed)
+    if kernel is KernelName.gaussian:
+        width = gamma if gamma is not None else median_heuristic(encoder.fit_transform(rows), random_state=seed)
+        estimator.set_params(kernel=Gaussian(width))
+    if c is not None:
+        estimator.set_params(**_setting(method, c))
+    return estimator
+
+
+def _setting(method: MethodName, c: float) -> dict[str, float]:
+    """--C as parameters of the estimator."""
+    if method is MethodName.alternating:
+        return {"C_instance": c, "C": 10 * c}
+    return {"alpha": 1 / c} if method in (MethodName.mean_map, MethodName.gradient) else {"C": c}
+
+
+def _fitted(
+    estimator: Any,
+    method: MethodName,
+    c: float | None,
+    folds: int,
+    seed: int,
+    jobs: int,
+    rows: Table,
+    y: Any,
+    bags: Any,
+) -> tuple[Any, str]:
+    """The trained estimator, and how C came about."""
+    from mercer.proportions import BagCV
+
+    if c is not None:
+        return estimator.fit(rows, y, bags=bags), f"{c:g}"
+    if len(bags) < 2:
+        return estimator.set_params(**_setting(method, 1.0)).fit(rows, y, bags=bags), "1 (too few groups to choose)"
+    grid = [{key: [value] for key, value in _setting(method, value).items()} for value in (0.1, 1.0, 10.0)]
+    search = BagCV(estimator, grid, cv=min(folds, len(bags)), random_state=seed, n_jobs=jobs)
+    search.fit(rows, y, bags=bags)
+    best = next(v for v in (0.1, 1.0, 10.0) if all(search.best_params_[k] == x for k, x in _setting(method, v).items()))
+    return search.best_estimator_, f"{best:g} (chosen on {min(folds, len(bags))} folds of groups)"
+
+
+def _summarise(fitted: Any, bags: Any, found: Any, chosen: str, model: str, seconds: float) -> None:
+    from mercer.proportions import proportion_risk
+
+    terminal.heading(type(fitted).__name__)
+    terminal.figures(
+        [
+            ("rows", f"{bags.n_rows:,}"),
+            ("groups", f"{len(bags):,} of {bags.sizes.min():,} to {bags.sizes.max():,} rows"),
+            ("classes", ", ".join(map(str, fitted.classes_.tolist()))),
+            ("features", f"{len(fitted.map_.get_feature_names_out()):,}"),
+            ("C", chosen),
+            ("error of shares", f"{proportion_risk(found, bags):.4f}"),
+            ("seconds", f"{seconds:.2f}"),
+            ("model", f"{model} ({os.path.getsize(model) / 1e6:,.1f} MB)"),
+        ]
+    )
+
+
+def _write_page(path: str, bags: Any, found: Any, model: str) -> None:
+    from mercer.report import figure, page, plot_proportions, section, write_page
+
+    picture = plot_proportions(bags.proportions, found, bags.names.tolist(), bags.sizes)
+    caption = "Each circle is a group; larger ones have more rows. On the diagonal the shares agree."
+    write_page(path, page(os.path.basename(model), section("Known and found shares", figure(picture, caption))))
+    terminal.say("page written to ", path)
+
+
+# ---------------------------------------------------------------------------------------------- predict, evaluate, show
+
+
+def is_proportional(model: Any) -> bool:
+    """Whether a loaded model is one of these, with a table for its input."""
+    from mercer.maps import TableEncoder
+
+    return isinstance(getattr(model, "map_", None), TableEncoder) and hasattr(model, "predict_proportions")
+
+
+def predict(model: Any, file: str, output: str, separator: str | None) -> None:
+    """A line with the class of every row."""
+    labels = model.predict(read_table(file, separator))
+    text = "".join(f"{label}\n" for label in labels.tolist())
+    if output == "-":
+        print(text, end="")
+        return
+    from mercer._persistence import write_atomically
+
+    write_atomically(output, [text.encode()])
+
+
+def evaluate(model: Any, file: str, label: str | None, bag: str | None, separator: str | None, as_json: bool) -> None:
+    """Accuracy where labels are known, shares of groups where groups are."""
+    rows = read_table(file, separator)
+    for name in (label, bag):
+        if name is not None and name not in rows:
+            raise Mistake(f"{shown(file)}: no column {name!r}", f"its columns: {', '.join(rows)}")
+    if label is None and bag is None:
+        raise Mistake("say which column holds labels (--label) or groups (--bag)", "mercer predict needs neither")
+    predicted = [str(value) for value in model.predict(rows).tolist()]
+    found: dict[str, Any] = {"rows": len(predicted)}
+    if label is not None:
+        known = [(cell, guess) for cell, guess in zip(rows[label], predicted, strict=True) if cell]
+        if not known:
+            raise Mistake(f"{shown(file)}: the column {label!r} is empty")
+        strange = {cell for cell, _ in known} - {str(name) for name in model.classes_.tolist()}
+        if strange:
+            raise Mistake(
+                f"{shown(file)}: {sorted(strange)[0]!r} is none of the classes of this model",
+                f"they are {', '.join(map(str, model.classes_.tolist()))}",
+            )
+        found |= {"labelled": len(known), "accuracy": sum(cell == guess for cell, guess in known) / len(known)}
+    if bag is not None:
+        groups: dict[str, list[str]] = {}
+        for name, guess in zip(rows[bag], predicted, strict=True):
+            groups.setdefault(name, []).append(guess)
+        classes = [str(name) for name in model.classes_.tolist()]
+        found["groups"] = {
+            name: {c: members.count(c) / len(members) for c in classes} for name, members in sorted(groups.items())
+        }
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    terminal.figures([(k, f"{v:.4f}" if isinstance(v, float) else f"{v:,}") for k, v in found.items() if k != "groups"])
+    if bag is not None:
+        print()
+        lines = [[name, *(f"{share:.4f}" for share in shares.values())] for name, shares in found["groups"].items()]
+        terminal.table([bag, *next(iter(found["groups"].values()))], lines, "l" + "r" * (len(lines[0]) - 1))
+
+
+def show(model: Any, path: str, top: int) -> None:
+    """Settings, classes and, of linear models, the features that speak loudest."""
+    terminal.heading(f"{path}: {type(model).__name__}")
+    settings = [(k, v) for k, v in model.get_params(deep=False).items() if k not in ("map", "n_jobs", "verbose")]
+    names = model.map_.get_feature_names_out().tolist()
+    rows: list[tuple[str, object]] = [("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"), *settings]
+    rows += [("classes", ", ".join(map(str, model.classes_.tolist()))), ("features", f"{len(names):,}")]
+    terminal.figures(rows)
+    if model.kernel is not None or not hasattr(model, "coef_"):
+        return
+    classes = model.classes_.tolist()
+    for weights, name in zip(model.coef_, classes[1:] if len(model.coef_) == 1 else classes, strict=True):
+        print()
+        terminal.heading(f"for and against {name}")
+        ranked = sorted(range(len(names)), key=lambda j: -abs(weights[j]))[:top]
+        terminal.table(["feature", "weight"], [(names[j], f"{weights[j]:+.4f}") for j in ranked], "lr")

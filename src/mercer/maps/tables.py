@@ -1,0 +1,236 @@
+"""Tables of named columns to numbers: what is measured on one scale, what is named in columns of its own.
+
+    number v      (v − mean) / deviation, and a column that says where it was missing
+    category v    1 in the column of v; rare categories share a column
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._validation import check_count
+from mercer.maps._columns import _as_list, columns_of, row_count
+
+__all__ = ["TableEncoder"]
+
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+_REST = "(rare)"
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Features for linear models from a table with numbers and categories.
+
+    Parameters
+    ----------
+    categorical : list of str, optional
+        Columns whose numbers are names, such as postcodes. Columns of text are categories anyway, unless all of it
+        reads as numbers.
+    ignore : list of str, optional
+        Columns that are no features.
+    max_categories : int, default=50
+        The most columns that one categorical column gets; its rarest categories share the last.
+
+    Attributes
+    ----------
+    columns_ : list of dict
+        For each column its ``name``, its ``kind``, and ``mean``, ``scale`` and ``missing``, or ``categories`` and
+        ``rest``.
+
+    Notes
+    -----
+    Missing is what is None, NaN, empty, or one of ? NA NaN null none in any case. A missing number counts as the
+    mean. A category that training did not have gets the column of rare ones, or none. A column that training lacks is
+    left out, one that is missing later is an error.
+
+    Examples
+    --------
+    >>> from mercer.maps import TableEncoder
+    >>> table = {"age": ["30", "50", "?"], "city": ["Rome", "Oslo", "Rome"]}
+    >>> encoder = TableEncoder().fit(table)
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'age is missing', 'city=Oslo', 'city=Rome']
+    >>> encoder.transform(table).toarray().tolist()
+    [[-1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        *,
+        categorical: Sequence[str] | None = None,
+        ignore: Sequence[str] | None = None,
+        max_categories: int = 50,
+    ) -> None:
+        self.categorical = categorical
+        self.ignore = ignore
+        self.max_categories = max_categories
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn scales and categories.
+
+        Parameters
+        ----------
+        X : data frame, dict of columns or list of dicts
+        y : None
+            Not used.
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
+        """
+        most = check_count("max_categories", self.max_categories, 2)
+        columns = _table(X)
+        if row_count(columns) == 0:
+            raise ValueError("X has no rows")
+        names = [name for name, _ in columns]
+        for option, wanted in (("categorical", self.categorical), ("ignore", self.ignore)):
+            unknown = [name for name in wanted or () if name not in names]
+            if unknown:
+                raise ValueError(f"{option} names the column {unknown[0]!r}; there are {', '.join(map(repr, names))}")
+        self.columns_ = [
+            _learnt(name, _as_list(column), name in (self.categorical or ()), most)
+            for name, column in columns
+            if name not in (self.ignore or ())
+        ]
+        if not self._n_features_out:
+            raise ValueError("no column gives a feature: all are ignored, constant or missing")
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return sum(map(_width, self.columns_))
+
+    def transform(self, X: Any) -> sp.csr_matrix:
+        """Features of every row.
+
+        Parameters
+        ----------
+        X : data frame, dict of columns or list of dicts
+
+        Returns
+        -------
+        csr_matrix of shape (n_rows, n_features)
+        """
+        check_is_fitted(self)
+        given = dict(_table(X))
+        lacking = [column["name"] for column in self.columns_ if _width(column) and column["name"] not in given]
+        if lacking:
+            raise ValueError(f"X has no column {lacking[0]!r}, which was there in training")
+        n = row_count(list(given.items()))
+        parts = [_encoded(column, _as_list(given[column["name"]])) for column in self.columns_ if _width(column)]
+        return sp.csr_matrix(sp.hstack(parts, format="csr")) if n else sp.csr_matrix((0, self._n_features_out))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features: of numbers that of their column, of categories column=category."""
+        check_is_fitted(self)
+        return np.array([name for column in self.columns_ for name in _names(column)], dtype=object)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything a model file needs. See :func:`mercer.save`."""
+        check_is_fitted(self)
+        categorical, ignore = (None if names is None else list(names) for names in (self.categorical, self.ignore))
+        params = {"categorical": categorical, "ignore": ignore, "max_categories": self.max_categories}
+        return {"params": params, "columns": self.columns_}, {}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
+        """The inverse of :meth:`to_state`."""
+        model = cls(**meta["params"])
+        for column in meta["columns"]:
+            number = column["kind"] == "number"
+            fits = number or (column["kind"] == "category" and all(isinstance(c, str) for c in column["categories"]))
+            if number:
+                fits = math.isfinite(column["mean"]) and math.isfinite(column["scale"]) and column["scale"] >= 0
+            if not fits or not isinstance(column["name"], str):
+                raise ValueError("a column of the table is damaged")
+        model.columns_ = meta["columns"]
+        return model
+
+
+def _table(X: Any) -> list[tuple[str, Any]]:
+    columns = columns_of(X)
+    if columns is not None:
+        return columns
+    rows = list(X)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise TypeError("X must be a data frame, a dict of columns or a list of dicts")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return columns_of({name: [row.get(name) for row in rows] for name in names}) or []
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in MISSING
+    return value is None or value != value
+
+
+def _numbers(values: list[Any]) -> np.ndarray | None:
+    """The column as numbers, NaN where missing; None where something is no number."""
+    out = np.full(len(values), np.nan)
+    for i, value in enumerate(values):
+        if _is_missing(value):
+            continue
+        try:
+            out[i] = float(value)
+        except (TypeError, ValueError):
+            return None
+        if not math.isfinite(out[i]):
+            raise ValueError(f"row {i} holds {value!r}: numbers must be finite")
+    return out
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else str(value)
+
+
+def _learnt(name: str, values: list[Any], category: bool, most: int) -> dict[str, Any]:
+    numbers = None if category else _numbers(values)
+    if numbers is not None:
+        known = numbers[~np.isnan(numbers)]
+        mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+        scale = scale if scale > 1e-12 * max(1.0, abs(mean)) else 0.0
+        return {"name": name, "kind": "number", "mean": mean, "scale": scale, "missing": 0 < len(known) < len(numbers)}
+    counts = Counter(_text(value) for value in values if not _is_missing(value))
+    ranked = sorted(counts, key=lambda c: (-counts[c], c))
+    rest = len(ranked) > most
+    kept = sorted(ranked[: most - 1] if rest else ranked)
+    return {"name": name, "kind": "category", "categories": kept, "rest": rest}
+
+
+def _names(column: dict[str, Any]) -> list[str]:
+    name = column["name"]
+    if column["kind"] == "number":
+        return ([name] if column["scale"] else []) + ([f"{name} is missing"] if column["missing"] else [])
+    return [f"{name}={c}" for c in column["categories"]] + ([f"{name}={_REST}"] if column["rest"] else [])
+
+
+def _width(column: dict[str, Any]) -> int:
+    return len(_names(column))
+
+
+def _encoded(column: dict[str, Any], values: list[Any]) -> sp.csr_matrix:
+    if column["kind"] == "number":
+        numbers = _numbers(values)
+        if numbers is None:
+            raise ValueError(f"column {column['name']!r} was all numbers in training, now it is not")
+        missing = np.isnan(numbers)
+        parts = []
+        if column["scale"]:
+            parts.append(np.where(missing, 0.0, (numbers - column["mean"]) / column["scale"]))
+        if column["missing"]:
+            parts.append(missing.astype(np.float64))
+        return sp.csr_matrix(np.column_stack(parts))
+    place = {c: i for i, c in enumerate(column["categories"])}
+    last = len(place) if column["rest"] else -1
+    found = [-1 if _is_missing(value) else place.get(_text(value), last) for value in values]
+    rows = np.flatnonzero(np.array(found) >= 0)
+    where = (rows, np.array(found, np.int64)[rows])
+    return sp.csr_matrix((np.ones(len(rows)), where), shape=(len(values), _width(column)))
