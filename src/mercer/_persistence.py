@@ -109,6 +109,8 @@ MODELS: dict[str, str] = {
     "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",
+    "InverseCalibration": "mercer.proportions:InverseCalibration",
+    "MeanMap": "mercer.proportions:MeanMap",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
