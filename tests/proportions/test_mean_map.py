@@ -169,17 +169,20 @@ def test_class_means_of_each_bag_minimise_the_smooth_objective():
     np.testing.assert_allclose(model.class_means_, expected, atol=1e-9)
 
 
-def test_bags_that_shift_are_followed_by_the_laplacian_variant():
-    """Class means drift along a path of bags, which breaks the assumption of the plain one."""
+@pytest.mark.parametrize("similarity", ["means of bags", "places"])
+def test_the_laplacian_variant_follows_class_means_that_drift(similarity):
+    """They move along a path of bags, and shares grow along it, which breaks the assumption of the plain one."""
     rng = np.random.default_rng(0)
     M, size = 60, 40
-    drift, p = np.linspace(-4, 4, M), np.linspace(0.2, 0.8, M)
+    place = np.linspace(-4, 4, M)
+    p = np.clip(0.5 + 0.06 * place + rng.uniform(-0.25, 0.25, M), 0.02, 0.98)
     y = (rng.random((M, size)) < p[:, None]).astype(int)
-    X = rng.normal(size=(M, size, 2)) * 0.5 + np.stack([np.where(y, 1.5, -1.5), -np.broadcast_to(drift[:, None], y.shape)], -1)
-    X, y = X.reshape(-1, 2), y.ravel()
+    centre = np.stack([np.where(y, 1.0, -1.0), -np.broadcast_to(place[:, None], y.shape)], axis=-1)
+    X, y = (0.5 * rng.normal(size=(M, size, 2)) + centre).reshape(-1, 2), y.ravel()
     bags = Bags(np.repeat(np.arange(M), size), y.reshape(M, size).mean(axis=1))
-    plain, smooth = MeanMap(0.01).fit(X, bags=bags), MeanMap(0.01, laplacian=1e-3).fit(X, bags=bags)
-    assert smooth.score(X, y) > plain.score(X, y) + 0.02
+    S = 0.1 if similarity == "means of bags" else np.exp(-np.abs(np.subtract.outer(place, place)) / 0.2)
+    assert MeanMap(0.01).fit(X, bags=bags).score(X, y) < 0.75
+    assert MeanMap(0.01, laplacian=0.001, similarity=S).fit(X, bags=bags).score(X, y) > 0.95
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ class InverseCalibration(ProportionEstimator):
     intercept_ : ndarray
     duality_gap_ : float, or one for each class
         (primal − dual) / primal: how far from the optimum the solution can be at most.
+    n_iter_ : int, or one for each class
 
     Notes
     -----
@@ -81,7 +82,7 @@ class InverseCalibration(ProportionEstimator):
     True
     """
 
-    _fitted = (*ProportionEstimator._fitted, "duality_gap_")
+    _fitted = (*ProportionEstimator._fitted, "duality_gap_", "n_iter_")
 
     def __init__(
         self,
@@ -123,10 +124,10 @@ class InverseCalibration(ProportionEstimator):
         if low[counted].max() <= high[counted].min() + 1e-9:
             message = "one share fits all bags, so that the means of bags tell nothing of the classes"
             warnings.warn(message, IllPosedWarning, stacklevel=4)
-        coef, b, gap = self._regression(space, means, low, high)
+        coef, b, gap, steps = self._regression(space, means, low, high)
         over = means.average.T @ coef
         weights = np.asarray(space.features.T @ over).ravel() if space.linear else over
-        return Solution(weights, b, {"duality_gap": gap})
+        return Solution(weights, b, {"duality_gap": gap, "n_iter": steps})
 
     def _tubes(self, means: BagMeans) -> tuple[np.ndarray, np.ndarray]:
         """Logits of the bounds."""
@@ -137,8 +138,8 @@ class InverseCalibration(ProportionEstimator):
 
     def _regression(
         self, space: Space, means: BagMeans, low: np.ndarray, high: np.ndarray
-    ) -> tuple[np.ndarray, float, float]:
-        """Coefficients of the means, the offset, and the relative duality gap."""
+    ) -> tuple[np.ndarray, float, float, int]:
+        """Coefficients of the means, the offset, the relative duality gap, and the steps taken."""
         n, epsilon, weight = len(low), float(self.epsilon), means.bag_weight
         point, target, constant = np.arange(n), low, 0.0
         if (high > low).any():
@@ -171,4 +172,4 @@ class InverseCalibration(ProportionEstimator):
         norm = float(coef @ f)
         primal = 0.5 * norm + float(self.C) * float(weight @ outside)
         bound = -0.5 * norm + float(target[solver.support_] @ dual) - epsilon * float(np.abs(dual).sum())
-        return coef, b, max(primal - bound, 0.0) / max(primal - constant, 1e-12)
+        return coef, b, max(primal - bound, 0.0) / max(primal - constant, 1e-12), int(solver.n_iter_)
