@@ -111,6 +111,7 @@ MODELS: dict[str, str] = {
     "SignProjection": "mercer.retrieval:SignProjection",
     "InverseCalibration": "mercer.proportions:InverseCalibration",
     "MeanMap": "mercer.proportions:MeanMap",
+    "MajorityBag": "mercer.proportions:MajorityBag",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

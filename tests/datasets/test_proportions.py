@@ -27,10 +27,11 @@ def test_the_means_of_the_toys_bags_mislead(seed):
         assert MeanMap(alpha).fit(X, bags=bags, proportions=p).score(X, y) == 0.0
 
 
-PEOPLE = """39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, <=50K
-50, ?, 183311, HS-grad, 9, Divorced, ?, Husband, White, Male, 0, 0, 13, ?, >50K
-
-"""
+PEOPLE = (
+    "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40,"
+    " United-States, <=50K\n"
+    "50, ?, 183311, HS-grad, 9, Divorced, ?, Husband, White, Male, 0, 0, 13, ?, >50K\n\n"
+)
 
 
 def test_people_are_read_from_a_folder(tmp_path):
@@ -108,7 +109,7 @@ def test_a_small_set_is_read_from_a_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="Satellite"):
         load_proportion_set("satimage-2", data_home=tmp_path)
     (folder / "ionosphere.data").write_text("1,2,g\n1,b\n")
-    with pytest.raises(ValueError, match="ionosphere.data:2: expected 3 cells"):
+    with pytest.raises(ValueError, match=r"ionosphere\.data:2: expected 3 cells"):
         load_proportion_set("ionosphere", data_home=tmp_path)
     with pytest.raises(ValueError, match="name must be one of 'heart'"):
         load_proportion_set("iris")

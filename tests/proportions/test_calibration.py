@@ -109,7 +109,12 @@ def test_bounds_widen_the_tube(weights):
 
     found = objective(np.append(model.coef_[0], model.intercept_[0]))
     best = min(
-        minimize(objective, rng.normal(size=3), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 9000}).fun
+        minimize(
+            objective,
+            rng.normal(size=3),
+            method="Nelder-Mead",
+            options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 9000},
+        ).fun
         for _ in range(5)
     )
     assert found <= best + 1e-6
@@ -132,7 +137,9 @@ def test_known_labels_inside_bags_are_bags_of_one():
     known = np.full(len(y), np.nan)
     known[:5] = y[:5]
     model = InverseCalibration(tol=1e-7).fit(X, known, bags=bags)
-    pairs = np.vstack([np.column_stack([bags.members, bags.number]), np.column_stack([np.arange(5), 20 + np.arange(5)])])
+    pairs = np.vstack(
+        [np.column_stack([bags.members, bags.number]), np.column_stack([np.arange(5), 20 + np.arange(5)])]
+    )
     peer = InverseCalibration(tol=1e-7).fit(X, bags=pairs, proportions=np.append(bags.proportions, y[:5]))
     np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
 
@@ -181,7 +188,7 @@ def test_three_classes_are_told_apart():
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):
-    X, y = blobs(20)
+    X, _ = blobs(20)
     with pytest.raises(ValueError, match=message):
         InverseCalibration(**parameters).fit(X, bags=Bags(np.arange(20) // 2, np.full(10, 0.5)))
 

@@ -59,7 +59,9 @@ def test_the_model_is_at_the_minimum_of_its_objective():
     u, mu = np.full(n, 1 / n), p * model.class_means_[1] - (1 - p) * model.class_means_[0]
     f = X @ model.coef_[0] + model.intercept_[0]
     gradient = X.T @ (u * np.tanh(f)) - mu + 2 * 0.05 * model.coef_[0]
-    assert np.linalg.norm(np.append(gradient, u @ np.tanh(f) - (2 * p - 1))) == pytest.approx(model.gradient_norm_, abs=1e-12)
+    assert np.linalg.norm(np.append(gradient, u @ np.tanh(f) - (2 * p - 1))) == pytest.approx(
+        model.gradient_norm_, abs=1e-12
+    )
     assert model.gradient_norm_ < 1e-7
     best = objective(model, X, u, mu, p)
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,9 +145,7 @@ def load_adult(subset: str = "train", data_home: Home = None) -> AdultData:
     check_choice("subset", subset, ("train", "test", "all"))
     people = _adult_rows(data_file("uci", "adult.data", data_home))
     categories = {
-        name: sorted({row[place] for row in people} - {"?"})
-        for place, name in enumerate(_ADULT)
-        if name not in _CUTS
+        name: sorted({row[place] for row in people} - {"?"}) for place, name in enumerate(_ADULT) if name not in _CUTS
     }
     if subset != "train":
         others = _adult_rows(data_file("uci", "adult.test", data_home))
@@ -159,7 +158,7 @@ def load_adult(subset: str = "train", data_home: Home = None) -> AdultData:
             bins = np.searchsorted(_CUTS[name], cell.astype(np.float64), side="right")
             columns.extend(bins == j for j in range(len(_CUTS[name]) + 1))
             bounds = ["", *map(str, _CUTS[name]), ""]
-            names.extend(f"{name} {low}..{high}" for low, high in zip(bounds[:-1], bounds[1:], strict=True))
+            names.extend(f"{name} {low}..{high}" for low, high in pairwise(bounds))
         else:
             columns.extend(cell == value for value in categories[name])
             names.extend(f"{name} {value}" for value in categories[name])
@@ -268,7 +267,9 @@ def _heart(home: Home) -> tuple[NDArray[Any], NDArray[Any]]:
 def _vote(home: Home) -> tuple[NDArray[Any], NDArray[Any]]:
     cells = _cells(home, "HouseVotes84.csv", header=True)
     value = {"y": 1.0, "n": -1.0, "?": 0.0, "NA": 0.0}
-    return np.array([[value[cell] for cell in row[1:]] for row in cells]), np.array([c[0] == "republican" for c in cells])
+    return np.array([[value[cell] for cell in row[1:]] for row in cells]), np.array(
+        [c[0] == "republican" for c in cells]
+    )
 
 
 def _australian(home: Home) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -193,7 +193,10 @@ class MeanMap(ProportionEstimator):
         negative, positive = solved[:n], solved[n:]
         over = (part * p) @ positive - (part * (1.0 - p)) @ negative
         share = float(part @ p)
-        averages = ((part * (1.0 - p)) @ negative / max(1.0 - share, 1e-300), (part * p) @ positive / max(share, 1e-300))
+        averages = (
+            (part * (1.0 - p)) @ negative / max(1.0 - share, 1e-300),
+            (part * p) @ positive / max(share, 1e-300),
+        )
         return over, np.array(averages)
 
     def _similarities(self, space: Space, means: BagMeans) -> np.ndarray:
@@ -212,7 +215,9 @@ class MeanMap(ProportionEstimator):
         else:
             G = means.gram(space)
             distance = np.sqrt(np.maximum(np.diag(G)[:, None] + np.diag(G) - 2.0 * G, 0.0))
-        width = float(np.median(distance[~np.eye(n, dtype=bool)])) if given is None else check_positive("similarity", given)
+        width = (
+            float(np.median(distance[~np.eye(n, dtype=bool)])) if given is None else check_positive("similarity", given)
+        )
         return np.exp(-distance / max(width, 1e-300))
 
     # ------------------------------------------------------------------ the convex problem
@@ -272,9 +277,7 @@ def _parts(problem: Problem) -> np.ndarray:
     return total / total.sum()
 
 
-def _conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray], right: np.ndarray, tol: float
-) -> np.ndarray:
+def _conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.ndarray, tol: float) -> np.ndarray:
     """A direction of descent: the solution of a positive semi-definite system up to ``tol``, or what has been found
     when curvature vanishes."""
     found, residual = np.zeros_like(right), right.copy()
