@@ -123,7 +123,9 @@ def _bag_score(estimator: Any, X: Any, bags: Bags, loss: str) -> float:
         place = {label: at for at, label in enumerate(classes.tolist())}
         lacking = [label for label in bags.classes.tolist() if label not in place]
         if lacking:
-            raise ValueError(f"the estimator knows the classes {classes.tolist()}, but bags have the class {lacking[0]!r}")
+            raise ValueError(
+                f"the estimator knows the classes {classes.tolist()}, but bags have the class {lacking[0]!r}"
+            )
         shares = shares[:, [place[label] for label in bags.classes.tolist()]]
     return -proportion_risk(shares, bags, loss=loss)
 

@@ -2,13 +2,13 @@
 
 With h̄(B) and ȳ(B) the predicted and the true share of a bag B of r instances, er = E|h̄(B) − ȳ(B)|, β = P(h ≠ y)::
 
-    uniform        er ≤ training er + ε   with probability 1 − δ from  M ≥ (64/ε²)(2 d ln(12 r/ε) + ln(4/δ))  bags   II-3
+    uniform        er ≤ training er + ε   with probability 1 − δ from  M ≥ (64/ε²)(2 d ln(12 r/ε) + ln(4/δ))  bagsII-3
                    ε(M) = √((32/M)(d ln(2 e M r/d) + ln(4/δ)))         d the VC dimension of the classifiers
-    tolerance      er ≤ ε δ   ⇒   P(|h̄ − ȳ| ≤ ε) ≥ 1 − δ                                                              II-4
-    instances      P(|h̄ − ȳ| ≤ ε) = Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)],   e = ⌊ε r⌋         II-4
+    tolerance      er ≤ ε δ   ⇒   P(|h̄ − ȳ| ≤ ε) ≥ 1 − δ                                                       II-4
+    instances      P(|h̄ − ȳ| ≤ ε) = Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)],   e = ⌊ε r⌋ II-4
                    Q the distribution function of Binomial(r − i, β/(2 − β)); needs P(h = 1) = P(y = 1)
-    pure bags      at least r (1 − 2η − ε) right in a bag with a share of at most η or at least 1 − η                  II-6
-    populations    |ȳ(B) − p| ≤ ε   with probability 1 − δ from  r ≥ ln(2/δ)/(2ε²)                                     II-7
+    pure bags      at least r (1 − 2η − ε) right in a bag with a share of at most η or at least 1 − η           II-6
+    populations    |ȳ(B) − p| ≤ ε   with probability 1 − δ from  r ≥ ln(2/δ)/(2ε²)                              II-7
 
 The first is a calculator, not advice: at sizes that occur it is above 1.
 """
@@ -229,9 +229,9 @@ def _lowest(accuracy: np.ndarray) -> int:
 def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
     """How many of ``r`` instances are classified right, at least, in a pure bag whose share is met up to ``eps``.
 
-    r (1 − 2η − ε), or 0: the bag has at most a share η of one of the classes (spec 004 II-6). If bags are that pure with
-    probability 1 − ρ, and met with probability 1 − δ, this holds for a bag with probability 1 − δ − ρ. It cannot be
-    improved: see `adversarial_pure_bag`.
+    r (1 − 2η − ε), or 0: the bag has at most a share η of one of the classes (spec 004 II-6). If bags are that pure
+    with probability 1 − ρ, and met with probability 1 − δ, this holds for a bag with probability 1 − δ − ρ. It cannot
+    be improved: see `adversarial_pure_bag`.
 
     Parameters
     ----------
