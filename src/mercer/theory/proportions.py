@@ -2,7 +2,7 @@
 
 With h̄(B) and ȳ(B) the predicted and the true share of a bag B of r instances, er = E|h̄(B) − ȳ(B)|, β = P(h ≠ y)::
 
-    uniform        er ≤ training er + ε   with probability 1 − δ from  M ≥ (64/ε²)(2 d ln(12 r/ε) + ln(4/δ))  bagsII-3
+    uniform        er ≤ training er + ε with probability 1 − δ, from M ≥ (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)) bags     II-3
                    ε(M) = √((32/M)(d ln(2 e M r/d) + ln(4/δ)))         d the VC dimension of the classifiers
     tolerance      er ≤ ε δ   ⇒   P(|h̄ − ȳ| ≤ ε) ≥ 1 − δ                                                       II-4
     instances      P(|h̄ − ȳ| ≤ ε) = Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)],   e = ⌊ε r⌋ II-4
