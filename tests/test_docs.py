@@ -43,6 +43,7 @@ PACKAGES = [
     "mercer.tagging",
     "mercer.theory",
     "mercer.theory.hashing",
+    "mercer.theory.proportions",
     "mercer.theory.risk",
 ]
 NAMES = [(package, name) for package in PACKAGES for name in importlib.import_module(package).__all__]

@@ -110,6 +110,9 @@ MODELS: dict[str, str] = {
     "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",
+    "InverseCalibration": "mercer.proportions:InverseCalibration",
+    "MeanMap": "mercer.proportions:MeanMap",
+    "MajorityBag": "mercer.proportions:MajorityBag",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -12,6 +12,7 @@ from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.graphs import load_tu, make_motif_graphs
+from mercer.datasets.proportions import AdultData, load_adult, load_proportion_set, make_proportion_toy
 from mercer.datasets.regions import RegionTask, make_regions
 from mercer.datasets.segments import (
     ActionTask,
@@ -40,6 +41,7 @@ from mercer.datasets.trees import Treebank, make_treebank
 __all__ = [
     "COREFERENCE_FEATURES",
     "ActionTask",
+    "AdultData",
     "AlignmentTask",
     "ChainTask",
     "Coreference",
@@ -52,12 +54,14 @@ __all__ = [
     "Treebank",
     "coreference_features",
     "load_20newsgroups",
+    "load_adult",
     "load_ag_news",
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
     "load_movie_reviews",
     "load_news20",
+    "load_proportion_set",
     "load_r8",
     "load_rcv1_small",
     "load_reuters21578",
@@ -75,6 +79,7 @@ __all__ = [
     "make_motif_graphs",
     "make_nondominant",
     "make_paragraphs",
+    "make_proportion_toy",
     "make_regions",
     "make_topic_tree",
     "make_treebank",

@@ -1,6 +1,21 @@
 """Learning from label proportions: bags with known shares of classes in, a classifier of single rows out."""
 
 from mercer.proportions._base import IllPosedWarning
-from mercer.proportions.bags import Bags, bag_proportions, make_bags
+from mercer.proportions.bags import Bags, bag_proportions, make_bags, sample_mixture_bags
+from mercer.proportions.calibration import InverseCalibration
+from mercer.proportions.mean_map import MeanMap
+from mercer.proportions.selection import BagCV, MajorityBag, bag_score, proportion_risk
 
-__all__ = ["Bags", "IllPosedWarning", "bag_proportions", "make_bags"]
+__all__ = [
+    "BagCV",
+    "Bags",
+    "IllPosedWarning",
+    "InverseCalibration",
+    "MajorityBag",
+    "MeanMap",
+    "bag_proportions",
+    "bag_score",
+    "make_bags",
+    "proportion_risk",
+    "sample_mixture_bags",
+]

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mercer._validation import thread_count
@@ -177,7 +178,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     random_state: Any = None
     n_jobs: int | None = None
     verbose: Any = False
-    _fitted: tuple[str, ...] = ("classes_", "coef_", "intercept_", "map_", "support_", "support_objects_", "dual_coef_")
+    _fitted: tuple[str, ...] = ("classes_", "coef_", "intercept_", "support_", "support_objects_", "dual_coef_")
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -249,7 +250,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             if proportions is not None or bag_weight is not None:
                 raise ValueError("proportions are of no use without bags: pass bags=, the bag of every row")
             if y is None:
-                raise ValueError(f"{name} requires bags and proportions, or y to be passed, but the target y is None")
+                raise ValueError(f"{name} requires y to be passed, but the target y is None, and there are no bags")
             return None
         made = Bags(bags, proportions, bag_weight=bag_weight, n_rows=None if isinstance(bags, Bags) else n)
         if made.n_rows != n:
@@ -268,11 +269,14 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         # A list with None among numbers becomes an array of objects.
         labels = np.asarray(y if hasattr(y, "__array__") else list(y))
         if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
+            labels = column_or_1d(labels, warn=True)
         if labels.shape != (n,):
             raise ValueError(f"y must hold one label for each of the {n} rows, got shape {labels.shape}")
         unknown = _missing(labels)
         seen = np.unique(np.array(labels[~unknown].tolist()))
+        if len(seen):
+            assert_all_finite(seen, input_name="y")
+            check_classification_targets(seen)
         if bags is None or bags.classes is None:
             if unknown.any():
                 first = np.flatnonzero(unknown)[0]
@@ -396,7 +400,13 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "intercept_")
 
+    def _node(self, name: str, value: Any, arrays: Any) -> Any:
+        # Maps are written as they were fitted; `fit` makes a clone.
+        return super()._node(name, self.map_ if name == "map" and value is not None else value, arrays)
+
     def _check_state(self) -> None:
+        if self.map is not None:
+            self.map_ = self.map
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._check_shapes(intercept=(outputs,))
         if self.kernel is None:

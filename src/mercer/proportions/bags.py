@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count
 
-__all__ = ["Bags", "bag_proportions", "make_bags"]
+__all__ = ["Bags", "bag_proportions", "make_bags", "sample_mixture_bags"]
 
 SCHEMES = ("random", "iid", "hierarchical", "groups")
 _SUM = 1e-6  # how far the shares of a bag may be from summing to 1
@@ -488,6 +488,69 @@ def make_bags(
     bags = Bags(pairs, n_rows=n)
     classes = np.unique(y)
     return Bags(bags, bag_proportions(y, bags, classes), classes=classes)
+
+
+def sample_mixture_bags(
+    components: Any, size: int, n_bags: int, *, weights: Any = None, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray, Bags]:
+    """Bags from a mixture: a component for each bag, then independent rows of it (spec 004 II-5).
+
+    Parameters
+    ----------
+    components : sequence
+        Each a pair (X, y), from which rows are drawn with replacement; or a function (random, n) that returns n rows
+        and their labels, ``random`` being a RandomState.
+    size : int
+        Rows in a bag.
+    n_bags : int
+    weights : array of numbers of at least 0, optional
+        How likely components are. Default: equally.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : ndarray of n_bags · size rows
+    y : ndarray of labels
+    bags : Bags
+        With the proportions of ``y``; bags of all components are alike in name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.proportions import sample_mixture_bags
+    >>> def around(centre, share):
+    ...     def draw(random, n):
+    ...         y = (random.rand(n) < share).astype(int)
+    ...         return centre + random.randn(n, 2) + 3 * y[:, None], y
+    ...     return draw
+    >>> X, y, bags = sample_mixture_bags([around(0, 0.2), around(5, 0.7)], size=10, n_bags=6, random_state=0)
+    >>> X.shape, bags
+    ((60, 2), Bags(60 rows in 6 bags of 10 to 10, 2 classes))
+    """
+    components = list(components)
+    if not components:
+        raise ValueError("components is empty: there is nothing to draw from")
+    size, n_bags = check_count("size", size), check_count("n_bags", n_bags)
+    weight = _checked_weights("weights", weights, len(components))
+    rng = check_random_state(random_state)
+    rows, labels = [], []
+    for at in rng.choice(len(components), n_bags, p=weight / weight.sum()):
+        source = components[at]
+        if callable(source):
+            X, y = (np.asarray(part) for part in source(rng, size))
+        else:
+            X, y = (np.asarray(part) for part in source)
+            if len(X) != len(y) or not len(y):
+                raise ValueError(f"component {at} has {len(X)} rows and {len(y)} labels")
+            drawn = rng.randint(0, len(y), size)
+            X, y = X[drawn], y[drawn]
+        if len(X) != size or y.shape != (size,):
+            raise ValueError(f"component {at} gave {len(X)} rows and labels of shape {y.shape}, expected {size}")
+        rows.append(X)
+        labels.append(y)
+    y = np.concatenate(labels)
+    bags, classes = Bags(np.repeat(np.arange(n_bags), size)), np.unique(y)
+    return np.concatenate(rows), y, Bags(bags, bag_proportions(y, bags, classes), classes=classes)
 
 
 def _drawn(groups: Any, n: int, count: int, size: int, rng: Any) -> list[np.ndarray]:

@@ -1,5 +1,5 @@
 """Bounds and calculators of learning theory."""
 
-from mercer.theory import hashing, risk
+from mercer.theory import hashing, proportions, risk
 
-__all__ = ["hashing", "risk"]
+__all__ = ["hashing", "proportions", "risk"]

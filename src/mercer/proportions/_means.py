@@ -1,0 +1,68 @@
+"""Bags as points: the mean of each bag, with every known label as a bag of one (spec 004 II-11, II-12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.proportions._base import Problem, Space
+
+__all__ = ["BagMeans", "bag_means"]
+
+
+@dataclass(frozen=True)
+class BagMeans:
+    """Means over bags, m = A Φ, and what is known of each.
+
+    Attributes
+    ----------
+    average : CSR matrix of shape (n_means, n)
+        A: each row holds the weights of the instances of a bag, which sum to 1.
+    target, low, high, bag_weight : shape (n_means,)
+        As in `Problem`.
+    size : shape (n_means,)
+        The summed weights of the instances of each bag.
+    inside : int
+        How many of the means are bags and labelled rows without a bag; the others repeat instances of these bags whose
+        labels are known.
+    """
+
+    average: sp.csr_matrix
+    target: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    bag_weight: np.ndarray
+    size: np.ndarray
+    inside: int
+
+    def features(self, space: Space) -> Any:
+        """The means as rows, dense or sparse as the features are."""
+        return self.average @ space.features
+
+    def gram(self, space: Space) -> np.ndarray:
+        """Inner products of the means: the average of the kernel over the pairs of two bags."""
+        return np.asarray(self.average @ (self.average @ space.gram).T)
+
+
+def bag_means(problem: Problem) -> BagMeans:
+    """The means of bags; labelled rows, inside bags or without one, follow as bags of one."""
+    single = problem.single_bags()
+    inside = np.flatnonzero(problem.known[: problem.n_inside])
+    label = (problem.known[inside] > 0).astype(np.float64)
+    member = np.concatenate([np.repeat(np.arange(single.n_bags), single.sizes), single.n_bags + np.arange(len(inside))])
+    column = np.concatenate([np.arange(problem.n), inside])
+    weight = np.concatenate([problem.row_weight, np.ones(len(inside))])
+    total = np.bincount(member, weight, minlength=single.n_bags + len(inside))
+    average = sp.csr_matrix((weight / total[member], (member, column)), shape=(len(total), problem.n))
+    return BagMeans(
+        average,
+        np.concatenate([single.target, label]),
+        np.concatenate([single.low, label]),
+        np.concatenate([single.high, label]),
+        np.concatenate([single.bag_weight, np.ones(len(inside))]),
+        total,
+        single.n_bags,
+    )

@@ -1,0 +1,175 @@
+"""Inverse calibration: support vector regression from the means of bags to the logits of their shares (spec 004 II-11).
+
+    min ½‖w‖² + C Σ_k c_k (ξ_k + ξ*_k)      t_k(low) − ε − ξ_k ≤ ⟨w, m_k⟩ + b ≤ t_k(high) + ε + ξ*_k,   ξ, ξ* ≥ 0
+
+with m_k the mean of φ over bag k, c_k its weight and t(p) = log(p / (1 − p)). The model of a share is
+1 / (1 + exp(−(⟨w, m_k⟩ + b))), and rows are classified by the sign of ⟨w, φ(x)⟩ + b.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning as SolverWarning
+from sklearn.svm import SVR
+
+from mercer._validation import check_count, check_positive
+from mercer.learning.solvers import ConvergenceWarning
+from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions._means import BagMeans, bag_means
+
+__all__ = ["InverseCalibration"]
+
+_CLIP = 0.02  # shares of small bags stay this far from 0 and 1
+
+
+class InverseCalibration(ProportionEstimator):
+    """Support vector regression on the means of bags, for classifying rows.
+
+    Every bag is one point, the mean of its rows; its target is the logit of its share. The method is fast, since it
+    sees as many points as there are bags, and right where a bag of rows looks like one row of the bag's share.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of what lies outside the tube.
+    epsilon : float, default=0.0
+        Half the width of the tube, in logits. Bounds on a share widen the tube of its bag to the logits of both.
+    clip : float or None, default=None
+        Shares are moved into [clip, 1 − clip] before the logit is taken, which is infinite at 0 and 1. None: the
+        smaller of 0.02 and 1 / (2 · rows in the bag).
+    kernel : Kernel, "precomputed" or None
+        None is linear. The kernel of two bags is the mean of the kernel over pairs of their rows.
+    map : transformer, optional
+        From `mercer.maps`: linear in its features.
+    tol : float, default=1e-4
+        Violation of the optimality conditions at which the solver stops.
+    max_iter : int or None, default=None
+        Limit on its steps, with a warning; None for ten million, or 1,000 for each bag if that is more.
+    n_jobs : int or None
+        Threads for kernel values.
+    verbose : bool, default=False
+        Show how far a long kernel matrix is.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    coef_ : ndarray of shape (1, d) or (n_classes, d)
+        Without a kernel.
+    intercept_ : ndarray
+    duality_gap_ : float, or one for each class
+        (primal − dual) / primal: how far from the optimum the solution can be at most.
+    n_iter_ : int, or one for each class
+
+    Notes
+    -----
+    Rows whose label is known are bags of one besides, with weight 1, also where they are in a bag. When one number lies
+    within the tubes of all bags (equal shares, or one bag), the best w is 0 and the method says nothing:
+    `IllPosedWarning`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.proportions import InverseCalibration, make_bags
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(400) % 2
+    >>> X = rng.normal(size=(400, 2)) + 3 * y[:, None]
+    >>> model = InverseCalibration(C=10.0).fit(X, bags=make_bags(y, 4, random_state=0))
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    _fitted = (*ProportionEstimator._fitted, "duality_gap_", "n_iter_")
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        epsilon: float = 0.0,
+        *,
+        clip: float | None = None,
+        kernel: Any = None,
+        map: Any = None,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+        verbose: Any = False,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.clip = clip
+        self.kernel = kernel
+        self.map = map
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_positive("C", self.C)
+        check_positive("tol", self.tol)
+        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, Real) or not 0 <= self.epsilon < np.inf:
+            raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon!r}")
+        if self.clip is not None and not (isinstance(self.clip, Real) and 0 < self.clip < 0.5):
+            raise ValueError(f"clip must be a number in (0, 0.5) or None, got {self.clip!r}")
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+
+    def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
+        means = bag_means(problem)
+        low, high = self._tubes(means)
+        counted = means.bag_weight > 0
+        if low[counted].max() <= high[counted].min() + 1e-9:
+            message = "one share fits all bags, so that the means of bags tell nothing of the classes"
+            warnings.warn(message, IllPosedWarning, stacklevel=4)
+        coef, b, gap, steps = self._regression(space, means, low, high)
+        over = means.average.T @ coef
+        weights = np.asarray(space.features.T @ over).ravel() if space.linear else over
+        return Solution(weights, b, {"duality_gap": gap, "n_iter": steps})
+
+    def _tubes(self, means: BagMeans) -> tuple[np.ndarray, np.ndarray]:
+        """Logits of the bounds."""
+        rows = np.diff(means.average.indptr)
+        clip = np.minimum(_CLIP, 0.5 / rows) if self.clip is None else np.full(len(rows), float(self.clip))
+        low, high = (np.clip(share, clip, 1.0 - clip) for share in (means.low, means.high))
+        return np.log(low / (1.0 - low)), np.log(high / (1.0 - high))
+
+    def _regression(
+        self, space: Space, means: BagMeans, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, float, float, int]:
+        """Coefficients of the means, the offset, the relative duality gap, and the steps taken."""
+        n, epsilon, weight = len(low), float(self.epsilon), means.bag_weight
+        point, target, constant = np.arange(n), low, 0.0
+        if (high > low).any():
+            constant = float(self.C) * float(weight @ (0.5 * (high - low) + epsilon))
+            # The distance of f from [l, u] is half of |f − l| + |f − u| − (u − l): two points for each bag, no tube.
+            point, target = np.tile(point, 2), np.concatenate([low - epsilon, high + epsilon])
+            weight, epsilon = 0.5 * np.tile(weight, 2), 0.0
+        used = weight > 0  # the solver leaves the others out, and needs one
+        point, target, weight = point[used], target[used], weight[used]
+        steps = max(10_000_000, 1000 * n) if self.max_iter is None else self.max_iter
+        kind = "linear" if space.linear else "precomputed"
+        solver = SVR(kernel=kind, C=self.C, epsilon=epsilon, tol=self.tol, max_iter=steps, cache_size=500)
+        if space.linear:
+            m = means.features(space)
+            inputs: Any = m[point]
+        else:
+            m = means.gram(space)
+            inputs = m[np.ix_(point, point)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SolverWarning)
+            solver.fit(inputs, target, sample_weight=weight)
+        if solver.fit_status_ or solver.n_iter_ >= steps:
+            message = f"stopped after {steps} steps: scale the features, or raise max_iter or tol"
+            warnings.warn(message, ConvergenceWarning, stacklevel=5)
+        dual = solver.dual_coef_.toarray().ravel() if hasattr(solver.dual_coef_, "toarray") else solver.dual_coef_[0]
+        b = float(solver.intercept_[0])
+        coef = np.bincount(point[solver.support_], dual, minlength=n)
+        f = np.asarray(m @ (m.T @ coef)).ravel() if space.linear else m @ coef
+        outside = np.maximum(np.abs(target - f[point] - b) - epsilon, 0.0)
+        norm = float(coef @ f)
+        primal = 0.5 * norm + float(self.C) * float(weight @ outside)
+        bound = -0.5 * norm + float(target[solver.support_] @ dual) - epsilon * float(np.abs(dual).sum())
+        return coef, b, max(primal - bound, 0.0) / max(primal - constant, 1e-12), int(solver.n_iter_)

@@ -1,0 +1,298 @@
+"""The mean map: means of the classes from means of bags, then a conditional exponential model (spec 004 II-12).
+
+With m_k the mean of φ over bag k, p_k its share of the positive class and ω_k the weight of the bag::
+
+    class means        min Σ_k ω_k ‖m_k − p_k μ₊ − (1 − p_k) μ₋‖²     over μ₊, μ₋
+    mean of y φ(x)     μ = p μ₊ − (1 − p) μ₋                          p the share over all rows
+    model              min (1/N) Σ_i log(e^{f_i} + e^{−f_i}) − ⟨w, μ⟩ − b (2p − 1) + α ‖w‖²,   f_i = ⟨w, φ(x_i)⟩ + b
+
+The first step takes it that the rows of a class are distributed alike in all bags. The Laplacian variant gives every
+bag class means of its own, which are close where bags are similar (``similarity`` s_kl, strength γ)::
+
+    min Σ_k ω_k ‖m_k − p_k μ₊ₖ − (1 − p_k) μ₋ₖ‖² + (γ/2) Σ_kl s_kl (‖μ₊ₖ − μ₊ₗ‖² + ‖μ₋ₖ − μ₋ₗ‖²)
+    μ = Σ_k q_k (p_k μ₊ₖ − (1 − p_k) μ₋ₖ)                             q_k the bag's part of all rows
+
+As γ grows, it becomes the first. Everything is linear in the means of bags, so that it works with kernels as well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.spatial.distance import cdist
+
+from mercer._validation import check_count, check_positive
+from mercer.learning.solvers import ConvergenceWarning
+from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions._means import BagMeans, bag_means
+
+__all__ = ["MeanMap"]
+
+_EQUAL = 1e-9  # spread of shares that counts as none
+_ARMIJO = 1e-4
+
+
+class MeanMap(ProportionEstimator):
+    """A conditional exponential model from estimated class means.
+
+    Parameters
+    ----------
+    alpha : float, default=0.1
+        Weight of ‖w‖² (λ in the literature).
+    weighted : bool, default=True
+        Weigh bags by their number of rows when class means are estimated: the mean of a large bag is known better.
+        With False bags count alike. ``bag_weight`` multiplies either.
+    laplacian : float or None, default=None
+        γ: class means that vary from bag to bag, smoothly over similar bags. None: the same in all bags.
+    similarity : float, array of shape (n_bags, n_bags) or None, default=None
+        Of bags, for ``laplacian``: the width s of exp(−‖m_k − m_l‖ / s), None for the median distance; or a symmetric
+        matrix of numbers of at least 0.
+    kernel : Kernel, "precomputed" or None
+        None is linear.
+    map : transformer, optional
+        From `mercer.maps`: linear in its features.
+    tol : float, default=1e-8
+        Norm of the gradient, relative to that at w = 0 (or to 1, if that is larger), at which training stops.
+    max_iter : int, default=200
+        Newton steps.
+    n_jobs : int or None
+        Threads for kernel values.
+    verbose : bool, default=False
+        Show how far a long kernel matrix is.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    coef_ : ndarray of shape (1, d) or (n_classes, d)
+        Without a kernel.
+    intercept_ : ndarray
+    class_means_ : ndarray of shape (2, d), or a list of these
+        Estimated means of the rest and of the class: with two classes in the order of ``classes_``, with more one array
+        for each class against the rest. Not with a kernel. With ``laplacian`` the averages over bags.
+    gradient_norm_ : float, or one for each class
+        Where training stopped. The objective is within gradient_norm_² / (4 α) of its minimum for the offset at hand.
+    n_iter_ : int, or one for each class
+
+    Notes
+    -----
+    Of bounds on a share the middle is used. Rows whose label is known count as bags of one, also where they are in a
+    bag. With equal shares in all bags the class means are not determined: both are then taken to be the mean of all
+    rows, with an `IllPosedWarning`. With labels for all rows and no bags this is logistic regression. A share over all
+    rows of 0 or 1 is moved in by 1 / (2 N), where the offset would be infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.proportions import MeanMap, make_bags
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(400) % 2
+    >>> X = rng.normal(size=(400, 2)) + 3 * y[:, None]
+    >>> model = MeanMap().fit(X, bags=make_bags(y, 8, random_state=0))
+    >>> model.score(X, y) > 0.95
+    True
+    >>> bool(np.abs(model.class_means_ - [[0, 0], [3, 3]]).max() < 0.5)
+    True
+    """
+
+    _fitted = (*ProportionEstimator._fitted, "class_means_", "gradient_norm_", "n_iter_")
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        weighted: bool = True,
+        laplacian: float | None = None,
+        similarity: Any = None,
+        kernel: Any = None,
+        map: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = 200,
+        n_jobs: int | None = None,
+        verbose: Any = False,
+    ) -> None:
+        self.alpha = alpha
+        self.weighted = weighted
+        self.laplacian = laplacian
+        self.similarity = similarity
+        self.kernel = kernel
+        self.map = map
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_positive("alpha", self.alpha)
+        check_positive("tol", self.tol)
+        check_count("max_iter", self.max_iter)
+        if not isinstance(self.weighted, (bool, np.bool_)):
+            raise ValueError(f"weighted must be True or False, got {self.weighted!r}")
+        if self.laplacian is not None:
+            check_positive("laplacian", self.laplacian)
+        elif self.similarity is not None:
+            raise ValueError("similarity is of no use without laplacian")
+
+    def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
+        means = bag_means(problem)
+        part = _parts(problem)
+        share = float(np.clip(means.target[: means.inside] @ part, 0.5 / problem.n, 1 - 0.5 / problem.n))
+        over, over_class = self._operators(space, means, part, share)
+        # The rows count as their bags do: by the weight of the bag, and of the row within it.
+        u = np.asarray(means.average[: means.inside].T @ part).ravel()
+        X = space.features if space.linear else space.coordinates()
+        mu = np.asarray(X.T @ (means.average.T @ over)).ravel()
+        w, b, norm, steps = self._model(X, u, mu, share)
+        info: dict[str, Any] = {"gradient_norm": norm, "n_iter": steps}
+        if space.linear:
+            found = over_class @ means.features(space)
+            info["class_means"] = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+        return Solution(space.weights_of(w), b, info)
+
+    # ------------------------------------------------------------------ class means
+
+    def _operators(
+        self, space: Space, means: BagMeans, part: np.ndarray, share: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients over the means of bags: of μ, shape (n_means,); of the class means, (2, n_means)."""
+        weight = means.bag_weight * (means.size if self.weighted else 1.0)
+        p, counted = means.target, means.bag_weight > 0
+        if np.ptp(p[counted]) <= _EQUAL:
+            message = "the shares of all bags are equal, so that they do not determine the means of the classes"
+            warnings.warn(message, IllPosedWarning, stacklevel=5)
+            whole = np.append(part, np.zeros(len(p) - means.inside))
+            return (2.0 * share - 1.0) * whole, np.array([whole, whole])
+        if self.laplacian is not None:
+            return self._smooth(space, means, weight, part)
+        design = np.column_stack([1.0 - p, p])
+        scale = np.sqrt(weight / weight.max())
+        classes = np.linalg.pinv(design * scale[:, None], rcond=1e-14) * scale
+        return share * classes[1] - (1.0 - share) * classes[0], classes
+
+    def _smooth(
+        self, space: Space, means: BagMeans, weight: np.ndarray, part: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The Laplacian variant: class means of every bag, from one linear system of twice as many equations."""
+        n, p = len(weight), means.target
+        S = self._similarities(space, means)
+        L = np.diag(S.sum(axis=1)) - S
+        weight = weight / weight.sum()
+        gamma = float(self.laplacian)  # type: ignore[arg-type]
+        cross = np.diag(weight * p * (1.0 - p))
+        system = np.block(
+            [[np.diag(weight * (1.0 - p) ** 2) + gamma * L, cross], [cross, np.diag(weight * p**2) + gamma * L]]
+        )
+        right = np.vstack([np.diag(weight * (1.0 - p)), np.diag(weight * p)])
+        # Where a component of the graph of bags has one share only, some directions are free: the least norm.
+        solved = scipy.linalg.lstsq(system, right, cond=1e-13)[0]
+        part = np.append(part, np.zeros(n - means.inside))
+        negative, positive = solved[:n], solved[n:]
+        over = (part * p) @ positive - (part * (1.0 - p)) @ negative
+        share = float(part @ p)
+        averages = (
+            (part * (1.0 - p)) @ negative / max(1.0 - share, 1e-300),
+            (part * p) @ positive / max(share, 1e-300),
+        )
+        return over, np.array(averages)
+
+    def _similarities(self, space: Space, means: BagMeans) -> np.ndarray:
+        n, given = len(means.target), self.similarity
+        if given is not None and not isinstance(given, Real):
+            S = np.asarray(given, np.float64)
+            if S.shape != (n, n):
+                raise ValueError(f"similarity must have shape ({n}, {n}), one row for each bag, got {S.shape}")
+            if not np.isfinite(S).all() or (S < 0).any() or np.abs(S - S.T).max() > 1e-9 * max(S.max(), 1e-300):
+                raise ValueError("similarity must be a symmetric matrix of finite numbers of at least 0")
+            return S
+        if space.linear:
+            m = means.features(space)
+            m = m.toarray() if hasattr(m, "toarray") else m
+            distance = cdist(m, m)
+        else:
+            G = means.gram(space)
+            distance = np.sqrt(np.maximum(np.diag(G)[:, None] + np.diag(G) - 2.0 * G, 0.0))
+        width = (
+            float(np.median(distance[~np.eye(n, dtype=bool)])) if given is None else check_positive("similarity", given)
+        )
+        return np.exp(-distance / max(width, 1e-300))
+
+    # ------------------------------------------------------------------ the convex problem
+
+    def _model(self, X: Any, u: np.ndarray, mu: np.ndarray, share: float) -> tuple[np.ndarray, float, float, int]:
+        """Weights, offset, norm of the gradient and steps of Newton's method with conjugate gradients."""
+        alpha, d = float(self.alpha), X.shape[1]
+        towards = np.append(mu, 2.0 * share - 1.0)
+
+        def outputs(v: np.ndarray) -> np.ndarray:
+            return np.asarray(X @ v[:d]).ravel() + v[d]
+
+        def adjoint(values: np.ndarray) -> np.ndarray:
+            return np.append(np.asarray(X.T @ values).ravel(), values.sum())
+
+        def value(v: np.ndarray, f: np.ndarray) -> float:
+            return float(u @ np.logaddexp(f, -f) - v @ towards + alpha * (v[:d] @ v[:d]))
+
+        v, f = np.zeros(d + 1), np.zeros(X.shape[0])
+        first, steps = None, 0
+        while True:
+            tanh = np.tanh(f)
+            gradient = adjoint(u * tanh) - towards
+            gradient[:d] += 2.0 * alpha * v[:d]
+            norm = float(np.linalg.norm(gradient))
+            first = norm if first is None else first
+            if norm <= self.tol * max(first, 1.0) or steps == self.max_iter:
+                break
+            curvature = u * (1.0 - tanh**2)
+
+            def product(z: np.ndarray, curvature: np.ndarray = curvature) -> np.ndarray:
+                found = adjoint(curvature * outputs(z))
+                found[:d] += 2.0 * alpha * z[:d]
+                return found
+
+            step = _conjugate_gradients(product, -gradient, min(0.1, np.sqrt(norm / max(first, 1.0))))
+            moved = outputs(step)
+            now, slope, length = value(v, f), float(gradient @ step), 1.0
+            while length > 1e-12 and value(v + length * step, f + length * moved) > (
+                now + _ARMIJO * length * slope + 1e-14 * abs(now)
+            ):
+                length *= 0.5
+            steps += 1
+            if length <= 1e-12:
+                break
+            v, f = v + length * step, f + length * moved
+        if norm > self.tol * max(first, 1.0):
+            message = f"stopped after {steps} steps at a gradient of {norm:.2g}: scale the features, or raise tol"
+            warnings.warn(message, ConvergenceWarning, stacklevel=5)
+        return v[:d], float(v[d]), norm, steps
+
+
+def _parts(problem: Problem) -> np.ndarray:
+    """The part of all rows that each bag is, and each labelled row without one."""
+    single = problem.single_bags()
+    total = single.bag_weight * np.add.reduceat(single.row_weight, single.offsets[:-1])
+    return total / total.sum()
+
+
+def _conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.ndarray, tol: float) -> np.ndarray:
+    """A direction of descent: the solution of a positive semi-definite system up to ``tol``, or what has been found
+    when curvature vanishes."""
+    found, residual = np.zeros_like(right), right.copy()
+    direction, size = right.copy(), float(right @ right)
+    stop = tol**2 * size
+    for _ in range(2 * len(right) + 20):
+        image = product(direction)
+        curvature = float(direction @ image)
+        if curvature <= 1e-14 * float(direction @ direction):
+            return found if found.any() else right
+        length = size / curvature
+        found += length * direction
+        residual -= length * image
+        before, size = size, float(residual @ residual)
+        if size <= stop:
+            break
+        direction = residual + (size / before) * direction
+    return found
