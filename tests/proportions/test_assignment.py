@@ -31,7 +31,8 @@ def bags_with_scores(draw, equal=True):
     if not equal:
         weights = np.array(draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n)))
         weights[np.cumsum([0, *sizes[:-1]])] = 1.0  # no bag weighs nothing
-    bag_weight = np.array(draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 4.0]), min_size=len(sizes), max_size=len(sizes))))
+    one = st.sampled_from([0.0, 0.5, 1.0, 4.0])
+    bag_weight = np.array(draw(st.lists(one, min_size=len(sizes), max_size=len(sizes))))
     if not bag_weight.any():
         bag_weight[0] = 1.0
     ratio = draw(st.sampled_from([0.0, 0.1, 1.0, 10.0, 1e6]))
@@ -81,7 +82,8 @@ def test_with_weights_of_rows_no_single_flip_helps(case, loss, proportion_loss):
     labels, cost = assign_labels(f, bags, ratio=ratio, loss=loss, proportion_loss=proportion_loss, known=known)
     least = total = 0.0
     for k, part in enumerate(parts(sizes)):
-        rest = (f[part], bags.lower[k, 1], bags.upper[k, 1], weights[part], ratio * bag_weight[k], loss, proportion_loss)
+        r = ratio * bag_weight[k]
+        rest = (f[part], bags.lower[k, 1], bags.upper[k, 1], weights[part], r, loss, proportion_loss)
         here = bag_cost(labels[part], *rest)
         total += here
         least += best_cost(*rest[:4], known[part], *rest[4:])
@@ -100,8 +102,8 @@ def test_labels_from_before_are_kept_where_greed_does_worse():
         f, v = rng.standard_normal(7), rng.integers(1, 6, 7).astype(float)
         common = (f, np.array([0, 7]), np.array([0.5]), np.array([0.5]), np.ones(1), v, np.zeros(7, np.int8))
         best = best_cost(f, 0.5, 0.5, v, np.zeros(7, int), 20.0)
-        options = [np.array(y, np.int8) for y in np.ndindex(*(2,) * 7)]
-        optimum = next(2 * y - 1 for y in options if abs(bag_cost(2 * y - 1, f, 0.5, 0.5, v, 20.0, "hinge", "absolute") - best) < 1e-9)
+        options = [2 * np.array(y, np.int8) - 1 for y in np.ndindex(*(2,) * 7)]
+        optimum = min(options, key=lambda y, f=f, v=v: bag_cost(y, f, 0.5, 0.5, v, 20.0, "hinge", "absolute"))
         costs = []
         for current in (None, optimum.astype(np.int8)):
             _, rows, shares = _core.assign_labels(*common, current, 20.0, "hinge", "absolute", 1)

@@ -5,8 +5,8 @@
 p_k(y) is the share of positive instances of bag k, L the distance to the known share (to the interval, where bounds
 are known) or its square, and known labels stay. For given labels this is a support vector machine; for a given machine
 the best labels are found exactly, bag by bag (see `assign_labels`). Alternating lowers the objective until it stays.
-The problem is not convex: C' grows from almost nothing to its value, so that at first the shares decide, and the best of
-several starts is kept (spec 004 II-10, II-13, II-14).
+The problem is not convex: C' grows from almost nothing to its value, so that at first the shares decide, and the best
+of several starts is kept (spec 004 II-10, II-13, II-14).
 """
 
 from __future__ import annotations
@@ -196,17 +196,15 @@ class AlternatingProportionSVM(ProportionEstimator):
         if not best.converged:
             message = f"the best start still improved after max_iter={self.max_iter} alternations; increase max_iter"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        return Solution(
-            np.asarray(space.features.T @ best.weights).ravel() if space.features is not None and space.gram is not None
-            else best.weights,
-            best.intercept,
-            {
-                "labels": best.labels,
-                "objective": best.objective,
-                "objectives": np.array([run.objective for run in runs]),
-                "history": np.array([(k, *entry) for k, run in enumerate(runs) for entry in run.history]),
-            },
-        )  # fmt: skip
+        info = {
+            "labels": best.labels,
+            "objective": best.objective,
+            "objectives": np.array([run.objective for run in runs]),
+            "history": np.array([(k, *entry) for k, run in enumerate(runs) for entry in run.history]),
+        }
+        both = space.features is not None and space.gram is not None
+        weights = np.asarray(space.features.T @ best.weights).ravel() if both else best.weights
+        return Solution(weights, best.intercept, info)
 
     @staticmethod
     def _only_class(problem: Problem) -> int:

@@ -9,6 +9,8 @@ of largest score positive, so that the best of 2ⁿ labellings is found by sorti
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -92,7 +94,7 @@ def assign_labels(
         raise ValueError("a row is in several bags: assign_labels needs bags that do not overlap")
     check_choice("loss", loss, LOSSES)
     check_choice("proportion_loss", proportion_loss, PROPORTION_LOSSES)
-    if isinstance(ratio, bool) or not np.isscalar(ratio) or not np.isfinite(ratio) or ratio < 0:  # type: ignore[type-var]
+    if isinstance(ratio, bool) or not isinstance(ratio, Real) or not 0 <= ratio < math.inf:
         raise ValueError(f"ratio must be a finite number of at least 0, got {ratio!r}")
     rows = np.concatenate([made.members, made.alone])
     given = np.zeros(len(f), np.int8) if known is None else _known(known, len(f))
@@ -102,9 +104,7 @@ def assign_labels(
         made.offsets, made.proportions, made.lower[:, 1], made.upper[:, 1], made.bag_weight,
         np.concatenate([made.row_weight, np.ones(len(made.alone))]), given[rows],
     )  # fmt: skip
-    found, cost, _ = assigned(
-        f[rows], problem, float(ratio), proportion_loss, loss=loss, threads=thread_count(n_jobs)
-    )
+    found, cost, _ = assigned(f[rows], problem, float(ratio), proportion_loss, loss=loss, threads=thread_count(n_jobs))
     labels = np.zeros(len(f), np.int8)
     labels[rows] = found
     return labels, cost
