@@ -1,8 +1,621 @@
 // Support vector machines of two classes over features or a kernel matrix, started where the last one ended (spec 004 II-14).
+//
+//   primal   P = min over w, b   1/2 |w|^2 + sum_i u_i max(0, 1 - y_i f_i),    f_i = <w, x_i> + b
+//   dual     D = max over beta   sum_i y_i beta_i - 1/2 beta' K beta,    0 <= y_i beta_i <= u_i,   sum_i beta_i = 0,   w = sum_i beta_i x_i
+//
+// Both machines keep beta between calls. When labels change an instance keeps its |beta_i|, and when bounds change its share of the
+// bound. They stop when P - D <= tol max(1/2 |w|^2, 1e-9 sum_i u_i): as P is strongly convex in w, the error of w is then at most
+// sqrt(tol) |w|, however small the bounds (a gap relative to P says nothing about w while all u_i are tiny, as at the start of annealing).
+//
+// KernelMachine: steps on the pair (i, j) that promises most by a second-order model, with shrinking.
+// LinearMachine: augmented Lagrangian of the dual; its inner problem, smooth and piecewise quadratic in (w, b), is solved by Newton steps
+// that cost O(non-zeros). The intercept is a free variable there, and sum_i beta_i = 0 holds when the inner problem is solved.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
 #include "bindings.hpp"
 
 namespace mercer {
+namespace {
 
-void bind_machines(nb::module_&) {}
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Outcome {
+  double intercept = 0, squared_norm = 0, loss = 0, gap = kInfinity;
+  int64_t iterations = 0;
+  bool converged = false;
+};
+
+void check_signals() {
+  nb::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+void check_problem(int64_t n, const In1<int8_t>& labels, const In1<double>& upper, double tol, int64_t max_iter) {
+  require(int64_t(labels.shape(0)) == n && int64_t(upper.shape(0)) == n, "labels and upper must have one entry for each instance");
+  for (int64_t i = 0; i < n; ++i) require(labels.data()[i] == 1 || labels.data()[i] == -1, "labels must be -1 or 1");
+  for (int64_t i = 0; i < n; ++i) require(upper.data()[i] >= 0 && std::isfinite(upper.data()[i]), "upper must be finite and at least 0");
+  require(tol > 0 && std::isfinite(tol), "tol must be positive");
+  require(max_iter >= 1, "max_iter must be at least 1");
+}
+
+nb::tuple shown(const Outcome& o) { return nb::make_tuple(o.intercept, o.squared_norm, o.loss, o.gap, o.iterations, o.converged); }
+
+// ---------------------------------------------------------------------------------------------- over a kernel matrix
+
+class KernelMachine {
+ public:
+  explicit KernelMachine(In2<double> K) : K_(K), n_(int64_t(K.shape(0))) {
+    require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
+    require(all_finite(K.data(), n_ * n_), "K must be finite");
+    y_.assign(size_t(n_), 0.0);
+    upper_.assign(size_t(n_), 0.0);
+    beta_.assign(size_t(n_), 0.0);
+    g_.assign(size_t(n_), 0.0);
+    for (int64_t i = 0; i < n_; ++i) diagonal_.push_back(row(i)[i]);
+  }
+
+  nb::tuple solve(In1<int8_t> labels, In1<double> upper, double tol, int64_t max_iter) {
+    check_problem(n_, labels, upper, tol, max_iter);
+    nb::gil_scoped_release unlocked;
+    start(labels.data(), upper.data());
+    const Outcome found = iterate(tol, max_iter);
+    intercept_ = found.intercept;
+    nb::gil_scoped_acquire locked;
+    return shown(found);
+  }
+
+  nb::object scores() const {
+    std::vector<double> f(g_);
+    for (double& value : f) value += intercept_;
+    return to_numpy(std::move(f));
+  }
+  nb::object weights() const { return to_numpy(std::vector<double>(beta_)); }
+
+ private:
+  const double* row(int64_t i) const { return K_.data() + i * n_; }
+  double low(int64_t i) const { return y_[size_t(i)] > 0 ? 0.0 : -upper_[size_t(i)]; }
+  double high(int64_t i) const { return y_[size_t(i)] > 0 ? upper_[size_t(i)] : 0.0; }
+
+  // A feasible beta for new labels and bounds, near the old one, and g = K beta.
+  void start(const int8_t* labels, const double* upper) {
+    std::vector<double> old(beta_);
+    std::vector<uint8_t> relabelled(size_t(n_), 0);
+    double old_total = 0, total = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      const size_t s = size_t(i);
+      const double share = upper_[s] > 0 ? std::min(1.0, std::abs(beta_[s]) / upper_[s]) : 0.0;
+      relabelled[s] = y_[s] != double(labels[i]);
+      old_total += upper_[s];
+      total += upper[i];
+      y_[s] = double(labels[i]);
+      upper_[s] = upper[i];
+      beta_[s] = y_[s] * share * upper[i];
+    }
+    balance(relabelled);
+    // Where all bounds grew alike g grows with them; the rest is added instance by instance.
+    const double ratio = old_total > 0 ? total / old_total : 0.0;
+    for (double& value : g_) value *= ratio;
+    int64_t changed = 0;
+    for (int64_t i = 0; i < n_; ++i) changed += std::abs(beta_[size_t(i)] - ratio * old[size_t(i)]) > 1e-14 * upper_[size_t(i)];
+    if (++solves_ % 32 == 0 || changed > n_ / 2) {
+      recompute();
+      return;
+    }
+    for (int64_t i = 0; i < n_; ++i) {
+      const double change = beta_[size_t(i)] - ratio * old[size_t(i)];
+      if (change != 0.0) add(i, change);
+    }
+  }
+
+  // sum beta = 0 by lowering |beta| on the heavier side: relabelled instances first, then those furthest from the margin.
+  void balance(const std::vector<uint8_t>& relabelled) {
+    double surplus = 0, size = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      surplus += beta_[size_t(i)];
+      size += std::abs(beta_[size_t(i)]);
+    }
+    if (surplus == 0) return;
+    const double side = surplus > 0 ? 1.0 : -1.0;
+    std::vector<int64_t> heavy;
+    for (int64_t i = 0; i < n_; ++i)
+      if (beta_[size_t(i)] * side > 0) heavy.push_back(i);
+    if (std::abs(surplus) > 1e-12 * size)
+      std::sort(heavy.begin(), heavy.end(), [&](int64_t a, int64_t b) {
+        if (relabelled[size_t(a)] != relabelled[size_t(b)]) return relabelled[size_t(a)] > relabelled[size_t(b)];
+        const double p = side * g_[size_t(a)], q = side * g_[size_t(b)];
+        return p > q || (p == q && a < b);
+      });
+    double left = std::abs(surplus);
+    for (int64_t i : heavy) {
+      const double taken = std::min(left, std::abs(beta_[size_t(i)]));
+      beta_[size_t(i)] = side * (std::abs(beta_[size_t(i)]) - taken);
+      left -= taken;
+      if (left <= 0) break;
+    }
+  }
+
+  void add(int64_t i, double change) {
+    const double* k = row(i);
+    for (int64_t t = 0; t < n_; ++t) g_[size_t(t)] += change * k[t];
+  }
+
+  void recompute() {
+    std::fill(g_.begin(), g_.end(), 0.0);
+    for (int64_t i = 0; i < n_; ++i)
+      if (beta_[size_t(i)] != 0.0) add(i, beta_[size_t(i)]);
+  }
+
+  Outcome iterate(double tol, int64_t max_iter) {
+    reset_active();
+    Outcome found;
+    double spread = 0;
+    double aim = -1;
+    const int64_t period = std::max<int64_t>(n_, 256);
+    int64_t until = period;
+    while (true) {
+      const auto [i, up, down] = extremes();
+      if (aim < 0) {
+        spread = *std::max_element(g_.begin(), g_.end()) - *std::min_element(g_.begin(), g_.end());
+        aim = std::sqrt(tol) * std::min(1.0, std::max(spread, 1e-8));
+      }
+      const bool full = int64_t(active_.size()) == n_;
+      if (i < 0 || up - down <= aim || found.iterations >= max_iter) {
+        if (!full) {  // what was set aside may violate by now
+          reset_active();
+          recompute();
+          until = found.iterations + period;
+          if (found.iterations < max_iter) continue;
+        }
+        evaluate(found, up, down);
+        found.converged = found.gap <= tol * std::max(0.5 * found.squared_norm, 1e-9 * total_upper());
+        // Differences below rounding are no violations.
+        if (found.converged || found.iterations >= max_iter || i < 0 || up - down <= 1e-13 * std::max(1.0, spread)) return found;
+        aim = 0.1 * std::min(aim, up - down);
+        continue;
+      }
+      step(i, up);
+      ++found.iterations;
+      if (found.iterations == until) {
+        until += period;
+        shrink(up, down);
+        check_signals();
+      }
+    }
+  }
+
+  struct Extremes {
+    int64_t i;
+    double up, down;
+  };
+
+  // The largest y - g among those that may grow (and whose it is), the smallest among those that may fall.
+  Extremes extremes() const {
+    Extremes e{-1, -kInfinity, kInfinity};
+    for (int64_t t : active_) {
+      const size_t s = size_t(t);
+      const double v = y_[s] - g_[s];
+      if (v > e.up && beta_[s] < high(t)) {
+        e.up = v;
+        e.i = t;
+      }
+      if (v < e.down && beta_[s] > low(t)) e.down = v;
+    }
+    return e;
+  }
+
+  void step(int64_t i, double up) {
+    const double* ki = row(i);
+    int64_t j = -1;
+    double best = 0, curvature = 1;
+    for (int64_t t : active_) {
+      const size_t s = size_t(t);
+      const double violation = up - (y_[s] - g_[s]);
+      if (violation <= 0 || beta_[s] <= low(t)) continue;
+      const double eta = std::max(diagonal_[size_t(i)] + diagonal_[s] - 2 * ki[t], 1e-12);
+      if (violation * violation > best * eta) {
+        best = violation * violation / eta;
+        curvature = eta;
+        j = t;
+      }
+    }
+    const size_t a = size_t(i), b = size_t(j);
+    const double room_i = high(i) - beta_[a], room_j = beta_[b] - low(j);
+    const double wanted = (up - (y_[b] - g_[b])) / curvature, t = std::min({wanted, room_i, room_j});
+    beta_[a] = t == room_i ? high(i) : beta_[a] + t;
+    beta_[b] = t == room_j ? low(j) : beta_[b] - t;
+    const double* kj = row(j);
+    if (int64_t(active_.size()) == n_)
+      for (int64_t s = 0; s < n_; ++s) g_[size_t(s)] += t * (ki[s] - kj[s]);
+    else
+      for (int64_t s : active_) g_[size_t(s)] += t * (ki[s] - kj[s]);
+  }
+
+  void reset_active() {
+    active_.resize(size_t(n_));
+    for (int64_t i = 0; i < n_; ++i) active_[size_t(i)] = i;
+  }
+
+  // Sets aside those at a bound that no pair would move.
+  void shrink(double up, double down) {
+    size_t kept = 0;
+    for (int64_t t : active_) {
+      const size_t s = size_t(t);
+      const double v = y_[s] - g_[s];
+      const bool top = beta_[s] >= high(t), bottom = beta_[s] <= low(t);
+      if (!((top && v > up) || (bottom && v < down) || (top && bottom))) active_[kept++] = t;
+    }
+    active_.resize(kept);
+    if (kept == 0) reset_active();
+  }
+
+  double total_upper() const {
+    double total = 0;
+    for (double u : upper_) total += u;
+    return total;
+  }
+
+  void evaluate(Outcome& found, double up, double down) const {
+    double free = 0, sum = 0, dual = 0;
+    found.squared_norm = found.loss = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      const size_t s = size_t(i);
+      if (beta_[s] > low(i) && beta_[s] < high(i)) {
+        free += 1;
+        sum += y_[s] - g_[s];
+      }
+      found.squared_norm += beta_[s] * g_[s];
+      dual += std::abs(beta_[s]);
+    }
+    found.squared_norm = std::max(found.squared_norm, 0.0);
+    found.intercept = free > 0 ? sum / free : up == -kInfinity ? (down == kInfinity ? 0.0 : down) : down == kInfinity ? up : 0.5 * (up + down);
+    for (int64_t i = 0; i < n_; ++i)
+      found.loss += upper_[size_t(i)] * std::max(0.0, 1.0 - y_[size_t(i)] * (g_[size_t(i)] + found.intercept));
+    found.gap = found.squared_norm + found.loss - dual;
+  }
+
+  In2<double> K_;
+  int64_t n_, solves_ = 0;
+  std::vector<double> y_, upper_, beta_, g_, diagonal_;
+  std::vector<int64_t> active_;
+  double intercept_ = 0;
+};
+
+// ---------------------------------------------------------------------------------------------- over features
+
+class LinearMachine {
+ public:
+  explicit LinearMachine(const FeatureRows& rows) : X_(rows.view<double>()), n_(rows.n_rows()), d_(rows.n_columns()) {
+    require(n_ >= 1, "the rows must be at least one");
+    y_.assign(size_t(n_), 0.0);
+    upper_.assign(size_t(n_), 0.0);
+    alpha_.assign(size_t(n_), 0.0);
+    f_.assign(size_t(n_), 0.0);
+    w_.assign(size_t(d_), 0.0);
+  }
+
+  nb::tuple solve(In1<int8_t> labels, In1<double> upper, double tol, int64_t max_iter) {
+    check_problem(n_, labels, upper, tol, max_iter);
+    nb::gil_scoped_release unlocked;
+    start(labels.data(), upper.data());
+    const Outcome found = iterate(tol, max_iter);
+    nb::gil_scoped_acquire locked;
+    return shown(found);
+  }
+
+  nb::object scores() const { return to_numpy(std::vector<double>(f_)); }
+  nb::object weights() const { return to_numpy(std::vector<double>(w_)); }
+
+ private:
+  static constexpr int64_t kExplicit = 512;  // features up to which the Newton matrix is formed
+
+  double dot(int64_t i, const double* v) const {
+    if (!X_.indptr) return inner_product(X_.values + i * d_, v, d_);
+    double total = 0;
+    for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k) total += v[X_.indices[k]] * (X_.values ? X_.values[k] : 1.0);
+    return total;
+  }
+  void add(int64_t i, double c, double* out) const {
+    if (!X_.indptr) {
+      const double* x = X_.values + i * d_;
+      for (int64_t j = 0; j < d_; ++j) out[j] += c * x[j];
+      return;
+    }
+    for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k) out[X_.indices[k]] += c * (X_.values ? X_.values[k] : 1.0);
+  }
+  // Four sums, so that the additions need not wait for each other.
+  static double inner_product(const double* a, const double* b, int64_t n) {
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+      s0 += a[j] * b[j];
+      s1 += a[j + 1] * b[j + 1];
+      s2 += a[j + 2] * b[j + 2];
+      s3 += a[j + 3] * b[j + 3];
+    }
+    for (; j < n; ++j) s0 += a[j] * b[j];
+    return (s0 + s1) + (s2 + s3);
+  }
+  static double product(const std::vector<double>& a, const std::vector<double>& b) {
+    double total = 0;
+    for (size_t j = 0; j < a.size(); ++j) total += a[j] * b[j];
+    return total;
+  }
+
+  void start(const int8_t* labels, const double* upper) {
+    double side[2] = {0, 0};
+    for (int64_t i = 0; i < n_; ++i) side[labels[i] > 0] += upper[i];
+    for (int64_t i = 0; i < n_; ++i) {
+      const size_t s = size_t(i);
+      const double here = side[labels[i] > 0], there = side[labels[i] < 0];
+      // At first: bounds on the lighter side, as for small bounds.
+      const double share = !started_ ? std::min(1.0, here > 0 ? there / here : 0.0) : upper_[s] > 0 ? std::min(1.0, alpha_[s] / upper_[s]) : 0.0;
+      y_[s] = double(labels[i]);
+      upper_[s] = upper[i];
+      alpha_[s] = share * upper[i];
+    }
+    total_upper_ = side[0] + side[1];
+    if (started_) return;
+    started_ = true;
+    for (int64_t i = 0; i < n_; ++i) add(i, y_[size_t(i)] * alpha_[size_t(i)], w_.data());
+    rescore();
+    const double spread = width_of_scores();
+    if (spread > 2) {
+      for (double& value : w_) value *= 2 / spread;
+      rescore();
+    }
+  }
+
+  void rescore() {
+    for (int64_t i = 0; i < n_; ++i) f_[size_t(i)] = dot(i, w_.data()) + intercept_;
+  }
+  double width_of_scores() const { return *std::max_element(f_.begin(), f_.end()) - *std::min_element(f_.begin(), f_.end()); }
+
+  Outcome iterate(double tol, int64_t max_iter) {
+    // A bound u is reached within this distance of the margin; steepness_ = 1 / distance.
+    steepness_ = 10.0 / std::clamp(width_of_scores(), 1e-9, 1.0);
+    Outcome found;
+    next_.resize(size_t(n_));
+    df_.resize(size_t(n_));
+    trial_.resize(size_t(n_));
+    double before = kInfinity;
+    for (int round = 0; round < 200; ++round) {
+      inner(tol, max_iter, found);
+      std::copy(next_.begin(), next_.end(), alpha_.begin());
+      evaluate(found);
+      const double aim = tol * std::max(0.5 * found.squared_norm, 1e-9 * total_upper_);
+      if (found.gap <= aim) {
+        certify(found);
+        found.converged = found.gap <= aim;
+      }
+      if (found.converged || found.iterations >= max_iter) break;
+      if (found.gap > 0.1 * before) steepness_ *= 5;
+      before = found.gap;
+    }
+    if (!found.converged) certify(found);
+    found.intercept = intercept_;
+    return found;
+  }
+
+  // New multipliers at scores f (into next_) and the smoothed loss.
+  double multipliers(const std::vector<double>& f, std::vector<double>& out) const {
+    double total = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      const size_t s = size_t(i);
+      const double u = upper_[s], sigma = u * steepness_, short_of = 1.0 - y_[s] * f[s];
+      const double a = std::min(u, std::max(0.0, alpha_[s] + sigma * short_of)), moved = a - alpha_[s];
+      out[s] = a;
+      total += a * short_of - (u > 0 ? 0.5 * moved * moved / sigma : 0.0);
+    }
+    return total;
+  }
+
+  // min over (w, b) of 1/2 |w|^2 + sum_i max over a in [0, u_i] of a (1 - y_i f_i) - (a - alpha_i)^2 / (2 sigma_i).
+  void inner(double tol, int64_t max_iter, Outcome& found) {
+    double value = 0.5 * product(w_, w_) + multipliers(f_, next_);
+    std::vector<double> sum(size_t(d_), 0.0), gradient(size_t(d_) + 1), direction(size_t(d_) + 1), used(size_t(n_), 0.0), moved(static_cast<size_t>(d_));
+    for (int step = 0; step < 50 && found.iterations < max_iter; ++step) {
+      double balance = 0;
+      active_.clear();
+      for (int64_t i = 0; i < n_; ++i) {
+        const size_t s = size_t(i);
+        if (next_[s] != used[s]) {  // most multipliers stay at their bounds
+          add(i, y_[s] * (next_[s] - used[s]), sum.data());
+          used[s] = next_[s];
+        }
+        balance += y_[s] * next_[s];
+        if (next_[s] > 0 && next_[s] < upper_[s]) active_.push_back(i);
+      }
+      double norm = 0;
+      for (int64_t j = 0; j < d_; ++j) {
+        gradient[size_t(j)] = w_[size_t(j)] - sum[size_t(j)];
+        norm += gradient[size_t(j)] * gradient[size_t(j)];
+      }
+      gradient[size_t(d_)] = -balance;
+      const double scale = std::max(product(w_, w_), 1e-9 * total_upper_);
+      if (norm <= 0.01 * tol * scale && std::abs(balance) * (1 + std::abs(intercept_)) <= 0.01 * tol * scale) return;
+      newton(gradient, direction);
+      for (int64_t j = 0; j < d_; ++j) moved[size_t(j)] = direction[size_t(j)];
+      for (int64_t i = 0; i < n_; ++i) df_[size_t(i)] = dot(i, moved.data()) + direction[size_t(d_)];
+      const double slope = product(gradient, direction);
+      if (!search(moved, direction[size_t(d_)], slope, value)) return;
+      ++found.iterations;
+      if (found.iterations % 8 == 0) check_signals();
+    }
+  }
+
+  // Steps along the direction until the value falls as the slope promises; false where rounding leaves nothing to gain.
+  bool search(const std::vector<double>& moved, double shift, double slope, double& value) {
+    if (!(slope < 0)) return false;
+    const double ww = product(w_, w_), wd = product(w_, moved), dd = product(moved, moved);
+    double t = 1;
+    for (int halving = 0; halving < 40; ++halving, t *= 0.5) {
+      for (int64_t i = 0; i < n_; ++i) trial_[size_t(i)] = f_[size_t(i)] + t * df_[size_t(i)];
+      const double found = 0.5 * (ww + t * (2 * wd + t * dd)) + multipliers(trial_, next_);
+      if (found <= value + 1e-4 * t * slope) {
+        for (int64_t j = 0; j < d_; ++j) w_[size_t(j)] += t * moved[size_t(j)];
+        intercept_ += t * shift;
+        f_.swap(trial_);
+        value = found;
+        return true;
+      }
+      if (t * std::abs(slope) < 1e-15 * std::max(std::abs(value), 1e-300)) break;
+    }
+    multipliers(f_, next_);
+    return false;
+  }
+
+  // direction = -H^-1 gradient, H = [I 0; 0 0] + sum over active i of sigma_i [x_i; 1] [x_i; 1]'.
+  void newton(const std::vector<double>& gradient, std::vector<double>& direction) {
+    double weight = 0;
+    for (int64_t i : active_) weight += upper_[size_t(i)] * steepness_;
+    // Where no multiplier is free the intercept has no curvature: then it moves by about 1.
+    ridge_ = weight > 0 ? 1e-12 * weight : std::max(std::abs(gradient[size_t(d_)]), 1e-300);
+    if (d_ <= kExplicit)
+      by_factor(gradient, direction);
+    else
+      by_conjugate_gradients(gradient, direction);
+  }
+
+  void by_factor(const std::vector<double>& gradient, std::vector<double>& direction) {
+    const int64_t m = d_ + 1;
+    H_.assign(size_t(m * m), 0.0);
+    std::vector<double> x(static_cast<size_t>(m));
+    for (int64_t i : active_) {
+      const double sigma = upper_[size_t(i)] * steepness_;
+      std::fill(x.begin(), x.end(), 0.0);
+      add(i, 1.0, x.data());
+      x[size_t(d_)] = 1.0;
+      for (int64_t r = 0; r < m; ++r) {
+        if (x[size_t(r)] == 0.0) continue;
+        const double c = sigma * x[size_t(r)];
+        double* h = H_.data() + r * m;
+        for (int64_t j = 0; j <= r; ++j) h[j] += c * x[size_t(j)];
+      }
+    }
+    for (int64_t r = 0; r < d_; ++r) H_[size_t(r * m + r)] += 1.0;
+    H_[size_t(d_ * m + d_)] += ridge_;
+    for (int64_t r = 0; r < m; ++r) {  // Cholesky's factor in place
+      for (int64_t c = 0; c <= r; ++c) {
+        double v = H_[size_t(r * m + c)] - inner_product(H_.data() + r * m, H_.data() + c * m, c);
+        H_[size_t(r * m + c)] = r == c ? std::sqrt(std::max(v, r == d_ ? ridge_ : 1e-300)) : v / H_[size_t(c * m + c)];
+      }
+    }
+    for (int64_t r = 0; r < m; ++r) {
+      double v = -gradient[size_t(r)];
+      for (int64_t k = 0; k < r; ++k) v -= H_[size_t(r * m + k)] * direction[size_t(k)];
+      direction[size_t(r)] = v / H_[size_t(r * m + r)];
+    }
+    for (int64_t r = m; r-- > 0;) {
+      double v = direction[size_t(r)];
+      for (int64_t k = r + 1; k < m; ++k) v -= H_[size_t(k * m + r)] * direction[size_t(k)];
+      direction[size_t(r)] = v / H_[size_t(r * m + r)];
+    }
+  }
+
+  void apply(const std::vector<double>& v, std::vector<double>& out) const {
+    for (int64_t j = 0; j < d_; ++j) out[size_t(j)] = v[size_t(j)];
+    double last = ridge_ * v[size_t(d_)];
+    for (int64_t i : active_) {
+      const double c = upper_[size_t(i)] * steepness_ * (dot(i, v.data()) + v[size_t(d_)]);
+      add(i, c, out.data());
+      last += c;
+    }
+    out[size_t(d_)] = last;
+  }
+
+  void by_conjugate_gradients(const std::vector<double>& gradient, std::vector<double>& direction) {
+    const size_t m = size_t(d_) + 1;
+    std::vector<double> diagonal(m, 1.0), r(m), z(m), p(m), Hp(m);
+    diagonal[m - 1] = ridge_;
+    for (int64_t i : active_) {
+      const double sigma = upper_[size_t(i)] * steepness_;
+      if (X_.indptr)
+        for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k) {
+          const double x = X_.values ? X_.values[k] : 1.0;
+          diagonal[size_t(X_.indices[k])] += sigma * x * x;
+        }
+      else
+        for (int64_t j = 0; j < d_; ++j) diagonal[size_t(j)] += sigma * X_.values[i * d_ + j] * X_.values[i * d_ + j];
+      diagonal[m - 1] += sigma;
+    }
+    std::fill(direction.begin(), direction.end(), 0.0);
+    double rz = 0;
+    for (size_t j = 0; j < m; ++j) {
+      r[j] = -gradient[j];
+      p[j] = z[j] = r[j] / diagonal[j];
+      rz += r[j] * z[j];
+    }
+    const double first = rz;
+    for (int step = 0; step < 500 && rz > 1e-10 * first; ++step) {
+      apply(p, Hp);
+      const double curvature = product(p, Hp);
+      if (!(curvature > 0)) break;
+      const double t = rz / curvature;
+      double next = 0;
+      for (size_t j = 0; j < m; ++j) {
+        direction[j] += t * p[j];
+        r[j] -= t * Hp[j];
+        z[j] = r[j] / diagonal[j];
+        next += r[j] * z[j];
+      }
+      for (size_t j = 0; j < m; ++j) p[j] = z[j] + next / rz * p[j];
+      rz = next;
+    }
+  }
+
+  // P, and P - D as if the multipliers were feasible and w = sum_i y_i alpha_i x_i.
+  void evaluate(Outcome& found) const {
+    double dual = 0;
+    found.squared_norm = product(w_, w_);
+    found.loss = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      const size_t s = size_t(i);
+      found.loss += upper_[s] * std::max(0.0, 1.0 - y_[s] * f_[s]);
+      dual += alpha_[s];
+    }
+    found.gap = found.squared_norm + found.loss - dual;
+  }
+
+  // P - D for multipliers made feasible: the heavier side is scaled down.
+  void certify(Outcome& found) const {
+    double side[2] = {0, 0};
+    for (int64_t i = 0; i < n_; ++i) side[y_[size_t(i)] > 0] += alpha_[size_t(i)];
+    const double light = std::min(side[0], side[1]);
+    std::vector<double> w(size_t(d_), 0.0);
+    for (int64_t i = 0; i < n_; ++i) {
+      const size_t s = size_t(i);
+      const double heavy = side[y_[s] > 0];
+      if (alpha_[s] > 0) add(i, y_[s] * alpha_[s] * (light / heavy), w.data());
+    }
+    found.gap = 0.5 * found.squared_norm + found.loss - (2 * light - 0.5 * product(w, w));
+  }
+
+  Rows<double> X_;
+  int64_t n_, d_;
+  std::vector<double> y_, upper_, alpha_, f_, w_, next_, df_, trial_, H_;
+  std::vector<int64_t> active_;
+  double intercept_ = 0, steepness_ = 1, ridge_ = 0, total_upper_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace
+
+void bind_machines(nb::module_& m) {
+  nb::class_<KernelMachine>(m, "KernelMachine", "A support vector machine over a kernel matrix that starts where it ended.")
+      .def(nb::init<In2<double>>(), "K"_a)
+      .def("solve", &KernelMachine::solve, "labels"_a, "upper"_a, "tol"_a, "max_iter"_a,
+           "(intercept, |w|^2, sum of weighted losses, duality gap, steps, converged).")
+      .def("scores", &KernelMachine::scores, "f of every instance.")
+      .def("weights", &KernelMachine::weights, "beta: f(x) = sum_i beta_i k(x_i, x) + b.");
+  nb::class_<LinearMachine>(m, "LinearMachine", "A linear support vector machine that starts where it ended.")
+      .def(nb::init<const FeatureRows&>(), "rows"_a, nb::keep_alive<1, 2>())
+      .def("solve", &LinearMachine::solve, "labels"_a, "upper"_a, "tol"_a, "max_iter"_a,
+           "(intercept, |w|^2, sum of weighted losses, duality gap, steps, converged).")
+      .def("scores", &LinearMachine::scores, "f of every instance.")
+      .def("weights", &LinearMachine::weights, "w.");
+}
 
 }  // namespace mercer

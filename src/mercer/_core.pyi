@@ -883,3 +883,34 @@ class MultiIndex:
     def search(
         self, blocks: np.ndarray, queries: np.ndarray, k: int, radius: int, allowed: np.ndarray | None, threads: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+def assign_labels(
+    scores: np.ndarray,
+    offsets: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    bag_weight: np.ndarray,
+    row_weight: np.ndarray,
+    known: np.ndarray,
+    current: np.ndarray | None,
+    ratio: float,
+    loss: str,
+    proportion_loss: str,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+class KernelMachine:
+    def __init__(self, K: np.ndarray) -> None: ...
+    def solve(
+        self, labels: np.ndarray, upper: np.ndarray, tol: float, max_iter: int
+    ) -> tuple[float, float, float, float, int, bool]: ...
+    def scores(self) -> np.ndarray: ...
+    def weights(self) -> np.ndarray: ...
+
+class LinearMachine:
+    def __init__(self, rows: Rows) -> None: ...
+    def solve(
+        self, labels: np.ndarray, upper: np.ndarray, tol: float, max_iter: int
+    ) -> tuple[float, float, float, float, int, bool]: ...
+    def scores(self) -> np.ndarray: ...
+    def weights(self) -> np.ndarray: ...

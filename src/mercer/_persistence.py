@@ -107,6 +107,7 @@ MODELS: dict[str, str] = {
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
     "GraphLabeler": "mercer.labeling:GraphLabeler",
     "GridLabeler": "mercer.labeling:GridLabeler",
+    "AlternatingProportionSVM": "mercer.proportions:AlternatingProportionSVM",
     "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",

@@ -55,6 +55,10 @@ class Problem:
     row_weight : shape (n,)
     known : int8, shape (n,)
         +1 or −1 where the label is known, else 0.
+    rows : shape (n,)
+        The training row of each instance.
+    positive : int
+        The number of the positive class.
     """
 
     offsets: np.ndarray
@@ -64,6 +68,8 @@ class Problem:
     bag_weight: np.ndarray
     row_weight: np.ndarray
     known: np.ndarray
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    positive: int = 1
 
     @property
     def n(self) -> int:
@@ -222,7 +228,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             self._check_labels(made, codes)
         space, random = self._space(X, rows), check_random_state(self.random_state)
         which = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        solutions = [self._solve(space, self._problem(made, codes[rows], c), random) for c in which]
+        problems = [replace(self._problem(made, codes[rows], c), rows=rows, positive=c) for c in which]
+        solutions = [self._solve(space, problem, random) for problem in problems]
         self._keep_solutions(X, rows, solutions)
         return self
 

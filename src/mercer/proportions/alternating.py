@@ -1,0 +1,367 @@
+"""Support vector machines with hidden labels: alternating between machine and labels, from many starts (alter-∝SVM).
+
+    min over y ∈ {−1, +1}ⁿ, w, b   ½ ‖w‖² + C' Σ_i max(0, 1 − y_i (⟨w, φ(x_i)⟩ + b)) + C Σ_k c_k L(p_k(y), ȳ_k)
+
+p_k(y) is the share of positive instances of bag k, L the distance to the known share (to the interval, where bounds
+are known) or its square, and known labels stay. For given labels this is a support vector machine; for a given machine
+the best labels are found exactly, bag by bag (see `assign_labels`). Alternating lowers the objective until it stays.
+The problem is not convex: C' grows from almost nothing to its value, so that at first the shares decide, and the best
+of several starts is kept (spec 004 II-10, II-13, II-14).
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import _core
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.kernel_methods._base import check_rate
+from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions.assignment import PROPORTION_LOSSES, assigned
+
+__all__ = ["AlternatingProportionSVM"]
+
+NAMED_STARTS = {  # name → module and class
+    "inverse-calibration": ("calibration", "InverseCalibration"),
+    "mean-map": ("mean_map", "MeanMap"),
+    "convex": ("convex", "ConvexProportionSVM"),
+}
+_FIRM = 1e9  # ratio at which labels follow the shares, whatever the scores
+_STEPS = 1_000_000  # of the machine, in one call
+
+
+class AlternatingProportionSVM(ProportionEstimator):
+    """A support vector machine that learns from the shares of classes in bags by alternating (alter-∝SVM).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss of proportions, one for each bag.
+    C_instance : float, default=1.0
+        Weight of the hinge loss of every instance once annealing has ended (C* in the literature).
+    kernel : Kernel or "precomputed", optional
+        Default: linear, over the features themselves, at linear cost.
+    map : transformer, optional
+        A feature map, such as those of `mercer.maps`, instead of a kernel.
+    loss : {"absolute", "squared"}, default="absolute"
+        Loss of a bag: the distance of its share of positive labels to the known share (or interval), or its square.
+    annealing : bool, default=True
+        Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time.
+        Without it, all alternation is at ``C_instance``.
+    step : float, default=0.5
+    start : float, default=1e-5
+    n_init : int, default=10
+        Number of random starts.
+    init : {"random", "inverse-calibration", "mean-map", "convex"}, array, or list of these, default="random"
+        Where to start. A name other than "random" is one start, at the labels that `InverseCalibration`, `MeanMap` or
+        `ConvexProportionSVM` find with their default parameters. An array has a label for each row, or a score
+        (positive for the second class; with several classes a column of scores for each). Of a list every entry is
+        tried, "random" ``n_init`` times.
+    tol : float, default=1e-4
+        Alternation stops when the objective falls by less than this part of it. Machines are solved to a duality gap
+        of this part of ½ ‖w‖² (ten times as much while annealing).
+    max_iter : int, default=100
+        Most alternations at each weight.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Threads; starts run in parallel. Results do not depend on it.
+    verbose : bool, default=False
+        Print the objective of each start.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    coef_ : ndarray of shape (1 or n_classes, n_features)
+        Without a kernel.
+    intercept_ : ndarray of shape (1 or n_classes,)
+    dual_coef_, support_, support_objects_ :
+        With a kernel: coefficients, the rows that have them, and these objects.
+    labels_ : ndarray of shape (n_rows,), or of bool and shape (n_rows, n_classes)
+        The hidden labels of the training rows in the best solution. With several classes: which rows were taken for
+        which class against the rest. A row in several bags has the label of most of its memberships.
+    objective_ : float
+        Of the best start.
+    objectives_ : ndarray of shape (n_starts,)
+    history_ : ndarray of shape (n_alternations, 3)
+        Number of the start, weight of instances and objective of every alternation.
+
+    With several classes the last three are lists, one entry for each class against the rest.
+
+    Notes
+    -----
+    The smallest objective is not always the best classifier when bags are large: with shares of large bags many
+    separations fit almost equally well. Compare starts and parameters by the error on bags left out.
+
+    Nothing but the bounds of shares stops the labels from being all alike, which has objective 0 where it is allowed:
+    with bounds like (0.3, 0.7) for one bag of all rows this is maximum-margin clustering.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.proportions import AlternatingProportionSVM, make_bags
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = rng.standard_normal((200, 2)) + 3.0 * y[:, None]
+    >>> bags = make_bags(y, 10, random_state=0)  # 20 bags with the share of ones in each
+    >>> model = AlternatingProportionSVM(C=10.0, n_init=3, random_state=0).fit(X, bags=bags)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    _fitted = (*ProportionEstimator._fitted, "labels_", "objective_", "objectives_", "history_")
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        C_instance: float = 1.0,
+        *,
+        kernel: Any = None,
+        map: Any = None,
+        loss: str = "absolute",
+        annealing: bool = True,
+        step: float = 0.5,
+        start: float = 1e-5,
+        n_init: int = 10,
+        init: Any = "random",
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.C_instance = C_instance
+        self.kernel = kernel
+        self.map = map
+        self.loss = loss
+        self.annealing = annealing
+        self.step = step
+        self.start = start
+        self.n_init = n_init
+        self.init = init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_positive("C", self.C)
+        check_positive("C_instance", self.C_instance)
+        check_choice("loss", self.loss, PROPORTION_LOSSES)
+        check_choice("annealing", self.annealing, (True, False))
+        check_positive("step", self.step)
+        check_rate("start", self.start)
+        check_count("n_init", self.n_init)
+        check_positive("tol", self.tol)
+        check_count("max_iter", self.max_iter)
+        entries = _entries(self.init)
+        if not entries:
+            raise ValueError("init must not be an empty list")
+        for entry in entries:
+            if isinstance(entry, str):
+                check_choice("init", entry, ("random", *NAMED_STARTS))
+
+    # ------------------------------------------------------------------ learning
+
+    def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
+        constant = self._only_class(problem)
+        if constant:
+            return self._constant(space, problem, constant)
+        starts = self._starts(space, problem, random)
+        space = _cheaper(space)
+        threads = thread_count(self.n_jobs)
+        stop = threading.Event()
+        if threads == 1 or len(starts) == 1:
+            runs = [self._run(space, problem, labels, number, threads, stop) for number, labels in enumerate(starts)]
+        else:
+            with ThreadPoolExecutor(min(threads, len(starts))) as pool:
+                jobs = [pool.submit(self._run, space, problem, y, k, 1, stop) for k, y in enumerate(starts)]
+                try:
+                    runs = [job.result() for job in jobs]
+                except BaseException:  # Ctrl-C too: the others end at their next step
+                    stop.set()
+                    raise
+        best = runs[int(np.argmin([run.objective for run in runs]))]  # the first of equal ones
+        if not best.converged:
+            message = f"the best start still improved after max_iter={self.max_iter} alternations; increase max_iter"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        info = {
+            "labels": best.labels,
+            "objective": best.objective,
+            "objectives": np.array([run.objective for run in runs]),
+            "history": np.array([(k, *entry) for k, run in enumerate(runs) for entry in run.history]),
+        }
+        both = space.features is not None and space.gram is not None
+        weights = np.asarray(space.features.T @ best.weights).ravel() if both else best.weights
+        return Solution(weights, best.intercept, info)
+
+    @staticmethod
+    def _only_class(problem: Problem) -> int:
+        """−1 or 1 where shares and labels allow this class only, else 0."""
+        known = problem.known
+        if not (known > 0).any() and (problem.high <= 0).all() and problem.n_bags:
+            return -1
+        if not (known < 0).any() and (problem.low >= 1).all() and problem.n_bags:
+            return 1
+        return 0
+
+    @staticmethod
+    def _constant(space: Space, problem: Problem, label: int) -> Solution:
+        which = "positive" if label > 0 else "negative"
+        message = f"all bags hold {which} rows only: nothing tells the classes apart, and the classifier is constant"
+        warnings.warn(message, IllPosedWarning, stacklevel=5)
+        width = problem.n if space.gram is not None else space.features.shape[1]
+        info = {
+            "labels": np.full(problem.n, label, np.int8), "objective": 0.0, "objectives": np.zeros(1),
+            "history": np.zeros((0, 3)),
+        }  # fmt: skip
+        return Solution(np.zeros(width), float(label), info)
+
+    # ------------------------------------------------------------------ starts
+
+    def _starts(self, space: Space, problem: Problem, random: np.random.RandomState) -> list[np.ndarray]:
+        """Labels to start with; known ones are in place."""
+        if problem.known.all():
+            return [problem.known]
+        found: list[np.ndarray] = []
+        for entry in _entries(self.init):
+            if isinstance(entry, str) and entry == "random":
+                draws = [2 * random.randint(0, 2, problem.n) - 1 for _ in range(self.n_init)]
+                found += [np.where(problem.known != 0, problem.known, draw).astype(np.int8) for draw in draws]
+            else:
+                named = isinstance(entry, str)
+                scores = _named(entry, space, problem, random) if named else self._given(entry, problem)
+                found.append(assigned(scores, problem, _FIRM, self.loss)[0] if named else _labels(scores, problem))
+        return found
+
+    def _given(self, entry: Any, problem: Problem) -> np.ndarray:
+        """Scores of instances from an array over rows."""
+        values = np.asarray(entry)
+        n, classes = int(problem.rows.max()) + 1, len(self.classes_)
+        wide = (n, classes) if classes > 2 else (n,)
+        if values.ndim == 1 and len(values) == n and np.isin(values, self.classes_).all():
+            return np.where(values == self.classes_[problem.positive], 1.0, -1.0)[problem.rows]
+        if values.shape != wide or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+            raise ValueError(f"init must hold a label, or finite scores of shape {wide}, for every row")
+        return np.asarray(values if values.ndim == 1 else values[:, problem.positive], np.float64)[problem.rows]
+
+    # ------------------------------------------------------------------ one start
+
+    def _weights(self) -> list[float]:
+        """Weights of instances, ascending, the last one C_instance."""
+        if not self.annealing:
+            return [self.C_instance]
+        steps = max(1, math.ceil(round(-math.log(self.start) / math.log1p(self.step), 9)))
+        grown = [self.start * (1 + self.step) ** k * self.C_instance for k in range(1, steps)]
+        return [*grown, self.C_instance]
+
+    def _run(
+        self, space: Space, problem: Problem, labels: np.ndarray, number: int, threads: int, stop: threading.Event
+    ) -> _Run:
+        machine, run = _machine(space), _Run(labels)
+        weights = [self.C_instance] if problem.known.all() else self._weights()
+        for weight in weights:
+            last = weight is weights[-1]
+            self._alternate(machine, problem, run, weight, self.tol if last else 10 * self.tol, threads, stop)
+        if self.verbose:
+            print(f"start {number}: objective {run.objective:.6g} after {len(run.history)} alternations", flush=True)
+        return run
+
+    def _alternate(
+        self, machine: Any, problem: Problem, run: _Run, weight: float, tol: float, threads: int, stop: threading.Event
+    ) -> None:
+        """Machine and labels in turn at one weight of instances; the objective only falls."""
+        upper, run.objective, run.converged = np.full(problem.n, weight), math.inf, False
+        for _ in range(self.max_iter):
+            if stop.is_set():
+                return
+            intercept, square, *_ = machine.solve(run.labels, upper, tol, _STEPS)
+            scores = machine.scores()
+            found, cost, _ = assigned(scores, problem, self.C / weight, self.loss, run.labels, threads=threads)
+            objective = 0.5 * square + weight * cost
+            run.converged = (
+                objective >= run.objective * (1 - self.tol) or objective == 0 or np.array_equal(found, run.labels)
+            )
+            if objective < run.objective:  # machines are solved to a tolerance: what they lose is not taken
+                run.labels, run.objective = found, objective
+                run.weights, run.intercept = machine.weights(), intercept
+                run.history.append((weight, objective))
+            if run.converged:
+                return
+
+    # ------------------------------------------------------------------ results
+
+    def _keep_solutions(self, X: Any, rows: np.ndarray, solutions: list[Solution]) -> None:
+        super()._keep_solutions(X, rows, solutions)
+        votes = np.zeros((int(rows.max()) + 1, len(solutions)))
+        np.add.at(votes, rows, np.array([solution.info["labels"] for solution in solutions]).T)
+        self.labels_ = votes > 0
+        if len(solutions) == 1:
+            self.labels_ = self.classes_[self.labels_[:, 0].astype(np.intp)]
+
+
+@dataclass
+class _Run:
+    """Where a start has got to."""
+
+    labels: np.ndarray
+    objective: float = math.inf
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    intercept: float = 0.0
+    converged: bool = False
+    history: list[tuple[float, float]] = field(default_factory=list)
+
+
+def _entries(init: Any) -> list[Any]:
+    """The starts of ``init``: a list holds several where its entries are names or arrays."""
+    if isinstance(init, (list, tuple)) and all(isinstance(e, str) or np.ndim(e) > 0 for e in init):
+        names = ("random", *NAMED_STARTS)
+        if not init or any(np.ndim(e) > 0 or e in names for e in init):
+            return list(init)
+    return [init]
+
+
+def _named(name: str, space: Space, problem: Problem, random: np.random.RandomState) -> np.ndarray:
+    """Scores of another learner."""
+    module, learner = NAMED_STARTS[name]
+    model = getattr(importlib.import_module(f"mercer.proportions.{module}"), learner)()
+    solution = model._solve(space, problem, random)
+    return space.scores(solution.weights, solution.intercept)
+
+
+def _labels(scores: np.ndarray, problem: Problem) -> np.ndarray:
+    return np.where(problem.known != 0, problem.known, np.where(scores > 0, 1, -1)).astype(np.int8)
+
+
+def _cheaper(space: Space) -> Space:
+    """Few instances with many features are solved over their kernel matrix; the space then has both."""
+    if space.gram is not None:
+        return Space(gram=np.ascontiguousarray(space.gram, np.float64))
+    n, d = space.features.shape
+    if n > 3000 or d <= 512:
+        return space
+    K = space.features @ space.features.T
+    return Space(space.features, np.ascontiguousarray(K.toarray() if sp.issparse(K) else K))
+
+
+def _machine(space: Space) -> Any:
+    if space.gram is not None:
+        return _core.KernelMachine(space.gram)
+    X = space.features
+    if not sp.issparse(X):
+        return _core.LinearMachine(_core.Rows(np.ascontiguousarray(X)))
+    X = X if X.has_sorted_indices and X.has_canonical_format else X.copy()
+    X.sum_duplicates()
+    rows = _core.Rows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], False)
+    return _core.LinearMachine(rows)

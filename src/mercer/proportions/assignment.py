@@ -1,0 +1,135 @@
+"""Labels of the rows of bags, given their scores and the shares of the bags (spec 004 II-13).
+
+    min over y ∈ {−1, +1}ⁿ   Σ_i L'(y_i, f_i) + ratio Σ_k c_k L(p_k(y), [low_k, high_k])
+
+L' is the hinge or its square, p_k the share of positive rows of bag k, c_k the weight of the bag, and L the distance of
+p_k to its interval or its square. Bags are independent, and in each one the best labelling with m positives makes those
+of largest score positive, so that the best of 2ⁿ labellings is found by sorting.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer._validation import check_choice, thread_count
+from mercer.proportions._base import Problem
+from mercer.proportions.bags import Bags
+
+__all__ = ["assign_labels"]
+
+LOSSES = ("hinge", "squared-hinge")
+PROPORTION_LOSSES = ("absolute", "squared")
+
+
+def assign_labels(
+    scores: Any,
+    bags: Any,
+    proportions: Any = None,
+    *,
+    ratio: float = 1.0,
+    loss: str = "hinge",
+    proportion_loss: str = "absolute",
+    known: Any = None,
+    bag_weight: Any = None,
+    n_jobs: int | None = None,
+) -> tuple[np.ndarray, float]:
+    """The labels of least cost for given scores.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        The output f of each row.
+    bags : array of n values, or Bags
+        The bag of each row; a row is in one bag at most, and two classes are told apart. Rows without a bag need an
+        entry in ``known``.
+    proportions : array of shape (n_bags,), dict, Series, or a pair (low, high)
+        The share of positive rows, see `Bags`. Not needed where ``bags`` has them.
+    ratio : float, default=1.0
+        Weight of the loss of proportions relative to that of rows, C / C'.
+    loss : {"hinge", "squared-hinge"}, default="hinge"
+        Loss of rows.
+    proportion_loss : {"absolute", "squared"}, default="absolute"
+        Loss of bags: the distance of the share to its interval, or the square of it.
+    known : array of shape (n,), optional
+        −1 or 1 where the label is known and kept, 0 elsewhere.
+    bag_weight : array of shape (n_bags,), optional
+    n_jobs : int, optional
+        Threads. Labels do not depend on it.
+
+    Returns
+    -------
+    labels : ndarray of int8, shape (n,)
+        −1 or 1.
+    cost : float
+        What was minimised.
+
+    Notes
+    -----
+    The minimum is exact where the rows of a bag have equal weights, as they do unless ``Bags`` was given
+    ``row_weight``. With unequal ones the problem is a knapsack: rows are taken in the order of what they save for each
+    unit of weight, and then labels are flipped one by one until no flip helps.
+
+    Examples
+    --------
+    >>> from mercer.proportions import assign_labels
+    >>> assign_labels([0.9, 0.2, -0.3, -0.1], ["a", "a", "b", "b"], [0.5, 0.5], ratio=100.0)
+    (array([ 1, -1, -1,  1], dtype=int8), 3.1)
+    """
+    f = np.asarray(scores, np.float64)
+    if f.ndim != 1 or not np.isfinite(f).all():
+        raise ValueError("scores must be a finite number for each row")
+    made = Bags(bags, proportions, bag_weight=bag_weight, n_rows=None if isinstance(bags, Bags) else len(f))
+    if made.n_rows != len(f):
+        raise ValueError(f"bags has {made.n_rows} rows, but scores has {len(f)}")
+    if made.lower is None or made.upper is None:
+        raise ValueError("proportions must be given: one share for each bag")
+    if made.lower.shape[1] != 2:
+        raise ValueError(f"labels are assigned for two classes, but proportions has {made.lower.shape[1]}")
+    if made.overlapping:
+        raise ValueError("a row is in several bags: assign_labels needs bags that do not overlap")
+    check_choice("loss", loss, LOSSES)
+    check_choice("proportion_loss", proportion_loss, PROPORTION_LOSSES)
+    if isinstance(ratio, bool) or not isinstance(ratio, Real) or not 0 <= ratio < math.inf:
+        raise ValueError(f"ratio must be a finite number of at least 0, got {ratio!r}")
+    rows = np.concatenate([made.members, made.alone])
+    given = np.zeros(len(f), np.int8) if known is None else _known(known, len(f))
+    if not given[made.alone].all():
+        raise ValueError(f"row {made.alone[given[made.alone] == 0][0]} has no bag and no known label")
+    problem = Problem(
+        made.offsets, made.proportions, made.lower[:, 1], made.upper[:, 1], made.bag_weight,
+        np.concatenate([made.row_weight, np.ones(len(made.alone))]), given[rows],
+    )  # fmt: skip
+    found, cost, _ = assigned(f[rows], problem, float(ratio), proportion_loss, loss=loss, threads=thread_count(n_jobs))
+    labels = np.zeros(len(f), np.int8)
+    labels[rows] = found
+    return labels, cost
+
+
+def assigned(
+    scores: np.ndarray,
+    problem: Problem,
+    ratio: float,
+    proportion_loss: str,
+    current: np.ndarray | None = None,
+    loss: str = "hinge",
+    threads: int = 1,
+) -> tuple[np.ndarray, float, float]:
+    """Labels of instances, their cost, and the loss of rows in it."""
+    labels, instances, shares = _core.assign_labels(
+        scores, problem.offsets, problem.low, problem.high, problem.bag_weight, problem.row_weight, problem.known,
+        current, ratio, loss, proportion_loss, threads,
+    )  # fmt: skip
+    of_rows = float(instances.sum())
+    return labels, of_rows + ratio * float(problem.bag_weight @ shares), of_rows
+
+
+def _known(given: Any, n: int) -> np.ndarray:
+    labels = np.asarray(given)
+    if labels.shape != (n,) or labels.dtype.kind not in "iuf" or not np.isin(labels, (-1, 0, 1)).all():
+        raise ValueError(f"known must hold −1, 0 or 1 for each of the {n} rows")
+    return labels.astype(np.int8)

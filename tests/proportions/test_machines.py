@@ -1,0 +1,178 @@
+"""Machines over features and over kernel matrices reach the optimum of scikit-learn's, from any start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+
+from mercer import _core
+
+
+def problem(seed, n=120, d=5, noise=1.0, share=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    score = X[:, 0] + noise * rng.standard_normal(n)
+    return X, np.where(score > np.quantile(score, 1 - share), 1, -1).astype(np.int8)
+
+
+def rows(X):
+    if sp.issparse(X):
+        return _core.Rows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], False)
+    return _core.Rows(X)
+
+
+MACHINES = {
+    "kernel": lambda X: _core.KernelMachine(np.ascontiguousarray(X @ X.T)),
+    "dense": lambda X: _core.LinearMachine(rows(X)),
+    "sparse": lambda X: _core.LinearMachine(rows(sp.csr_matrix(X))),
+}
+
+
+def primal(machine, X, y, upper):
+    """The objective by its formula, from what the machine says of itself."""
+    weights, f = machine.weights(), machine.scores()
+    w = weights if len(weights) == X.shape[1] else X.T @ weights
+    b = f - X @ w
+    np.testing.assert_allclose(b, b[0], atol=1e-8 * (1 + np.abs(f).max()))
+    return 0.5 * w @ w + upper @ np.maximum(0.0, 1.0 - y * f)
+
+
+def peer(X, y, upper):
+    model = SVC(kernel="linear", C=1.0, tol=1e-8).fit(X, y, sample_weight=upper)
+    loss = upper @ np.maximum(0.0, 1.0 - y * model.decision_function(X))
+    return 0.5 * float((model.coef_**2).sum()) + loss
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("C", [1e-4, 0.01, 1.0, 30.0])
+@pytest.mark.parametrize("share", [0.5, 0.15])
+def test_optimum_equals_scikit_learns(name, C, share):
+    X, y = problem(0, share=share)
+    upper = C * np.random.default_rng(1).uniform(0.2, 2.0, len(y))
+    machine = MACHINES[name](X)
+    _, square, loss, gap, _, converged = machine.solve(y, upper, 1e-8, 10**7)
+    assert converged
+    objective = primal(machine, X, y, upper)
+    assert objective == pytest.approx(0.5 * square + loss, rel=1e-9)
+    assert objective == pytest.approx(peer(X, y, upper), rel=1e-5)
+    assert -1e-10 * objective <= gap <= 1e-8 * max(0.5 * square, 1e-9 * upper.sum())
+
+
+@pytest.mark.parametrize("name", ["dense", "sparse"])
+@pytest.mark.parametrize("d", [150, 700])
+def test_many_features_by_factors_and_by_conjugate_gradients(name, d):
+    X, y = problem(2, n=100, d=d)
+    upper = np.full(100, 0.1)
+    machine = MACHINES[name](X)
+    assert machine.solve(y, upper, 1e-6, 10**6)[-1]
+    assert primal(machine, X, y, upper) == pytest.approx(peer(X, y, upper), rel=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(sorted(MACHINES)), st.floats(-4, 1))
+def test_warm_starts_after_relabelling_and_new_bounds_lose_nothing(seed, name, log_c):
+    rng = np.random.default_rng(seed)
+    X, y = problem(seed, n=60, d=3)
+    machine, C = MACHINES[name](X), 10.0**log_c
+    for _ in range(6):
+        upper = np.full(60, C)
+        machine.solve(y, upper, 1e-7, 10**7)
+        fresh = MACHINES[name](X)
+        fresh.solve(y, upper, 1e-7, 10**7)
+        reached, other = primal(machine, X, y, upper), primal(fresh, X, y, upper)
+        assert reached == pytest.approx(other, rel=1e-6, abs=1e-12)
+        y = np.where(rng.random(60) < 0.1, -y, y).astype(np.int8)
+        C *= rng.choice([0.5, 1.0, 1.5])
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_small_bounds_still_give_an_exact_direction(name):
+    """With bounds of 10⁻⁶ the gap is tiny beside the objective; the direction of w must be right all the same."""
+    X, y = problem(3, share=0.3)
+    machine = MACHINES[name](X)
+    machine.solve(y, np.full(len(y), 1e-6), 1e-6, 10**6)
+    w = machine.weights() if name != "kernel" else X.T @ machine.weights()
+    # The lighter side is at its bound; of the heavier one the instances nearest to it are.
+    order = np.argsort(-y * (X @ w))
+    light, heavy = np.flatnonzero(y > 0), [i for i in order if y[i] < 0]
+    expected = 1e-6 * (X[light].sum(axis=0) - X[heavy[len(heavy) - len(light) :]].sum(axis=0))
+    assert w @ expected / np.linalg.norm(w) / np.linalg.norm(expected) > 0.9999
+    assert np.linalg.norm(w) == pytest.approx(np.linalg.norm(expected), rel=1e-2)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_one_label_alone_gives_a_constant(name):
+    X, _ = problem(4, n=20)
+    machine = MACHINES[name](X)
+    for label in (1, -1):
+        y = np.full(20, label, np.int8)
+        assert machine.solve(y, np.ones(20), 1e-6, 1000)[-1]
+        np.testing.assert_allclose(y * machine.scores(), 1.0, atol=1e-2)
+        assert primal(machine, X, y, np.ones(20)) < 1e-4
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_instances_of_bound_zero_do_not_count(name):
+    X, y = problem(5)
+    kept = np.random.default_rng(0).random(len(y)) < 0.6
+    machine, other = MACHINES[name](X), MACHINES[name](X[kept])
+    machine.solve(y, kept.astype(float), 1e-9, 10**6)
+    other.solve(y[kept], np.ones(kept.sum()), 1e-9, 10**6)
+    np.testing.assert_allclose(machine.scores()[kept], other.scores(), atol=1e-3)
+
+
+def test_shrinking_reaches_the_same_optimum():
+    X, y = problem(6, n=500, d=4, noise=2.0)
+    upper = np.full(500, 5.0)
+    machine = _core.KernelMachine(np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2)))
+    _, square, loss, _, steps, converged = machine.solve(y, upper, 1e-7, 10**7)
+    assert converged
+    assert steps > 1000  # instances are set aside after every 500
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    model = SVC(kernel="precomputed", C=5.0, tol=1e-8).fit(K, y)
+    f = model.decision_function(K)
+    w2 = model.dual_coef_[0] @ K[np.ix_(model.support_, model.support_)] @ model.dual_coef_[0]
+    assert 0.5 * square + loss == pytest.approx(0.5 * w2 + 5.0 * np.maximum(0, 1 - y * f).sum(), rel=1e-6)
+    np.testing.assert_allclose(
+        machine.scores(), K @ machine.weights() + (machine.scores() - K @ machine.weights())[0], atol=1e-8
+    )
+
+
+def test_constant_features_and_equal_rows_are_no_trouble():
+    y = np.array([1, -1, 1, 1], np.int8)
+    for X in (np.zeros((4, 2)), np.ones((4, 2))):
+        for make in MACHINES.values():
+            machine = make(X)
+            machine.solve(y, np.ones(4), 1e-6, 10_000)
+            # The majority has its way, at the loss 2 of the one instance of the other label.
+            assert primal(machine, X, y, np.ones(4)) == pytest.approx(2.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize(
+    ("labels", "upper", "tol", "max_iter", "message"),
+    [
+        (np.ones(3, np.int8), np.ones(4), 1e-3, 10, "one entry for each instance"),
+        (np.zeros(4, np.int8), np.ones(4), 1e-3, 10, "labels must be -1 or 1"),
+        (np.ones(4, np.int8), -np.ones(4), 1e-3, 10, "upper must be"),
+        (np.ones(4, np.int8), np.full(4, np.nan), 1e-3, 10, "upper must be"),
+        (np.ones(4, np.int8), np.ones(4), 0.0, 10, "tol must be"),
+        (np.ones(4, np.int8), np.ones(4), 1e-3, 0, "max_iter must be"),
+    ],
+)
+def test_wrong_arguments_are_named(name, labels, upper, tol, max_iter, message):
+    with pytest.raises(ValueError, match=message):
+        MACHINES[name](np.eye(4)).solve(labels, upper, tol, max_iter)
+
+
+def test_matrices_must_be_square_and_finite():
+    with pytest.raises(ValueError, match="square"):
+        _core.KernelMachine(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="finite"):
+        _core.KernelMachine(np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match="at least one"):
+        _core.LinearMachine(_core.Rows(np.zeros((0, 3))))
