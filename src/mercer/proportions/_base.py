@@ -234,16 +234,21 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         return self
 
     def _inputs(self, X: Any, reset: bool) -> Any:
-        """Features as numbers (through the map where there is one), or a collection for the kernel."""
+        """Features as numbers, or a collection for the kernel; both through the map where there is one."""
+        X = self._mapped(X, reset)
         if self.kernel is not None:
-            if self.map is not None:
-                raise ValueError("give a kernel or a map, not both")
             return self._collected(X, reset)
         if self.map is None:
             return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        return X
+
+    def _mapped(self, X: Any, reset: bool) -> Any:
+        """What the map makes of X; X itself without one."""
+        if self.map is None:
+            return X
         if reset:
             self.map_ = clone(self.map).fit(X)
-            if hasattr(self.map_, "n_features_in_"):
+            if self.kernel is None and hasattr(self.map_, "n_features_in_"):
                 self.n_features_in_ = self.map_.n_features_in_
         F = self.map_.transform(X)
         F = F.tocsr().astype(np.float64) if sp.issparse(F) else np.asarray(F, np.float64)
@@ -374,9 +379,9 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         if self.kernel is None:
             scores = np.asarray(self._inputs(X, reset=False) @ self.coef_.T) + self.intercept_
         elif len(self.support_):
-            scores = self._expanded(X, self.dual_coef_.T) + self.intercept_
+            scores = self._expanded(self._mapped(X, reset=False), self.dual_coef_.T) + self.intercept_
         else:
-            scores = self._nothing(X, len(self.intercept_)) + self.intercept_
+            scores = self._nothing(self._mapped(X, reset=False), len(self.intercept_)) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
