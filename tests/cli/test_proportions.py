@@ -72,7 +72,7 @@ def test_C_is_chosen_by_groups_and_pages_are_written(made: dict[str, str], capsy
 
 
 def test_gaussian_kernels_work_over_the_encoded_table(made: dict[str, str]) -> None:
-    assert train(made, "--method", "mean-map", "--kernel", "gaussian", "--C", "1", "--quiet") == 0
+    assert train(made, "--method", "inverse-calibration", "--kernel", "gaussian", "--C", "1", "--quiet") == 0
     model = mercer.load(made["folder"] + "/m.mercer")
     rows = command.read_table(made["people"], None)
     assert np.mean(model.predict(rows) == np.array(rows["vote"])) > 0.85
