@@ -20,6 +20,7 @@ from mercer.datasets.segments import (
     make_actions,
     make_paragraphs,
 )
+from mercer.datasets.shapes import ShapeTask, make_shapes
 from mercer.datasets.texts import (
     SparseData,
     TextData,
@@ -46,6 +47,7 @@ __all__ = [
     "DigitCodes",
     "ParagraphTask",
     "RegionTask",
+    "ShapeTask",
     "SparseData",
     "TextData",
     "TopicTree",
@@ -76,6 +78,7 @@ __all__ = [
     "make_nondominant",
     "make_paragraphs",
     "make_regions",
+    "make_shapes",
     "make_topic_tree",
     "make_treebank",
     "make_zipf_corpus",

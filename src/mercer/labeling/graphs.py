@@ -179,17 +179,18 @@ default="auto"
         self.structure_ = self._structure(inputs.n_types)
         risk = Risk(self.structure_, loss.for_labels(self._labels.classes), inputs, tags)
         self._say_what_is_approximate(inputs, risk.loss)
-        result, history = train(
-            risk,
-            solver=self.solver,
-            C=self.C,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            evaluate=None if dev is None else self._evaluator(*dev),
-            patience=self.patience,
-        )
+        with self.structure_.remembering():
+            result, history = train(
+                risk,
+                solver=self.solver,
+                C=self.C,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=self.random_state,
+                verbose=self.verbose,
+                evaluate=None if dev is None else self._evaluator(*dev),
+                patience=self.patience,
+            )
         self.coef_ = self.structure_.feasible(result.w)
         self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))

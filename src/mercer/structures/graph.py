@@ -10,6 +10,7 @@ Weights are one vector: ``[ nodes: (feature, label) | edges: (type, edge feature
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -155,6 +156,7 @@ class Graph(Structure):
         self.inference = check_choice("inference", inference, search.INFERENCE)
         self.threads = threads
         self.unconverged = 0
+        self._memory: dict[GraphShape, np.ndarray] | None = None
         self._below: np.ndarray | None = None
         self._kinds = _kinds(self.n_labels, edge_weights)  # pairs of labels × kinds, 0 or 1
         nodes = self.n_features * self.n_labels
@@ -277,6 +279,19 @@ class Graph(Structure):
             root.plans[key] = search.make_plan(whole, inference, self.edge_weights == "attractive")
         return root.plans[key]
 
+    @contextlib.contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Within this context messages begin where those of the last question about the same graphs ended.
+
+        Training asks again and again with slightly other weights: far fewer sweeps, and the same beliefs up to the
+        tolerance of the messages. "bp" always begins anew, as where it ends may depend on where it began.
+        """
+        self._memory = None if self.inference == "bp" else {}
+        try:
+            yield
+        finally:
+            self._memory = None
+
     # ------------------------------------------------------------------ verbs
 
     def argmax(self, theta: GraphScores) -> tuple[np.ndarray, np.ndarray]:
@@ -349,7 +364,7 @@ class Graph(Structure):
         plan, shape = self.plan(theta), theta.shape
         if not len(theta.nodes):
             return self._zeros(shape)
-        nodes, edges, log_z, missed = search.sums(shape, plan, theta.nodes, theta.edges, self.threads)
+        nodes, edges, log_z, missed = search.sums(shape, plan, theta.nodes, theta.edges, self.threads, self._memory)
         self.unconverged += missed
         return GraphMarginals(nodes, edges, log_z, shape)
 
