@@ -13,7 +13,9 @@ __all__ = ["ShapeTask", "make_shapes"]
 
 GROUND = "ground"
 # Colours (red, green, blue) from 0 to 1: about equally bright, so that the channels have to be told apart.
-_KINDS = {GROUND: (0.45, 0.50, 0.45), "disc": (0.75, 0.40, 0.30), "box": (0.30, 0.45, 0.75), "wedge": (0.35, 0.75, 0.30)}
+_KINDS = {
+    GROUND: (0.45, 0.50, 0.45), "disc": (0.75, 0.40, 0.30), "box": (0.30, 0.45, 0.75), "wedge": (0.35, 0.75, 0.30)
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

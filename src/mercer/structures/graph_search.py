@@ -146,7 +146,9 @@ def sums(
 def _settled(core: Any, rho: np.ndarray | None, shape: GraphShape, memory: dict[GraphShape, np.ndarray] | None) -> Any:
     """Loopy or reweighted messages, from those of the last run if it left some."""
     start = None if memory is None else memory.get(shape)
-    found = _core.loopy_messages(core, False, "synchronous", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start)
+    found = _core.loopy_messages(
+        core, False, "synchronous", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
+    )
     if memory is not None and found is not None and np.isfinite(found[5]).all():
         memory[shape] = np.minimum(found[5], 0.0)
     return found

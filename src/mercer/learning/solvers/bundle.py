@@ -9,8 +9,8 @@ where the minimum is.
 
 A risk that is mostly smooth (the hybrid loss) has few kinks and much curvature, of which planes know nothing: there
 quasi-Newton steps on ½‖w‖² + R come first, as if R had a gradient everywhere. Every point they visit gives a plane, so
-the bound is nearly tight when they end, and a few rounds of the bundle certify it. (The printed algorithm updates inside the loop over examples and stops at a small risk: both
-wrong.)
+the bound is nearly tight when they end, and a few rounds of the bundle certify it. (The printed algorithm updates
+inside the loop over examples and stops at a small risk: both wrong.)
 """
 
 from __future__ import annotations
