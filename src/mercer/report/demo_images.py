@@ -103,8 +103,8 @@ def images_part(r: ImageResult) -> list[Html | str]:
     ]
     return [
         paragraph(
-            "Discs and boxes lie over each other, and noise hides them: what a pixel is cannot be told from its colour. "
-            "A classifier labels blocks of 2 × 2 pixels one by one; a ",
+            "Discs and boxes lie over each other, and noise hides them: what a pixel is cannot be told from its "
+            "colour. A classifier labels blocks of 2 × 2 pixels one by one; a ",
             Html("<code>GridLabeler</code>"),
             " sees the same features, but labels all blocks of an image together: neighbours that look alike rather "
             "have one label.",

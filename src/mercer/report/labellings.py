@@ -81,8 +81,8 @@ def _panels(
     if marginals is not None:
         at = probabilities.shape[2] - 1 if label is None else int(label)
         level = np.clip(probabilities[:, :, at], 0.0, 1.0)[:, :, None]
-        name = order[at] if at < len(order) else at
-        panels.append((f"probability of {name}", 255.0 * (1 - level) + level * _colours(at + 1)[at]))
+        drawn = order[at] if at < len(order) else at
+        panels.append((f"probability of {drawn}", 255.0 * (1 - level) + level * _colours(at + 1)[at]))
     return panels, order
 
 

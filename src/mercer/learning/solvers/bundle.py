@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from mercer.learning.losses import PlaneLoss, RelativeMargin
 from mercer.learning.monitor import Monitor
@@ -189,6 +188,8 @@ def _descend(
     after_step: Callable[[], tuple[bool, bool]],
 ) -> tuple[int, bool]:
     """L-BFGS on ½‖w‖² + R from w; returns the number of steps, and whether the monitor stopped them."""
+    from scipy.optimize import minimize  # here, as few need it and it takes a while to load
+
     stopped = False
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
