@@ -7,6 +7,7 @@ with features x_v of blocks and x_uv of pairs of neighbours (a constant, and how
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from mercer.data.labels import LabelIndex, TagSequences
 from mercer.inference.graph import grid_edges
 from mercer.labeling.features import as_image, block_contrasts, block_features, block_labels
 from mercer.labeling.graphs import GraphLabeler, _split
+from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.losses import Loss
 from mercer.learning.solvers import Solver
 from mercer.structures.graph_inputs import GraphInputs
@@ -29,8 +31,8 @@ class GridLabeler(GraphLabeler):
 
     Parameters
     ----------
-    loss, inference, solver, C, training, cost, max_iter, tol, patience, n_jobs, random_state, verbose
-        As of :class:`GraphLabeler`.
+    loss, inference, solver, C, training, cost, max_iter, tol, patience, warm_start, n_jobs, random_state, verbose
+        As of :class:`GraphLabeler`. With ``warm_start`` features stay standardised as in the first fit.
     block : int, default=8
         Pixels of a side of a block; all pixels of a block get one label.
     connectivity : {4, 8}, default=4
@@ -80,20 +82,29 @@ class GridLabeler(GraphLabeler):
         max_iter: int | None = None,
         tol: float | None = None,
         patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
             loss, inference, solver, C, edge_weights=edge_weights, training=training, cost=cost, max_iter=max_iter,
-            tol=tol, patience=patience, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+            tol=tol, patience=patience, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            verbose=verbose,
         )  # fmt: skip
         self.block = block
         self.connectivity = connectivity
         self.features = features
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Sequence[Any], *, dev: tuple[Any, Sequence[Any]] | None = None) -> GridLabeler:
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Any],
+        *,
+        dev: tuple[Any, Sequence[Any]] | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> GridLabeler:
         """Trains on images and their label maps.
 
         Parameters
@@ -104,12 +115,14 @@ class GridLabeler(GraphLabeler):
             A label for each pixel.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy of blocks on it are kept.
+        checkpoint : path or Checkpoint, optional
+            As of :meth:`GraphLabeler.fit`.
 
         Returns
         -------
         self
         """
-        super().fit(X, y, dev=dev)
+        super().fit(X, y, dev=dev, checkpoint=checkpoint)
         return self
 
     # ------------------------------------------------------------------ prediction
@@ -177,14 +190,18 @@ class GridLabeler(GraphLabeler):
 
     def _learn_inputs(self, X: Any) -> GraphInputs:
         inputs = self._grids(_images(X))
+        if self.warm_start and hasattr(self, "coef_"):
+            return self._standardised(inputs)
         self.n_features_in_ = inputs.n_features
         self.mean_ = inputs.nodes.mean(axis=0) if len(inputs) else np.zeros(inputs.n_features)
         spread = inputs.nodes.std(axis=0) if len(inputs) else np.zeros(inputs.n_features)
         self.scale_ = np.where(spread > 0, spread, 1.0)
-        return self._with_bias(inputs.with_features((inputs.nodes - self.mean_) / self.scale_))
+        return self._standardised(inputs)
 
     def _inputs(self, X: Any) -> GraphInputs:
-        inputs = self._grids(_images(X))
+        return self._standardised(self._grids(_images(X)))
+
+    def _standardised(self, inputs: GraphInputs) -> GraphInputs:
         if not len(inputs):
             inputs = inputs.with_features(np.zeros((0, self.n_features_in_)), np.zeros((0, self.n_edge_features_)))
         if inputs.n_features != self.n_features_in_:
@@ -206,8 +223,8 @@ class GridLabeler(GraphLabeler):
             graphs.append((features.reshape(-1, features.shape[2]), edges, block_contrasts(image, edges, self.block)))
         return GraphInputs.from_list(graphs)
 
-    def _learn_labels(self, y: Any, inputs: GraphInputs) -> tuple[LabelIndex, TagSequences]:
-        found: set[Any] = set()
+    def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
+        found: set[Any] = set(more)
         for truth in _maps(y):
             found.update(np.unique(truth).tolist())
         found.discard(self.unknown)

@@ -11,6 +11,7 @@ Weights are one vector: ``[ nodes: (feature, label) | edges: (type, edge feature
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +25,7 @@ from mercer.structures import graph_search as search
 from mercer.structures.base import Structure, check_random_seed
 from mercer.structures.costs import Cost, Hamming, ZeroOne
 from mercer.structures.graph_inputs import GraphInputs, GraphShape
+from mercer.structures.online import online_by_verbs
 
 __all__ = ["EDGE_WEIGHTS", "Graph", "GraphMarginals", "GraphScores"]
 
@@ -474,6 +476,50 @@ class Graph(Structure):
         score = np.where(same, scores[:, 1], scores[:, 0])
         z = self.select(same, second, first)
         return self.select(np.isneginf(score), y, z), score
+
+    # ------------------------------------------------------------------ steps on single graphs
+
+    def online(
+        self,
+        rule: int,
+        X: GraphInputs,
+        y: TagSequences,
+        order: np.ndarray,
+        w: np.ndarray,
+        extra: np.ndarray,
+        state: Any,
+        **options: float,
+    ) -> tuple[float, int]:
+        """One pass of an online rule, a step for each graph; returns (summed loss, wrong labels)."""
+        worker = copy.copy(self)  # several passes may run side by side
+        worker._memory, worker.unconverged = None, 0
+        found = online_by_verbs(worker, rule, X, y, order, w, extra, state, **options)
+        self.unconverged += worker.unconverged
+        return found
+
+    def carry_over(self, w: np.ndarray, old: Graph, place: np.ndarray) -> np.ndarray:
+        """Weights of another graph structure in the layout of this one: ``place`` says where its labels are here.
+
+        Features must be the same; new labels and types of edges begin at 0.
+        """
+        if (old.n_features, old.n_edge_features) != (self.n_features, self.n_edge_features):
+            raise ValueError(
+                f"weights of {old.n_features} node and {old.n_edge_features} edge features cannot be carried over to "
+                f"{self.n_features} and {self.n_edge_features}"
+            )
+        if old.edge_weights != self.edge_weights or old.n_types > self.n_types:
+            raise ValueError("weights can be carried over to the same edge_weights and at least as many types only")
+        out = np.zeros(self.n_weights)
+        nodes, edges = self.split(out)
+        old_nodes, old_edges = old.split(w)
+        nodes[:, place] = old_nodes
+        if self.edge_weights in ("potts", "attractive"):
+            edges[: old.n_types] = old_edges
+        elif self.has_edges:
+            # The kind of each ordered pair of old labels, there and here.
+            here = self._kinds.reshape(self.n_labels, self.n_labels, -1)[np.ix_(place, place)].argmax(axis=2).ravel()
+            edges[: old.n_types, :, here] = old_edges[:, :, old._kinds.argmax(axis=1)]
+        return out
 
     # ------------------------------------------------------------------ training without inference
 

@@ -259,6 +259,11 @@ class GraphInputs:
         return np.diff(self.offsets)
 
     @property
+    def n_positions(self) -> int:
+        """Nodes of all graphs."""
+        return int(self.nodes.shape[0])
+
+    @property
     def n_types(self) -> int:
         """One more than the highest edge type."""
         return 1 if self.edge_types is None or not len(self.edge_types) else int(self.edge_types.max()) + 1

@@ -15,6 +15,7 @@ inside the loop over examples and stops at a small risk: both wrong.)
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_ridge
 
 _MAX_IDLE = 30
+_PATIENCE, _SHARE = 15, 0.3  # quasi-Newton steps end when so many in a row bring less than this share of the gap
 
 
 class Bundle:
@@ -122,6 +124,7 @@ class BMRM(Solver):
         """See :class:`Solver`."""
         weight, bundle, best = C / penalty.l2, Bundle(risk.n_weights), Best(risk.n_weights)
         passes, done = 0, False
+        recent: deque[float] = deque(maxlen=_PATIENCE)
         held: tuple[np.ndarray, float] | None = None  # slope and value of R at the best point
 
         def visit(w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -150,7 +153,10 @@ class BMRM(Solver):
 
         def after_step() -> tuple[bool, bool]:
             certify()
-            return record(), done
+            recent.append(best.primal)
+            # At kinks quasi-Newton steps hardly move: what is open is then for planes to close.
+            stuck = len(recent) == _PATIENCE and recent[0] - recent[-1] < _SHARE * (best.primal - best.dual)
+            return record(), done or stuck
 
         try:
             w = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=float)
