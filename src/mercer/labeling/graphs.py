@@ -220,13 +220,26 @@ default="auto"
         self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))
         self.solver_ = resolve_solver(self.solver, risk.loss).name
-        if self.structure_.unconverged:
-            warnings.warn(
-                f"{self.structure_.unconverged} runs of inference did not settle during training ({self.inference_})",
-                ApproximateInferenceWarning,
-                stacklevel=3,
-            )
+        self._say_what_did_not_settle("training", 4)
         return self
+
+    def _say_what_did_not_settle(self, when: str, stacklevel: int = 3) -> None:
+        """Warns of runs of inference without an end since the last call."""
+        structure = self.structure_
+        missed, change = structure.unconverged, structure.residual
+        structure.unconverged, structure.residual = 0, 0.0
+        if missed:
+            advice = (
+                "inference='trw' settles more readily"
+                if structure.inference == "bp"
+                else "a lower C makes neighbours depend less on each other, which settles sooner"
+            )
+            warnings.warn(
+                f"{missed} {'run' if missed == 1 else 'runs'} of inference did not settle in {when}: beliefs still "
+                f"changed by up to {change:.2g} ({self.inference_}); {advice}",
+                ApproximateInferenceWarning,
+                stacklevel=stacklevel,
+            )
 
     def _check_parameters(self) -> Loss:
         check_positive("C", self.C)
@@ -320,6 +333,7 @@ default="auto"
         """p(label of a node | x): an array (nodes, labels) for each graph, columns as in ``classes_``."""
         inputs = self._fitted(X)
         parts = [self.structure_.marginals(theta).nodes for theta in self._theta(self.coef_, inputs)]
+        self._say_what_did_not_settle("prediction")
         return _split(np.concatenate(parts) if parts else np.zeros((0, len(self._labels))), inputs)
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
@@ -345,6 +359,7 @@ default="auto"
                 value = self.structure_.score(theta, part)
             out[done : done + len(theta)] = value - self.structure_.log_partition(theta)
             done += len(theta)
+        self._say_what_did_not_settle("log_likelihood")
         return out
 
     def score(self, X: Any, y: Any) -> float:

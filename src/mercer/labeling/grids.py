@@ -112,7 +112,7 @@ class GridLabeler(GraphLabeler):
         X : list of arrays of shape (H, W) or (H, W, channels)
             Sizes may differ, channels not.
         y : list of arrays of shape (H, W)
-            A label for each pixel.
+            A label for each pixel; None where it is not known.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy of blocks on it are kept.
         checkpoint : path or Checkpoint, optional
@@ -122,6 +122,8 @@ class GridLabeler(GraphLabeler):
         -------
         self
         """
+        for images, maps in ((X, y), *([] if dev is None else [dev])):
+            _check_sizes(images, maps)
         super().fit(X, y, dev=dev, checkpoint=checkpoint)
         return self
 
@@ -142,13 +144,19 @@ class GridLabeler(GraphLabeler):
 
     def score(self, X: Any, y: Any) -> float:
         """Share of pixels labelled right, over those whose label is known."""
+        _check_sizes(X, y)
         right = total = 0
         for found, truth in zip(self.predict(X), _maps(y), strict=True):
-            known = np.ones(truth.shape, bool) if self.unknown is None else truth != self.unknown
+            known = truth != self.unknown  # where None says that, too
             right, total = right + int(((found == truth) & known).sum()), total + int(known.sum())
         if not total:
             raise ValueError("no known label to compare with")
         return right / total
+
+    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
+        """log p(labels of the blocks | image) of each image, with the plan's log Z."""
+        _check_sizes(X, y)
+        return super().log_likelihood(X, y)
 
     def _enlarged(self, rows: np.ndarray, image: np.ndarray) -> np.ndarray:
         H, W = image.shape[:2]
@@ -225,9 +233,11 @@ class GridLabeler(GraphLabeler):
 
     def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
         found: set[Any] = set(more)
-        for truth in _maps(y):
-            found.update(np.unique(truth).tolist())
+        for i, truth in enumerate(_maps(y)):
+            values, _ = _values(truth, i)
+            found.update(values)
         found.discard(self.unknown)
+        found.discard(None)
         labels = LabelIndex(sorted(found))
         if len(labels) < 2:
             raise ValueError(f"need at least two different labels to learn from, found {len(labels)}")
@@ -238,21 +248,15 @@ class GridLabeler(GraphLabeler):
 
     def _encode_maps(self, labels: LabelIndex, y: Any, inputs: GraphInputs) -> TagSequences:
         maps = _maps(y)
-        if len(maps) != len(inputs):
-            raise ValueError(f"{len(inputs)} images in X, {len(maps)} label maps in y")
         parts = []
-        for i, (truth, length) in enumerate(zip(maps, inputs.lengths, strict=True)):
-            values, places = np.unique(truth, return_inverse=True)
-            lookup = {c: k for k, c in enumerate(labels.classes)}
-            if self.unknown is not None:
-                lookup[self.unknown] = -1
-            missing = [v for v in values.tolist() if v not in lookup]
+        for i, truth in enumerate(maps):
+            values, places = _values(truth, i)
+            lookup = {c: k for k, c in enumerate(labels.classes)} | {None: -1, self.unknown: -1}
+            missing = [v for v in values if v not in lookup]
             if missing:
                 raise ValueError(f"label map {i}: unknown label {missing[0]!r}")
-            numbers = np.array([lookup[v] for v in values.tolist()], np.int32)[places].reshape(truth.shape)
+            numbers = np.array([lookup[v] for v in values], np.int32)[places].reshape(truth.shape)
             blocks = block_labels(numbers, len(labels), self.block)
-            if blocks.size != length:
-                raise ValueError(f"label map {i} has shape {truth.shape}: that of the image is another one")
             parts.append(blocks.ravel())
         return TagSequences(np.concatenate(parts) if parts else np.zeros(0, np.int32), inputs.offsets)
 
@@ -275,6 +279,28 @@ def _maps(y: Any) -> list[np.ndarray]:
         if truth.ndim != 2:
             raise ValueError(f"label map {i} must have shape (H, W), got {truth.shape}")
     return maps
+
+
+def _values(truth: np.ndarray, i: int) -> tuple[list[Any], np.ndarray]:
+    """The different labels of a map, and which of them each pixel has."""
+    if truth.dtype.kind == "f" and not np.isfinite(truth).all():
+        raise ValueError(f"label map {i} holds NaN or infinity: write None, or a value that 'unknown' names")
+    if truth.dtype != object:
+        values, places = np.unique(truth, return_inverse=True)
+        return values.tolist(), places
+    numbers: dict[Any, int] = {}
+    places = np.array([numbers.setdefault(label, len(numbers)) for label in truth.ravel().tolist()], np.int64)
+    return list(numbers), places
+
+
+def _check_sizes(X: Any, y: Any) -> None:
+    """Images and label maps must go together, pixel by pixel."""
+    images, maps = _images(X), _maps(y)
+    if len(images) != len(maps):
+        raise ValueError(f"{len(images)} images in X, {len(maps)} label maps in y")
+    for i, (image, truth) in enumerate(zip(images, maps, strict=True)):
+        if image.shape[:2] != truth.shape:
+            raise ValueError(f"label map {i} has shape {truth.shape}, the image {image.shape[:2]}")
 
 
 def mean_iou(truth: Sequence[Any], predicted: Sequence[Any], label: Any = None) -> float:

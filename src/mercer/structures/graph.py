@@ -122,7 +122,8 @@ class Graph(Structure):
     Notes
     -----
     With approximate inference losses are those of the approximation: with "trw" the log loss is a convex upper bound
-    of the exact one; with "bp" and "mean_field" it need not be convex. ``unconverged`` counts runs that did not settle.
+    of the exact one; with "bp" and "mean_field" it need not be convex. ``unconverged`` counts runs that did not settle,
+    and ``residual`` is the largest change of their last sweep.
 
     Weights of "attractive" edges that a solver takes below 0 count as 0: exact for smooth losses, while solvers that
     work on planes may stop a little short of their gap.
@@ -157,7 +158,7 @@ class Graph(Structure):
         self.edge_weights = check_choice("edge_weights", edge_weights, EDGE_WEIGHTS)
         self.inference = check_choice("inference", inference, search.INFERENCE)
         self.threads = threads
-        self.unconverged = 0
+        self.unconverged, self.residual = 0, 0.0
         self._memory: dict[GraphShape, np.ndarray] | None = None
         self._below: np.ndarray | None = None
         self._kinds = _kinds(self.n_labels, edge_weights)  # pairs of labels × kinds, 0 or 1
@@ -366,8 +367,9 @@ class Graph(Structure):
         plan, shape = self.plan(theta), theta.shape
         if not len(theta.nodes):
             return self._zeros(shape)
-        nodes, edges, log_z, missed = search.sums(shape, plan, theta.nodes, theta.edges, self.threads, self._memory)
-        self.unconverged += missed
+        nodes, edges, log_z, change = search.sums(shape, plan, theta.nodes, theta.edges, self.threads, self._memory)
+        self.unconverged += change > 0
+        self.residual = max(self.residual, change)
         return GraphMarginals(nodes, edges, log_z, shape)
 
     def sample(self, theta: GraphScores, size: int, random_state: Any = None) -> np.ndarray:
@@ -492,9 +494,9 @@ class Graph(Structure):
     ) -> tuple[float, int]:
         """One pass of an online rule, a step for each graph; returns (summed loss, wrong labels)."""
         worker = copy.copy(self)  # several passes may run side by side
-        worker._memory, worker.unconverged = None, 0
+        worker._memory, worker.unconverged, worker.residual = None, 0, 0.0
         found = online_by_verbs(worker, rule, X, y, order, w, extra, state, **options)
-        self.unconverged += worker.unconverged
+        self.unconverged, self.residual = self.unconverged + worker.unconverged, max(self.residual, worker.residual)
         return found
 
     def carry_over(self, w: np.ndarray, old: Graph, place: np.ndarray) -> np.ndarray:
