@@ -42,6 +42,17 @@ class Messages {
         std::fill(m.data() + s_.message_starts[size_t(slot)], m.data() + s_.message_starts[size_t(slot) + 1], -std::log(double(s_.card(slot))));
     accumulate();
   }
+  // Messages that an earlier run with other potentials ended with.
+  void start(In1<double> given) {
+    require(given.shape(0) == m.size(), "start must hold the messages of this graph");
+    for (size_t k = 0; k < m.size(); ++k)
+      require(given.data()[k] <= 1e-9 && std::isfinite(given.data()[k]), "start must hold logarithms of normalised messages");
+    m.assign(given.data(), given.data() + given.shape(0));
+    accumulate();
+  }
+  bool below(double bound) const {
+    return std::any_of(m.begin(), m.end(), [&](double x) { return x < bound; });
+  }
   // The sums over all messages to each state, from scratch.
   void accumulate() {
     sum_.assign(graph_.unary(), graph_.unary() + s_.states());
@@ -423,12 +434,12 @@ void residual_sweeps(Messages& messages, int64_t max_iter, double tol, double da
 
 // ---------------------------------------------------------------------------------------------- pairs of variables, without logarithms
 
-// Synchronous sweeps over pairwise factors with positive tables, in products of numbers: no exp and no log in the loop. Allowed
-// where nothing can vanish: a message is at least exp(−range of its table) / states, and the product of all messages to a
-// variable must stay far above the smallest number.
+// Synchronous sweeps over pairwise factors with positive tables, in products of numbers: no exp and no log in the loop but, with
+// weights ρ, for powers of messages. Allowed where nothing can vanish: a message is at least exp(−range of its table / ρ) / states,
+// and the product of all messages to a variable must stay far above the smallest number.
 class PairMessages {
  public:
-  static bool suits(const FlatGraph& graph) {
+  static bool suits(const FlatGraph& graph, const double* rho) {
     const FactorStructure& s = graph.structure();
     std::vector<double> range(size_t(s.n), 0.0);
     for (int64_t v = 0; v < s.n; ++v) {
@@ -445,30 +456,30 @@ class PairMessages {
       const auto [low, high] = std::minmax_element(table, table + s.table_sizes[size_t(f)]);
       if (*low == kImpossible) return false;
       for (int64_t slot = s.scope_starts[size_t(f)]; slot < s.scope_starts[size_t(f) + 1]; ++slot)
-        range[size_t(s.scopes[size_t(slot)])] += *high - *low + std::log(double(s.most_states));
+        range[size_t(s.scopes[size_t(slot)])] += (*high - *low) / (rho ? rho[f] : 1.0) + std::log(double(s.most_states));
     }
     return std::all_of(range.begin(), range.end(), [](double r) { return r < 300.0; });
   }
 
-  PairMessages(const FlatGraph& graph, bool maximise)
-      : s_(graph.structure()), maximise_(maximise), m_(size_t(s_.message_starts[size_t(s_.slots())])), b_(size_t(s_.states())) {
+  // start: logarithms of messages.
+  PairMessages(const FlatGraph& graph, const double* rho, bool maximise, const std::vector<double>& start)
+      : s_(graph.structure()), rho_(rho), maximise_(maximise), m_(start.size()), b_(size_t(s_.states())) {
     for (int64_t v = 0; v < s_.n; ++v) {
       const double* u = graph.unary() + s_.state_starts[size_t(v)];
       const double top = *std::max_element(u, u + s_.cards[size_t(v)]);
       if (top == kImpossible) throw Impossible();
       for (int x = 0; x < s_.cards[size_t(v)]; ++x) unary_.push_back(std::exp(u[x] - top));
     }
-    tables_.resize(size_t(s_.table_entries));
+    table_starts_ = rho ? s_.belief_starts.data() : s_.table_starts.data();  // weights leave no table shared
+    tables_.resize(size_t(rho ? s_.belief_starts[size_t(s_.m)] : s_.table_entries));
     for (int64_t f = 0; f < s_.m; ++f) {
-      const int64_t start = s_.table_starts[size_t(f)];
-      if (f > 0 && start == s_.table_starts[size_t(f) - 1]) continue;  // shared with the factor before
-      const double* table = graph.tables() + start;
+      if (f > 0 && table_starts_[f] == table_starts_[f - 1]) continue;  // shared with the factor before
+      const double *table = graph.table(f), scale = rho ? 1.0 / rho[f] : 1.0;
       const double top = *std::max_element(table, table + s_.table_sizes[size_t(f)]);
-      for (int64_t e = 0; e < s_.table_sizes[size_t(f)]; ++e) tables_[size_t(start + e)] = std::exp(table[e] - top);
+      for (int64_t e = 0; e < s_.table_sizes[size_t(f)]; ++e) tables_[size_t(table_starts_[f] + e)] = std::exp((table[e] - top) * scale);
     }
-    for (int64_t slot = 0; slot < s_.slots(); ++slot)
-      for (int64_t k = s_.message_starts[size_t(slot)]; k < s_.message_starts[size_t(slot) + 1]; ++k)
-        m_[size_t(k)] = maximise ? 1.0 : 1.0 / s_.card(slot);
+    for (size_t k = 0; k < m_.size(); ++k) m_[k] = std::exp(start[k]);
+    if (rho) power_.resize(m_.size());
     incident_.reserve(s_.incident.size());
     for (int64_t slot : s_.incident) incident_.push_back(s_.message_starts[size_t(slot)]);
   }
@@ -496,14 +507,19 @@ class PairMessages {
   }
 
  private:
-  // b_i = unary_i Π m, normalised.
+  // b_i = unary_i Π m^ρ, normalised.
   void variables() {
+    if (rho_)
+      for (int64_t slot = 0; slot < s_.slots(); ++slot)
+        for (int64_t k = s_.message_starts[size_t(slot)]; k < s_.message_starts[size_t(slot) + 1]; ++k)
+          power_[size_t(k)] = std::pow(m_[size_t(k)], rho_[s_.slot_factor[size_t(slot)]]);
+    const double* messages = rho_ ? power_.data() : m_.data();
     for (int64_t v = 0; v < s_.n; ++v) {
       const int card = s_.cards[size_t(v)];
       double* b = b_.data() + s_.state_starts[size_t(v)];
       std::copy(unary_.data() + s_.state_starts[size_t(v)], unary_.data() + s_.state_starts[size_t(v)] + card, b);
       for (int64_t k = s_.incident_starts[size_t(v)]; k < s_.incident_starts[size_t(v) + 1]; ++k) {
-        const double* message = m_.data() + incident_[size_t(k)];
+        const double* message = messages + incident_[size_t(k)];
         for (int x = 0; x < card; ++x) b[x] *= message[x];
       }
       double total = 0.0;
@@ -539,7 +555,7 @@ class PairMessages {
       double *m0 = m_.data() + s_.message_starts[size_t(slot)], *m1 = m0 + rows;
       const double* b0 = b_.data() + s_.state_starts[size_t(s_.scopes[size_t(slot)])];
       const double* b1 = b_.data() + s_.state_starts[size_t(s_.scopes[size_t(slot) + 1])];
-      const double* table = tables_.data() + s_.table_starts[size_t(f)];
+      const double* table = tables_.data() + table_starts_[f];
       for (int i = 0; i < rows; ++i) p0[i] = b0[i] / m0[i];
       for (int j = 0; j < columns; ++j) p1[j] = b1[j] / m1[j], n1[j] = 0.0;
       for (int i = 0; i < rows; ++i) {
@@ -569,15 +585,18 @@ class PairMessages {
   }
 
   const FactorStructure& s_;
+  const double* rho_;
   bool maximise_;
-  std::vector<double> m_, b_, unary_, tables_;
+  std::vector<double> m_, b_, unary_, tables_, power_;  // power_: m^ρ
+  const int64_t* table_starts_;
   std::vector<int64_t> incident_;
 };
 
 // ---------------------------------------------------------------------------------------------- pairs of binary variables
 
 // The same where all variables have two states and no state is impossible. A message is one number, the odds r = m(1) / m(0),
-// and so is a belief, B = u(1) / u(0) Π r. With T the table of a factor, from its first variable to its second and back
+// and so is a belief, B = u(1) / u(0) Π r^ρ. With T the table of a factor (to the power 1 / ρ), from its first variable to its
+// second and back
 //   r₁ = (T₀₁ r₀ + T₁₁ B₀) / (T₀₀ r₀ + T₁₀ B₀),    r₀ = (T₁₀ r₁ + T₁₁ B₁) / (T₀₀ r₁ + T₀₁ B₁)
 // where r on the right are the messages before: B / r leaves a message out of its own answer. One division a message; neighbouring
 // factors go into one vector.
@@ -619,18 +638,22 @@ class BinaryMessages {
            all_finite(graph.unary(), s.states());
   }
 
-  BinaryMessages(const FlatGraph& graph, bool maximise) : s_(graph.structure()), maximise_(maximise) {
+  BinaryMessages(const FlatGraph& graph, const double* rho, bool maximise, const std::vector<double>& start)
+      : s_(graph.structure()), rho_(rho), maximise_(maximise) {
     const size_t m = size_t(s_.m);
-    shared_ = std::all_of(s_.table_starts.begin(), s_.table_starts.end(), [&](int64_t t) { return t == s_.table_starts[0]; });
+    shared_ = !rho && std::all_of(s_.table_starts.begin(), s_.table_starts.end(), [&](int64_t t) { return t == s_.table_starts[0]; });
     for (auto& t : table_) t.resize(shared_ ? 1 : m);
     for (size_t f = 0; f < (shared_ ? 1 : m); ++f) {
-      const double* table = graph.table(int64_t(f));
+      const double *table = graph.table(int64_t(f)), scale = rho ? 1.0 / rho[f] : 1.0;
       const double top = *std::max_element(table, table + 4);
-      for (int e = 0; e < 4; ++e) table_[e][f] = std::exp(table[e] - top);
+      for (int e = 0; e < 4; ++e) table_[e][f] = std::exp((table[e] - top) * scale);
     }
     v_.resize(2 * m);
-    r_.assign(2 * m, 1.0);
+    r_.resize(2 * m);
     for (size_t f = 0; f < m; ++f) v_[f] = s_.scopes[2 * f], v_[m + f] = s_.scopes[2 * f + 1];
+    for (size_t f = 0; f < m; ++f)
+      for (size_t side = 0; side < 2; ++side) r_[f + side * m] = std::exp(start[4 * f + 2 * side + 1] - start[4 * f + 2 * side]);
+    if (rho) power_.resize(2 * m);
     B_.resize(size_t(s_.n));
     for (size_t v = 0; v < size_t(s_.n); ++v) unary_.push_back(std::exp(graph.unary()[2 * v + 1] - graph.unary()[2 * v]));
     for (int64_t slot : s_.incident) incident_.push_back(int32_t(slot / 2 + (slot % 2) * s_.m));
@@ -639,11 +662,7 @@ class BinaryMessages {
   void sweeps(int64_t max_iter, double tol, double damping, Progress& progress) {
     int64_t since = 0;
     for (int64_t sweep = 0; sweep < max_iter; ++sweep) {
-      for (size_t v = 0; v < size_t(s_.n); ++v) {
-        double odds = unary_[v];
-        for (int64_t k = s_.incident_starts[v]; k < s_.incident_starts[v + 1]; ++k) odds *= r_[size_t(incident_[size_t(k)])];
-        B_[v] = odds;
-      }
+      variables();
       double change = 0.0;
       for (int64_t first = 0; first < s_.m; first += kBlock) change = std::max(change, block(first, damping));
       progress.residuals.push_back(change);
@@ -666,6 +685,23 @@ class BinaryMessages {
  private:
   static constexpr int64_t kBlock = 512;
 
+  // B, as products or (with weights) as sums of logarithms.
+  void variables() {
+    if (rho_)
+      for (size_t f = 0, m = size_t(s_.m); f < m; ++f)
+        power_[f] = rho_[f] * std::log(r_[f]), power_[m + f] = rho_[f] * std::log(r_[m + f]);
+    for (size_t v = 0; v < size_t(s_.n); ++v) {
+      const int64_t first = s_.incident_starts[v], stop = s_.incident_starts[v + 1];
+      double odds = unary_[v], sum = 0.0;
+      if (rho_) {
+        for (int64_t k = first; k < stop; ++k) sum += power_[size_t(incident_[size_t(k)])];
+        odds *= std::exp(sum);
+      } else {
+        for (int64_t k = first; k < stop; ++k) odds *= r_[size_t(incident_[size_t(k)])];
+      }
+      B_[v] = odds;
+    }
+  }
   double block(int64_t first, double damping) {
     double change[kBlock], before[2 * kBlock];
     const int64_t count = std::min(kBlock, s_.m - first), t = shared_ ? 0 : first;
@@ -690,8 +726,9 @@ class BinaryMessages {
   }
 
   const FactorStructure& s_;
+  const double* rho_;
   bool maximise_, shared_ = false;
-  std::vector<double> table_[4], r_, B_, unary_;
+  std::vector<double> table_[4], r_, B_, unary_, power_;  // power_: ρ log r
   std::vector<int32_t> v_, incident_;
 };
 
@@ -767,14 +804,17 @@ nb::object tree_messages(const FlatGraph& graph, bool maximise) {
 }
 
 nb::object loopy_messages(const FlatGraph& graph, bool maximise, const std::string& schedule, int64_t max_iter, double tol, double damping,
-                          uint64_t seed, std::optional<In1<double>> rho) {
+                          uint64_t seed, std::optional<In1<double>> rho, std::optional<In1<double>> start) {
   require(max_iter >= 1, "max_iter must be at least 1");
   require(tol >= 0.0 && damping >= 0.0 && damping < 1.0, "tol must be at least 0, damping from 0 to below 1");
   require(schedule == "synchronous" || schedule == "random" || schedule == "residual", "unknown schedule");
   const double* weights = checked_rho(graph.structure(), rho);
   try {
     Messages messages(graph, weights, maximise);
-    messages.start();
+    if (start)
+      messages.start(*start);
+    else
+      messages.start();
     Progress progress;
     {
       nb::gil_scoped_release free;
@@ -782,16 +822,16 @@ nb::object loopy_messages(const FlatGraph& graph, bool maximise, const std::stri
         random_sweeps(messages, max_iter, tol, damping, seed, progress);
       } else if (schedule == "residual") {
         residual_sweeps(messages, max_iter, tol, damping, progress);
-      } else if (!weights && PairMessages::suits(graph) && BinaryMessages::suits(graph)) {
-        BinaryMessages pairs(graph, maximise);
-        pairs.sweeps(max_iter, tol, damping, progress);
-        pairs.hand_over(messages);
-      } else if (!weights && PairMessages::suits(graph)) {
-        PairMessages pairs(graph, maximise);
+      } else if (!PairMessages::suits(graph, weights) || messages.below(-300.0)) {
+        synchronous_sweeps(messages, max_iter, tol, damping, progress);
+      } else if (BinaryMessages::suits(graph)) {
+        BinaryMessages pairs(graph, weights, maximise, messages.m);
         pairs.sweeps(max_iter, tol, damping, progress);
         pairs.hand_over(messages);
       } else {
-        synchronous_sweeps(messages, max_iter, tol, damping, progress);
+        PairMessages pairs(graph, weights, maximise, messages.m);
+        pairs.sweeps(max_iter, tol, damping, progress);
+        pairs.hand_over(messages);
       }
     }
     std::vector<int32_t> order;
@@ -859,7 +899,7 @@ nb::object forest_weights(const FlatGraph& graph, int64_t least, uint64_t seed) 
 void bind_messages(nb::module_& m) {
   m.def("tree_messages", &tree_messages, "graph"_a, "maximise"_a);
   m.def("loopy_messages", &loopy_messages, "graph"_a, "maximise"_a, "schedule"_a, "max_iter"_a, "tol"_a, "damping"_a, "seed"_a,
-        "rho"_a.none());
+        "rho"_a.none(), "start"_a.none() = nb::none());
   m.def("joint_beliefs", &joint_beliefs, "graph"_a, "messages"_a, "rho"_a.none());
   m.def("forest_weights", &forest_weights, "graph"_a, "least"_a, "seed"_a);
 }

@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 
 from mercer.cli import demo, main
 from mercer.cli.demo import neighbours, run_demo
 from mercer.datasets import make_digit_codes
 from mercer.report.demo import DemoResult, chosen_examples, demo_page, shown_actions
+from mercer.report.demo_images import Painter, shown_images
 
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
-    return run_demo(n_train=80, n_test=40, n_sequences=8)
+    return run_demo(n_train=80, n_test=40, n_sequences=8, n_images=4)
 
 
 def test_every_code_obeys_the_keypad() -> None:
@@ -46,11 +48,27 @@ def test_segments_find_more_actions_than_frames(result: DemoResult) -> None:
     assert 0 <= shown_actions(result.actions) < len(result.actions.X)
 
 
+def test_neighbours_label_more_pixels_than_blocks_alone(result: DemoResult) -> None:
+    images = result.segmentation
+    assert images.grid.pixels > images.alone.pixels + 0.1
+    assert images.grid.overlap > images.alone.overlap
+    shown = shown_images(images.truth, images.alone, images.grid)
+    assert len(shown) == len(images.marginals)
+    assert all(p.shape == (*images.truth[i].shape, 3) for i, p in zip(shown, images.marginals, strict=True))
+
+
+def test_images_are_shown_by_their_gain_not_by_their_looks() -> None:
+    truth = [np.zeros((2, 2), int)] * 3
+    alone = Painter("", 1.0, [np.ones((2, 2), int)] * 3, 0.0, 0.0, 0.0)
+    gained = [np.array([[0, 0], [0, 0]]), np.array([[1, 1], [1, 1]]), np.array([[0, 0], [1, 1]])]
+    assert shown_images(truth, alone, Painter("", 1.0, gained, 0.0, 0.0, 0.0)) == [2, 1]  # the median, then the least
+
+
 def test_the_page_holds_everything_itself(result: DemoResult) -> None:
     page = demo_page(result)
     for missing in ("<script", "http://www.w3.org/1999", "https://", "url("):
         assert missing not in page
-    charts = ("transition weights", "objective", "p(start)", "true segment")
+    charts = ("transition weights", "objective", "p(start)", "true segment", "together (", "probability of ground")
     for present in ("data:image/png;base64,", "<mark", "<pre><code>", *charts):
         assert present in page
     body = page[page.index("<main>") : page.index("</main>") + len("</main>")]
@@ -64,6 +82,7 @@ def test_the_command_prints_a_table_and_says_where_the_page_is(result, tmp_path,
     out = capfd.readouterr().out
     assert "whole codes right" in out
     assert "F1 of boundaries" in out
+    assert "pixels right" in out
     assert f"page written to {path}" in out
     assert path.read_text().startswith("<!DOCTYPE html>")
     assert main(["demo"]) == 0

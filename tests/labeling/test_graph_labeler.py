@@ -224,3 +224,112 @@ def test_a_separable_task_is_learnt_without_error():
     risk = Risk(model.structure_, model._check_parameters(), inputs, model._encode(y, inputs))
     assert risk.value(model.coef_) < 1e-2
     assert model.score(X, y) == 1.0
+
+
+# ---------------------------------------------------------------------------------------------- unusual graphs
+
+
+def test_a_disconnected_graph_is_labelled_like_its_parts(small):
+    X, y = small
+    model = GraphLabeler(C=0.3).fit(X, y)
+    (a, a_edges), (b, b_edges) = X[0], X[1]
+    both = (np.concatenate([a, b]), np.concatenate([a_edges, b_edges + len(a)]))
+    assert model.predict([both])[0] == [label for labels in model.predict(X[:2]) for label in labels]
+    np.testing.assert_allclose(
+        model.predict_marginals([both])[0], np.concatenate(model.predict_marginals(X[:2])), atol=1e-9
+    )
+    together = model.log_likelihood([both], [y[0] + y[1]])
+    np.testing.assert_allclose(together, model.log_likelihood(X[:2], y[:2]).sum(keepdims=True))
+
+
+@pytest.mark.parametrize("loss", ["log", "hinge", "hybrid", "slack", "softmax-margin"])
+@pytest.mark.parametrize("inference", ["auto", "bp", "trw", "mean_field", "dual", "icm"])
+@pytest.mark.filterwarnings("ignore")
+def test_graphs_without_nodes_and_nodes_without_edges_do_no_harm(small, loss, inference):
+    X, y = small
+    empty, single = (np.zeros((0, 10)), []), (X[0][0][:1], [])
+    more, labels = [empty, *X[:4], single], [[], *y[:4], y[0][:1]]
+    model = GraphLabeler(loss, inference, C=0.1, max_iter=3).fit(more, labels)
+    assert [len(found) for found in model.predict(more)] == [len(a) for a in labels]
+    assert model.predict_marginals(more)[0].shape == (0, len(model.classes_))
+    assert model.sample([empty], 2) == [[[], []]]
+    assert np.isfinite(model.log_likelihood(more, labels)).all()
+
+
+def test_labels_may_be_one_of_several_and_whole_graphs_may_be_unknown(small):
+    X, y = small
+    vague = [[{"sky", label} for label in y[0]], [None] * len(y[1]), *y[2:]]
+    model = GraphLabeler(C=0.3).fit(X, vague)
+    assert model.score(X[2:], y[2:]) > 0.8
+    with pytest.raises(ValueError, match="set of possible labels is empty"):
+        GraphLabeler().fit(X, [[set(), *y[0][1:]], *y[1:]])
+    with pytest.raises(ValueError, match="all are None"):
+        GraphLabeler().fit(X, [[None] * len(labels) for labels in y])
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ((np.eye(3), [(0, 3)]), "graph 0: edges name nodes from 0 to 2, got \\[0, 3\\]"),
+        ((np.eye(3), [(0, -1)]), "nodes from 0 to 2"),
+        ((np.eye(3), [(1, 1)]), "two different nodes"),
+        ((np.eye(3), [(0.0, 1.0)]), "got float64 of shape"),
+        ((np.eye(3), [(0, 1, 2)]), "shape \\(m, 2\\)"),
+        ((np.eye(3), [(0, 1)], np.ones((2, 1))), "a row for each of the 1 edges"),
+        ((np.eye(3), [(0, 1)], [["a"]]), "edge features must be numbers"),
+        ((np.eye(3), [(0, 1)], [[np.nan]]), "NaN or infinity"),
+        ((np.eye(3), [(0, 1)], [[1.0]], [0, 1]), "edge types must be 1 integers"),
+        ((np.full((3, 3), np.inf), [(0, 1)]), "NaN or infinity"),
+    ],
+)
+def test_graphs_that_do_not_hang_together_are_named(graph, message):
+    with pytest.raises(ValueError, match=message):
+        GraphLabeler().fit([graph], [["a", "b", "a"]])
+
+
+@pytest.mark.parametrize("inference", ["cuts", "expansion", "swap"])
+@pytest.mark.filterwarnings("ignore")
+def test_energies_that_cannot_be_cut_are_refused_with_a_way_out(small, inference):
+    X, y = small
+    if inference == "cuts":
+        y = [["wet" if label == "water" else "dry" for label in labels] for labels in y]
+    with pytest.raises(ValueError, match="With edge_weights='attractive' cuts") as refused:
+        GraphLabeler("hinge", inference).fit(X, y)
+    assert "use method" not in str(refused.value)  # names of methods are those of another function
+    model = GraphLabeler("hinge", inference, edge_weights="attractive", max_iter=5).fit(X, y)
+    assert model.score(X, y) > 0.5
+    assert (model.pair_weights_ >= 0).all()
+
+
+def test_messages_that_do_not_settle_are_said_with_the_residual_and_advice():
+    from mercer.inference import grid_edges
+
+    random = np.random.default_rng(0)
+    X = [(random.normal(size=(64, 1)), grid_edges((8, 8)), random.normal(size=(112, 1)))]
+    y = [random.integers(2, size=64).tolist()]
+    with pytest.warns(ApproximateInferenceWarning):
+        model = GraphLabeler(inference="bp", C=0.01, edge_weights="potts", max_iter=2).fit(X, y)
+    model.coef_ = np.array([0.1, -0.1, 0.0, 0.0, 12.0])  # strong couplings of both signs: frustration
+    for ask in (lambda: model.predict_marginals(X), lambda: model.log_likelihood(X, y)):
+        with pytest.warns(ApproximateInferenceWarning, match=r"still changed by up to \d.*inference='trw' settles"):
+            ask()
+
+
+def test_pseudo_likelihood_finds_the_weights_that_labels_were_drawn_with():
+    """Consistent, as the likelihood is; piecewise training is not: pieces count neighbours twice."""
+    from mercer.inference import grid_edges
+    from mercer.learning.losses import Log
+    from mercer.learning.training import train
+
+    random = np.random.default_rng(0)
+    edges, structure = grid_edges((4, 4)), Graph(2, 2, edge_weights="potts")
+    truth = np.array([0.5, -0.5, -0.3, 0.3, 0.8])
+    X = GraphInputs.from_list([(random.normal(size=(16, 2)), edges) for _ in range(1500)])
+    y = TagSequences(structure.sample(structure.scores(truth, X), 1, random)[0], X.offsets)
+    error = {
+        loss.name: np.abs(train(Risk(structure, loss, X, y), solver="lbfgs", C=1e4, tol=1e-5)[0].w - truth).max()
+        for loss in (Log(), PseudoLikelihood(), Piecewise())
+    }
+    assert error["log"] < 0.03
+    assert error["pseudo-likelihood"] < 0.04
+    assert error["piecewise"] > 0.08

@@ -137,3 +137,29 @@ def test_intersection_over_union():
 def test_wrong_input_is_named(act, message):
     with pytest.raises(ValueError, match=message):
         act(*make_blobs(4))
+
+
+def test_none_in_a_label_map_is_unknown():
+    images, masks = make_blobs(3, seed=2)
+    hidden = [np.where(np.random.default_rng(i).random(m.shape) < 0.3, None, m) for i, m in enumerate(masks)]
+    coded = [np.where(m == None, 255, m).astype(int) for m in hidden]  # noqa: E711
+    options = {"block": 1, "features": identity, "C": 0.01, "max_iter": 10}
+    by_none = GridLabeler(**options).fit(images, hidden)
+    by_code = GridLabeler(unknown=255, **options).fit(images, coded)
+    np.testing.assert_array_equal(by_none.coef_, by_code.coef_)
+    assert by_none.score(images, hidden) == by_code.score(images, coded)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda X, y: GridLabeler(block=8).fit(X, [m[:-1] for m in y]), "label map 0 has shape"),
+        (lambda X, y: GridLabeler(block=8).fit(X, y, dev=(X, [m[:-1] for m in y])), "label map 0 has shape"),
+        (lambda X, y: GridLabeler(block=8).fit(X, y).score(X, y[:1]), "4 images in X, 1 label maps"),
+        (lambda X, y: GridLabeler(block=8).fit(X, y).log_likelihood(X, [m.T for m in y]), "label map 0 has shape"),
+        (lambda X, y: GridLabeler(block=8).fit(X, [np.where(m == 1, np.nan, m) for m in y]), "holds NaN"),
+    ],
+)
+def test_maps_that_do_not_fit_are_named(act, message):
+    with pytest.raises(ValueError, match=message):
+        act(*make_blobs(4))

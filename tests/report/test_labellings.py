@@ -75,3 +75,16 @@ def test_what_does_not_fit_is_named(act, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=message):
         act()
+
+
+def test_several_answers_stand_side_by_side_with_their_errors():
+    truth = np.array([[0, 0], [1, 1]])
+    svg = plot_labelling(truth * 0.5, truth, {"before": 1 - truth, "after": truth}, width=100)
+    assert "before (100.0% wrong)" in svg
+    assert "after (0.0% wrong)" in svg
+    assert "errors" not in svg
+    assert svg.count("<image") == 4
+    with pytest.raises(ValueError, match="cannot be called 'truth'"):
+        plot_labelling(truth=truth, prediction={"truth": truth})
+    with pytest.raises(ValueError, match="width"):
+        plot_labelling(truth=truth, prediction=truth, width=0)

@@ -2,7 +2,7 @@
 
 Handwritten keypad codes, read digit by digit by logistic regression, by a tagger on the same pixels, and by a
 tagger that is told the keypad's rule. Then actions in sequences of frames, found frame by frame, by a tagger, and by a
-segmenter of whole segments.
+segmenter of whole segments. Then shapes in noisy images (:mod:`mercer.cli.demo_images`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable
+from mercer.cli.demo_images import run_images, show_images
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,7 @@ def demo(
         str | None, typer.Option("--output", "-o", metavar="PATH", help="Write a page with pictures here.")
     ] = None,
 ) -> None:
-    """Read handwritten codes and find actions: one by one, and as a whole. Needs no data, takes seconds.
+    """Read handwritten codes, find actions, segment images: one by one, and as a whole. Needs no data, takes seconds.
 
     [bold]Example[/bold]
       mercer demo --output demo.html
@@ -77,6 +78,7 @@ def demo(
         "lrrr",
     )
     print()
+    show_images(result.segmentation)
     if output is None:
         terminal.say("for a page with the pictures: mercer demo --output demo.html")
         return
@@ -98,8 +100,10 @@ def neighbours() -> list[tuple[str, str]]:
     ]
 
 
-def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0, n_sequences: int = 16) -> DemoResult:
-    """Train the readers on codes, and three models on sequences of actions; try them on what they have not seen."""
+def run_demo(
+    n_train: int = 400, n_test: int = 200, seed: int = 0, n_sequences: int = 16, n_images: int = 8
+) -> DemoResult:
+    """Train the readers on codes, models on actions and on images; try all of them on what they have not seen."""
     from mercer.datasets import make_digit_codes
     from mercer.report.demo import DemoResult
     from mercer.tagging import Constraints, Tagger
@@ -129,6 +133,7 @@ def run_demo(n_train: int = 400, n_test: int = 200, seed: int = 0, n_sequences: 
         transitions=tagger.transitions_,
         keypad=_KEYPAD,
         actions=run_actions(n_sequences, seed=seed),
+        segmentation=run_images(n_images, seed=seed),
         history=tagger.history_,
     )
 

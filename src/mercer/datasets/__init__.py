@@ -21,6 +21,7 @@ from mercer.datasets.segments import (
     make_actions,
     make_paragraphs,
 )
+from mercer.datasets.shapes import ShapeTask, make_shapes
 from mercer.datasets.texts import (
     SparseData,
     TextData,
@@ -48,6 +49,7 @@ __all__ = [
     "DigitCodes",
     "ParagraphTask",
     "RegionTask",
+    "ShapeTask",
     "SparseData",
     "TextData",
     "TopicTree",
@@ -81,6 +83,7 @@ __all__ = [
     "make_paragraphs",
     "make_proportion_toy",
     "make_regions",
+    "make_shapes",
     "make_topic_tree",
     "make_treebank",
     "make_zipf_corpus",

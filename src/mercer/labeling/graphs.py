@@ -8,6 +8,7 @@ says so.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -21,6 +22,7 @@ from sklearn.exceptions import NotFittedError
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
+from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
@@ -35,6 +37,10 @@ __all__ = ["ApproximateInferenceWarning", "GraphLabeler"]
 
 TRAINING = ("joint", "pseudo-likelihood", "piecewise")
 _PREDICT_NODES = 1 << 16
+# Settings that a resumed training may change, and those that the fingerprint holds in another form.
+_NOT_IN_FINGERPRINT = frozenset(
+    ("n_jobs", "verbose", "max_iter", "tol", "patience", "random_state", "solver", "loss", "cost", "features")
+)
 
 
 class ApproximateInferenceWarning(UserWarning):
@@ -77,6 +83,8 @@ default="auto"
         None: the solver's own.
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; labels and types of edges may be new, features not.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, Generator or None
@@ -130,6 +138,7 @@ default="auto"
         max_iter: int | None = None,
         tol: float | None = None,
         patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -145,6 +154,7 @@ default="auto"
         self.max_iter = max_iter
         self.tol = tol
         self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -152,7 +162,14 @@ default="auto"
     # ------------------------------------------------------------------ training
 
     @all_or_nothing
-    def fit(self, X: Any, y: Sequence[Any], *, dev: tuple[Any, Sequence[Any]] | None = None) -> GraphLabeler:
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Any],
+        *,
+        dev: tuple[Any, Sequence[Any]] | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> GraphLabeler:
         """Trains on graphs and the labels of their nodes.
 
         Parameters
@@ -164,43 +181,65 @@ default="auto"
             ``None`` where a label is not known, a set where it is one of several.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy on it are kept.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds, by solvers that can (lbfgs, sgd, averaged-perceptron,
+            passive-aggressive); a fit that was killed goes on from there when it is called again.
 
         Returns
         -------
         self
         """
         loss = self._check_parameters()
+        previous = self._previous() if self.warm_start and hasattr(self, "coef_") else None
         inputs = self._learn_inputs(X)
         if not len(inputs) or not inputs.nodes.shape[0]:
             raise ValueError("nothing to learn from: there are no graphs, or none has a node")
-        self._labels, tags = self._learn_labels(y, inputs)
+        self._labels, tags = self._learn_labels(y, inputs, [] if previous is None else previous[0].classes)
         self.classes_ = self._labels.array
         self.n_edge_features_ = inputs.n_edge_features
-        self.structure_ = self._structure(inputs.n_types)
+        self.structure_ = self._structure(max(inputs.n_types, 1 if previous is None else previous[1].n_types))
+        w0 = None if previous is None else self._carried(*previous)
         risk = Risk(self.structure_, loss.for_labels(self._labels.classes), inputs, tags)
         self._say_what_is_approximate(inputs, risk.loss)
-        result, history = train(
-            risk,
-            solver=self.solver,
-            C=self.C,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            evaluate=None if dev is None else self._evaluator(*dev),
-            patience=self.patience,
-        )
+        with self.structure_.remembering():
+            result, history = train(
+                risk,
+                solver=self.solver,
+                C=self.C,
+                w0=w0,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=self.random_state,
+                verbose=self.verbose,
+                evaluate=None if dev is None else self._evaluator(*dev),
+                patience=self.patience,
+                checkpoint=checkpoint,
+                fingerprint=lambda: self._fingerprint(risk),
+            )
         self.coef_ = self.structure_.feasible(result.w)
         self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))
         self.solver_ = resolve_solver(self.solver, risk.loss).name
-        if self.structure_.unconverged:
-            warnings.warn(
-                f"{self.structure_.unconverged} runs of inference did not settle during training ({self.inference_})",
-                ApproximateInferenceWarning,
-                stacklevel=3,
-            )
+        self._say_what_did_not_settle("training", 4)
         return self
+
+    def _say_what_did_not_settle(self, when: str, stacklevel: int = 3) -> None:
+        """Warns of runs of inference without an end since the last call."""
+        structure = self.structure_
+        missed, change = structure.unconverged, structure.residual
+        structure.unconverged, structure.residual = 0, 0.0
+        if missed:
+            advice = (
+                "inference='trw' settles more readily"
+                if structure.inference == "bp"
+                else "a lower C makes neighbours depend less on each other, which settles sooner"
+            )
+            warnings.warn(
+                f"{missed} {'run' if missed == 1 else 'runs'} of inference did not settle in {when}: beliefs still "
+                f"changed by up to {change:.2g} ({self.inference_}); {advice}",
+                ApproximateInferenceWarning,
+                stacklevel=stacklevel,
+            )
 
     def _check_parameters(self) -> Loss:
         check_positive("C", self.C)
@@ -225,8 +264,30 @@ default="auto"
             threads=thread_count(self.n_jobs),
         )
 
-    def _learn_labels(self, y: Any, inputs: GraphInputs) -> tuple[LabelIndex, TagSequences]:
+    def _previous(self) -> tuple[LabelIndex, Graph, np.ndarray]:
+        """Labels, structure and weights of the last fit."""
+        return self._labels, self.structure_, self.coef_
+
+    def _carried(self, labels: LabelIndex, structure: Graph, w: np.ndarray) -> np.ndarray:
+        place = np.array([self._labels.classes.index(c) for c in labels.classes])
+        try:
+            return self.structure_.carry_over(w, structure, place)
+        except ValueError as error:
+            raise ValueError(f"warm_start: {error}") from None
+
+    def _fingerprint(self, risk: Risk) -> str:
+        X, y = risk.X, risk.y
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
+        solver = resolve_solver(self.solver, risk.loss)
+        said = solver.name, risk.loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
+        nodes = [X.nodes.data, X.nodes.indices, X.nodes.indptr] if issparse(X.nodes) else [X.nodes]
+        graphs = [X.offsets, X.edges, X.edge_features, X.edge_types]
+        return fingerprint(said, [*nodes, *graphs, y.labels, y.allowed])
+
+    def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
         labels = LabelIndex.from_sequences(y)
+        if more:
+            labels = LabelIndex(sorted({*labels.classes, *more}))
         if len(labels) < 2:
             raise ValueError(
                 f"need at least two different labels to learn from, found {len(labels)}"
@@ -272,6 +333,7 @@ default="auto"
         """p(label of a node | x): an array (nodes, labels) for each graph, columns as in ``classes_``."""
         inputs = self._fitted(X)
         parts = [self.structure_.marginals(theta).nodes for theta in self._theta(self.coef_, inputs)]
+        self._say_what_did_not_settle("prediction")
         return _split(np.concatenate(parts) if parts else np.zeros((0, len(self._labels))), inputs)
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
@@ -297,6 +359,7 @@ default="auto"
                 value = self.structure_.score(theta, part)
             out[done : done + len(theta)] = value - self.structure_.log_partition(theta)
             done += len(theta)
+        self._say_what_did_not_settle("log_likelihood")
         return out
 
     def score(self, X: Any, y: Any) -> float:

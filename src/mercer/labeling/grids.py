@@ -7,6 +7,7 @@ with features x_v of blocks and x_uv of pairs of neighbours (a constant, and how
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from mercer.data.labels import LabelIndex, TagSequences
 from mercer.inference.graph import grid_edges
 from mercer.labeling.features import as_image, block_contrasts, block_features, block_labels
 from mercer.labeling.graphs import GraphLabeler, _split
+from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.losses import Loss
 from mercer.learning.solvers import Solver
 from mercer.structures.graph_inputs import GraphInputs
@@ -29,8 +31,8 @@ class GridLabeler(GraphLabeler):
 
     Parameters
     ----------
-    loss, inference, solver, C, training, cost, max_iter, tol, patience, n_jobs, random_state, verbose
-        As of :class:`GraphLabeler`.
+    loss, inference, solver, C, training, cost, max_iter, tol, patience, warm_start, n_jobs, random_state, verbose
+        As of :class:`GraphLabeler`. With ``warm_start`` features stay standardised as in the first fit.
     block : int, default=8
         Pixels of a side of a block; all pixels of a block get one label.
     connectivity : {4, 8}, default=4
@@ -80,20 +82,29 @@ class GridLabeler(GraphLabeler):
         max_iter: int | None = None,
         tol: float | None = None,
         patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
             loss, inference, solver, C, edge_weights=edge_weights, training=training, cost=cost, max_iter=max_iter,
-            tol=tol, patience=patience, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+            tol=tol, patience=patience, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            verbose=verbose,
         )  # fmt: skip
         self.block = block
         self.connectivity = connectivity
         self.features = features
         self.unknown = unknown
 
-    def fit(self, X: Any, y: Sequence[Any], *, dev: tuple[Any, Sequence[Any]] | None = None) -> GridLabeler:
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Any],
+        *,
+        dev: tuple[Any, Sequence[Any]] | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> GridLabeler:
         """Trains on images and their label maps.
 
         Parameters
@@ -101,15 +112,19 @@ class GridLabeler(GraphLabeler):
         X : list of arrays of shape (H, W) or (H, W, channels)
             Sizes may differ, channels not.
         y : list of arrays of shape (H, W)
-            A label for each pixel.
+            A label for each pixel; None where it is not known.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy of blocks on it are kept.
+        checkpoint : path or Checkpoint, optional
+            As of :meth:`GraphLabeler.fit`.
 
         Returns
         -------
         self
         """
-        super().fit(X, y, dev=dev)
+        for images, maps in ((X, y), *([] if dev is None else [dev])):
+            _check_sizes(images, maps)
+        super().fit(X, y, dev=dev, checkpoint=checkpoint)
         return self
 
     # ------------------------------------------------------------------ prediction
@@ -129,13 +144,19 @@ class GridLabeler(GraphLabeler):
 
     def score(self, X: Any, y: Any) -> float:
         """Share of pixels labelled right, over those whose label is known."""
+        _check_sizes(X, y)
         right = total = 0
         for found, truth in zip(self.predict(X), _maps(y), strict=True):
-            known = np.ones(truth.shape, bool) if self.unknown is None else truth != self.unknown
+            known = truth != self.unknown  # where None says that, too
             right, total = right + int(((found == truth) & known).sum()), total + int(known.sum())
         if not total:
             raise ValueError("no known label to compare with")
         return right / total
+
+    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
+        """log p(labels of the blocks | image) of each image, with the plan's log Z."""
+        _check_sizes(X, y)
+        return super().log_likelihood(X, y)
 
     def _enlarged(self, rows: np.ndarray, image: np.ndarray) -> np.ndarray:
         H, W = image.shape[:2]
@@ -177,14 +198,18 @@ class GridLabeler(GraphLabeler):
 
     def _learn_inputs(self, X: Any) -> GraphInputs:
         inputs = self._grids(_images(X))
+        if self.warm_start and hasattr(self, "coef_"):
+            return self._standardised(inputs)
         self.n_features_in_ = inputs.n_features
         self.mean_ = inputs.nodes.mean(axis=0) if len(inputs) else np.zeros(inputs.n_features)
         spread = inputs.nodes.std(axis=0) if len(inputs) else np.zeros(inputs.n_features)
         self.scale_ = np.where(spread > 0, spread, 1.0)
-        return self._with_bias(inputs.with_features((inputs.nodes - self.mean_) / self.scale_))
+        return self._standardised(inputs)
 
     def _inputs(self, X: Any) -> GraphInputs:
-        inputs = self._grids(_images(X))
+        return self._standardised(self._grids(_images(X)))
+
+    def _standardised(self, inputs: GraphInputs) -> GraphInputs:
         if not len(inputs):
             inputs = inputs.with_features(np.zeros((0, self.n_features_in_)), np.zeros((0, self.n_edge_features_)))
         if inputs.n_features != self.n_features_in_:
@@ -206,11 +231,13 @@ class GridLabeler(GraphLabeler):
             graphs.append((features.reshape(-1, features.shape[2]), edges, block_contrasts(image, edges, self.block)))
         return GraphInputs.from_list(graphs)
 
-    def _learn_labels(self, y: Any, inputs: GraphInputs) -> tuple[LabelIndex, TagSequences]:
-        found: set[Any] = set()
-        for truth in _maps(y):
-            found.update(np.unique(truth).tolist())
+    def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
+        found: set[Any] = set(more)
+        for i, truth in enumerate(_maps(y)):
+            values, _ = _values(truth, i)
+            found.update(values)
         found.discard(self.unknown)
+        found.discard(None)
         labels = LabelIndex(sorted(found))
         if len(labels) < 2:
             raise ValueError(f"need at least two different labels to learn from, found {len(labels)}")
@@ -221,21 +248,15 @@ class GridLabeler(GraphLabeler):
 
     def _encode_maps(self, labels: LabelIndex, y: Any, inputs: GraphInputs) -> TagSequences:
         maps = _maps(y)
-        if len(maps) != len(inputs):
-            raise ValueError(f"{len(inputs)} images in X, {len(maps)} label maps in y")
         parts = []
-        for i, (truth, length) in enumerate(zip(maps, inputs.lengths, strict=True)):
-            values, places = np.unique(truth, return_inverse=True)
-            lookup = {c: k for k, c in enumerate(labels.classes)}
-            if self.unknown is not None:
-                lookup[self.unknown] = -1
-            missing = [v for v in values.tolist() if v not in lookup]
+        for i, truth in enumerate(maps):
+            values, places = _values(truth, i)
+            lookup = {c: k for k, c in enumerate(labels.classes)} | {None: -1, self.unknown: -1}
+            missing = [v for v in values if v not in lookup]
             if missing:
                 raise ValueError(f"label map {i}: unknown label {missing[0]!r}")
-            numbers = np.array([lookup[v] for v in values.tolist()], np.int32)[places].reshape(truth.shape)
+            numbers = np.array([lookup[v] for v in values], np.int32)[places].reshape(truth.shape)
             blocks = block_labels(numbers, len(labels), self.block)
-            if blocks.size != length:
-                raise ValueError(f"label map {i} has shape {truth.shape}: that of the image is another one")
             parts.append(blocks.ravel())
         return TagSequences(np.concatenate(parts) if parts else np.zeros(0, np.int32), inputs.offsets)
 
@@ -258,6 +279,28 @@ def _maps(y: Any) -> list[np.ndarray]:
         if truth.ndim != 2:
             raise ValueError(f"label map {i} must have shape (H, W), got {truth.shape}")
     return maps
+
+
+def _values(truth: np.ndarray, i: int) -> tuple[list[Any], np.ndarray]:
+    """The different labels of a map, and which of them each pixel has."""
+    if truth.dtype.kind == "f" and not np.isfinite(truth).all():
+        raise ValueError(f"label map {i} holds NaN or infinity: write None, or a value that 'unknown' names")
+    if truth.dtype != object:
+        values, places = np.unique(truth, return_inverse=True)
+        return values.tolist(), places
+    numbers: dict[Any, int] = {}
+    places = np.array([numbers.setdefault(label, len(numbers)) for label in truth.ravel().tolist()], np.int64)
+    return list(numbers), places
+
+
+def _check_sizes(X: Any, y: Any) -> None:
+    """Images and label maps must go together, pixel by pixel."""
+    images, maps = _images(X), _maps(y)
+    if len(images) != len(maps):
+        raise ValueError(f"{len(images)} images in X, {len(maps)} label maps in y")
+    for i, (image, truth) in enumerate(zip(images, maps, strict=True)):
+        if image.shape[:2] != truth.shape:
+            raise ValueError(f"label map {i} has shape {truth.shape}, the image {image.shape[:2]}")
 
 
 def mean_iou(truth: Sequence[Any], predicted: Sequence[Any], label: Any = None) -> float:

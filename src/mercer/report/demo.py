@@ -1,4 +1,4 @@
-"""The page of ``mercer demo``: digits read one by one against codes read as a whole; frames against segments."""
+"""The page of ``mercer demo``: digits one by one against codes as a whole; frames against segments; images."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercer.report.charts import grey_image, heat_map, line_chart, probability_strip
+from mercer.report.demo_images import ImageResult, images_part
 from mercer.report.html import Html, columns, figure, page, paragraph, section, table, text_of
 from mercer.report.strips import plot_segment_confusion, plot_segmentation
 
@@ -125,6 +126,8 @@ class DemoResult:
         The rows of the keypad.
     actions : ActionResult
         The same contest for segments.
+    segmentation : ImageResult
+        The same contest for images.
     history : dict of lists
         The tagger's training.
     """
@@ -140,6 +143,7 @@ class DemoResult:
     transitions: np.ndarray
     keypad: Sequence[str]
     actions: ActionResult
+    segmentation: ImageResult
     history: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -180,6 +184,7 @@ def demo_page(result: DemoResult) -> str:
         section("Examples", *_examples(r)),
         section("What the tagger has learnt", *_learnt(r)),
         section("Segments, not frames", *_actions(r.actions)),
+        section("Images, not pixels", *images_part(r.segmentation)),
         section("The same in Python", *_program(r)),
     )
 
@@ -396,5 +401,14 @@ statistics = ("sum", "mean", "variance")
 segmenter = Segmenter(45, C={r.actions.whole.C:g}, features=SegmentStatistics(), statistics=statistics)
 segmenter.fit(task.X[::2], task.y[::2])
 segmenter.predict_segments(task.X[1::2])      # (start, end, action) of every segment
-segmenter.boundary_marginals(task.X[1::2])    # how sure it is that a segment starts"""
+segmenter.boundary_marginals(task.X[1::2])    # how sure it is that a segment starts
+
+from mercer.datasets import make_shapes
+from mercer.labeling import GridLabeler
+
+task = make_shapes({r.segmentation.n_train + len(r.segmentation.images)})
+labeler = GridLabeler("hinge", C={r.segmentation.grid.C:g}, block=2, max_iter=30, tol=0.02)
+labeler.fit(task.images[:{r.segmentation.n_train}], task.maps[:{r.segmentation.n_train}])
+labeler.predict(task.images[{r.segmentation.n_train}:])            # a label map of each image
+labeler.predict_marginals(task.images[{r.segmentation.n_train}:])  # how sure it is of each pixel"""
     return [Html(f"<pre><code>{text_of(code)}</code></pre>")]

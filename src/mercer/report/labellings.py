@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mercer._validation import check_positive
 from mercer.report.charts import _INK, _LINE, _MUTED, _num, _svg, _tag, _text, line_chart
 from mercer.report.html import Html, text_of
 from mercer.report.strips import _GREY, _LABELS
@@ -18,7 +19,6 @@ from mercer.report.strips import _GREY, _LABELS
 __all__ = ["labelling_picture", "plot_convergence", "plot_graph_labelling", "plot_labelling", "write_png"]
 
 _MIX = 0.55  # share of the label's colour over the image
-_PANEL = 260.0
 
 
 def _colours(n: int) -> np.ndarray:
@@ -51,7 +51,11 @@ def _overlay(back: np.ndarray, labels: np.ndarray, order: list[Any]) -> np.ndarr
 def _panels(
     image: Any, truth: Any, prediction: Any, marginals: Any, label: Any
 ) -> tuple[list[tuple[str, np.ndarray]], list[Any]]:
-    maps = {name: np.asarray(m) for name, m in (("truth", truth), ("answer", prediction)) if m is not None}
+    answers = prediction if isinstance(prediction, Mapping) else {} if prediction is None else {"answer": prediction}
+    if "truth" in answers:
+        raise ValueError("an answer cannot be called 'truth': give the true labels as truth")
+    maps = {} if truth is None else {"truth": np.asarray(truth)}
+    maps.update((str(name), np.asarray(m)) for name, m in answers.items())
     shapes = {m.shape for m in maps.values()}
     if marginals is not None:
         probabilities = np.asarray(marginals, dtype=float)
@@ -66,33 +70,47 @@ def _panels(
     order = sorted(set().union(*(np.unique(m).tolist() for m in maps.values()))) if maps else []
     back = _backdrop(image, shape)
     panels = [] if image is None else [("image", back)]
-    panels += [(name, _overlay(back, m, order)) for name, m in maps.items()]
-    if len(maps) == 2:
-        wrong = maps["truth"] != maps["answer"]
-        marked = np.where(wrong[:, :, None], np.array([213.0, 94.0, 0.0]), back * 0.5 + 120)
-        panels.append((f"errors ({wrong.mean():.1%})", marked))
+    several = isinstance(prediction, Mapping)
+    for name, m in maps.items():
+        wrong = f" ({(maps['truth'] != m).mean():.1%} wrong)" if several and "truth" in maps and name != "truth" else ""
+        panels.append((name + wrong, _overlay(back, m, order)))
+    if not several and "truth" in maps and "answer" in maps:
+        missed = maps["truth"] != maps["answer"]
+        marked = np.where(missed[:, :, None], np.array([213.0, 94.0, 0.0]), back * 0.5 + 120)
+        panels.append((f"errors ({missed.mean():.1%})", marked))
     if marginals is not None:
         at = probabilities.shape[2] - 1 if label is None else int(label)
         level = np.clip(probabilities[:, :, at], 0.0, 1.0)[:, :, None]
-        name = order[at] if at < len(order) else at
-        panels.append((f"probability of {name}", 255.0 * (1 - level) + level * _colours(at + 1)[at]))
+        drawn = order[at] if at < len(order) else at
+        panels.append((f"probability of {drawn}", 255.0 * (1 - level) + level * _colours(at + 1)[at]))
     return panels, order
 
 
 def plot_labelling(
-    image: Any = None, truth: Any = None, prediction: Any = None, marginals: Any = None, *, label: int | None = None
+    image: Any = None,
+    truth: Any = None,
+    prediction: Any = None,
+    marginals: Any = None,
+    *,
+    label: int | None = None,
+    width: float = 260.0,
 ) -> Html:
     """An image and its label maps side by side: image, truth, answer, errors, probabilities.
 
     Parameters
     ----------
     image : array of shape (H, W) or (H, W, channels), optional
-    truth, prediction : arrays of shape (H, W), optional
-        Labels of pixels; with both, wrong pixels are marked in a panel of their own.
+    truth : array of shape (H, W), optional
+        Labels of pixels.
+    prediction : array of shape (H, W), or mapping of names to such arrays, optional
+        One answer, whose wrong pixels are marked in a panel of their own if the truth is there; or several, side by
+        side with the share of pixels that are wrong.
     marginals : array of shape (H, W, labels), optional
         Probabilities; drawn for one label.
     label : int, optional
         Which column of ``marginals``; the last by default.
+    width : float, default=260
+        Of a panel.
 
     Returns
     -------
@@ -107,10 +125,14 @@ def plot_labelling(
     >>> svg = plot_labelling(truth * 0.5, truth, np.array([[0, 1], [1, 1]]))
     >>> "errors (25.0%)" in svg
     True
+    >>> before_and_after = {"alone": np.array([[0, 1], [1, 1]]), "labelled": truth}
+    >>> "alone (25.0% wrong)" in plot_labelling(truth=truth, prediction=before_and_after)
+    True
     """
+    check_positive("width", width)
     panels, order = _panels(image, truth, prediction, marginals, label)
     H, W = panels[0][1].shape[:2]
-    width, height = _PANEL, _PANEL * H / W
+    height = width * H / W
     parts = []
     for k, (name, pixels) in enumerate(panels):
         x = k * (width + 12)

@@ -132,6 +132,8 @@ class Chain(Structure):
     array([1.9482])
     """
 
+    quick_online = True  # its loop is compiled: a few epochs are worth it before a batch method
+
     def __init__(
         self,
         n_labels: int,

@@ -10,6 +10,8 @@ Weights are one vector: ``[ nodes: (feature, label) | edges: (type, edge feature
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +25,7 @@ from mercer.structures import graph_search as search
 from mercer.structures.base import Structure, check_random_seed
 from mercer.structures.costs import Cost, Hamming, ZeroOne
 from mercer.structures.graph_inputs import GraphInputs, GraphShape
+from mercer.structures.online import online_by_verbs
 
 __all__ = ["EDGE_WEIGHTS", "Graph", "GraphMarginals", "GraphScores"]
 
@@ -119,7 +122,8 @@ class Graph(Structure):
     Notes
     -----
     With approximate inference losses are those of the approximation: with "trw" the log loss is a convex upper bound
-    of the exact one; with "bp" and "mean_field" it need not be convex. ``unconverged`` counts runs that did not settle.
+    of the exact one; with "bp" and "mean_field" it need not be convex. ``unconverged`` counts runs that did not settle,
+    and ``residual`` is the largest change of their last sweep.
 
     Weights of "attractive" edges that a solver takes below 0 count as 0: exact for smooth losses, while solvers that
     work on planes may stop a little short of their gap.
@@ -154,7 +158,8 @@ class Graph(Structure):
         self.edge_weights = check_choice("edge_weights", edge_weights, EDGE_WEIGHTS)
         self.inference = check_choice("inference", inference, search.INFERENCE)
         self.threads = threads
-        self.unconverged = 0
+        self.unconverged, self.residual = 0, 0.0
+        self._memory: dict[GraphShape, np.ndarray] | None = None
         self._below: np.ndarray | None = None
         self._kinds = _kinds(self.n_labels, edge_weights)  # pairs of labels × kinds, 0 or 1
         nodes = self.n_features * self.n_labels
@@ -277,6 +282,19 @@ class Graph(Structure):
             root.plans[key] = search.make_plan(whole, inference, self.edge_weights == "attractive")
         return root.plans[key]
 
+    @contextlib.contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Within this context messages begin where those of the last question about the same graphs ended.
+
+        Training asks again and again with slightly other weights: far fewer sweeps, and the same beliefs up to the
+        tolerance of the messages. "bp" always begins anew, as where it ends may depend on where it began.
+        """
+        self._memory = None if self.inference == "bp" else {}
+        try:
+            yield
+        finally:
+            self._memory = None
+
     # ------------------------------------------------------------------ verbs
 
     def argmax(self, theta: GraphScores) -> tuple[np.ndarray, np.ndarray]:
@@ -349,8 +367,9 @@ class Graph(Structure):
         plan, shape = self.plan(theta), theta.shape
         if not len(theta.nodes):
             return self._zeros(shape)
-        nodes, edges, log_z, missed = search.sums(shape, plan, theta.nodes, theta.edges, self.threads)
-        self.unconverged += missed
+        nodes, edges, log_z, change = search.sums(shape, plan, theta.nodes, theta.edges, self.threads, self._memory)
+        self.unconverged += change > 0
+        self.residual = max(self.residual, change)
         return GraphMarginals(nodes, edges, log_z, shape)
 
     def sample(self, theta: GraphScores, size: int, random_state: Any = None) -> np.ndarray:
@@ -459,6 +478,50 @@ class Graph(Structure):
         score = np.where(same, scores[:, 1], scores[:, 0])
         z = self.select(same, second, first)
         return self.select(np.isneginf(score), y, z), score
+
+    # ------------------------------------------------------------------ steps on single graphs
+
+    def online(
+        self,
+        rule: int,
+        X: GraphInputs,
+        y: TagSequences,
+        order: np.ndarray,
+        w: np.ndarray,
+        extra: np.ndarray,
+        state: Any,
+        **options: float,
+    ) -> tuple[float, int]:
+        """One pass of an online rule, a step for each graph; returns (summed loss, wrong labels)."""
+        worker = copy.copy(self)  # several passes may run side by side
+        worker._memory, worker.unconverged, worker.residual = None, 0, 0.0
+        found = online_by_verbs(worker, rule, X, y, order, w, extra, state, **options)
+        self.unconverged, self.residual = self.unconverged + worker.unconverged, max(self.residual, worker.residual)
+        return found
+
+    def carry_over(self, w: np.ndarray, old: Graph, place: np.ndarray) -> np.ndarray:
+        """Weights of another graph structure in the layout of this one: ``place`` says where its labels are here.
+
+        Features must be the same; new labels and types of edges begin at 0.
+        """
+        if (old.n_features, old.n_edge_features) != (self.n_features, self.n_edge_features):
+            raise ValueError(
+                f"weights of {old.n_features} node and {old.n_edge_features} edge features cannot be carried over to "
+                f"{self.n_features} and {self.n_edge_features}"
+            )
+        if old.edge_weights != self.edge_weights or old.n_types > self.n_types:
+            raise ValueError("weights can be carried over to the same edge_weights and at least as many types only")
+        out = np.zeros(self.n_weights)
+        nodes, edges = self.split(out)
+        old_nodes, old_edges = old.split(w)
+        nodes[:, place] = old_nodes
+        if self.edge_weights in ("potts", "attractive"):
+            edges[: old.n_types] = old_edges
+        elif self.has_edges:
+            # The kind of each ordered pair of old labels, there and here.
+            here = self._kinds.reshape(self.n_labels, self.n_labels, -1)[np.ix_(place, place)].argmax(axis=2).ravel()
+            edges[: old.n_types, :, here] = old_edges[:, :, old._kinds.argmax(axis=1)]
+        return out
 
     # ------------------------------------------------------------------ training without inference
 

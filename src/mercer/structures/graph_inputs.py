@@ -259,6 +259,11 @@ class GraphInputs:
         return np.diff(self.offsets)
 
     @property
+    def n_positions(self) -> int:
+        """Nodes of all graphs."""
+        return int(self.nodes.shape[0])
+
+    @property
     def n_types(self) -> int:
         """One more than the highest edge type."""
         return 1 if self.edge_types is None or not len(self.edge_types) else int(self.edge_types.max()) + 1
@@ -322,7 +327,10 @@ def _features(name: str, values: Any) -> Any:
 
 
 def _edge_features(values: Any, m: int) -> np.ndarray:
-    rows = values.toarray() if issparse(values) else np.asarray(values, dtype=np.float64)
+    try:
+        rows = values.toarray() if issparse(values) else np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"edge features must be numbers with a row for each of the {m} edges") from None
     if rows.ndim == 1:
         rows = rows[:, None]
     if rows.size == 0 and m == 0:
@@ -339,7 +347,9 @@ def _edges(values: Any, n: int, name: str) -> np.ndarray:
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be pairs of nodes: integers of shape (m, 2), got shape {pairs.shape}")
+        raise ValueError(
+            f"{name} must be pairs of nodes: integers of shape (m, 2), got {pairs.dtype} of shape {pairs.shape}"
+        )
     wrong = ((pairs < 0) | (pairs >= n)).any(axis=1)
     if wrong.any():
         raise ValueError(f"{name} name nodes from 0 to {n - 1}, got {pairs[np.flatnonzero(wrong)[0]].tolist()}")

@@ -38,6 +38,7 @@ _PAIRS = {
 AUTO_ENTRIES = float(1 << 19)  # of the tables of one graph, for "auto" to take trees of cliques
 AUTO_TOTAL = float(1 << 25)  # of all graphs
 MESSAGE_TOL = 1e-5  # change of messages that counts as settled: far below what moves a step of training
+MESSAGE_SWEEPS, MESSAGE_DAMPING = 300, 0.3
 EXACT_ENTRIES = float(1 << 26)  # of one graph, when "exact" was asked for
 
 
@@ -111,28 +112,48 @@ def _check_widths(whole: GraphShape) -> None:
 
 
 def sums(
-    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """μ of nodes and edges, log Z of each graph, and how many runs did not converge."""
+    shape: GraphShape,
+    plan: Plan,
+    nodes: np.ndarray,
+    edges: np.ndarray,
+    threads: int,
+    memory: dict[GraphShape, np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """μ of nodes and edges, log Z of each graph, and by how much messages still change (0: they have settled).
+
+    ``memory`` keeps the messages that a run ended with for the next one on the same graphs to begin with.
+    """
     if plan.sums == "junction_tree":
-        return *_clique_sums(shape, plan, nodes, edges, threads), 0
-    rho, missed = None, 0
+        return *_clique_sums(shape, plan, nodes, edges, threads), 0.0
+    rho, change = None, 0.0
     graph = shape.compiled
-    if plan.sums == "tree":
-        core = graph.core.with_potentials(nodes.ravel(), edges.ravel(), 0.0)
-        found = _core.tree_messages(core, False)
-        _check_possible(found)
-        mu, joint = found[0], _core.joint_beliefs(core, found[5], None)
+    if plan.sums == "mean_field":
+        outcome = _quiet("mean_field", graph.with_potentials(nodes.ravel(), edges.ravel()), "marginals")
+        mu, joint = outcome.marginals, outcome.factor_beliefs()
+        change = 0.0 if outcome.converged else outcome.residual
     else:
-        options: dict[str, Any] = {} if plan.sums == "mean_field" else {"tol": MESSAGE_TOL, "max_iter": 300}
-        if plan.sums == "trw":
-            rho = options["appearance"] = shape.forest_weights
-        elif plan.sums == "bp":
-            options["damping"] = 0.3
-        outcome = _quiet(plan.sums, graph.with_potentials(nodes.ravel(), edges.ravel()), "marginals", **options)
-        mu, joint, missed = outcome.marginals, outcome.factor_beliefs(), int(not outcome.converged)
+        core = graph.core.with_potentials(nodes.ravel(), edges.ravel(), 0.0)
+        if plan.sums == "tree":
+            found = _core.tree_messages(core, False)
+        else:
+            rho = shape.forest_weights if plan.sums == "trw" else None
+            found = _settled(core, rho, shape, memory)
+        _check_possible(found)
+        mu, joint = found[0], _core.joint_beliefs(core, found[5], rho)
+        change = 0.0 if found[3] else float(found[4][-1])
     mu, joint = mu.reshape(nodes.shape), joint.reshape(edges.shape)
-    return mu, joint, free_energy(shape, nodes, edges, mu, joint, rho), missed
+    return mu, joint, free_energy(shape, nodes, edges, mu, joint, rho), change
+
+
+def _settled(core: Any, rho: np.ndarray | None, shape: GraphShape, memory: dict[GraphShape, np.ndarray] | None) -> Any:
+    """Loopy or reweighted messages, from those of the last run if it left some."""
+    start = None if memory is None else memory.get(shape)
+    found = _core.loopy_messages(
+        core, False, "synchronous", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
+    )
+    if memory is not None and found is not None and np.isfinite(found[5]).all():
+        memory[shape] = np.minimum(found[5], 0.0)
+    return found
 
 
 def free_energy(
@@ -231,9 +252,16 @@ def maxima(
         options["appearance"] = shape.forest_weights
     elif method == "dual":
         options.update(max_iter=200, tol=1e-5)
-    outcome = _quiet(method, graph, "map", **options)
     if method in ("cuts", "expansion", "swap"):
-        return outcome.states
+        try:
+            return _quiet(method, graph, "map").states
+        except ValueError as error:
+            why = str(error).split("; use ")[0]
+            raise ValueError(
+                f"{why}. With edge_weights='attractive' cuts (two labels), expansion and swap moves take all weights; "
+                "else let inference be 'auto', 'dual' or 'trw'"
+            ) from None
+    outcome = _quiet(method, graph, "map", **options)
     states = outcome.states
     if states is None:  # mean field: each node's most probable label
         states = outcome.marginals.reshape(nodes.shape).argmax(axis=1).astype(np.int32)
@@ -292,6 +320,8 @@ def samples(shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray,
                 if np.isneginf(total):
                     _check_possible(None)
                 out[:, v] = drawn.reshape(size, -1)
+        return out
+    if not len(nodes):
         return out
     graph = shape.compiled.with_potentials(nodes.ravel(), edges.ravel())
     outcome = _quiet(

@@ -5,17 +5,23 @@
 
 R is C times the summed loss. The lower bound never falls, so the gap is certified. Where the new point is no better
 than the best one, a second plane is taken between the two, where the planes known of each meet (line search): it cuts
-where the minimum is. (The printed algorithm updates inside the loop over examples and stops at a small risk: both
-wrong.)
+where the minimum is.
+
+A risk that is mostly smooth (the hybrid loss) has few kinks and much curvature, of which planes know nothing: there
+quasi-Newton steps on ½‖w‖² + R come first, as if R had a gradient everywhere. Every point they visit gives a plane, so
+the bound is nearly tight when they end, and a few rounds of the bundle certify it. (The printed algorithm updates
+inside the loop over examples and stops at a small risk: both wrong.)
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mercer.learning.losses import RelativeMargin
+from mercer.learning.losses import PlaneLoss, RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.qp import simplex_qp
@@ -24,6 +30,7 @@ from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_ridge
 
 _MAX_IDLE = 30
+_PATIENCE, _SHARE = 15, 0.3  # quasi-Newton steps end when so many in a row bring less than this share of the gap
 
 
 class Bundle:
@@ -76,6 +83,8 @@ class BMRM(Solver):
     Parameters
     ----------
     line_search : bool, default=True
+    descent : bool, optional
+        Quasi-Newton steps first. Default: for losses that are neither smooth nor maxima of planes (the hybrid).
     """
 
     name = "bmrm"
@@ -83,8 +92,14 @@ class BMRM(Solver):
     default_tol = 1e-3
     resumable = False
 
-    def __init__(self, line_search: bool = True) -> None:
-        self.line_search = line_search
+    def __init__(self, line_search: bool = True, descent: bool | None = None) -> None:
+        self.line_search, self.descent = line_search, descent
+
+    def _descends(self, risk: Any) -> bool:
+        if self.descent is not None:
+            return self.descent
+        loss = getattr(risk, "loss", None)
+        return loss is not None and not loss.smooth and not isinstance(loss, PlaneLoss)
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """Any loss without a bound, ½‖w‖²."""
@@ -109,6 +124,7 @@ class BMRM(Solver):
         """See :class:`Solver`."""
         weight, bundle, best = C / penalty.l2, Bundle(risk.n_weights), Best(risk.n_weights)
         passes, done = 0, False
+        recent: deque[float] = deque(maxlen=_PATIENCE)
         held: tuple[np.ndarray, float] | None = None  # slope and value of R at the best point
 
         def visit(w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -125,13 +141,35 @@ class BMRM(Solver):
             bundle.add(slope, value - float(slope @ w))
             return slope, value
 
+        def certify() -> np.ndarray:
+            nonlocal done
+            w, bound = bundle.solve()
+            best.dual = max(best.dual, bound)
+            done = best.gap <= tol
+            return w
+
+        def record() -> bool:
+            return monitor.record(lambda: best.w, **best.figures(penalty.l2, passes=passes, planes=bundle.size - 1))
+
+        def after_step() -> tuple[bool, bool]:
+            certify()
+            recent.append(best.primal)
+            # At kinks quasi-Newton steps hardly move: what is open is then for planes to close.
+            stuck = len(recent) == _PATIENCE and recent[0] - recent[-1] < _SHARE * (best.primal - best.dual)
+            return record(), done or stuck
+
         try:
             w = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=float)
-            visit(w)
-            for _ in range(max_iter):
-                w, bound = bundle.solve()
-                best.dual = max(best.dual, bound)
-                done = best.gap <= tol
+            left = max_iter
+            if self._descends(risk) and max_iter > 1:
+                steps, stopped = _descend(visit, w, max_iter // 2, tol, after_step)
+                if stopped:
+                    return best.result(monitor, True, tol, max_iter, stopped=True)
+                left = 0 if done else max_iter - steps
+            else:
+                visit(w)
+            for _ in range(left):
+                w = certify()
                 if not done:
                     center, at_center, primal = best.w, held, best.primal
                     slope, value = visit(w)
@@ -139,14 +177,40 @@ class BMRM(Solver):
                         step = _crossing(center, at_center, w, (slope, value))
                         if 1e-3 < step < 1 - 1e-3:
                             visit(center + step * (w - center))
-                figures = best.figures(penalty.l2, passes=passes, planes=bundle.size - 1)
-                if monitor.record(lambda: best.w, **figures):
+                if record():
                     return best.result(monitor, True, tol, max_iter, stopped=True)
                 if done:
                     break
         except KeyboardInterrupt:
             return best.interrupted(monitor)
         return best.result(monitor, done, tol, max_iter)
+
+
+def _descend(
+    visit: Callable[[np.ndarray], tuple[np.ndarray, float]],
+    w: np.ndarray,
+    most: int,
+    tol: float,
+    after_step: Callable[[], tuple[bool, bool]],
+) -> tuple[int, bool]:
+    """L-BFGS on ½‖w‖² + R from w; returns the number of steps, and whether the monitor stopped them."""
+    from scipy.optimize import minimize  # here, as few need it and it takes a while to load
+
+    stopped = False
+
+    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+        slope, value = visit(w)
+        return 0.5 * float(w @ w) + value, w + slope
+
+    def after(_: np.ndarray) -> None:
+        nonlocal stopped
+        stopped, done = after_step()
+        if stopped or done:
+            raise StopIteration
+
+    options = {"maxiter": most, "maxfun": 3 * most, "maxcor": 20, "ftol": 1e-4 * tol, "gtol": 0.0}
+    found = minimize(objective, w, jac=True, method="L-BFGS-B", callback=after, options=options)
+    return int(found.nit), stopped
 
 
 def _crossing(u: np.ndarray, at_u: tuple[np.ndarray, float], v: np.ndarray, at_v: tuple[np.ndarray, float]) -> float:

@@ -1,4 +1,4 @@
-"""What the online solvers share: epochs over shuffled examples, in the structure's compiled loop."""
+"""What the online solvers share: epochs over shuffled examples, in the structure's own loop."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ def side_by_side(threads: int, calls: list[Callable[[], Given]]) -> list[Given]:
 
 
 def check_online(risk: Risk, name: str) -> None:
-    """The structure must have a compiled online loop."""
+    """The structure must have an online loop."""
     if not hasattr(risk.structure, "online"):
-        raise ValueError(f"solver {name!r} needs a structure with an online loop; use 'lbfgs' instead")
+        raise ValueError(
+            f"solver {name!r} needs a structure with an online loop (a method 'online', as Chain and Graph have it), "
+            f"which {type(risk.structure).__name__} has not; use 'lbfgs' for smooth losses, 'bmrm' for margins"
+        )
 
 
 class Epochs:

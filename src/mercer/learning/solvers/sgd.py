@@ -140,13 +140,13 @@ def _options(risk: Risk, penalty: Penalty, C: float, earlier: int = 0) -> dict[s
 
 
 def warm_up(risk: Risk, penalty: Penalty, C: float, epochs: int, random_state: Any) -> np.ndarray:
-    """Weights after a few epochs from 0, for another solver to begin with; 0 if the structure has no online loop.
+    """Weights after a few epochs from 0, for another solver to begin with; 0 if the structure has no compiled loop.
 
     An epoch of many examples is cut into two shards with weights of their own, which are averaged at its end: two
     threads can share the work, and the objective falls as fast. (Not so with ℓ1: the mean has too few zeros.) Without
     a ``random_state`` the order of the examples is fixed: what follows is then the same every time.
     """
-    if not hasattr(risk.structure, "online") or not risk.n_examples:
+    if not getattr(risk.structure, "quick_online", False) or not risk.n_examples:
         return np.zeros(risk.n_weights)
     n_shards = _SHARDS if risk.n_examples >= 2 * _SHARDS * _SAMPLE and not penalty.l1 else 1
     seed = 0 if random_state is None else random_state
