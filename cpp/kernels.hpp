@@ -46,6 +46,11 @@ template <class T> struct Chains {
   const int64_t* offsets;                              // offsets[0] need not be 0: positions are relative to offsets[0]
   int64_t n;
   int C;
+  const int32_t* codes = nullptr;  // where positions share rows of nodes: the row of each position, of so many
+  int64_t n_rows = 0;
+  const T *row_exp = nullptr, *row_shifts = nullptr;  // those rows as the recursions need them; made by marginals
+
+  const T* row(int64_t position) const { return nodes + (codes ? int64_t(codes[position]) : position) * C; }
 };
 
 template <class T> struct ChainMarginals {

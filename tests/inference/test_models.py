@@ -710,3 +710,42 @@ def test_a_malformed_bif_file_is_refused_with_its_line(tmp_path, old, new, messa
         BayesianNetwork.read(path)
     assert message in str(error.value)
     assert str(path) in str(error.value)
+
+
+def refused_or_read(read, path, text: bytes) -> bool:
+    """Whether a file is read; where it is not, the error is a ValueError that names the file."""
+    path.write_bytes(text)
+    try:
+        read(path)
+    except ValueError as error:
+        assert str(path) in str(error)
+        return False
+    return True
+
+
+def test_files_cut_off_anywhere_are_refused_or_whole(tmp_path):
+    write_uai(random_graph(np.random.default_rng(3), n=4, zeros=0.2, largest=3), tmp_path / "m.uai")
+    whole = (tmp_path / "m.uai").read_bytes()
+    read = [refused_or_read(read_uai, tmp_path / "cut.uai", whole[:end]) for end in range(len(whole) + 1)]
+    assert read[-1]
+    assert not any(read[: len(whole.rstrip()) // 2])
+    text = GOOD.encode()
+    read = [refused_or_read(BayesianNetwork.read, tmp_path / "cut.bif", text[:end]) for end in range(len(text) + 1)]
+    assert read[-1]
+    assert not any(read[: len(text.rstrip())])
+    evidence = b"3 1 0 5 1 2 0"
+    for end in range(len(evidence) + 1):
+        refused_or_read(read_uai_evidence, tmp_path / "cut.evid", evidence[:end])
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_files_with_wrong_bytes_are_refused_or_read(tmp_path_factory, data):
+    folder = tmp_path_factory.getbasetemp()
+    uai = b"MARKOV\n3\n2 3 2\n2\n2 0 1\n1 2\n\n6\n1 2 3 4 5 6\n2\n0.5 1\n"
+    for name, text, read in (("x.uai", uai, read_uai), ("x.bif", GOOD.encode(), BayesianNetwork.read)):
+        broken = bytearray(text)
+        for _ in range(data.draw(st.integers(1, 4))):
+            at = data.draw(st.integers(0, len(broken) - 1))
+            broken[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+        refused_or_read(read, folder / name, bytes(broken))
