@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.inference import (
+    METHODS,
     BayesianNetwork,
     Factor,
     FactorGraph,
@@ -320,6 +321,20 @@ def test_impossible_evidence_is_named():
             infer(pair, method, evidence={0: 0, 1: 1})
 
 
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_impossible_evidence_is_named_by_every_method(method):
+    graph = FactorGraph({"a": ["x", "y"], "b": ["u", "v"]}, edges=[["a", "b"]], pairwise=[[1, 0], [0, 1]])
+    with pytest.raises(ZeroProbabilityError, match="probability 0: {'a': 'x', 'b': 'v'}"):
+        _ = infer(graph, method, evidence={"a": "x", "b": "v"}, task=METHODS[method].tasks[0]).map
+
+
+@pytest.mark.parametrize("method", ["icm", "gibbs", "metropolis", "annealing"])
+def test_a_search_that_meets_nothing_possible_warns(method):
+    never = FactorGraph([2, 2], edges=[[0, 1]], pairwise=[[0.0, 0.0], [0.0, 0.0]])
+    with pytest.warns(RuntimeWarning, match=f"{method} met no assignment of positive probability"):
+        infer(never, method, task=METHODS[method].tasks[0])
+
+
 def test_wide_graphs_are_refused_with_their_size_and_other_methods():
     graph = FactorGraph(np.full(900, 2), edges=grid_edges((30, 30)), pairwise=[[2, 1], [1, 2]])
     with pytest.raises(TreewidthError, match=r"needs .*entries.*over \d\d variables.*max_size=.*'bp'"):
@@ -338,7 +353,11 @@ def test_empty_and_disconnected_graphs_work():
         assert len(result.marginals) == 0
     for method in ("auto", "tree", "junction_tree", "elimination", "max_product", "icm"):
         assert infer(nothing, method, task="map").map.tolist() == []
+    for name, entry in METHODS.items():
+        assert infer(nothing, name, task=entry.tasks[0]).map_value == 0.0
     apart = FactorGraph([2, 2, 2, 3], edges=[[0, 1]], pairwise=[[3.0, 1.0], [1.0, 2.0]], unary={3: [1, 2, 3]})
+    for name in sorted(METHODS.keys() - {"cuts"}):  # cuts take two states
+        assert infer(apart, name, task=METHODS[name].tasks[0]).map_value <= np.log(9) + 1e-9
     for method in ("tree", "junction_tree", "elimination", "bp"):
         result = infer(apart, method)
         assert result.log_partition == pytest.approx(np.log(7 * 2 * 6))

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer.inference import (
@@ -343,6 +344,13 @@ def test_diagnostics_tell_good_chains_from_bad_ones():
         r_hat([[np.nan, 1.0]])
     with pytest.raises(ValueError, match="chains, samples"):
         effective_sample_size(np.zeros((2, 2, 2)))
+
+
+def test_chains_that_do_not_agree_warn_with_r_hat_and_advice():
+    stuck = FactorGraph(np.full(100, 2), edges=grid_edges((10, 10)), pairwise=[[3.0, -3.0], [-3.0, 3.0]], log=True)
+    with pytest.warns(ConvergenceWarning, match=r"R-hat is [0-9.]+, above 1.1.*Raise burn_in and n_samples"):
+        result = infer(stuck, "gibbs", n_samples=50, random_state=0)
+    assert not result.converged
 
 
 @pytest.mark.parametrize(

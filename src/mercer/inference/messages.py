@@ -181,10 +181,10 @@ def _outcome(
     n_iter = max(1, len(residuals))
     residual = float(residuals[-1]) if len(residuals) else 0.0
     if method is not None and not converged:
+        other = "take method='mean_field'" if method == "trw" else "take method='trw' or 'mean_field', which settle"
         warnings.warn(
             f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "
-            "Raise damping (0.5, 0.9), "
-            "use schedule='residual', allow a larger max_iter, or take method='trw' or 'mean_field', which settle",
+            f"Raise damping (0.5, 0.9), use schedule='residual', allow a larger max_iter, or {other}",
             ConvergenceWarning,
             stacklevel=7,
         )

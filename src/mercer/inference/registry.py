@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -233,14 +234,22 @@ def _run(entry: Method, reason: str, graph: CompiledGraph, task: str, options: d
         raise ZeroProbabilityError
     outcome = entry.run(graph, task, **options)
     outcome.method, outcome.reason = entry.name, reason
-    if outcome.states is None and outcome.marginals is not None and "map" not in entry.tasks:
+    searched = outcome.states is not None
+    if not searched and outcome.marginals is not None and "map" not in entry.tasks:
         outcome.states = best_states(graph, outcome.marginals)
         outcome.value = float(graph.score(outcome.states))
     exact = outcome.kind == "exact" or entry.exact
     if outcome.log_partition is not None and exact and np.isneginf(outcome.log_partition):
         raise ZeroProbabilityError
-    if entry.exact and outcome.value is not None and np.isneginf(outcome.value):
-        raise ZeroProbabilityError
+    if searched and outcome.value is not None and np.isneginf(outcome.value):
+        if entry.exact:
+            raise ZeroProbabilityError
+        warnings.warn(
+            f"{entry.name} met no assignment of positive probability: its results say nothing about the model. "
+            "Give a start that is possible, or use an exact method",
+            RuntimeWarning,
+            stacklevel=5,
+        )
     return outcome
 
 
