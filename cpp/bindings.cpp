@@ -266,10 +266,8 @@ void hidden_marginals(In2<double> table, In1<int32_t> codes, In2<double> transit
   {
     nb::gil_scoped_release release;
     sound = kernels().marginals_f64(chains, out, n_threads);
-    for (int64_t t = 0; t < positions && sound; ++t) {
-      double* to = counts.data() + int64_t(codes.data()[t]) * C;
-      for (int64_t b = 0; b < C; ++b) to[b] += nodes.data()[t * C + b];
-    }
+    const auto add = kernels().axpy_dd;
+    for (int64_t t = 0; t < positions && sound; ++t) add(1.0, nodes.data() + t * C, counts.data() + int64_t(codes.data()[t]) * C, C);
   }
   require(sound, kNotFinite);
 }

@@ -409,9 +409,14 @@ template <class T> class ChainWorkspace {
     }
     out.log_partition[i] = logs.value() + shifts;
     const int64_t stride = out.stride ? out.stride : C;
-    if (out.nodes)
-      for (int64_t t = 0; t < steps; ++t)
-        std::copy(e_.data() + t * S, e_.data() + t * S + stride, out.nodes + (begin + t) * stride);
+    if (out.nodes) {
+      // Whole vectors, in order: what goes beyond a row is overwritten by the next ones, as long as it stays within the sequence.
+      T* to = out.nodes + begin * stride;
+      int64_t t = 0;
+      for (; t * stride + S <= steps * stride; ++t)
+        for (int64_t b = 0; b < S; b += L) store(to + t * stride + b, load(e_.data() + t * S + b));
+      for (; t < steps; ++t) std::copy(e_.data() + t * S, e_.data() + t * S + stride, to + t * stride);
+    }
     if (out.edges || c_.edges) {
       own_edges(begin, steps, i, out, sum_trans);
     } else if (sum_trans || out.entropy) {

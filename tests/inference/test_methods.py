@@ -329,7 +329,7 @@ def test_messages_that_do_not_settle_warn_with_the_residual_and_advice():
 # ------------------------------------------------------------------ bounds
 
 
-@few
+@settings(few, max_examples=100)
 @given(seed=SEEDS)
 def test_bounds_of_the_partition_function_are_on_their_sides(seed):
     graph = random_graph(np.random.default_rng(seed), largest=3)
@@ -424,7 +424,11 @@ def test_tree_reweighted_maxima_have_a_bound(seed):
 def test_the_bound_of_tree_reweighted_maxima_is_tight_where_neighbours_attract():
     rng = np.random.default_rng(3)
     graph = FactorGraph(
-        np.full(64, 2), unary=rng.normal(size=(64, 2)), edges=grid_edges((8, 8)), pairwise=[[0.7, 0], [0, 0.7]], log=True
+        np.full(64, 2),
+        unary=rng.normal(size=(64, 2)),
+        edges=grid_edges((8, 8)),
+        pairwise=[[0.7, 0], [0, 0.7]],
+        log=True,
     )
     best = infer(graph, "cuts", task="map").map_value
     result = quietly(graph, "trw", task="map", bound_iter=2000, random_state=0)

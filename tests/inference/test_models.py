@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import re
+from typing import Any
 
 import networkx
 import numpy as np
@@ -324,10 +326,11 @@ def test_impossible_evidence_is_named():
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_impossible_evidence_is_named_by_every_method(method):
     graph = FactorGraph({"a": ["x", "y"], "b": ["u", "v"]}, edges=[["a", "b"]], pairwise=[[1, 0], [0, 1]])
-    with pytest.raises(ZeroProbabilityError, match="probability 0: {'a': 'x', 'b': 'v'}"):
+    with pytest.raises(ZeroProbabilityError, match=re.escape("probability 0: {'a': 'x', 'b': 'v'}")):
         _ = infer(graph, method, evidence={"a": "x", "b": "v"}, task=METHODS[method].tasks[0]).map
 
 
+@pytest.mark.filterwarnings("ignore:the chains do not agree")
 @pytest.mark.parametrize("method", ["icm", "gibbs", "metropolis", "annealing"])
 def test_a_search_that_meets_nothing_possible_warns(method):
     never = FactorGraph([2, 2], edges=[[0, 1]], pairwise=[[0.0, 0.0], [0.0, 0.0]])
@@ -434,7 +437,7 @@ def test_the_six_independences_and_the_moral_graph_of_the_wet_grass():
 
 
 @given(seed=SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_d_separation_is_independence_in_almost_all_tables(seed):
     """Spec 001 A2: 6 nodes; strictly positive random tables make only the separated sets independent."""
     rng = np.random.default_rng(seed)
@@ -516,6 +519,58 @@ def test_calibrated_cliques_agree_and_multiply_to_the_joint(seed):
         zero = sides[1].table < 1e-300
         product = product / Factor(separator, np.where(zero, 1.0, sides[1].table))
     np.testing.assert_allclose(product.transposed(range(6)).table, table / table.sum(), atol=1e-10)
+
+
+def test_every_message_leaves_the_joint_unchanged_and_the_last_leaves_marginals():
+    """Spec 003 B10, B11, by factors: leaves keep ψ when evidence is collected, the root when it is distributed."""
+    for seed in range(20):
+        graph = random_graph(np.random.default_rng(seed), n=6, largest=3)
+        truth = joint(graph)
+        tree = JunctionTree(graph)
+        psi = [Factor(c, np.ones([int(graph.cardinalities[v]) for v in c])) for c in tree.cliques]
+        for factor in graph.factors:
+            home = next(i for i, c in enumerate(tree.cliques) if set(factor.variables) <= set(c))
+            psi[home] = psi[home] * factor
+        phi = [Factor(s, np.ones([int(graph.cardinalities[v]) for v in s])) for s in tree.separators]
+        first = list(psi)
+
+        def send(edge: int, source: int, target: int, psi: list = psi, phi: list = phi, tree: Any = tree) -> None:
+            over = tree.separators[edge]
+            new = psi[source].sum_out([v for v in tree.cliques[source] if v not in over]).transposed(over)
+            psi[target] = psi[target] * (new / phi[edge])
+            phi[edge] = new
+
+        def product(psi: list = psi, phi: list = phi, graph: FactorGraph = graph) -> np.ndarray:
+            whole = Factor([], np.exp(graph.compiled.constant))
+            for one in psi:
+                whole = whole * one
+            for one in phi:
+                whole = whole / one
+            return whole.transposed(range(6)).table
+
+        np.testing.assert_allclose(product(), truth, rtol=1e-9)
+        order = list(range(len(tree.edges)))  # parents come before their children
+        depth = {c: 0 for c in range(len(psi))}
+        for _ in psi:
+            for parent, child in tree.edges:
+                depth[child] = depth[parent] + 1
+        order.sort(key=lambda e: -depth[tree.edges[e][1]])
+        for e in order:
+            send(e, tree.edges[e][1], tree.edges[e][0])
+            np.testing.assert_allclose(product(), truth, rtol=1e-9)
+        inner = {parent for parent, _ in tree.edges}
+        assert all(psi[c] is first[c] for c in range(len(psi)) if c not in inner)
+        roots = [c for c in range(len(psi)) if depth[c] == 0]
+        collected = [psi[c] for c in roots]
+        for e in reversed(order):
+            send(e, *tree.edges[e])
+            np.testing.assert_allclose(product(), truth, rtol=1e-9)
+        assert all(psi[c] is kept for c, kept in zip(roots, collected, strict=True))
+        for one, clique in zip(psi, tree.clique_marginals, strict=True):
+            np.testing.assert_allclose(one.table / one.table.sum(), clique.transposed(one.variables).table, atol=1e-10)
+    ab, cb = np.array([[0.1, 0.3], [0.4, 0.2]]), np.array([[0.7, 0.3], [0.2, 0.8]])
+    message = Factor(["A", "B"], ab).sum_out(["A"])
+    np.testing.assert_allclose((Factor(["B", "C"], cb) * message).table, ab.sum(axis=0)[:, None] * cb)
 
 
 def test_kruskals_example():
@@ -736,10 +791,11 @@ def refused_or_read(read, path, text: bytes) -> bool:
     path.write_bytes(text)
     try:
         read(path)
+        return True
     except ValueError as error:
-        assert str(path) in str(error)
-        return False
-    return True
+        message = str(error)
+    assert str(path) in message
+    return False
 
 
 def test_files_cut_off_anywhere_are_refused_or_whole(tmp_path):

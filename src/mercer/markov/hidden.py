@@ -272,7 +272,7 @@ class HiddenMarkovModel(BaseEstimator):
         chain = self._chain()
         emission = self._emission
         symbols = emission.symbols(matrix) if isinstance(emission, Multinomial) and tags is None else None
-        nodes = np.empty((X.n_positions, len(self._labels))) if symbols is not None else None
+        nodes = np.empty((X.n_positions if symbols is not None else 0, len(self._labels)))
 
         def general() -> tuple[float, Any]:
             theta = self._theta(X, matrix)
@@ -287,6 +287,7 @@ class HiddenMarkovModel(BaseEstimator):
         def of_symbols() -> tuple[float, Any]:
             """One name a position: its log-probabilities are a row of a table, and counts are added up by name."""
             assert isinstance(emission, Multinomial)
+            assert symbols is not None
             table = np.ascontiguousarray(np.log(emission.probabilities).T)
             n = table.shape[1]
             counts, transitions, start = np.zeros_like(table), np.zeros((n, n)), np.zeros(n)
