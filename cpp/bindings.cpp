@@ -236,6 +236,42 @@ int64_t chain_marginals(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> e
   return fallbacks;
 }
 
+// Expected counts of a hidden Markov model whose positions send out one symbol each: log p(symbol | state) is a row of `table`. Fills `nodes`
+// with p(state | position) and adds it up by symbol into `counts`.
+void hidden_marginals(In2<double> table, In1<int32_t> codes, In2<double> transitions, In1<double> start, In1<int64_t> offsets,
+                      Out2<double> nodes, Out2<double> counts, Out2<double> out_transitions, Out1<double> out_start,
+                      Out1<double> log_partition, int threads) {
+  const int64_t rows = int64_t(table.shape(0)), C = int64_t(table.shape(1)), positions = int64_t(codes.shape(0));
+  require(C >= 1 && C <= 32767, "a chain needs between 1 and 32767 labels");
+  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+  require(int64_t(start.shape(0)) == C, "start needs one score a label");
+  require(offsets.shape(0) >= 1, "offsets must hold at least one value");
+  const int64_t n = int64_t(offsets.shape(0)) - 1;
+  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
+  require(offsets.data()[n] - offsets.data()[0] == positions, "offsets do not fit the number of positions");
+  for (int64_t t = 0; t < positions; ++t) require(codes.data()[t] >= 0 && codes.data()[t] < rows, "codes must be rows of table");
+  require(int64_t(nodes.shape(0)) == positions && int64_t(nodes.shape(1)) == C, "nodes has the wrong shape");
+  require(int64_t(counts.shape(0)) == rows && int64_t(counts.shape(1)) == C, "counts has the wrong shape");
+  require(int64_t(out_transitions.shape(0)) == C && int64_t(out_transitions.shape(1)) == C, "out_transitions has the wrong shape");
+  require(int64_t(out_start.shape(0)) == C, "out_start has the wrong shape");
+  require(int64_t(log_partition.shape(0)) == n, "log_partition needs one place a sequence");
+  const std::vector<double> zeros(size_t(C), 0.0);
+  std::vector<double> out_end(size_t(C), 0.0);
+  const Chains<double> chains{table.data(), transitions.data(), start.data(), zeros.data(), nullptr, offsets.data(), n, int(C),
+                              codes.data(), rows};
+  const ChainMarginals<double> out{nodes.data(), out_transitions.data(), out_start.data(), out_end.data(), nullptr,
+                                   log_partition.data(), nullptr, nullptr};
+  const int n_threads = thread_count(threads);
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    sound = kernels().marginals_f64(chains, out, n_threads);
+    const auto add = kernels().axpy_dd;
+    for (int64_t t = 0; t < positions && sound; ++t) add(1.0, nodes.data() + t * C, counts.data() + int64_t(codes.data()[t]) * C, C);
+  }
+  require(sound, kNotFinite);
+}
+
 template <class T>
 void chain_viterbi(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
                    In1<int64_t> offsets, Out1<int32_t> labels, Out1<double> score, int threads) {
@@ -580,6 +616,9 @@ NB_MODULE(_core, m) {
 #undef MERCER_BIND
 #undef MERCER_CHAIN_ARGUMENTS
 
+  m.def("hidden_marginals", &hidden_marginals, "table"_a.noconvert(), "codes"_a.noconvert(), "transitions"_a.noconvert(),
+        "start"_a.noconvert(), "offsets"_a.noconvert(), "nodes"_a.noconvert(), "counts"_a.noconvert(), "out_transitions"_a.noconvert(),
+        "out_start"_a.noconvert(), "log_partition"_a.noconvert(), "threads"_a = 1);
   m.def("observed_pattern", &observed_pattern, "indptr"_a.noconvert(), "indices"_a.noconvert(), "columns"_a.noconvert(),
         "n_features"_a, "n_columns"_a, "fill"_a, "The pairs that occur together: (starts, columns) or (None, None) for all.");
 

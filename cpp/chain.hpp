@@ -103,6 +103,15 @@ template <class T> class ChainWorkspace {
 
   bool bad() const { return bad_; }
 
+  // The rows that positions share, as exp(θ - max θ) and max θ.
+  void prepare_rows(Buffer<T>& rows, Buffer<T>& shifts) {
+    nodes_end_ = c_.nodes + c_.n_rows * C;
+    rows.resize(size_t(c_.n_rows * S));
+    shifts.resize(size_t(c_.n_rows));
+    for (int64_t r = 0; r < c_.n_rows && !bad_; ++r) shifts[size_t(r)] = shift_nodes(c_.nodes + r * C, rows.data() + r * S);
+    for (int64_t k = 0; k < c_.n_rows * S && !bad_; k += kLanes<T>) store(rows.data() + k, vexp(load(rows.data() + k)));
+  }
+
   // Marginals and log Z of sequence i; sums go to the given accumulators (C x C, C, C), which belong to the caller's group.
   void marginals(int64_t i, const ChainMarginals<T>& out, double* sum_trans, double* sum_start, double* sum_end) {
     const int64_t begin = c_.offsets[i] - c_.offsets[0], steps = c_.offsets[i + 1] - c_.offsets[i];
@@ -111,7 +120,7 @@ template <class T> class ChainWorkspace {
       if (out.entropy) out.entropy[i] = 0.0;
       return;
     }
-    nodes_end_ = c_.nodes + (c_.offsets[c_.n] - c_.offsets[0]) * C;
+    nodes_end_ = c_.nodes + (c_.codes ? c_.n_rows : c_.offsets[c_.n] - c_.offsets[0]) * C;
     if (!scaled(begin, steps, i, out, sum_trans, sum_start, sum_end)) {
       if (bad_) return;
       if (out.fallbacks) {
@@ -129,7 +138,7 @@ template <class T> class ChainWorkspace {
     ChainScratch<T>::grown(delta_, steps * S);
     for (int64_t t = 0; t < steps; ++t) {
       T* row = delta_.data() + t * S;
-      const T* nodes = c_.nodes + (begin + t) * C;
+      const T* nodes = c_.row(begin + t);
       if (t == 0) {
         for (int b = 0; b < C; ++b) row[b] = c_.start[b];
       } else {
@@ -187,7 +196,7 @@ template <class T> class ChainWorkspace {
       return x.label != y.label ? x.label > y.label : x.rank > y.rank;
     };
     for (int64_t t = 0; t < steps; ++t) {
-      const T* nodes = c_.nodes + (begin + t) * C;
+      const T* nodes = c_.row(begin + t);
       const T* M = t ? edge_max(begin + t) : nullptr;
       for (int b = 0; b < C; ++b) {
         Entry* cell = table.data() + (t * C + b) * k;
@@ -310,6 +319,27 @@ template <class T> class ChainWorkspace {
     return shift;
   }
 
+  // e_t of all positions; false where a position has no label that is allowed.
+  bool own_nodes(int64_t begin, int64_t steps, double& shifts) {
+    for (int64_t t = 0; t < steps; ++t) {
+      const T shift = shift_nodes(c_.row(begin + t), e_.data() + t * S);
+      if (bad_ || shift == kNegInf<T>) return false;
+      shifts += shift;
+    }
+    for (int64_t k = 0; k < steps * S; k += kLanes<T>) store(e_.data() + k, vexp(load(e_.data() + k)));
+    return true;
+  }
+  // The same from rows that positions share: each was exponentiated once.
+  bool shared_nodes(int64_t begin, int64_t steps, double& shifts) {
+    for (int64_t t = 0; t < steps; ++t) {
+      const int64_t r = c_.codes[begin + t];
+      if (c_.row_shifts[r] == kNegInf<T>) return false;
+      shifts += c_.row_shifts[r];
+      for (int64_t b = 0; b < S; b += kLanes<T>) store(e_.data() + t * S + b, load(c_.row_exp + r * S + b));
+    }
+    return true;
+  }
+
   double edge_score(int64_t position, int a, int b) const {
     double score = double(c_.transitions[a * C + b]);
     if (c_.edges) score += double(c_.edges[(position * C + a) * C + b]);
@@ -339,12 +369,7 @@ template <class T> class ChainWorkspace {
     constexpr int L = kLanes<T>;
     for (Buffer<T>* x : {&e_, &a_, &b_, &u_}) ChainScratch<T>::grown(*x, steps * S);
     double shifts = double(start_shift_) + double(end_shift_);
-    for (int64_t t = 0; t < steps; ++t) {
-      const T shift = shift_nodes(c_.nodes + (begin + t) * C, e_.data() + t * S);
-      if (bad_ || shift == kNegInf<T>) return false;
-      shifts += shift;
-    }
-    for (int64_t k = 0; k < steps * S; k += L) store(e_.data() + k, vexp(load(e_.data() + k)));
+    if (!(c_.codes ? shared_nodes(begin, steps, shifts) : own_nodes(begin, steps, shifts))) return false;
     times(e_.data(), start_.data(), T(1), e_.data());
     times(e_.data() + (steps - 1) * S, end_.data(), T(1), e_.data() + (steps - 1) * S);
     if (c_.edges) {
@@ -384,9 +409,14 @@ template <class T> class ChainWorkspace {
     }
     out.log_partition[i] = logs.value() + shifts;
     const int64_t stride = out.stride ? out.stride : C;
-    if (out.nodes)
-      for (int64_t t = 0; t < steps; ++t)
-        std::copy(e_.data() + t * S, e_.data() + t * S + stride, out.nodes + (begin + t) * stride);
+    if (out.nodes) {
+      // Whole vectors, in order: what goes beyond a row is overwritten by the next ones, as long as it stays within the sequence.
+      T* to = out.nodes + begin * stride;
+      int64_t t = 0;
+      for (; t * stride + S <= steps * stride; ++t)
+        for (int64_t b = 0; b < S; b += L) store(to + t * stride + b, load(e_.data() + t * S + b));
+      for (; t < steps; ++t) std::copy(e_.data() + t * S, e_.data() + t * S + stride, to + t * stride);
+    }
     if (out.edges || c_.edges) {
       own_edges(begin, steps, i, out, sum_trans);
     } else if (sum_trans || out.entropy) {
@@ -432,7 +462,7 @@ template <class T> class ChainWorkspace {
     double expected = c_.edges ? edge_expectation_ : 0.0;
     auto add = [&](double mu, double theta) { if (mu > 0) expected += mu * theta; };
     for (int64_t t = 0; t < steps; ++t)
-      for (int b = 0; b < C; ++b) add(e_[t * S + b], c_.nodes[(begin + t) * C + b]);
+      for (int b = 0; b < C; ++b) add(e_[t * S + b], c_.row(begin + t)[b]);
     for (int b = 0; b < C; ++b) {
       add(e_[b], c_.start[b]);
       add(e_[(steps - 1) * S + b], c_.end[b]);
@@ -477,7 +507,7 @@ template <class T> class ChainWorkspace {
     std::vector<double> terms(C);
     for (int64_t t = 0; t < steps; ++t)
       for (int b = 0; b < C; ++b) {
-        const double node = double(c_.nodes[(begin + t) * C + b]);
+        const double node = double(c_.row(begin + t)[b]);
         if (!(node < std::numeric_limits<double>::infinity())) { bad_ = true; return; }
         if (t == 0) {
           alpha[b] = double(c_.start[b]) + node;
@@ -509,7 +539,7 @@ template <class T> class ChainWorkspace {
     for (int64_t t = steps - 1; t > 0; --t)
       for (int a = 0; a < C; ++a) {
         for (int b = 0; b < C; ++b)
-          terms[b] = edge_score(begin + t, a, b) + double(c_.nodes[(begin + t) * C + b]) + beta[t * C + b];
+          terms[b] = edge_score(begin + t, a, b) + double(c_.row(begin + t)[b]) + beta[t * C + b];
         beta[(t - 1) * C + a] = log_sum(terms.data(), C);
       }
     double expected = 0.0;
@@ -520,7 +550,7 @@ template <class T> class ChainWorkspace {
       const double local = log_sum(terms.data(), C);
       for (int b = 0; b < C; ++b) {
         const double mu = std::exp(terms[b] - local);
-        const double node = double(c_.nodes[(begin + t) * C + b]);
+        const double node = double(c_.row(begin + t)[b]);
         if (out.nodes) out.nodes[(begin + t) * stride + b] = T(mu);
         add(mu, node);
         if (t == 0) { add(mu, c_.start[b]); if (sum_start) sum_start[b] += mu; }
@@ -579,7 +609,16 @@ template <class T, class Work> bool for_groups(const Chains<T>& chains, int thre
   return !bad;
 }
 
-template <class T> bool marginals(const Chains<T>& chains, const ChainMarginals<T>& out, int threads) {
+template <class T> bool marginals(const Chains<T>& given, const ChainMarginals<T>& out, int threads) {
+  Chains<T> chains = given;
+  Buffer<T> rows, shifts;
+  if (chains.codes) {
+    ChainWorkspace<T> space(chains);
+    space.prepare_rows(rows, shifts);
+    if (space.bad()) return false;
+    chains.row_exp = rows.data();
+    chains.row_shifts = shifts.data();
+  }
   const int64_t C = chains.C, size = out.transitions ? C * C + 2 * C : 0;
   const int64_t n_groups = int64_t(groups_of(chains.offsets, chains.n).size()) - 1;
   std::vector<double> sums(size_t(n_groups * size), 0.0);

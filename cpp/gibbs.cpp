@@ -9,11 +9,11 @@
 #include "factors.hpp"
 #include "hashing.hpp"
 #include "parallel.hpp"
+#include "spin_layout.hpp"
 
 namespace mercer {
 namespace {
 
-constexpr int64_t CHUNK = 32;          // blocks of 16 variables with one random generator
 constexpr int64_t FLUSH = 1 << 12;     // sweeps that may be summed in single precision
 constexpr int64_t MAX_JOINT = 1 << 16; // joint states of a block
 
@@ -60,142 +60,6 @@ int32_t draw(std::vector<double>& logits, size_t count, Random& random) {
   return chosen;
 }
 
-// The layout of spins.hpp for a graph of variables with two states.
-struct Spins {
-  std::vector<int64_t> place;  // of every variable
-  std::vector<float> bias, weights;
-  std::vector<int64_t> slot_starts, bases, chunk_starts, colour_starts;
-  std::vector<int32_t> places;
-  SpinField field{};
-
-  static bool possible(const FlatGraph& g) {
-    const FactorStructure& s = g.structure();
-    for (int32_t c : s.cards)
-      if (c != 2) return false;
-    for (int64_t f = 0; f < s.m; ++f) {
-      if (s.arity(f) != 2) return false;
-      for (int k = 0; k < 4; ++k)
-        if (g.table(f)[k] == kImpossible) return false;
-    }
-    return true;
-  }
-
-  explicit Spins(const FlatGraph& g) {
-    const FactorStructure& s = g.structure();
-    std::vector<std::vector<std::pair<int64_t, double>>> neighbours(size_t(s.n));
-    std::vector<double> single(size_t(s.n));
-    for (int64_t i = 0; i < s.n; ++i) {
-      const double* u = g.unary() + s.state_starts[size_t(i)];
-      single[size_t(i)] = u[0] == kImpossible ? (u[1] == kImpossible ? 0.0 : 1e30) : std::max(u[1] - u[0], -1e30);
-    }
-    for (int64_t f = 0; f < s.m; ++f) {
-      const int64_t slot = s.scope_starts[size_t(f)];
-      const int64_t u = s.scopes[size_t(slot)], v = s.scopes[size_t(slot) + 1];
-      const double* t = g.table(f);
-      single[size_t(u)] += t[2] - t[0];
-      single[size_t(v)] += t[1] - t[0];
-      const double weight = t[0] + t[3] - t[1] - t[2];
-      if (weight == 0) continue;
-      neighbours[size_t(u)].push_back({v, weight});
-      neighbours[size_t(v)].push_back({u, weight});
-    }
-    const std::vector<int> colour = coloured(neighbours);
-    lay_out(colour, single);
-    connect(neighbours);
-    field = {bias.data(), slot_starts.data(), bases.data(), weights.data(), places.data(), chunk_starts.data(), colour_starts.data(),
-             int(colour_starts.size()) - 1};
-  }
-
-  size_t length() const { return bias.size(); }
-
- private:
-  // Greedy: the first colour that no neighbour has.
-  static std::vector<int> coloured(const std::vector<std::vector<std::pair<int64_t, double>>>& neighbours) {
-    std::vector<int> colour(neighbours.size(), -1), taken;
-    for (size_t i = 0; i < neighbours.size(); ++i) {
-      taken.assign(neighbours[i].size() + 1, 0);
-      for (const auto& [j, weight] : neighbours[i])
-        if (colour[size_t(j)] >= 0 && size_t(colour[size_t(j)]) < taken.size()) taken[size_t(colour[size_t(j)])] = 1;
-      colour[i] = int(std::find(taken.begin(), taken.end(), 0) - taken.begin());
-    }
-    return colour;
-  }
-
-  void lay_out(const std::vector<int>& colour, const std::vector<double>& single) {
-    place.resize(colour.size());
-    const int n_colours = colour.empty() ? 0 : *std::max_element(colour.begin(), colour.end()) + 1;
-    colour_starts.push_back(0);
-    chunk_starts.push_back(0);
-    std::vector<std::vector<int64_t>> members(size_t(n_colours) + 0);
-    for (size_t i = 0; i < colour.size(); ++i) members[size_t(colour[i])].push_back(int64_t(i));
-    for (const std::vector<int64_t>& one : members) {
-      for (int64_t i : one) {
-        place[size_t(i)] = int64_t(bias.size());
-        bias.push_back(float(single[size_t(i)]));
-      }
-      bias.resize((bias.size() + 15) / 16 * 16, 0.0f);
-      const int64_t end = int64_t(bias.size()) / 16;
-      while (chunk_starts.back() < end) chunk_starts.push_back(std::min(end, chunk_starts.back() + CHUNK));
-      colour_starts.push_back(int64_t(chunk_starts.size()) - 1);
-    }
-  }
-
-  // Slots of each block: neighbours at the same distance share one that is read with a plain load; where that would take many slots,
-  // the k-th neighbours do, read place by place.
-  void connect(const std::vector<std::vector<std::pair<int64_t, double>>>& neighbours) {
-    const int64_t blocks = int64_t(bias.size()) / 16;
-    std::vector<int64_t> variable(bias.size(), -1);
-    for (size_t i = 0; i < place.size(); ++i) variable[size_t(place[i])] = int64_t(i);
-    slot_starts.push_back(0);
-    for (int64_t b = 0; b < blocks; ++b) {
-      std::vector<int64_t> starts;
-      size_t most = 0;
-      for (int lane = 0; lane < 16; ++lane) {
-        const int64_t i = variable[size_t(16 * b + lane)];
-        if (i < 0) continue;
-        most = std::max(most, neighbours[size_t(i)].size());
-        for (const auto& [j, weight] : neighbours[size_t(i)]) starts.push_back(place[size_t(j)] - lane);
-      }
-      std::sort(starts.begin(), starts.end());
-      starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
-      const bool inside = starts.empty() || (starts.front() >= 0 && starts.back() + 16 <= int64_t(bias.size()));
-      if (inside && starts.size() <= 3 * most)
-        by_distance(b, starts, variable, neighbours);
-      else
-        by_number(b, most, variable, neighbours);
-      slot_starts.push_back(int64_t(bases.size()));
-    }
-  }
-
-  void by_distance(int64_t b, const std::vector<int64_t>& starts, const std::vector<int64_t>& variable,
-                   const std::vector<std::vector<std::pair<int64_t, double>>>& neighbours) {
-    const size_t first = bases.size();
-    bases.insert(bases.end(), starts.begin(), starts.end());
-    weights.resize(16 * bases.size(), 0.0f);
-    for (int lane = 0; lane < 16; ++lane) {
-      const int64_t i = variable[size_t(16 * b + lane)];
-      if (i < 0) continue;
-      for (const auto& [j, weight] : neighbours[size_t(i)]) {
-        const size_t slot = size_t(std::lower_bound(starts.begin(), starts.end(), place[size_t(j)] - lane) - starts.begin());
-        weights[16 * (first + slot) + size_t(lane)] += float(weight);  // several factors may join two variables
-      }
-    }
-  }
-
-  void by_number(int64_t b, size_t most, const std::vector<int64_t>& variable,
-                 const std::vector<std::vector<std::pair<int64_t, double>>>& neighbours) {
-    for (size_t k = 0; k < most; ++k) {
-      bases.push_back(-1 - int64_t(places.size() / 16));
-      for (int lane = 0; lane < 16; ++lane) {
-        const int64_t i = variable[size_t(16 * b + lane)];
-        const bool there = i >= 0 && k < neighbours[size_t(i)].size();
-        places.push_back(there ? int32_t(place[size_t(neighbours[size_t(i)][k].first)]) : 0);
-        weights.push_back(there ? float(neighbours[size_t(i)][k].second) : 0.0f);
-      }
-    }
-  }
-};
-
 struct Chain {
   explicit Chain(uint64_t seed) : random(seed) {}
   Random random;
@@ -205,6 +69,8 @@ struct Chain {
   int64_t swept = 0, accepted = 0, proposed = 0;
   // Spins only.
   std::vector<float> spins, sums;
+  std::vector<int8_t> bits;
+  std::vector<uint8_t> visits;
   std::vector<uint32_t> streams;
   int64_t summed = 0;
 };
@@ -222,8 +88,10 @@ class Sampler {
     require(blocks_.empty() || kind_ == GIBBS, "only Gibbs sampling takes blocks");
     check_blocks();
     if (kind_ == COLOURS) {
-      require(Spins::possible(graph_), "colours need variables with two states and factors of two variables without zeros");
-      spins_ = std::make_unique<Spins>(graph_);
+      require(SpinGraph::possible(graph_), "colours need variables with two states and factors of two variables without zeros");
+      const SpinGraph spins(graph_);
+      if (Counts::possible(spins)) counts_ = std::make_unique<Counts>(spins);
+      spins_ = std::make_unique<Spins>(spins);
     }
     for (size_t c = 0; c < start.shape(0); ++c) {
       const int32_t* x = start.data() + c * size_t(s.n);
@@ -253,12 +121,14 @@ class Sampler {
     if (trace) require(int64_t(trace->shape(0)) == chains && int64_t(trace->shape(1)) == kept, "trace must be of shape (chains, kept)");
     threads = thread_count(threads);
     nb::gil_scoped_release unlocked;
+    tabled_ = counts_ && counts_->prepare(betas.data(), sweeps);
     in_parallel(chains, chains > 1 ? threads : 1, [&](int64_t c) {
       Chain& chain = chains_[size_t(c)];
+      if (spins_) read_spins(chain);
       for (int64_t t = 0; t < sweeps; ++t) {
         sweep(chain, betas.data()[t], collect, chains > 1 ? 1 : threads);
         if (!keep || (t + 1) % keep != 0) continue;
-        if (spins_) end_spins(chain);
+        if (spins_) write_spins(chain);
         const double value = graph_.score(chain.x.data());
         if (value > chain.best_value) {
           chain.best_value = value;
@@ -267,7 +137,7 @@ class Sampler {
         if (samples) std::copy(chain.x.begin(), chain.x.end(), samples->data() + (c * kept + t / keep) * n);
         if (trace) trace->data()[c * kept + t / keep] = value;
       }
-      if (spins_) end_spins(chain);
+      if (spins_) write_spins(chain);
       if (spins_) flush(chain);
     });
   }
@@ -322,8 +192,12 @@ class Sampler {
   void sweep(Chain& chain, double beta, bool collect, int threads) {
     if (collect) ++chain.swept;
     if (kind_ == COLOURS) {
-      kernels().spin_sweep(spins_->field, float(beta), chain.spins.data(), collect ? chain.sums.data() : nullptr, chain.streams.data(), threads);
-      if (collect && ++chain.summed == FLUSH) flush(chain);
+      if (tabled_)
+        kernels().count_sweep(counts_->field, chain.bits.data() + Counts::WIDTH, collect ? chain.visits.data() : nullptr, chain.streams.data(),
+                              threads);
+      else
+        kernels().spin_sweep(spins_->field, float(beta), chain.spins.data(), collect ? chain.sums.data() : nullptr, chain.streams.data(), threads);
+      if (collect && ++chain.summed == (tabled_ ? Counts::FLUSH : FLUSH)) flush(chain);
       return;
     }
     const FactorStructure& s = graph_.structure();
@@ -437,23 +311,35 @@ class Sampler {
     if (collect) chain.totals[size_t(s.state_starts[size_t(i)] + chain.x[size_t(i)])] += 1.0;
   }
 
-  void begin_spins(Chain& chain) {
+  void begin_spins(Chain& chain) const {
     chain.spins.assign(spins_->length() + 16, 0.0f);
     chain.sums.assign(spins_->length(), 0.0f);
-    for (size_t i = 0; i < chain.x.size(); ++i) chain.spins[size_t(spins_->place[i])] = float(chain.x[i]);
-    chain.streams.resize(64 * (spins_->chunk_starts.size() - 1));
+    if (counts_) {
+      chain.bits.assign(counts_->length() + 2 * Counts::WIDTH, 0);
+      chain.visits.assign(counts_->length() * size_t(counts_->field.degree), 0);
+    }
+    const size_t chunks = std::max(spins_->chunk_starts.size(), counts_ ? counts_->chunk_starts.size() : 0) - 1;
+    chain.streams.resize(STREAM * chunks);
     for (uint32_t& word : chain.streams) word = uint32_t(chain.random.next() >> 32) | 1u;
   }
-  void end_spins(Chain& chain) const {
-    for (size_t i = 0; i < chain.x.size(); ++i) chain.x[i] = chain.spins[size_t(spins_->place[i])] > 0.5f;
+  // The states as the loops hold them, and back.
+  void read_spins(Chain& chain) const {
+    for (size_t i = 0; i < chain.x.size(); ++i)
+      if (tabled_) chain.bits[Counts::WIDTH + size_t(counts_->place[i])] = int8_t(chain.x[i]);
+      else chain.spins[size_t(spins_->place[i])] = float(chain.x[i]);
+  }
+  void write_spins(Chain& chain) const {
+    for (size_t i = 0; i < chain.x.size(); ++i)
+      chain.x[i] = tabled_ ? chain.bits[Counts::WIDTH + size_t(counts_->place[i])] : chain.spins[size_t(spins_->place[i])] > 0.5f;
   }
   void flush(Chain& chain) const {
     for (size_t i = 0; i < chain.x.size(); ++i) {
-      float& sum = chain.sums[size_t(spins_->place[i])];
-      chain.totals[2 * i] += double(chain.summed) - double(sum);
-      chain.totals[2 * i + 1] += double(sum);
-      sum = 0.0f;
+      const double up = tabled_ ? counts_->taken(i, chain.summed, chain.visits.data()) : double(chain.sums[size_t(spins_->place[i])]);
+      chain.totals[2 * i] += double(chain.summed) - up;
+      chain.totals[2 * i + 1] += up;
     }
+    std::fill(chain.sums.begin(), chain.sums.end(), 0.0f);
+    std::fill(chain.visits.begin(), chain.visits.end(), uint8_t(0));
     chain.summed = 0;
   }
 
@@ -462,13 +348,15 @@ class Sampler {
   int64_t most_joint_ = 1;
   Kind kind_;
   std::unique_ptr<Spins> spins_;
+  std::unique_ptr<Counts> counts_;  // where neighbours pull equally; used while the temperature stays the same
+  bool tabled_ = false;
   std::vector<Chain> chains_;
 };
 
 }  // namespace
 
 void bind_gibbs(nb::module_& m) {
-  m.def("can_colour", [](const FlatGraph& g) { return Spins::possible(g); }, "graph"_a);
+  m.def("can_colour", [](const FlatGraph& g) { return SpinGraph::possible(g); }, "graph"_a);
   nb::class_<Sampler>(m, "Sampler", "Chains of samples of a factor graph.")
       .def("__init__", [](Sampler* self, const FlatGraph& graph, In2<int32_t> start, uint64_t seed, const std::string& kind,
                           std::vector<std::vector<int64_t>> blocks) {

@@ -15,7 +15,7 @@ namespace mercer::MERCER_ARCH {
 const Kernels& kernels() {
   static const Kernels table = {
       MERCER_STRING(MERCER_ARCH),
-      spin_sweep,
+      spin_sweep, count_sweep,
       segment_marginals, segment_best, segment_k_best, segment_sample, segment_spans, segment_score,
       dot<float, float>, dot<float, double>, dot<double, double>,
       axpy<float, float>, axpy<float, double>, axpy<double, double>,

@@ -46,6 +46,11 @@ template <class T> struct Chains {
   const int64_t* offsets;                              // offsets[0] need not be 0: positions are relative to offsets[0]
   int64_t n;
   int C;
+  const int32_t* codes = nullptr;  // where positions share rows of nodes: the row of each position, of so many
+  int64_t n_rows = 0;
+  const T *row_exp = nullptr, *row_shifts = nullptr;  // those rows as the recursions need them; made by marginals
+
+  const T* row(int64_t position) const { return nodes + (codes ? int64_t(codes[position]) : position) * C; }
 };
 
 template <class T> struct ChainMarginals {
@@ -166,9 +171,23 @@ struct SpinField {
   int n_colours;
 };
 
+// The same where the neighbours of a variable all pull equally: p(x_i = 1 | rest) depends on how many of them are 1. Blocks of 64.
+struct CountField {
+  const int8_t* thresholds;      // blocks x (degree + 1) x 64: the top byte of p 2^64 by the count, minus 128
+  const uint64_t* exact;         // places x (degree + 1): p 2^64; the largest number means 1
+  const int64_t* slot_starts;    // of every block
+  const int64_t* bases;          // of every slot: where its 64 neighbours begin; from -64 on
+  const int8_t* masks;           // 64 for each slot: 1 for neighbours
+  const int64_t* chunk_starts;   // blocks of every chunk
+  const int64_t* colour_starts;  // chunks of every colour
+  int n_colours, degree;
+};
+constexpr int STREAM = 66;  // words of the random generators of a chunk
+
 struct Kernels {
   const char* name;
   void (*spin_sweep)(const SpinField&, float beta, float* x, float* totals, uint32_t* random, int threads);
+  void (*count_sweep)(const CountField&, int8_t* x, uint8_t* visits, uint32_t* random, int threads);
 #define MERCER_KERNELS_FOR(T, suffix)                                                                              \
   void (*scores_##suffix)(const Rows<T>&, int64_t row, int64_t count, const Pattern&, const double* w, T* out,     \
                           int threads);                                                                            \

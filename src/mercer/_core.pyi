@@ -297,6 +297,19 @@ def backward(
     rows: Rows, row: int, count: int, pattern: Pattern, mu: np.ndarray, out: np.ndarray, threads: int = 1
 ) -> None: ...
 def chain_marginals(*args: Any) -> int: ...
+def hidden_marginals(
+    table: np.ndarray,
+    codes: np.ndarray,
+    transitions: np.ndarray,
+    start: np.ndarray,
+    offsets: np.ndarray,
+    nodes: np.ndarray,
+    counts: np.ndarray,
+    out_transitions: np.ndarray,
+    out_start: np.ndarray,
+    log_partition: np.ndarray,
+    threads: int = 1,
+) -> None: ...
 def chain_log_loss(*args: Any) -> None: ...
 def chain_viterbi(*args: Any) -> None: ...
 def chain_k_best(*args: Any) -> None: ...

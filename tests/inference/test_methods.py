@@ -10,7 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.inference import METHODS, Factor, FactorGraph, JunctionTree, ZeroProbabilityError, grid_edges, infer
+from mercer.inference import (
+    METHODS,
+    Factor,
+    FactorGraph,
+    JunctionTree,
+    TreewidthError,
+    ZeroProbabilityError,
+    grid_edges,
+    infer,
+)
 from reference.factor_graphs import ising, joint, k_best, marginal, observed_joint, random_graph
 
 EXACT = ["elimination", "junction_tree"]
@@ -320,7 +329,7 @@ def test_messages_that_do_not_settle_warn_with_the_residual_and_advice():
 # ------------------------------------------------------------------ bounds
 
 
-@few
+@settings(few, max_examples=100)
 @given(seed=SEEDS)
 def test_bounds_of_the_partition_function_are_on_their_sides(seed):
     graph = random_graph(np.random.default_rng(seed), largest=3)
@@ -400,6 +409,50 @@ def test_conditional_modes_never_get_worse_and_max_product_does_better_on_averag
         assert again.map_value >= climb.map_value
         gaps.append(quietly(graph, "max_product", task="map").map_value - climb.map_value)
     assert np.mean(gaps) > 0
+
+
+@few
+@given(seed=SEEDS)
+def test_tree_reweighted_maxima_have_a_bound(seed):
+    graph = random_graph(np.random.default_rng(seed), largest=3)
+    optimum = np.log(joint(graph).max())
+    result = quietly(graph, "trw", task="map", random_state=0)
+    assert result.map_value <= optimum + 1e-8 <= result.map_bound + 2e-8
+    assert quietly(graph, "trw", task="map", bound_iter=0, random_state=0).map_bound is None
+
+
+def test_the_bound_of_tree_reweighted_maxima_is_tight_where_neighbours_attract():
+    rng = np.random.default_rng(3)
+    graph = FactorGraph(
+        np.full(64, 2),
+        unary=rng.normal(size=(64, 2)),
+        edges=grid_edges((8, 8)),
+        pairwise=[[0.7, 0], [0, 0.7]],
+        log=True,
+    )
+    best = infer(graph, "cuts", task="map").map_value
+    result = quietly(graph, "trw", task="map", bound_iter=2000, random_state=0)
+    assert result.map_value == pytest.approx(best, abs=1e-6)
+    assert result.map_bound == pytest.approx(best, abs=1e-3)
+
+
+def test_k_best_are_asked_for_without_naming_a_method():
+    grid = ising(np.random.default_rng(1), (4, 3), 0.5, 0.5)
+    result = infer(grid, task="map", k=30)
+    assert result.method == "junction_tree"
+    table = joint(grid)
+    np.testing.assert_allclose([v for _, v in result.k_best], np.log(np.sort(table.ravel())[::-1][:30]), atol=1e-9)
+    assert len({tuple(x) for x, _ in result.k_best}) == 30
+    chain = FactorGraph([2, 2], edges=[[0, 1]], pairwise=[[4, 1], [1, 2]])
+    assert [tuple(x) for x, _ in infer(chain, task="map", k=2).k_best] == [(0, 0), (1, 1)]
+
+
+def test_k_best_of_a_graph_too_wide_is_refused_with_its_size():
+    wide = FactorGraph(np.full(3600, 2), edges=grid_edges((60, 60)), pairwise=[[2, 1], [1, 2]])
+    with pytest.raises(TreewidthError, match=r"no 10 best assignments, needs [0-9.e+]+ entries"):
+        infer(wide, task="map", k=10)
+    with pytest.raises(TypeError, match="k best assignments are found by method='junction_tree'"):
+        infer(wide, "max_product", task="map", k=2)
 
 
 # ------------------------------------------------------------------ auto

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import re
+from typing import Any
 
 import networkx
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.inference import (
+    METHODS,
     BayesianNetwork,
     Factor,
     FactorGraph,
@@ -320,6 +323,21 @@ def test_impossible_evidence_is_named():
             infer(pair, method, evidence={0: 0, 1: 1})
 
 
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_impossible_evidence_is_named_by_every_method(method):
+    graph = FactorGraph({"a": ["x", "y"], "b": ["u", "v"]}, edges=[["a", "b"]], pairwise=[[1, 0], [0, 1]])
+    with pytest.raises(ZeroProbabilityError, match=re.escape("probability 0: {'a': 'x', 'b': 'v'}")):
+        _ = infer(graph, method, evidence={"a": "x", "b": "v"}, task=METHODS[method].tasks[0]).map
+
+
+@pytest.mark.filterwarnings("ignore:the chains do not agree")
+@pytest.mark.parametrize("method", ["icm", "gibbs", "metropolis", "annealing"])
+def test_a_search_that_meets_nothing_possible_warns(method):
+    never = FactorGraph([2, 2], edges=[[0, 1]], pairwise=[[0.0, 0.0], [0.0, 0.0]])
+    with pytest.warns(RuntimeWarning, match=f"{method} met no assignment of positive probability"):
+        infer(never, method, task=METHODS[method].tasks[0])
+
+
 def test_wide_graphs_are_refused_with_their_size_and_other_methods():
     graph = FactorGraph(np.full(900, 2), edges=grid_edges((30, 30)), pairwise=[[2, 1], [1, 2]])
     with pytest.raises(TreewidthError, match=r"needs .*entries.*over \d\d variables.*max_size=.*'bp'"):
@@ -338,7 +356,11 @@ def test_empty_and_disconnected_graphs_work():
         assert len(result.marginals) == 0
     for method in ("auto", "tree", "junction_tree", "elimination", "max_product", "icm"):
         assert infer(nothing, method, task="map").map.tolist() == []
+    for name, entry in METHODS.items():
+        assert infer(nothing, name, task=entry.tasks[0]).map_value == 0.0
     apart = FactorGraph([2, 2, 2, 3], edges=[[0, 1]], pairwise=[[3.0, 1.0], [1.0, 2.0]], unary={3: [1, 2, 3]})
+    for name in sorted(METHODS.keys() - {"cuts"}):  # cuts take two states
+        assert infer(apart, name, task=METHODS[name].tasks[0]).map_value <= np.log(9) + 1e-9
     for method in ("tree", "junction_tree", "elimination", "bp"):
         result = infer(apart, method)
         assert result.log_partition == pytest.approx(np.log(7 * 2 * 6))
@@ -415,7 +437,7 @@ def test_the_six_independences_and_the_moral_graph_of_the_wet_grass():
 
 
 @given(seed=SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_d_separation_is_independence_in_almost_all_tables(seed):
     """Spec 001 A2: 6 nodes; strictly positive random tables make only the separated sets independent."""
     rng = np.random.default_rng(seed)
@@ -497,6 +519,58 @@ def test_calibrated_cliques_agree_and_multiply_to_the_joint(seed):
         zero = sides[1].table < 1e-300
         product = product / Factor(separator, np.where(zero, 1.0, sides[1].table))
     np.testing.assert_allclose(product.transposed(range(6)).table, table / table.sum(), atol=1e-10)
+
+
+def test_every_message_leaves_the_joint_unchanged_and_the_last_leaves_marginals():
+    """Spec 003 B10, B11, by factors: leaves keep ψ when evidence is collected, the root when it is distributed."""
+    for seed in range(20):
+        graph = random_graph(np.random.default_rng(seed), n=6, largest=3)
+        truth = joint(graph)
+        tree = JunctionTree(graph)
+        psi = [Factor(c, np.ones([int(graph.cardinalities[v]) for v in c])) for c in tree.cliques]
+        for factor in graph.factors:
+            home = next(i for i, c in enumerate(tree.cliques) if set(factor.variables) <= set(c))
+            psi[home] = psi[home] * factor
+        phi = [Factor(s, np.ones([int(graph.cardinalities[v]) for v in s])) for s in tree.separators]
+        first = list(psi)
+
+        def send(edge: int, source: int, target: int, psi: list = psi, phi: list = phi, tree: Any = tree) -> None:
+            over = tree.separators[edge]
+            new = psi[source].sum_out([v for v in tree.cliques[source] if v not in over]).transposed(over)
+            psi[target] = psi[target] * (new / phi[edge])
+            phi[edge] = new
+
+        def product(psi: list = psi, phi: list = phi, graph: FactorGraph = graph) -> np.ndarray:
+            whole = Factor([], np.exp(graph.compiled.constant))
+            for one in psi:
+                whole = whole * one
+            for one in phi:
+                whole = whole / one
+            return whole.transposed(range(6)).table
+
+        np.testing.assert_allclose(product(), truth, rtol=1e-9)
+        order = list(range(len(tree.edges)))  # parents come before their children
+        depth = {c: 0 for c in range(len(psi))}
+        for _ in psi:
+            for parent, child in tree.edges:
+                depth[child] = depth[parent] + 1
+        order.sort(key=lambda e: -depth[tree.edges[e][1]])
+        for e in order:
+            send(e, tree.edges[e][1], tree.edges[e][0])
+            np.testing.assert_allclose(product(), truth, rtol=1e-9)
+        inner = {parent for parent, _ in tree.edges}
+        assert all(psi[c] is first[c] for c in range(len(psi)) if c not in inner)
+        roots = [c for c in range(len(psi)) if depth[c] == 0]
+        collected = [psi[c] for c in roots]
+        for e in reversed(order):
+            send(e, *tree.edges[e])
+            np.testing.assert_allclose(product(), truth, rtol=1e-9)
+        assert all(psi[c] is kept for c, kept in zip(roots, collected, strict=True))
+        for one, clique in zip(psi, tree.clique_marginals, strict=True):
+            np.testing.assert_allclose(one.table / one.table.sum(), clique.transposed(one.variables).table, atol=1e-10)
+    ab, cb = np.array([[0.1, 0.3], [0.4, 0.2]]), np.array([[0.7, 0.3], [0.2, 0.8]])
+    message = Factor(["A", "B"], ab).sum_out(["A"])
+    np.testing.assert_allclose((Factor(["B", "C"], cb) * message).table, ab.sum(axis=0)[:, None] * cb)
 
 
 def test_kruskals_example():
@@ -710,3 +784,43 @@ def test_a_malformed_bif_file_is_refused_with_its_line(tmp_path, old, new, messa
         BayesianNetwork.read(path)
     assert message in str(error.value)
     assert str(path) in str(error.value)
+
+
+def refused_or_read(read, path, text: bytes) -> bool:
+    """Whether a file is read; where it is not, the error is a ValueError that names the file."""
+    path.write_bytes(text)
+    try:
+        read(path)
+        return True
+    except ValueError as error:
+        message = str(error)
+    assert str(path) in message
+    return False
+
+
+def test_files_cut_off_anywhere_are_refused_or_whole(tmp_path):
+    write_uai(random_graph(np.random.default_rng(3), n=4, zeros=0.2, largest=3), tmp_path / "m.uai")
+    whole = (tmp_path / "m.uai").read_bytes()
+    read = [refused_or_read(read_uai, tmp_path / "cut.uai", whole[:end]) for end in range(len(whole) + 1)]
+    assert read[-1]
+    assert not any(read[: len(whole.rstrip()) // 2])
+    text = GOOD.encode()
+    read = [refused_or_read(BayesianNetwork.read, tmp_path / "cut.bif", text[:end]) for end in range(len(text) + 1)]
+    assert read[-1]
+    assert not any(read[: len(text.rstrip())])
+    evidence = b"3 1 0 5 1 2 0"
+    for end in range(len(evidence) + 1):
+        refused_or_read(read_uai_evidence, tmp_path / "cut.evid", evidence[:end])
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_files_with_wrong_bytes_are_refused_or_read(tmp_path_factory, data):
+    folder = tmp_path_factory.getbasetemp()
+    uai = b"MARKOV\n3\n2 3 2\n2\n2 0 1\n1 2\n\n6\n1 2 3 4 5 6\n2\n0.5 1\n"
+    for name, text, read in (("x.uai", uai, read_uai), ("x.bif", GOOD.encode(), BayesianNetwork.read)):
+        broken = bytearray(text)
+        for _ in range(data.draw(st.integers(1, 4))):
+            at = data.draw(st.integers(0, len(broken) - 1))
+            broken[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+        refused_or_read(read, folder / name, bytes(broken))

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer.inference import (
@@ -43,6 +44,13 @@ def mixed(seed: int = 0) -> FactorGraph:
     graph = FactorGraph([2, 3, 2], unary={1: [1.0, 2.0, 0.5]})
     graph.add_factors([[0, 1, 2]], random.random((2, 3, 2)) + 0.1)
     return graph.add(Factor([0, 2], [[1.0, 0.0], [2.0, 3.0]]))
+
+
+def equal(seed: int = 0) -> FactorGraph:
+    """Two states, and one weight for all pairs: spins in bytes, with thresholds by counts."""
+    random = np.random.default_rng(seed)
+    table = [[0.4, -0.4], [-0.4, 0.4]]
+    return FactorGraph([2, 2, 2], unary=random.normal(size=(3, 2)), edges=[[0, 1], [1, 2]], pairwise=table, log=True)
 
 
 def conditional(graph: FactorGraph, block: list[int]) -> np.ndarray:
@@ -101,8 +109,135 @@ def test_every_kernel_is_in_detailed_balance_and_a_sweep_is_their_product(name):
         np.testing.assert_allclose(share, sweep[at], atol=4.5 * np.sqrt(0.25 / n))
 
 
+def at_temperature(graph: FactorGraph, temperature: float) -> FactorGraph:
+    """p(x)^(1 / T) as a graph of its own."""
+    scores = graph.compiled.score(assignments(graph)).reshape(graph.cardinalities) / temperature
+    return FactorGraph(graph.cardinalities).add(Factor(list(range(graph.n_variables)), scores, log=True))
+
+
+def assert_transitions(path: np.ndarray, T: np.ndarray, p: np.ndarray) -> None:
+    """Steps along paths (chains × time) are as frequent as the matrix says, and none leads to the impossible."""
+    met = np.zeros_like(T)
+    np.add.at(met, (path[:, :-1].ravel(), path[:, 1:].ravel()), 1.0)
+    assert not met[:, p == 0].any()
+    rows = met.sum(axis=1, keepdims=True)
+    assert (np.abs(met - rows * T) <= 5 * np.sqrt(rows * T * (1 - T)) + 5).all()
+
+
+FIXED = {
+    "gibbs": (mixed(), "gibbs", [], [[0], [1], [2]]),
+    "blocks": (mixed(), "gibbs", [[2, 0]], [[2, 0], [1]]),
+    "metropolis": (mixed(), "metropolis", [], None),
+    "colours": (binary(), "colours", [], [[0], [2], [1]]),
+    "colours, equal weights": (equal(), "colours", [], [[0], [2], [1]]),
+    "colours, equal weights that repel": (
+        FactorGraph([2] * 4, unary=[[1, 2]] * 4, edges=[[0, 1], [0, 2], [0, 3]], pairwise=[[1, 3], [3, 1]]),
+        "colours", [], [[0], [1], [2], [3]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.0, 2.5])
+@pytest.mark.parametrize("name", FIXED)
+def test_sweeps_at_a_fixed_temperature_have_their_transition_matrix(name, temperature):
+    """What annealing does while the temperature stands still; every kernel, from every state, over many sweeps."""
+    graph, kind, blocks, order = FIXED[name]
+    there = at_temperature(graph, temperature)
+    p, X = distribution(there), assignments(graph)
+    n = graph.n_variables
+    steps = [metropolis(there, i) for i in range(n)] if order is None else [conditional(there, b) for b in order]
+    for T in steps:
+        flow = p[:, None] * T
+        np.testing.assert_allclose(flow, flow.T, atol=1e-12)
+    sweep = np.linalg.multi_dot(steps)
+    chains, sweeps = 2000, 24
+    start = np.ascontiguousarray(np.tile(X[p > 0], (chains, 1)))
+    sampler = _core.Sampler(graph.compiled.core, start, 3, kind, blocks)
+    samples = np.empty((len(start), sweeps, n), np.int32)
+    sampler.run(np.full(sweeps, 1 / temperature), 1, samples, np.empty((len(start), sweeps)), False, 2)
+    path = np.concatenate([start[:, None], samples], axis=1)
+    assert_transitions(np.ravel_multi_index(np.moveaxis(path, -1, 0), graph.cardinalities), sweep, p)
+
+
+def test_spins_with_equal_weights_collect_the_conditional_probabilities():
+    """Marginals from counts of neighbours, flushed more than once, are means over what was seen."""
+    grid = FactorGraph(np.full(9, 2), unary=np.random.default_rng(0).normal(size=(9, 2)), edges=grid_edges((3, 3)),
+                       pairwise=[[0.3, -0.3], [-0.3, 0.3]], log=True)  # fmt: skip
+    sweeps = 1000
+    sampler = _core.Sampler(grid.compiled.core, np.zeros((1, 9), np.int32), 0, "colours", [])
+    samples = np.empty((1, sweeps, 9), np.int32)
+    sampler.run(np.ones(sweeps), 1, samples, np.empty((1, sweeps)), True, 1)
+    totals, swept = sampler.totals()
+    assert swept.tolist() == [sweeps]
+    # The second colour is drawn given the first of the same sweep: its conditionals can be computed from the samples.
+    x = samples[0]
+    for i in (1, 3, 5, 7):
+        both = np.stack([np.where(np.arange(9) == i, k, x) for k in (0, 1)])
+        scores = np.stack([grid.compiled.score(np.ascontiguousarray(b, np.int32)) for b in both])
+        expected = 1 / (1 + np.exp(scores[0] - scores[1]))
+        np.testing.assert_allclose(totals.reshape(9, 2)[i], [sweeps - expected.sum(), expected.sum()], rtol=1e-9)
+
+
+def test_forced_spins_stay_where_they_are():
+    unary = np.zeros((100, 2))
+    unary[::3, 0], unary[1::3, 1] = -np.inf, -np.inf
+    grid = FactorGraph(
+        np.full(100, 2), unary=np.exp(unary), edges=grid_edges((10, 10)), pairwise=[[1.0, 5.0], [5.0, 1.0]]
+    )
+    samples = infer(grid, "gibbs", schedule="chromatic", n_samples=3000, random_state=0).samples
+    assert (samples[..., ::3] == 1).all()
+    assert (samples[..., 1::3] == 0).all()
+    assert 0 < samples[..., 2::3].mean() < 1
+
+
+def test_total_variation_of_six_variables_after_a_hundred_thousand_samples():
+    """Spec 001 A8-A11; a Gibbs draw is never rejected."""
+    random = np.random.default_rng(4)
+    graph = FactorGraph([2] * 6, unary=random.normal(size=(6, 2)), edges=grid_edges((2, 3)),
+                        pairwise=random.normal(size=(7, 2, 2)) * 0.5, log=True)  # fmt: skip
+    p, X = distribution(graph), assignments(graph)
+    for method, options in (("gibbs", {}), ("gibbs", {"schedule": "sequential"}), ("metropolis", {})):
+        result = infer(graph, method, n_samples=25_000, thin=2, random_state=2, **options)
+        number = np.ravel_multi_index(np.moveaxis(result.samples.reshape(-1, 6), -1, 0), graph.cardinalities)
+        share = np.bincount(number, minlength=len(X)) / len(number)
+        assert 0.5 * np.abs(share - p).sum() < 0.02
+        assert result.extra["acceptance"] == 1.0 if method == "gibbs" else 0 < result.extra["acceptance"] < 1
+
+
+def test_metropolis_hastings_has_its_transition_matrix():
+    """A proposal that is not symmetric, with Hastings' correction: the matrix is in detailed balance and is what runs."""
+    graph = mixed(2)
+    X, p = assignments(graph), distribution(graph)
+    q = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.4, 0.4, 0.2]])  # of the middle variable; the others flip
+    numbers = {tuple(x): k for k, x in enumerate(X.tolist())}
+    Q = np.zeros((len(X), len(X)))
+    for a, x in enumerate(X.tolist()):
+        for i in range(3):
+            for k in range(3 if i == 1 else 2):
+                y = [*x[:i], k, *x[i + 1 :]]
+                Q[a, numbers[tuple(y)]] += (q[x[1], k] if i == 1 else 0.5) / 3
+    taken = np.zeros_like(Q)
+    offered = (Q > 0) & (p[:, None] > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        taken[offered] = np.minimum(1.0, (p[None, :] * Q.T / (p[:, None] * Q))[offered])
+    T = Q * taken
+    np.fill_diagonal(T, 0.0)
+    np.fill_diagonal(T, 1.0 - T.sum(axis=1))
+    flow = p[:, None] * T
+    np.testing.assert_allclose(flow, flow.T, atol=1e-12)
+
+    def propose(x, random):
+        y, i = x.copy(), random.integers(3)
+        y[i] = random.choice(3, p=q[x[1]]) if i == 1 else random.integers(2)
+        ratio = np.log(q[y[1], x[1]] / q[x[1], y[1]]) if i == 1 else 0.0
+        return y, float(ratio)
+
+    drawn = metropolis_hastings(graph, propose, n_samples=40_000, start=[1, 0, 0], random_state=0)["samples"]
+    assert_transitions(np.ravel_multi_index(drawn.T, graph.cardinalities)[None], T, p)
+
+
 @pytest.mark.parametrize("method", ["gibbs", "metropolis"])
-@pytest.mark.parametrize("make", [binary, mixed])
+@pytest.mark.parametrize("make", [binary, mixed, equal])
 def test_marginals_come_near_the_exact_ones(method, make):
     graph = make(3)
     result = infer(graph, method, n_samples=20_000, random_state=0)
@@ -209,6 +344,13 @@ def test_diagnostics_tell_good_chains_from_bad_ones():
         r_hat([[np.nan, 1.0]])
     with pytest.raises(ValueError, match="chains, samples"):
         effective_sample_size(np.zeros((2, 2, 2)))
+
+
+def test_chains_that_do_not_agree_warn_with_r_hat_and_advice():
+    stuck = FactorGraph(np.full(100, 2), edges=grid_edges((10, 10)), pairwise=[[3.0, -3.0], [-3.0, 3.0]], log=True)
+    with pytest.warns(ConvergenceWarning, match=r"R-hat is [0-9.]+, above 1.1.*Raise burn_in and n_samples"):
+        result = infer(stuck, "gibbs", n_samples=50, random_state=0)
+    assert not result.converged
 
 
 @pytest.mark.parametrize(

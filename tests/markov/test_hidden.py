@@ -12,8 +12,11 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 import mercer
+from mercer import _core
 from mercer.learning import ConvergenceWarning
 from mercer.markov import HiddenMarkovModel as HMM
+from mercer.markov.emissions import Multinomial
+from mercer.structures.chain import Chain, ChainScores
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.learning.ConvergenceWarning")
 
@@ -322,3 +325,68 @@ def test_what_a_model_does_not_have_is_an_attribute_error():
     X, y, *_ = planted(5, 5)
     assert not hasattr(HMM().fit(X, y), "means_")
     assert not hasattr(HMM(), "emission_")
+
+
+def test_names_one_a_position_are_counted_as_features_are(monkeypatch):
+    """Positions that share the row of their name give what rows of their own give."""
+    X = planted(30, 12, 4)[0] + [[]]
+    one = HMM(n_states=3, random_state=0, max_iter=15, tol=-1.0).fit(X)
+    monkeypatch.setattr(Multinomial, "symbols", staticmethod(lambda matrix: None))
+    other = HMM(n_states=3, random_state=0, max_iter=15, tol=-1.0).fit(X)
+    for name in ("start_", "transitions_", "emission_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(one.history_["objective"], other.history_["objective"], rtol=1e-12)
+
+
+def chain_of_symbols(seed: int, forbid: float = 0.0, scale: float = 1.0):
+    random = np.random.default_rng(seed)
+    C, rows, lengths = 5, 7, [4, 0, 9, 1, 300]
+    table = random.normal(size=(rows, C)) * scale
+    table[random.random(table.shape) < forbid] = -np.inf
+    table[:, 0] = np.maximum(table[:, 0], -50.0)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    codes = random.integers(0, rows, size=offsets[-1]).astype(np.int32)
+    return table, codes, np.log(random.dirichlet(np.ones(C), size=C)), np.log(random.dirichlet(np.ones(C))), offsets
+
+
+@pytest.mark.parametrize(("forbid", "scale"), [(0.0, 1.0), (0.4, 1.0), (0.0, 300.0)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_expected_counts_of_symbols_equal_those_of_positions(forbid, scale, threads):
+    table, codes, transitions, start, offsets = chain_of_symbols(1, forbid, scale)
+    C = len(start)
+    mu = Chain(C, 1).marginals(ChainScores(table[codes], transitions, start, np.zeros(C), offsets))
+    nodes, counts, moves, first = np.empty((len(codes), C)), np.zeros_like(table), np.zeros((C, C)), np.zeros(C)
+    logs = np.empty(len(offsets) - 1)
+    _core.hidden_marginals(table, codes, transitions, start, offsets, nodes, counts, moves, first, logs, threads)
+    np.testing.assert_allclose(nodes, mu.nodes, atol=1e-12)
+    np.testing.assert_allclose(moves, mu.transitions, atol=1e-10)
+    np.testing.assert_allclose(first, mu.start, atol=1e-12)
+    np.testing.assert_allclose(logs, mu.log_partition, rtol=1e-12)
+    expected = np.zeros_like(table)
+    np.add.at(expected, codes, mu.nodes)
+    np.testing.assert_allclose(counts, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"codes": np.array([7], np.int32)}, "rows of table"),
+        ({"codes": np.array([-1], np.int32)}, "rows of table"),
+        ({"offsets": np.array([0, 2])}, "do not fit"),
+        ({"offsets": np.array([1, 0])}, "decrease"),
+        ({"table": np.full((2, 2), np.nan)}, "NaN"),
+        ({"start": np.zeros(3)}, "start"),
+        ({"nodes": np.zeros((2, 2))}, "nodes"),
+        ({"counts": np.zeros((1, 2))}, "counts"),
+        ({"log_partition": np.zeros(2)}, "log_partition"),
+    ],
+)
+def test_compiled_counts_check_their_arrays(change, message):
+    arrays = {
+        "table": np.zeros((2, 2)), "codes": np.array([1], np.int32), "transitions": np.zeros((2, 2)),
+        "start": np.zeros(2), "offsets": np.array([0, 1]), "nodes": np.zeros((1, 2)), "counts": np.zeros((2, 2)),
+        "out_transitions": np.zeros((2, 2)), "out_start": np.zeros(2), "log_partition": np.zeros(1),
+    }  # fmt: skip
+    _core.hidden_marginals(**arrays)
+    with pytest.raises(ValueError, match=message):
+        _core.hidden_marginals(**{**arrays, **change})

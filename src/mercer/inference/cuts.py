@@ -18,7 +18,7 @@ import numpy as np
 from mercer import _core
 from mercer._validation import check_choice, check_count
 from mercer.inference.graph import CompiledGraph, FactorGraph
-from mercer.inference.registry import register
+from mercer.inference.registry import best_states, register
 from mercer.inference.result import Outcome, ZeroProbabilityError
 
 __all__ = ["is_submodular", "minimum_cut"]
@@ -190,7 +190,7 @@ def _binary_move(graph: CompiledGraph, stay: np.ndarray, move: np.ndarray) -> np
         at_most = int(np.argmax(excess))
         raise ValueError(
             f"this move has no exact cut: the factor over the variables {ends[at_most].tolist()} breaks the triangle "
-            "inequality E(a, c) ≤ E(a, b) + E(b, c); use method='swap', 'trw' or 'max_product'"
+            "inequality E(a, c) ≤ E(a, b) + E(b, c); use method='trw', 'dual' or 'max_product'"
         )
     taken = solve_binary(unary, ends, pairs)
     return np.where(taken == 1, move, stay).astype(np.int32)
@@ -199,9 +199,7 @@ def _binary_move(graph: CompiledGraph, stay: np.ndarray, move: np.ndarray) -> np
 def _begin(graph: CompiledGraph, start: Any) -> np.ndarray:
     if isinstance(start, str):
         check_choice("start", start, ("unary",))
-        return np.array([row.argmax() for row in np.split(graph.unary, graph.state_starts[1:-1])], np.int32).reshape(
-            graph.n_variables
-        )
+        return best_states(graph, graph.unary)
     states = np.asarray(start)
     graph.score(states)  # checks
     return states.astype(np.int32)

@@ -29,7 +29,13 @@ HEURISTICS = ("auto", "min_fill", "min_degree")
 AUTO_SIZE = 1 << 22  # entries that ``method="auto"`` regards as small
 
 
-def _tree_of(graph: CompiledGraph, heuristic: str, max_size: int, stop_early: bool = False) -> Any:
+def _tree_of(
+    graph: CompiledGraph,
+    heuristic: str,
+    max_size: int,
+    stop_early: bool = False,
+    what: str = "the junction tree",
+) -> Any:
     """The tree of a graph, kept for the next call. ``stop_early`` gives up at ``max_size`` and raises nothing."""
     check_choice("heuristic", heuristic, HEURISTICS)
     check_count("max_size", max_size)
@@ -42,7 +48,7 @@ def _tree_of(graph: CompiledGraph, heuristic: str, max_size: int, stop_early: bo
     tree = _core.CliqueTree(graph.core, heuristic, float(max_size), stop_early or graph.n_variables > 20_000)
     if not tree.fits and not stop_early:
         more = "" if tree.complete else ", and more (the search stopped there)"
-        raise too_large("the junction tree", tree.size, tree.most_variables, max_size, more)
+        raise too_large(what, tree.size, tree.most_variables, max_size, more)
     if tree.fits:
         graph.cache["cliques", heuristic] = tree
     return tree
@@ -204,7 +210,8 @@ def _maxima(graph: CompiledGraph, tree: Any, k: int) -> Outcome | None:
 
 def _run(graph: CompiledGraph, task: str, *, heuristic: str = "auto", max_size: int = MAX_SIZE, k: int = 1) -> Outcome:
     check_count("k", k)
-    tree = _tree_of(graph, heuristic, max_size)
+    what = "the junction tree" if k == 1 else f"the junction tree, without which there are no {k} best assignments,"
+    tree = _tree_of(graph, heuristic, max_size, what=what)
     extra = {"size": int(tree.size), "width": max(0, int(tree.most_variables) - 1)}
     if task == "map":
         outcome = _maxima(graph, tree, k)

@@ -4,7 +4,7 @@
 
 On a graph without cycles two passes are exact. On others messages are updated until they no longer change, and log Z is
 estimated by Bethe's free energy. Tree-reweighted messages weigh each factor with its probability ρ of being in a random
-spanning forest; their free energy bounds log Z from above.
+spanning forest; their free energy bounds log Z from above. Maxima come with an upper bound of the best score, too.
 """
 
 from __future__ import annotations
@@ -79,8 +79,11 @@ def _trw(
     damping: float = 0.3,
     schedule: str = "synchronous",
     appearance: Any = None,
+    bound_iter: int = 200,
     random_state: Any = None,
 ) -> Outcome:
+    """Sums, or maxima with an upper bound from ``bound_iter`` passes of dual ascent."""
+    check_count("bound_iter", bound_iter, 0)
     if appearance is None:
         rho = appearance_probabilities(graph, random_state=random_state)
     else:
@@ -91,7 +94,24 @@ def _trw(
             )
     found = _loopy(graph, task == "map", max_iter, tol, damping, schedule, random_state, rho)
     # The free energy is a bound at the fixed point, where beliefs agree; before that it may be anything.
-    return _outcome(graph, found, task, "upper" if found is not None and found[3] else "estimate", "trw", rho)
+    kind = "upper" if found is not None and found[3] else "estimate"
+    outcome = _outcome(graph, found, task, kind, "trw", rho)
+    if task == "map" and bound_iter:
+        _add_bound(graph, outcome, bound_iter)
+    return outcome
+
+
+def _add_bound(graph: CompiledGraph, outcome: Outcome, passes: int) -> None:
+    """An upper bound of the best score, by the dual of the program that tree-reweighted maxima solve.
+
+    It holds whether or not the messages have settled. The states that belong to it are taken where they are better.
+    """
+    states, bounds, values, _ = _core.dual_ascent(graph.core, passes, 1e-7)
+    if np.isneginf(bounds[-1]):
+        raise ZeroProbabilityError
+    if outcome.value is None or values[-1] > outcome.value:
+        outcome.states, outcome.value = states, float(values[-1])
+    outcome.map_bound = max(float(bounds[-1]), float(outcome.value))
 
 
 def appearance_probabilities(
@@ -161,10 +181,10 @@ def _outcome(
     n_iter = max(1, len(residuals))
     residual = float(residuals[-1]) if len(residuals) else 0.0
     if method is not None and not converged:
+        other = "take method='mean_field'" if method == "trw" else "take method='trw' or 'mean_field', which settle"
         warnings.warn(
             f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "
-            "Raise damping (0.5, 0.9), "
-            "use schedule='residual', allow a larger max_iter, or take method='trw' or 'mean_field', which settle",
+            f"Raise damping (0.5, 0.9), use schedule='residual', allow a larger max_iter, or {other}",
             ConvergenceWarning,
             stacklevel=7,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -126,7 +127,7 @@ def infer(
         What to compute at once: sums (marginals and log Z), or the best assignment. The other is there, too, when it
         is asked for.
     **options
-        Of the method.
+        Of the method. With ``k``, "auto" is "junction_tree", and the k best assignments are in ``k_best``.
 
     Returns
     -------
@@ -147,7 +148,7 @@ def infer(
     elimination         one variable after another                                          exact
     bp                  loopy belief propagation (sum), Bethe's free energy                 estimate
     max_product         loopy belief propagation (max)
-    trw                 tree-reweighted belief propagation                                  upper bound
+    trw                 tree-reweighted belief propagation (sum, max), with a bound         upper bound
     mean_field          independent variables that fit best                                 lower bound
     chain_mean_field    independent chains that fit best                                    lower bound
     icm                 iterated conditional modes
@@ -178,7 +179,7 @@ def infer(
     done: dict[tuple[str, str], Outcome] = {}
 
     def run(task: str) -> Outcome:
-        entry, reason = _entry(reduced.compiled, method, task)
+        entry, reason = _entry(reduced.compiled, method, task, options)
         asked = task if task in entry.tasks else entry.tasks[0]
         if (entry.name, asked) not in done:
             try:
@@ -212,12 +213,14 @@ def run_method(graph: CompiledGraph, method: str = "auto", *, task: str = "margi
     array([0.231, 0.769, 0.308, 0.692])
     """
     check_choice("task", task, TASKS)
-    entry, reason = _entry(graph, method, task)
+    entry, reason = _entry(graph, method, task, options)
     return _run(entry, reason, graph, task if task in entry.tasks else entry.tasks[0], options)
 
 
-def _entry(graph: CompiledGraph, method: str, task: str) -> tuple[Method, str]:
+def _entry(graph: CompiledGraph, method: str, task: str, options: dict[str, Any]) -> tuple[Method, str]:
     if method == "auto":
+        if "k" in options:
+            return METHODS["junction_tree"], "the method that gives the k best assignments"
         return choose(graph, task)
     if method not in METHODS:
         raise ValueError(f"method must be 'auto' or one of {', '.join(map(repr, sorted(METHODS)))}, got {method!r}")
@@ -231,14 +234,22 @@ def _run(entry: Method, reason: str, graph: CompiledGraph, task: str, options: d
         raise ZeroProbabilityError
     outcome = entry.run(graph, task, **options)
     outcome.method, outcome.reason = entry.name, reason
-    if outcome.states is None and outcome.marginals is not None and "map" not in entry.tasks:
+    searched = outcome.states is not None
+    if not searched and outcome.marginals is not None and "map" not in entry.tasks:
         outcome.states = best_states(graph, outcome.marginals)
         outcome.value = float(graph.score(outcome.states))
     exact = outcome.kind == "exact" or entry.exact
     if outcome.log_partition is not None and exact and np.isneginf(outcome.log_partition):
         raise ZeroProbabilityError
-    if entry.exact and outcome.value is not None and np.isneginf(outcome.value):
-        raise ZeroProbabilityError
+    if searched and outcome.value is not None and np.isneginf(outcome.value):
+        if entry.exact:
+            raise ZeroProbabilityError
+        warnings.warn(
+            f"{entry.name} met no assignment of positive probability: its results say nothing about the model. "
+            "Give a start that is possible, or use an exact method",
+            RuntimeWarning,
+            stacklevel=5,
+        )
     return outcome
 
 
@@ -262,6 +273,8 @@ def _check_options(entry: Method, options: dict[str, Any]) -> None:
     wrong = [name for name in options if name not in known]
     if wrong:
         listed = f"its options are {', '.join(known)}" if known else "it has no options"
+        if wrong[0] == "k":
+            listed += "; the k best assignments are found by method='junction_tree'"
         raise TypeError(f"method {entry.name!r} has no option {wrong[0]!r}: {listed}")
 
 

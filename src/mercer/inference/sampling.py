@@ -10,16 +10,18 @@ Marginals of Gibbs are means of the conditional probabilities p(x_i | rest), whi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.inference.diagnostics import effective_sample_size, r_hat
 from mercer.inference.graph import CompiledGraph
-from mercer.inference.registry import _factor_graph, register
+from mercer.inference.registry import _factor_graph, best_states, register
 from mercer.inference.result import Outcome
 
 __all__ = ["metropolis_hastings"]
@@ -33,9 +35,7 @@ def _starts(graph: CompiledGraph, start: Any, n_chains: int, random: np.random.G
     if isinstance(start, str):
         check_choice("start", start, ("random", "unary"))
         if start == "unary":
-            rows = np.split(graph.unary, graph.state_starts[1:-1])
-            best = np.array([row.argmax() for row in rows], np.int32).reshape(graph.n_variables)
-            return np.tile(best, (n_chains, 1))
+            return np.tile(best_states(graph, graph.unary), (n_chains, 1))
         states = random.integers(0, graph.cardinalities, size=(n_chains, graph.n_variables)).astype(np.int32)
         impossible = np.isneginf(graph.unary[graph.state_starts[:-1] + states])
         rows = np.split(graph.unary, graph.state_starts[1:-1])
@@ -113,6 +113,14 @@ def _sample(
         "r_hat": r_hat(trace),
         "acceptance": sampler.acceptance(),
     }
+    if extra["r_hat"] > POOR:
+        warnings.warn(
+            f"the chains do not agree: R-hat is {extra['r_hat']:.3g}, above {POOR}, and the effective sample size "
+            f"{extra['effective_sample_size']:.3g}. Raise burn_in and n_samples, draw blocks of variables that depend "
+            "strongly on each other, or take method='bp' or 'trw'",
+            ConvergenceWarning,
+            stacklevel=7,
+        )
     marginals = _normalised(graph, chains.mean(axis=0))
     return Outcome(
         marginals=marginals,

@@ -34,8 +34,19 @@ class Multinomial:
 
     def maximize(self, matrix: Any, responsibilities: np.ndarray) -> None:
         """The parameters of highest posterior."""
-        totals = np.asarray(matrix.T @ responsibilities).T + self.smoothing
+        self.from_counts(np.asarray(matrix.T @ responsibilities))
+
+    def from_counts(self, counts: np.ndarray) -> None:
+        """The same from expected counts (features, states)."""
+        totals = counts.T + self.smoothing
         self.probabilities = totals / totals.sum(axis=1, keepdims=True)
+
+    @staticmethod
+    def symbols(matrix: Any) -> np.ndarray | None:
+        """The one feature of each position, or None where some have several or none."""
+        if not hasattr(matrix, "indptr") or matrix.nnz != matrix.shape[0] or (np.diff(matrix.indptr) != 1).any():
+            return None
+        return None if (matrix.data != 1).any() else np.ascontiguousarray(matrix.indices, np.int32)
 
     def log_probabilities(self, matrix: Any) -> np.ndarray:
         """log p(x_t | state), for all positions and states; without the multinomial coefficient."""
@@ -75,9 +86,11 @@ class Mixture:
         self.smoothing = smoothing
         self.covariance = covariance
         self.n_components = n_components
+        self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def prepare(self, matrix: np.ndarray) -> None:
-        """The spread of all data, towards which the pseudo-counts pull."""
+        """The spread of all data, towards which the pseudo-counts pull; what all iterations need of the data."""
+        self._kept = (matrix, *_moments(matrix, matrix.mean(axis=0))) if self.covariance != "full" else None
         if self.covariance == "full":
             self.pooled = np.cov(matrix.T, bias=True).reshape(matrix.shape[1], -1) + 1e-9 * np.eye(matrix.shape[1])
         else:
@@ -109,18 +122,22 @@ class Mixture:
         count = flat.sum(axis=0) + 1e-12
         self.weights = count.reshape(S, M) + self.smoothing
         self.weights /= self.weights.sum(axis=1, keepdims=True)
-        means = (flat.T @ matrix) / count[:, None]
-        self.means = means.reshape(S, M, -1)
         extra = self.smoothing
         if self.covariance == "full":
+            means = (flat.T @ matrix) / count[:, None]
+            self.means = means.reshape(S, M, -1)
             covariances = np.empty((S * M, matrix.shape[1], matrix.shape[1]))
             for c in range(S * M):
                 away = matrix - means[c]
                 covariances[c] = ((flat[:, c, None] * away).T @ away + extra * self.pooled) / (count[c] + extra)
             self.covariances = covariances.reshape(S, M, *covariances.shape[1:])
             return
-        centre = matrix.mean(axis=0)  # second moments about the centre of the data: little is lost to cancellation
-        second = (flat.T @ (matrix - centre) ** 2) / count[:, None] - (means - centre) ** 2
+        # Moments about the centre of the data: little is lost to cancellation.
+        centre, powers = self._powers(matrix)
+        sums, d = flat.T @ powers, matrix.shape[1]
+        away = sums[:, d : 2 * d] / count[:, None]
+        self.means = (away + centre).reshape(S, M, -1)
+        second = sums[:, :d] / count[:, None] - away**2
         variances = (count[:, None] * np.maximum(second, 0.0) + extra * self.pooled) / (count[:, None] + extra)
         if self.covariance == "spherical":
             variances = variances.mean(axis=1, keepdims=True)
@@ -134,23 +151,32 @@ class Mixture:
     def _component_logs(self, matrix: np.ndarray) -> np.ndarray:
         """log of weight × density, (positions, states, components)."""
         S, M, d = self.means.shape
-        squares, spread = self._full_squares(matrix) if self.covariance == "full" else self._diagonal_squares(matrix)
-        constants = np.log(self.weights).ravel() - 0.5 * (spread + d * np.log(2 * np.pi))
+        if self.covariance != "full":
+            return self._diagonal_logs(matrix).reshape(len(matrix), S, M)
+        squares, spread = self._full_squares(matrix)
         squares *= -0.5
-        squares += constants
+        squares += np.log(self.weights).ravel() - 0.5 * (spread + d * np.log(2 * np.pi))
         return squares.reshape(len(matrix), S, M)
 
-    def _diagonal_squares(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(x − μ)ᵀ Σ⁻¹ (x − μ) of all positions and components, about the centre of the means; log |Σ|."""
+    def _diagonal_logs(self, matrix: np.ndarray) -> np.ndarray:
+        """−½ Σ_k (x_k − μ_k)² / σ²_k + const as one product of (x², x, 1), about a centre, with the parameters."""
         d = self.means.shape[2]
+        centre, powers = self._powers(matrix)
         variances = np.broadcast_to(self.covariances, self.means.shape).reshape(-1, d)
-        means = self.means.reshape(-1, d)
-        centre = means.mean(axis=0)
-        away, scaled = matrix - centre, (means - centre) / variances
-        squares = away**2 @ (1.0 / variances).T
-        squares -= away @ (2.0 * scaled).T
-        squares += ((means - centre) * scaled).sum(axis=1)
-        return np.maximum(squares, 0.0, out=squares), np.log(variances).sum(axis=1)
+        means = self.means.reshape(-1, d) - centre
+        peaks = np.log(self.weights).ravel() - 0.5 * (np.log(variances).sum(axis=1) + d * np.log(2 * np.pi))
+        rest = peaks - 0.5 * (means**2 / variances).sum(axis=1)
+        logs = powers @ np.concatenate([-0.5 / variances.T, (means / variances).T, rest[None]])
+        return np.minimum(logs, peaks, out=logs)
+
+    def _powers(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._kept is not None and self._kept[0] is matrix:
+            return self._kept[1:]
+        return _moments(matrix, self.means.mean(axis=(0, 1)))  # whatever else is asked about, a position has one answer
+
+    def release(self) -> None:
+        """Forgets the data."""
+        self._kept = None
 
     def _full_squares(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         d = self.means.shape[2]
@@ -203,6 +229,12 @@ def checked(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected a finite array of shape {shape}, found {array.shape}")
     return array
+
+
+def _moments(matrix: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The centre, and the columns (x − centre)², x − centre, 1."""
+    away = matrix - centre
+    return centre, np.concatenate([away**2, away, np.ones((len(matrix), 1))], axis=1)
 
 
 def _nearest(matrix: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:

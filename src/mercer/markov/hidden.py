@@ -10,7 +10,7 @@ The chain verbs do all the inference: nodes are log p(x_t | c), transitions log 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
@@ -145,6 +146,8 @@ class HiddenMarkovModel(BaseEstimator):
             else:
                 self._count(sequences, matrix, tags.labels, random)
         self.classes_ = self._labels.array
+        if isinstance(self._emission, Mixture):
+            self._emission.release()
         return self
 
     def _check_params(self) -> None:
@@ -207,13 +210,16 @@ class HiddenMarkovModel(BaseEstimator):
         random: np.random.Generator | None = None,
     ) -> None:
         """The parameters of highest posterior given expected counts (Dirichlet pseudo-counts)."""
-        extra = float(self.smoothing)
-        self.start_ = (start + extra) / (start + extra).sum()
-        self.transitions_ = (transitions + extra) / (transitions + extra).sum(axis=1, keepdims=True)
+        self._normalise(start, transitions)
         if random is not None and isinstance(self._emission, Mixture):
             self._emission.split(matrix, responsibilities, random)
         else:
             self._emission.maximize(matrix, responsibilities)
+
+    def _normalise(self, start: np.ndarray, transitions: np.ndarray) -> None:
+        extra = float(self.smoothing)
+        self.start_ = (start + extra) / (start + extra).sum()
+        self.transitions_ = (transitions + extra) / (transitions + extra).sum(axis=1, keepdims=True)
 
     def _search(self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator) -> None:
         """The best of ``n_init`` runs from random starts."""
@@ -246,18 +252,10 @@ class HiddenMarkovModel(BaseEstimator):
 
     def _climb(self, X: Sequences, matrix: Any, tags: TagSequences | None) -> bool:
         """Iterations until the objective rises no more; whether it came to that."""
-        chain = self._chain()
+        expect = self._expectation(X, matrix, tags)
         previous = -np.inf
         for iteration in range(self.max_iter):
-            theta = self._theta(X, matrix)
-            if tags is not None:
-                theta = chain.restrict(theta, tags)
-            if self.training == "em":
-                mu = chain.marginals(theta)
-                likelihood = float(mu.log_partition.sum())
-            else:
-                labels, values = chain.argmax(theta)
-                likelihood = float(values.sum())
+            likelihood, maximise = expect()
             total = likelihood + self._log_prior()
             self.history_["objective"].append(total)
             self.history_["log_likelihood"].append(likelihood)
@@ -266,11 +264,46 @@ class HiddenMarkovModel(BaseEstimator):
             if total - previous < self.tol * X.n_positions:
                 return True
             previous = total
-            if self.training == "em":
-                self._maximize(mu.start, mu.transitions, mu.nodes, matrix)
-            else:
-                self._count(X, matrix, labels)
+            maximise()
         return False
+
+    def _expectation(self, X: Sequences, matrix: Any, tags: TagSequences | None) -> Callable[[], tuple[float, Any]]:
+        """A call that gives the log-likelihood of the present parameters, and what makes better ones of them."""
+        chain = self._chain()
+        emission = self._emission
+        symbols = emission.symbols(matrix) if isinstance(emission, Multinomial) and tags is None else None
+        nodes = np.empty((X.n_positions if symbols is not None else 0, len(self._labels)))
+
+        def general() -> tuple[float, Any]:
+            theta = self._theta(X, matrix)
+            if tags is not None:
+                theta = chain.restrict(theta, tags)
+            if self.training == "em":
+                mu = chain.marginals(theta)
+                return float(mu.log_partition.sum()), lambda: self._maximize(mu.start, mu.transitions, mu.nodes, matrix)
+            labels, values = chain.argmax(theta)
+            return float(values.sum()), lambda: self._count(X, matrix, labels)
+
+        def of_symbols() -> tuple[float, Any]:
+            """One name a position: its log-probabilities are a row of a table, and counts are added up by name."""
+            assert isinstance(emission, Multinomial)
+            assert symbols is not None
+            table = np.ascontiguousarray(np.log(emission.probabilities).T)
+            n = table.shape[1]
+            counts, transitions, start = np.zeros_like(table), np.zeros((n, n)), np.zeros(n)
+            logs = np.empty(len(X))
+            _core.hidden_marginals(
+                table, symbols, np.log(self.transitions_), np.log(self.start_), X.offsets - X.offsets[0], nodes,
+                counts, transitions, start, logs, thread_count(self.n_jobs),
+            )  # fmt: skip
+
+            def maximise() -> None:
+                self._normalise(start, transitions)
+                emission.from_counts(counts)
+
+            return float(logs.sum()), maximise
+
+        return of_symbols if symbols is not None and self.training == "em" else general
 
     def _log_prior(self) -> float:
         """Log-density of the pseudo-counts' prior, up to a constant: training raises likelihood times prior."""
