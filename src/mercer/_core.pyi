@@ -883,3 +883,19 @@ class MultiIndex:
     def search(
         self, blocks: np.ndarray, queries: np.ndarray, k: int, radius: int, allowed: np.ndarray | None, threads: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def label_bags(
+    scores: np.ndarray,
+    weight: np.ndarray,
+    offsets: np.ndarray,
+    least: np.ndarray,
+    most: np.ndarray,
+    known: np.ndarray,
+    out: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def ascend_matrix(
+    Q: np.ndarray, upper: np.ndarray, alpha: np.ndarray, slope: np.ndarray, tol: float, max_sweeps: int
+) -> float: ...
+def ascend_rows(
+    U: np.ndarray, upper: np.ndarray, alpha: np.ndarray, slope: np.ndarray, tol: float, max_sweeps: int
+) -> float: ...

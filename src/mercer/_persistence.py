@@ -106,6 +106,7 @@ MODELS: dict[str, str] = {
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
     "GraphLabeler": "mercer.labeling:GraphLabeler",
     "GridLabeler": "mercer.labeling:GridLabeler",
+    "ConvexProportionSVM": "mercer.proportions:ConvexProportionSVM",
     "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",

@@ -2,5 +2,6 @@
 
 from mercer.proportions._base import IllPosedWarning
 from mercer.proportions.bags import Bags, bag_proportions, make_bags
+from mercer.proportions.convex import ConvexProportionSVM
 
-__all__ = ["Bags", "IllPosedWarning", "bag_proportions", "make_bags"]
+__all__ = ["Bags", "ConvexProportionSVM", "IllPosedWarning", "bag_proportions", "make_bags"]
