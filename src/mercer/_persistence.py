@@ -107,6 +107,7 @@ MODELS: dict[str, str] = {
     "GraphLabeler": "mercer.labeling:GraphLabeler",
     "GridLabeler": "mercer.labeling:GridLabeler",
     "ConvexProportionSVM": "mercer.proportions:ConvexProportionSVM",
+    "MultipleInstanceSVM": "mercer.proportions:MultipleInstanceSVM",
     "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = ["ConvexProportionSVM"]
 
 INTERCEPTS = ("center", "constant")
 _SLACK = 1e-9  # of a count: shares such as 0.3 of 10 rows are not exact
+_MATRIX = 2000  # instances: up to here the matrix of a program is formed where there are features, too
 _STARTS = 8  # directions that the search follows
 _ASCENTS = 20  # most steps from each
 _LEVEL = 0.3  # where the level is between the bounds
@@ -146,7 +148,7 @@ class ConvexProportionSVM(ProportionEstimator):
 
     def _check_parameters(self) -> None:
         check_positive("C", self.C)
-        if isinstance(self.epsilon, bool) or not 0 <= self.epsilon <= 1:
+        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, Real) or not 0 <= self.epsilon <= 1:
             raise ValueError(f"epsilon must be a number in [0, 1], got {self.epsilon!r}")
         check_choice("intercept", self.intercept, INTERCEPTS)
         check_rate("variance", self.variance)
@@ -269,7 +271,7 @@ class _Vectors:
         alpha, slope = np.minimum(alpha, upper), np.empty(len(upper))
         used = mu > 0
         Y, mu = Y[used], mu[used]
-        if self.F is not None and len(Y) * self.F.shape[1] < len(upper):
+        if self.F is not None and len(upper) > _MATRIX:
             U = np.concatenate([(np.sqrt(m) * y)[:, None] * self.F for m, y in zip(mu, Y, strict=True)], axis=1)
             gap = _core.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
         else:
@@ -345,7 +347,8 @@ class _Choices:
             risen = self.best(vectors.inner(Y * alpha), alpha)
             if np.array_equal(risen, Y):
                 break
-            Y = np.unique(risen, axis=0)
+            first = {row.tobytes(): at for at, row in enumerate(risen)}  # several starts may end in one labelling
+            Y = risen[sorted(first.values())]
         return np.asarray(Y[vectors.squares(Y * alpha).argmax()])
 
 
@@ -385,7 +388,7 @@ class _Hull:
     def _evaluate(self, mu: np.ndarray) -> None:
         """S(μ), and the cut of its α."""
         start = self.alphas[-1] if len(self.alphas) else np.zeros(len(self.upper))
-        alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, self.tol / 10)
+        alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, self.tol / 4)
         self.alphas = np.concatenate([self.alphas, alpha[None]])
         self.squares = np.concatenate([self.squares, self.vectors.squares(alpha * self.labelings)[None]])
         if value < self.value:
@@ -400,7 +403,7 @@ class _Hull:
             self.alpha = np.clip(mix @ self.alphas, 0.0, self.upper)
             largest = self.vectors.squares(self.alpha * self.labelings).max()
             bound = float(self.alpha.sum() - largest / 2)
-            self.gap = self.value - bound
+            self.gap = max(0.0, self.value - bound)
             if len(self.mu) == 1 or self.gap <= self.tol * self.value or step == _LEVELS:
                 break
             level = bound + _LEVEL * self.gap
