@@ -679,6 +679,7 @@ NB_MODULE(_core, m) {
   bind_dual(m);
   bind_assignment(m);
   bind_machines(m);
+  bind_labellings(m);
   bind_circulant(m);
   bind_hamming(m);
   bind_fastmaps(m);

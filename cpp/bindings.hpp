@@ -239,6 +239,7 @@ void bind_cuts(nb::module_& m);
 void bind_dual(nb::module_& m);
 void bind_assignment(nb::module_& m);
 void bind_machines(nb::module_& m);
+void bind_labellings(nb::module_& m);
 void bind_circulant(nb::module_& m);
 void bind_hamming(nb::module_& m);
 void bind_fastmaps(nb::module_& m);

@@ -928,3 +928,20 @@ class LinearMachine:
     ) -> tuple[float, float, float, float, int, bool]: ...
     def scores(self) -> np.ndarray: ...
     def weights(self) -> np.ndarray: ...
+
+def label_bags(
+    scores: np.ndarray,
+    weight: np.ndarray,
+    offsets: np.ndarray,
+    least: np.ndarray,
+    most: np.ndarray,
+    known: np.ndarray,
+    out: np.ndarray,
+    threads: int = 1,
+) -> None: ...
+def ascend_matrix(
+    Q: np.ndarray, upper: np.ndarray, alpha: np.ndarray, slope: np.ndarray, tol: float, max_sweeps: int
+) -> float: ...
+def ascend_rows(
+    U: np.ndarray, upper: np.ndarray, alpha: np.ndarray, slope: np.ndarray, tol: float, max_sweeps: int
+) -> float: ...

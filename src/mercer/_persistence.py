@@ -108,6 +108,8 @@ MODELS: dict[str, str] = {
     "GraphLabeler": "mercer.labeling:GraphLabeler",
     "GridLabeler": "mercer.labeling:GridLabeler",
     "AlternatingProportionSVM": "mercer.proportions:AlternatingProportionSVM",
+    "ConvexProportionSVM": "mercer.proportions:ConvexProportionSVM",
+    "MultipleInstanceSVM": "mercer.proportions:MultipleInstanceSVM",
     "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",

@@ -1,0 +1,500 @@
+"""The convex machine of proportions: a large margin over all labellings that agree with the bags (spec 004 II-15, II-16).
+
+With labels y among Y = {y : every bag has a share of positives that its proportion allows}, the machine without a bias is
+
+    min_{y ∈ Y} max_{0 ≤ α ≤ C}  Σ_i α_i − ½ Σ_ij α_i α_j y_i y_j k(x_i, x_j)
+
+which is convex in yyᵀ. Its convex hull makes it a problem of many kernels, one for each labelling:
+
+    min_μ max_α  Σ_i α_i − ½ Σ_t μ_t q_t(α),      q_t(α) = ‖Σ_i α_i y_ti φ(x_i)‖²,  μ ≥ 0, Σ_t μ_t = 1
+
+Labellings enter one at a time: the next is the y ∈ Y with the largest q_y(α) that a search finds. (The source prints
++Σα where −Σα is meant, and the norm inside of the sum: errata E20, E21.) Bounds on the value over the active labellings
+come from any (μ, α): S(μ) = max_α … from above, Σα − ½ max_t q_t(α) from below.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from scipy.optimize import linprog, nnls
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer import _core
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.kernel_methods._base import check_rate
+from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+
+__all__ = ["ConvexProportionSVM"]
+
+INTERCEPTS = ("center", "constant")
+_SLACK = 1e-9  # of a count: shares such as 0.3 of 10 rows are not exact
+_MATRIX = 2000  # instances: up to here the matrix of a program is formed where there are features, too
+_STARTS = 8  # directions that the search follows
+_ASCENTS = 20  # most steps from each
+_LEVEL = 0.3  # where the level is between the bounds
+_LEVELS = 100  # most steps on the weights of labellings
+_GAP = 1e-3  # relative, of the weights of labellings
+_SWEEPS = 2000  # most sweeps of a program
+
+
+class ConvexProportionSVM(ProportionEstimator):
+    """∝SVM in its convex form: no restarts, no annealing (spec 004 II-15, II-16).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        How much a row counts that is on the wrong side of its margin. Rows of a bag of weight v get C · v.
+    epsilon : float, default=0.0
+        How far the share of a bag may be from its proportion, in [0, 1]. Where no count of rows is that near, the
+        nearest one is taken, with a warning, and the bag is in ``adjusted_bags_``.
+    kernel : Kernel, "precomputed" or None
+        Default: linear.
+    map : transformer, optional
+        Makes features of rows, instead of a kernel.
+    intercept : {"center", "constant"}, default="center"
+        The convex form has no bias: the instances are centred, or get a constant feature 1.
+    variance : float, default=0.9
+        With a kernel, or more columns than rows: labellings are searched along the principal axes that have this part
+        of the variance.
+    max_rounds : int, default=30
+        Most labellings to enter.
+    tol : float, default=1e-2
+        Stop when a labelling lowers the objective by less than this part of it.
+    random_state : ignored
+        Nothing is drawn.
+    n_jobs : int, optional
+        Threads of the kernel and of the search.
+    verbose : bool, default=False
+        Print the objective of every round.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, dual_coef_, support_, support_objects_
+        The function, by features or over training objects.
+    active_labelings_ : ndarray of int8, shape (n_labelings, n)
+        Labellings with their weights ``mu_``; one column for each row and bag, in the order of `Bags`, then labelled
+        rows without a bag.
+    mu_ : ndarray of shape (n_labelings,)
+    objective_history_ : ndarray
+        The objective after each round; never rises.
+    gap_ : float
+        How far the last objective may be above the optimum over the active labellings.
+    adjusted_bags_ : ndarray of int64
+        Numbers of the bags whose proportion no count of rows meets.
+
+    With several classes the last five are lists, one for each class against the rest.
+
+    Notes
+    -----
+    The last step is the threshold: among all, one with the least error of proportions on the training bags, next to 0.
+    The form itself knows only hyperplanes through the centre, which costs accuracy where classes differ in size.
+
+    Rows of different weight in one bag are refused: a best labelling is then a knapsack problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.proportions import ConvexProportionSVM, make_bags
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 80)
+    >>> X = rng.normal(size=(80, 2)) + 4 * y[:, None]
+    >>> model = ConvexProportionSVM().fit(X, bags=make_bags(y, 8, random_state=0))
+    >>> float(model.score(X, y)) > 0.95
+    True
+    """
+
+    _fitted = (
+        *ProportionEstimator._fitted,
+        "active_labelings_",
+        "mu_",
+        "objective_history_",
+        "gap_",
+        "adjusted_bags_",
+    )
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        epsilon: float = 0.0,
+        *,
+        kernel: Any = None,
+        map: Any = None,  # noqa: A002
+        intercept: str = "center",
+        variance: float = 0.9,
+        max_rounds: int = 30,
+        tol: float = 1e-2,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.map = map
+        self.intercept = intercept
+        self.variance = variance
+        self.max_rounds = max_rounds
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_positive("C", self.C)
+        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, Real) or not 0 <= self.epsilon <= 1:
+            raise ValueError(f"epsilon must be a number in [0, 1], got {self.epsilon!r}")
+        check_choice("intercept", self.intercept, INTERCEPTS)
+        check_rate("variance", self.variance)
+        check_count("max_rounds", self.max_rounds)
+        check_positive("tol", self.tol)
+
+    def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
+        n_bags, problem = problem.n_bags, problem.single_bags()
+        choices = _Choices.of(problem, self.epsilon, thread_count(self.n_jobs))
+        adjusted = np.flatnonzero(choices.adjusted)
+        if len(adjusted):
+            warnings.warn(
+                f"{len(adjusted)} of {n_bags} bags have proportions that no count of their rows meets within"
+                f" epsilon={self.epsilon:g}: the nearest counts are used (see adjusted_bags_)",
+                UserWarning,
+                stacklevel=3,
+            )
+        vectors = _Vectors(space, self.intercept)
+        upper = self.C * np.repeat(problem.bag_weight, problem.sizes)
+        hull = self._hull(vectors, choices, upper)
+        coefficients = hull.alpha * _rank_one(hull.labelings, hull.mu)
+        sign, shift = _oriented(vectors.inner(coefficients[None])[0], problem)
+        weights, intercept = vectors.function(sign * coefficients)
+        info = {
+            "active_labelings": hull.labelings,
+            "mu": hull.mu,
+            "objective_history": np.array(hull.history),
+            "gap": hull.gap,
+            "adjusted_bags": adjusted,
+        }
+        return Solution(weights, intercept + shift, info)
+
+    def _hull(self, vectors: _Vectors, choices: _Choices, upper: np.ndarray) -> _Hull:
+        """Labellings enter until one changes little, or none would."""
+        directions = vectors.directions(self.variance)
+        # All weights equal, as in the source (1 / N; the scale does not matter to the search).
+        hull = _Hull(vectors, upper, choices.searched(vectors, directions, (upper > 0).astype(np.float64)), _GAP)
+        while True:
+            entered = len(hull.history)
+            if self.verbose:
+                print(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings", flush=True)
+            found = choices.searched(vectors, directions, hull.alpha)
+            small = self.tol * hull.value
+            if hull.promise(found) <= small or (entered > 1 and hull.history[-2] - hull.value <= small):
+                break
+            if entered == self.max_rounds:
+                warnings.warn(
+                    f"stopped after max_rounds={self.max_rounds}, when the objective still fell by more than tol",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+                break
+            hull.enter(found)
+        return hull
+
+
+# ---------------------------------------------------------------------------------------------------- instances
+
+
+class _Vectors:
+    """Instances for a machine without a bias, by features F or their kernel matrix K; `intercept` as above."""
+
+    def __init__(self, space: Space, intercept: str) -> None:
+        self.space, self.center = space, intercept == "center"
+        self.F: np.ndarray | None = None
+        features = space.features
+        if space.linear and features.shape[1] <= features.shape[0]:
+            F = features.toarray() if sp.issparse(features) else features
+            self.mean = F.mean(axis=0)
+            self.F = F - self.mean if self.center else np.column_stack([F, np.ones(len(F))])
+            self._K: np.ndarray | None = None
+            return
+        if space.linear:  # more columns than rows
+            product = features @ features.T
+            K = product.toarray() if sp.issparse(product) else product
+        else:
+            assert space.gram is not None
+            K = space.gram
+        if self.center:
+            middle = K.mean(axis=0)
+            self._K = np.ascontiguousarray(K - middle - middle[:, None] + middle.mean())
+        else:
+            self._K = np.ascontiguousarray(K + 1.0)
+
+    @property
+    def K(self) -> np.ndarray:
+        """The kernel matrix."""
+        if self._K is None:
+            assert self.F is not None
+            self._K = self.F @ self.F.T
+        return self._K
+
+    def inner(self, V: np.ndarray) -> np.ndarray:
+        """Σ_i V_ti k(x_i, ·) at all instances."""
+        return V @ self._K if self.F is None else (V @ self.F) @ self.F.T
+
+    def squares(self, V: np.ndarray) -> np.ndarray:
+        """‖Σ_i V_ti φ(x_i)‖²."""
+        if self.F is None:
+            return np.asarray(np.einsum("tn,tn->t", V, V @ self._K))
+        return np.asarray(np.square(V @ self.F).sum(axis=1))
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        """The kernel matrix of some instances."""
+        return self.K[np.ix_(rows, rows)] if self.F is None else self.F[rows] @ self.F[rows].T
+
+    def directions(self, variance: float) -> np.ndarray:
+        """Coordinates of instances along axes, shape (n_axes, n)."""
+        if self.F is not None:
+            return np.ascontiguousarray(self.F.T)
+        values, axes = eigh(self.K)
+        values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
+        kept = 1 + int(np.searchsorted(np.cumsum(values), variance * values.sum() * (1 - 1e-12)))
+        return np.ascontiguousarray((axes[:, :kept] * np.sqrt(values[:kept])).T)
+
+    def machine(
+        self, Y: np.ndarray, mu: np.ndarray, upper: np.ndarray, alpha: np.ndarray, tol: float
+    ) -> tuple[np.ndarray, float]:
+        """argmax_α for labellings Y with weights μ, from a first α; and a value not below the maximum."""
+        alpha, slope = np.minimum(alpha, upper), np.empty(len(upper))
+        used = mu > 0
+        Y, mu = Y[used], mu[used]
+        if self.F is not None and len(upper) > _MATRIX:
+            U = np.concatenate([(np.sqrt(m) * y)[:, None] * self.F for m, y in zip(mu, Y, strict=True)], axis=1)
+            gap = _core.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
+        else:
+            Q = ((Y.T * mu) @ Y) * self.K
+            gap = _core.ascend_matrix(Q, upper, alpha, slope, tol, _SWEEPS)
+        return alpha, float(alpha @ (1 + slope)) / 2 + gap
+
+    def function(self, coefficients: np.ndarray) -> tuple[np.ndarray, float]:
+        """Σ_i c_i ⟨φ(x_i), φ(x)⟩ as weights and an intercept over what the space holds."""
+        if self.F is not None:
+            w = coefficients @ self.F
+            return (w, float(-w @ self.mean)) if self.center else (w[:-1], float(w[-1]))
+        if not self.center:
+            weights, intercept = coefficients, float(coefficients.sum())
+            return (self.space.features.T @ weights if self.space.linear else weights), intercept
+        weights = coefficients - coefficients.mean()  # Σ_i c_i (φ(x_i) − m), m the mean
+        weights = np.asarray(self.space.features.T @ weights) if self.space.linear else weights
+        return weights, -float(self.space.scores(weights).mean())
+
+
+# ---------------------------------------------------------------------------------------------------- labellings
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """The set Y: how many of the instances of each bag that have no label may be positive."""
+
+    offsets: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+    known: np.ndarray
+    adjusted: np.ndarray
+    threads: int = 1
+
+    @classmethod
+    def of(cls, problem: Problem, epsilon: float, threads: int = 1) -> _Choices:
+        """Counts within epsilon of the shares; the nearest to them where there is none."""
+        starts, v = problem.offsets[:-1], problem.row_weight[: problem.n_inside]
+        if (np.minimum.reduceat(v, starts) != np.maximum.reduceat(v, starts)).any():
+            raise ValueError("ConvexProportionSVM counts rows: those of one bag must have equal row_weight")
+        sizes = problem.sizes
+        fewest = np.add.reduceat((problem.known > 0).astype(np.int64), starts)
+        greatest = sizes - np.add.reduceat((problem.known < 0).astype(np.int64), starts)
+        least = np.maximum(np.ceil(sizes * (problem.low - epsilon) - _SLACK), fewest)
+        most = np.minimum(np.floor(sizes * (problem.high + epsilon) + _SLACK), greatest)
+        adjusted = least > most
+        low, high = sizes * problem.low, sizes * problem.high
+        below, above = (np.clip(m, fewest, greatest) for m in (np.floor(low), np.ceil(high)))
+        off_below, off_above = (np.maximum(np.maximum(low - m, m - high), 0.0) for m in (below, above))
+        least = np.where(adjusted, np.where(off_below <= off_above + _SLACK, below, above), least)
+        most = np.where(adjusted, np.where(off_above <= off_below + _SLACK, above, below), most)
+        free = (least - fewest).astype(np.int64), (most - fewest).astype(np.int64)
+        return cls(problem.offsets, *free, problem.known, adjusted, threads)
+
+    def best(self, scores: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """For each row of scores the y ∈ Y with the largest Σ_i α_i s_i y_i, bag by bag."""
+        Y = np.empty(scores.shape, np.int8)
+        scores = np.ascontiguousarray(scores)
+        _core.label_bags(scores, alpha, self.offsets, self.least, self.most, self.known, Y, self.threads)
+        return Y
+
+    def searched(self, vectors: _Vectors, directions: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """A labelling with large ‖Σ_i α_i y_i φ(x_i)‖.
+
+        ‖·‖_∞ in place of ‖·‖₂ makes it exact, axis by axis. From the best axes ascent goes on with ‖·‖₂²: a convex
+        function is at least as large at the maximiser of its tangent.
+        """
+        both = np.concatenate([directions, -directions])
+        Y = self.best(both, alpha)
+        along = np.einsum("tn,tn->t", Y * alpha, both)
+        Y = Y[np.argsort(-along, kind="stable")[:_STARTS]]
+        for _ in range(_ASCENTS):
+            risen = self.best(vectors.inner(Y * alpha), alpha)
+            if np.array_equal(risen, Y):
+                break
+            first = {row.tobytes(): at for at, row in enumerate(risen)}  # several starts may end in one labelling
+            Y = risen[sorted(first.values())]
+        return np.asarray(Y[vectors.squares(Y * alpha).argmax()])
+
+
+# ---------------------------------------------------------------------------------------------------- weights
+
+
+class _Hull:
+    """Active labellings, the best weights μ for them, and an α that is best for these.
+
+    The level method: each α that was best for some μ gives a cut, S(μ) ≥ Σα − ½ Σ_t μ_t q_t(α), which holds for all μ.
+    The least value of all cuts together is a linear program, and its dual variables mix the α into one that is best for
+    the best μ. The next μ is the nearest to the best so far at which no cut is above a level between the two bounds.
+    """
+
+    def __init__(self, vectors: _Vectors, upper: np.ndarray, first: np.ndarray, tol: float) -> None:
+        self.vectors, self.upper, self.tol = vectors, upper, tol
+        self.labelings, self.mu = first[None], np.ones(1)
+        self.alphas = np.zeros((0, len(upper)))
+        self.squares = np.zeros((0, 1))  # q_t(α_s), a row for each α
+        self.value = np.inf  # S(μ)
+        self.history: list[float] = []
+        self._optimise()
+
+    def enter(self, labeling: np.ndarray) -> None:
+        """One more labelling; those of no weight go."""
+        kept = self.mu > 0
+        self.labelings = np.concatenate([self.labelings[kept], labeling[None]])
+        self.mu = np.append(self.mu[kept], 0.0)
+        added = self.vectors.squares(self.alphas * labeling)
+        self.squares = np.column_stack([self.squares[:, kept], added])
+        self._optimise()
+
+    def promise(self, labeling: np.ndarray) -> float:
+        """How much the objective can fall at most, if no labelling has a larger q than this one."""
+        return self.value - float(self.alpha.sum() - self.vectors.squares((self.alpha * labeling)[None])[0] / 2)
+
+    def _evaluate(self, mu: np.ndarray) -> None:
+        """S(μ), and the cut of its α."""
+        start = self.alphas[-1] if len(self.alphas) else np.zeros(len(self.upper))
+        alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, self.tol / 4)
+        self.alphas = np.concatenate([self.alphas, alpha[None]])
+        self.squares = np.concatenate([self.squares, self.vectors.squares(alpha * self.labelings)[None]])
+        if value < self.value:
+            self.value, self.mu = value, mu
+
+    def _optimise(self) -> None:
+        """Cuts until the bounds meet."""
+        if not self.history:
+            self._evaluate(self.mu)
+        for step in range(_LEVELS + 1):
+            mix = _best_mix(self.alphas.sum(axis=1), self.squares)
+            self.alpha = np.clip(mix @ self.alphas, 0.0, self.upper)
+            largest = self.vectors.squares(self.alpha * self.labelings).max()
+            bound = float(self.alpha.sum() - largest / 2)
+            self.gap = max(0.0, self.value - bound)
+            if len(self.mu) == 1 or self.gap <= self.tol * self.value or step == _LEVELS:
+                break
+            level = bound + _LEVEL * self.gap
+            self._evaluate(_nearest_below(level, self.alphas.sum(axis=1), self.squares, self.mu))
+        used = mix > 0  # the other cuts say nothing any more
+        self.alphas, self.squares = self.alphas[used], self.squares[used]
+        self.history.append(self.value)
+
+
+def _best_mix(sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """λ ≥ 0 with sum 1 and the largest min_t Σ_s λ_s (Σα_s − ½ q_t(α_s)): the dual of the program over cuts."""
+    if len(sums) == 1:
+        return np.ones(1)
+    payoff = sums[:, None] - squares / 2
+    S, T = payoff.shape
+    found = linprog(
+        np.append(np.zeros(S), -1.0),
+        A_ub=np.column_stack([-payoff.T, np.ones(T)]),
+        b_ub=np.zeros(T),
+        A_eq=np.append(np.ones(S), 0.0)[None],
+        b_eq=np.ones(1),
+        bounds=[(0, None)] * S + [(None, None)],
+    )
+    mix = np.maximum(found.x[:S], 0.0)
+    return np.asarray(mix / mix.sum())
+
+
+def _nearest_below(level: float, sums: np.ndarray, squares: np.ndarray, mu: np.ndarray) -> np.ndarray:
+    """The point of the simplex next to μ at which no cut is above the level.
+
+    A least-distance program: min ‖z‖ with Gz ≥ h has z = −r_z / r_h, r the residual of min_{u ≥ 0} ‖[G h]ᵀu − (0, 1)‖.
+    """
+    T = len(mu)
+    size = np.linalg.norm(squares / 2, axis=1) + 1e-300
+    G = np.concatenate([np.eye(T), squares / 2 / size[:, None], np.ones((1, T)), -np.ones((1, T))])
+    h = np.concatenate([-mu, (sums - level - squares @ mu / 2) / size, [0.0, 0.0]])
+    E, f = np.column_stack([G, h]).T, np.append(np.zeros(T), 1.0)
+    r = E @ nnls(E, f)[0] - f
+    found = mu - r[:T] / r[T] if r[T] != 0 else mu
+    found = np.where(found > 1e-9, found, 0.0)
+    return np.asarray(found / found.sum())
+
+
+# ---------------------------------------------------------------------------------------------------- decoding
+
+
+def _rank_one(labelings: np.ndarray, mu: np.ndarray) -> np.ndarray:
+    """Real labels y with yyᵀ next to Σ_t μ_t y_t y_tᵀ."""
+    scaled = np.sqrt(mu)[:, None] * labelings
+    _, vectors = np.linalg.eigh(scaled @ scaled.T)
+    return np.asarray(vectors[:, -1] @ scaled)
+
+
+def _oriented(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
+    """The sign of f, and what to add to it, for the least error of proportions (spec 004 II-16)."""
+    (plus, b_plus), (minus, b_minus) = _threshold(scores, problem), _threshold(-scores, problem)
+    if abs(plus - minus) <= 1e-12 * max(1.0, plus):
+        warnings.warn(
+            "both orientations of the classes agree equally well with the proportions: which is which is a guess",
+            IllPosedWarning,
+            stacklevel=4,
+        )
+    return (1.0, b_plus) if plus <= minus else (-1.0, b_minus)
+
+
+def _threshold(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
+    """The least Σ_k v_k |p_k − ȳ_k| over all b of sign(f + b), and the b next to 0 that has it."""
+    order = np.argsort(-scores, kind="stable")
+    bag = np.repeat(np.arange(problem.n_bags), problem.sizes)[order]
+    # Instances become positive in this order: the j-th of its bag takes the bag from j to j + 1 positives.
+    by_bag = np.argsort(bag, kind="stable")
+    before = np.empty(len(order))
+    before[by_bag] = np.arange(len(order)) - problem.offsets[bag[by_bag]]
+
+    def off(positives: np.ndarray, bags: np.ndarray) -> np.ndarray:
+        share = positives / problem.sizes[bags]
+        away = np.maximum(np.maximum(problem.low[bags] - share, share - problem.high[bags]), 0.0)
+        return np.asarray(problem.bag_weight[bags] * away)
+
+    first = off(np.zeros(problem.n_bags), np.arange(problem.n_bags)).sum()
+    errors = np.concatenate([[first], first + np.cumsum(off(before + 1, bag) - off(before, bag))])
+    ordered = scores[order]
+    # b lies between the scores on the two sides of a cut.
+    upper = np.concatenate([[np.inf], ordered])
+    lower = np.concatenate([ordered, [-np.inf]])
+    possible = upper > lower
+    least = errors[possible].min()
+    near = possible & (errors <= least + 1e-9 * max(1.0, least))
+    if (near & (lower <= 0) & (upper > 0)).any():
+        return float(least), 0.0
+    wide = float(np.ptp(scores)) or 1.0
+    cuts = np.clip((np.maximum(lower, ordered[-1] - wide) + np.minimum(upper, ordered[0] + wide)) / 2, lower, upper)
+    cuts = cuts[near]
+    return float(least), -float(cuts[np.abs(cuts).argmin()])

@@ -1,0 +1,428 @@
+"""The convex machine of proportions: its search, its bounds, its decoding, and inputs that are odd."""
+
+from __future__ import annotations
+
+import csv
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mercer
+from mercer.kernels import Gaussian, Linear
+from mercer.maps import FourierFeatures
+from mercer.proportions import Bags, ConvexProportionSVM, IllPosedWarning, make_bags
+from mercer.proportions._base import Problem, Space
+from mercer.proportions.convex import _Choices, _Hull, _oriented, _rank_one, _threshold, _Vectors
+from reference.labelings import agreeing, integer_value, relaxed_value
+
+
+def problem_of(sizes, shares, *, known=None, low=None, high=None, weight=None) -> Problem:
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    shares = np.array(shares, float)
+    return Problem(
+        offsets,
+        shares,
+        shares if low is None else np.array(low, float),
+        shares if high is None else np.array(high, float),
+        np.ones(len(sizes)) if weight is None else np.array(weight, float),
+        np.ones(offsets[-1]),
+        np.zeros(offsets[-1], np.int8) if known is None else np.array(known, np.int8),
+    )
+
+
+def toy(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two bags whose means lie on the wrong sides (spec 004 II-18)."""
+    rng = np.random.default_rng(seed)
+    parts = [((-0.26, -0.28), 0.1, 60), ((0.66, 0.68), 0.157, 40), ((-0.65, -0.64), 0.15, 40), ((0.26, 0.25), 0.1, 60)]
+    X = np.vstack([rng.normal(centre, sd, (n, 2)) for centre, sd, n in parts])
+    return X, np.repeat([1, 0, 1, 0], [60, 40, 40, 60]), np.repeat([0, 1], 100)
+
+
+def two_classes(seed: int, n: int = 120, d: int = 3, apart: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, d))
+    X[:, 0] += apart * (y - 0.5)
+    return X, y
+
+
+# ---------------------------------------------------------------------------------------------------- labellings
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_labels_along_a_direction_are_the_best_of_all_labellings(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 5, 3)
+    n = int(sizes.sum())
+    known = np.where(rng.random(n) < 0.2, rng.choice([-1, 1], n), 0).astype(np.int8)
+    low = rng.random(3) * 0.7
+    high = low + rng.random(3) * (1 - low)
+    problem = problem_of(sizes, (low + high) / 2, known=known, low=low, high=high)
+    choices = _Choices.of(problem, 0.1)
+    alpha = np.where(rng.random(n) < 0.3, 0.0, rng.random(n))
+    scores = rng.normal(size=(4, n))
+    found = choices.best(scores, alpha)
+    assert (found[:, known != 0] == known[known != 0]).all()
+    if not choices.adjusted.any():
+        every = agreeing(problem.offsets, low - 0.1, high + 0.1, known)
+        best = (every[None] * (scores * alpha)[:, None]).sum(axis=2).max(axis=1)
+        np.testing.assert_allclose((found * scores * alpha).sum(axis=1), best)
+
+
+@pytest.mark.parametrize(
+    ("size", "share", "epsilon", "least", "most", "adjusted"),
+    [
+        (10, 0.3, 0.0, 3, 3, False),  # 10 · 0.3 is not 3 in floating point
+        (4, 0.4, 0.0, 2, 2, True),
+        (4, 0.4, 0.1, 2, 2, False),
+        (4, 0.4, 0.2, 1, 2, False),
+        (1, 0.2, 0.0, 0, 0, True),
+        (1, 0.5, 0.0, 0, 1, True),  # both are equally near
+        (3, 0.0, 0.0, 0, 0, False),
+        (3, 1.0, 0.5, 2, 3, False),
+        (5, 0.5, 1.0, 0, 5, False),
+    ],
+)
+def test_counts_that_a_share_allows(size, share, epsilon, least, most, adjusted) -> None:
+    choices = _Choices.of(problem_of([size], [share]), epsilon)
+    assert (choices.least[0], choices.most[0], choices.adjusted[0]) == (least, most, adjusted)
+
+
+def test_known_labels_win_over_a_share_they_contradict() -> None:
+    choices = _Choices.of(problem_of([4], [0.25], known=[1, 1, 1, 0]), 0.0)
+    assert choices.adjusted.tolist() == [True]
+    assert (choices.least[0], choices.most[0]) == (0, 0)  # of the one that is free
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_search_never_falls_below_the_best_axis(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 4))
+    choices = _Choices.of(problem_of([8] * 5, rng.integers(0, 9, 5) / 8), 0.0)
+    vectors = _Vectors(Space(features=X), "center")
+    axes, alpha = vectors.directions(0.9), rng.random(40)
+    by_axis = choices.best(np.concatenate([axes, -axes]), alpha)
+    found = choices.searched(vectors, axes, alpha)
+    assert vectors.squares((found * alpha)[None])[0] >= vectors.squares(by_axis * alpha).max() * (1 - 1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------- the optimum
+
+
+def small(seed: int) -> tuple[np.ndarray, Problem, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    sizes = [[3, 3, 2], [4, 4], [2, 2, 2, 2], [5, 3]][seed % 4]
+    problem = problem_of(sizes, [rng.integers(0, s + 1) / s for s in sizes])
+    X = rng.normal(size=(sum(sizes), 2))
+    return X, problem, agreeing(problem.offsets, problem.low, problem.high, problem.known)
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])
+@pytest.mark.parametrize("seed", range(8))
+def test_weights_of_all_labellings_reach_the_relaxed_optimum(seed: int, kernel) -> None:
+    X, _, every = small(seed)
+    space = Space(features=X) if kernel is None else Space(gram=kernel(X))
+    vectors = _Vectors(space, "center")
+    hull = _Hull(vectors, np.ones(len(X)), every[0], 1e-7)
+    for labeling in every[1:]:
+        hull.enter(labeling)
+    # Labellings that lost their weight come back where they are of use.
+    for labeling in every:
+        if hull.promise(labeling) > 1e-6 * hull.value:
+            hull.enter(labeling)
+    relaxed = relaxed_value(vectors.K, every, 1.0)
+    assert 0 <= hull.gap <= 1e-6 * hull.value
+    assert hull.value == pytest.approx(relaxed, rel=2e-5)
+    assert relaxed <= integer_value(vectors.K, every, 1.0) * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])
+@pytest.mark.parametrize("seed", range(8))
+def test_cutting_planes_end_between_the_relaxed_and_the_integer_optimum(seed: int, kernel) -> None:
+    X, problem, every = small(seed)
+    space = Space(features=X) if kernel is None else Space(gram=kernel(X))
+    vectors = _Vectors(space, "center")
+    model = ConvexProportionSVM(tol=1e-6, variance=1.0, max_rounds=100)
+    hull = model._hull(vectors, _Choices.of(problem, 0.0), np.ones(len(X)))
+    assert relaxed_value(vectors.K, every, 1.0) * (1 - 2e-3) <= hull.value
+    assert hull.value <= integer_value(vectors.K, every, 1.0) * (1 + 2e-3)
+    assert 0 <= hull.gap <= 1.1e-3 * hull.value
+    assert (np.diff(hull.history) <= 0).all()
+
+
+@pytest.mark.parametrize("intercept", ["center", "constant"])
+def test_with_all_labels_it_is_the_machine_without_a_bias(intercept: str) -> None:
+    X, y = two_classes(0, 60, apart=1.0)
+    vectors = _Vectors(Space(features=X), intercept)
+    labels = 2 * y - 1
+    hull = _Hull(vectors, np.full(60, 0.5), labels.astype(np.int8), 1e-8)
+    w = (hull.alpha * labels) @ vectors.F
+    primal = w @ w / 2 + 0.5 * np.maximum(0, 1 - labels * (vectors.F @ w)).sum()
+    assert hull.value == pytest.approx(primal, rel=1e-5)
+    # The constant feature is the bias of a machine whose bias is in the norm.
+    if intercept == "center":
+        peer = SVC(C=0.5, kernel="precomputed", tol=1e-6).fit(vectors.K, labels)
+        assert hull.value >= peer.dual_coef_[0] @ labels[peer.support_] - 1e-6 - (
+            peer.dual_coef_[0] @ vectors.K[np.ix_(peer.support_, peer.support_)] @ peer.dual_coef_[0] / 2
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- decoding
+
+
+@pytest.mark.parametrize("intercept", ["center", "constant"])
+@pytest.mark.parametrize("seed", range(10))
+def test_toy_with_means_on_the_wrong_sides_is_solved(seed: int, intercept: str) -> None:
+    X, y, bags = toy(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = ConvexProportionSVM(intercept=intercept).fit(X, bags=bags, proportions=[0.6, 0.4])
+    assert model.score(X, y) == 1.0
+    assert (np.diff(model.objective_history_) <= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_threshold_has_the_least_error_of_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 6, 5)
+    low = rng.random(5) * 0.5
+    problem = problem_of(sizes, low, low=low, high=low + 0.2 * rng.random(5), weight=rng.random(5))
+    scores = rng.integers(-4, 5, sizes.sum()).astype(float)  # many are equal
+
+    def error(b: float) -> float:
+        share = problem.shares(scores + b > 0)
+        away = np.maximum(np.maximum(problem.low - share, share - problem.high), 0)
+        return float(problem.bag_weight @ away)
+
+    least, b = _threshold(scores, problem)
+    assert error(b) == pytest.approx(least)
+    assert least == pytest.approx(min(error(b) for b in np.arange(-6, 6.5, 0.5)))
+    if error(0.0) <= least + 1e-9:
+        assert b == 0.0
+
+
+def test_rank_one_labels_are_the_nearest() -> None:
+    rng = np.random.default_rng(0)
+    Y, mu = rng.choice([-1, 1], (3, 6)).astype(np.int8), np.array([0.5, 0.3, 0.2])
+    M = (Y.T * mu) @ Y
+    y = _rank_one(Y, mu)
+    values = np.linalg.eigvalsh(M)
+    assert np.square(M - np.outer(y, y)).sum() == pytest.approx(np.square(values[:-1]).sum())
+
+
+def test_orientation_that_proportions_do_not_tell_is_reported() -> None:
+    with pytest.warns(IllPosedWarning, match="both orientations"):
+        _oriented(np.array([-2.0, -1.0, 1.0, 2.0]), problem_of([4], [0.5]))
+    sign, _ = _oriented(np.array([-3.0, -2.0, -1.0, 2.0]), problem_of([4], [0.75]))
+    assert sign == -1.0
+
+
+# ---------------------------------------------------------------------------------------------------- data
+
+
+def test_accuracy_on_generated_bags() -> None:
+    for seed in range(3):
+        X, y = two_classes(seed, 200)
+        model = ConvexProportionSVM().fit(X, bags=make_bags(y, 8, random_state=seed))
+        assert model.score(*two_classes(seed + 50, 500)) > 0.95
+
+
+@pytest.mark.parametrize("size", [8, 32])
+def test_equal_proportions_do_no_harm(size: int) -> None:
+    rng = np.random.default_rng(0)
+    y = np.tile(np.arange(size) < size * 3 // 8, 256 // size).astype(int)
+    X = rng.normal(size=(256, 3))
+    X[:, 0] += 5.0 * y
+    model = ConvexProportionSVM().fit(X, bags=np.arange(256) // size, proportions=np.full(256 // size, 0.375))
+    assert model.score(X, y) > 0.95
+
+
+def votes() -> tuple[np.ndarray, np.ndarray]:
+    folder = os.environ.get("MERCER_DATA")
+    path = Path(folder or ".") / "uci" / "HouseVotes84.csv"
+    if not folder or not path.exists():
+        pytest.skip("needs MERCER_DATA with uci/HouseVotes84.csv")
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    X = np.array([[{"y": 1.0, "n": -1.0}.get(row[f"V{j}"], 0.0) for j in range(1, 17)] for row in rows])
+    return X, np.array([row["Class"] == "republican" for row in rows]).astype(int)
+
+
+@pytest.mark.parametrize("size", [8, 32])
+def test_votes_with_all_bags_at_the_prior(size: int) -> None:
+    X, y = votes()
+    rng = np.random.default_rng(0)
+    positive, negative = rng.permutation(np.flatnonzero(y)), rng.permutation(np.flatnonzero(y == 0))
+    each = round(0.386 * size)
+    k = min(len(positive) // each, len(negative) // (size - each))
+    rows = np.concatenate(
+        [np.r_[positive[i * each : (i + 1) * each], negative[i * (size - each) : (i + 1) * (size - each)]] for i in range(k)]
+    )
+    bags = np.repeat(np.arange(k), size)
+    model = ConvexProportionSVM().fit(X[rows], bags=bags, proportions=np.full(k, each / size))
+    assert model.score(X, y) > 0.8
+
+
+def test_kernel_matrix_and_features_give_the_same_function() -> None:
+    X, y = two_classes(1, 60)
+    bags = make_bags(y, 6, random_state=0)
+    for intercept in ("center", "constant"):
+        models = [
+            ConvexProportionSVM(kernel=kernel, intercept=intercept, variance=1.0, tol=0.3).fit(Z, bags=bags)
+            for kernel, Z in [(None, X), (None, sp.csr_matrix(X)), (Linear(), X), ("precomputed", X @ X.T)]
+        ]
+        dense, sparse, linear, matrix = models
+        np.testing.assert_allclose(dense.coef_, sparse.coef_)
+        np.testing.assert_allclose(linear.decision_function(X), matrix.decision_function(X @ X.T), atol=1e-8)
+        assert np.mean(dense.predict(X) == linear.predict(X)) > 0.95
+
+
+@pytest.mark.parametrize("intercept", ["center", "constant"])
+def test_more_columns_than_rows(intercept: str) -> None:
+    X, y = two_classes(2, 40, d=60, apart=12.0)
+    bags = make_bags(y, 4, random_state=0)
+    dense = ConvexProportionSVM(intercept=intercept).fit(X, bags=bags)
+    sparse = ConvexProportionSVM(intercept=intercept).fit(sp.csr_matrix(X), bags=bags)
+    assert dense.score(X, y) > 0.9
+    np.testing.assert_allclose(dense.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-8)
+
+
+def test_maps_and_kernels_learn_what_lines_cannot() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    X = X / np.linalg.norm(X, axis=1, keepdims=True) * np.where(np.arange(200) < 80, 0.3, 2.0)[:, None]
+    y = (np.arange(200) < 80).astype(int)
+    bags = make_bags(y, 4, random_state=0)
+    assert ConvexProportionSVM(kernel=Gaussian(1.0)).fit(X, bags=bags).score(X, y) > 0.95
+    mapped = ConvexProportionSVM(map=FourierFeatures(n_components=100, random_state=0)).fit(X, bags=bags)
+    assert mapped.score(X, y) > 0.9
+
+
+def test_three_classes_and_strings() -> None:
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b", "c"])[rng.integers(0, 3, 150)]
+    X = rng.normal(size=(150, 2)) + 6 * np.array([[0, 0], [1, 0], [0, 1]])[np.unique(y, return_inverse=True)[1]]
+    model = ConvexProportionSVM().fit(X, bags=make_bags(y, 5, random_state=0))
+    assert model.score(X, y) > 0.9
+    assert len(model.mu_) == len(model.gap_) == 3
+
+
+def test_intervals_known_labels_and_bag_weights() -> None:
+    X, y = two_classes(3, 100)
+    bags = make_bags(y, 10, random_state=0)
+    shares = bags.proportions
+    loose = Bags(bags, (np.maximum(shares - 0.1, 0), np.minimum(shares + 0.1, 1)))
+    labels = np.full(100, np.nan)
+    labels[:20] = y[:20]
+    model = ConvexProportionSVM().fit(X, labels, bags=loose, bag_weight=np.r_[np.zeros(2), np.ones(8)])
+    assert model.score(X, y) > 0.9
+    rows = loose.members
+    known = ~np.isnan(labels[rows])
+    assert (model.active_labelings_[:, known] == 2 * labels[rows][known] - 1).all()
+    found = np.add.reduceat(model.active_labelings_ > 0, loose.offsets[:-1], axis=1) / loose.sizes
+    assert (found >= loose.lower[:, 1] - 1e-9).all()
+    assert (found <= loose.upper[:, 1] + 1e-9).all()
+
+
+def test_shares_that_no_count_meets_are_adjusted_and_reported() -> None:
+    X, y = two_classes(4, 60)
+    bags = make_bags(y, 6, random_state=0)
+    shares = bags.proportions.copy()
+    shares[[1, 4]] = np.clip(shares[[1, 4]], 0.1, 0.9) + 0.02
+    with pytest.warns(UserWarning, match="2 of 10 bags have proportions that no count"):
+        model = ConvexProportionSVM().fit(X, bags=bags, proportions=shares)
+    assert model.adjusted_bags_.tolist() == [1, 4]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert ConvexProportionSVM(0.1, 0.1).fit(X, bags=bags, proportions=shares).adjusted_bags_.size == 0
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])
+def test_bags_of_one_row_are_labels(kernel) -> None:
+    X, y = two_classes(5, 60)
+    model = ConvexProportionSVM(kernel=kernel).fit(X, bags=np.arange(60), proportions=y.astype(float))
+    plain = ConvexProportionSVM(kernel=kernel).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X))
+    assert model.mu_.tolist() == [1.0]
+    assert model.score(X, y) > 0.9
+
+
+def test_one_bag_and_one_class() -> None:
+    X, y = two_classes(6, 50, apart=8.0)
+    one = ConvexProportionSVM().fit(X, bags=np.zeros(50, int), proportions=[y.mean()])
+    assert one.score(X, y) in (0.0, 1.0) or 0.9 < max(one.score(X, y), 1 - one.score(X, y))
+    assert ConvexProportionSVM().fit(X, bags=np.arange(50) // 10, proportions=np.zeros(5)).predict(X).tolist() == [0] * 50
+    assert ConvexProportionSVM().fit(X, bags=np.arange(50) // 10, proportions=np.ones(5)).predict(X).tolist() == [1] * 50
+
+
+def test_equal_rows_do_not_crash() -> None:
+    model = ConvexProportionSVM().fit(np.ones((8, 2)), bags=np.arange(8) // 4, proportions=[0.25, 0.25])
+    assert model.predict(np.ones((1, 2))).shape == (1,)
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_models_come_back_from_files(tmp_path, kernel, classes: int) -> None:
+    X, y = two_classes(7, 60)
+    y = y if classes == 2 else np.arange(60) % 3
+    model = ConvexProportionSVM(kernel=kernel).fit(X, bags=make_bags(y, 5, random_state=0))
+    mercer.save(model, tmp_path / "model")
+    back = mercer.load(tmp_path / "model")
+    np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))
+    for name in ("mu_", "active_labelings_", "objective_history_", "gap_", "adjusted_bags_"):
+        for a, b in zip(np.atleast_1d(getattr(back, name)) if classes == 2 else getattr(back, name),
+                        np.atleast_1d(getattr(model, name)) if classes == 2 else getattr(model, name), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_threads_do_not_change_the_result() -> None:
+    X, y = two_classes(8, 100)
+    bags = make_bags(y, 10, random_state=0)
+    one, two = (ConvexProportionSVM(n_jobs=jobs).fit(X, bags=bags) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_rounds_are_shown_and_a_limit_on_them_is_reported(capsys) -> None:
+    X, y = two_classes(9, 60, apart=1.0)
+    with pytest.warns(ConvergenceWarning, match="max_rounds=2"):
+        model = ConvexProportionSVM(max_rounds=2, verbose=True).fit(X, bags=make_bags(y, 10, random_state=0))
+    assert len(model.objective_history_) == 2
+    assert capsys.readouterr().out.count("objective") == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": 0.0}, "C must be"),
+        ({"epsilon": -0.1}, "epsilon must be"),
+        ({"epsilon": 1.5}, "epsilon must be"),
+        ({"epsilon": "a"}, "epsilon must be"),
+        ({"intercept": "none"}, "intercept must be one of"),
+        ({"variance": 0.0}, "variance must be"),
+        ({"max_rounds": 0}, "max_rounds must be"),
+        ({"tol": 0.0}, "tol must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"kernel": Linear(), "map": FourierFeatures()}, "a kernel or a map"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ConvexProportionSVM(**parameters).fit(np.eye(4), bags=[0, 0, 1, 1], proportions=[0.5, 1.0])
+
+
+def test_rows_of_different_weight_are_refused() -> None:
+    bags = Bags([0, 0, 1, 1], [0.5, 1.0], row_weight=[1.0, 2.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="equal row_weight"):
+        ConvexProportionSVM().fit(np.eye(4), bags=bags)
+
+
+@parametrize_with_checks([ConvexProportionSVM(), ConvexProportionSVM(kernel="precomputed")])
+def test_scikit_learn_contract(estimator, check) -> None:
+    check(estimator)
