@@ -109,6 +109,7 @@ MODELS: dict[str, str] = {
     "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",
+    "ProportionClassifier": "mercer.proportions:ProportionClassifier",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -2,5 +2,6 @@
 
 from mercer.proportions._base import IllPosedWarning
 from mercer.proportions.bags import Bags, bag_proportions, make_bags
+from mercer.proportions.gradient import ProportionClassifier
 
-__all__ = ["Bags", "IllPosedWarning", "bag_proportions", "make_bags"]
+__all__ = ["Bags", "IllPosedWarning", "ProportionClassifier", "bag_proportions", "make_bags"]
