@@ -36,11 +36,13 @@ from mercer.datasets.texts import (
 )
 from mercer.datasets.topics import TopicTree, make_topic_tree, make_zipf_corpus, path_features
 from mercer.datasets.trees import Treebank, make_treebank
+from mercer.datasets.videos import AttributeTask, VideoTask, make_attribute_categories, make_videos
 
 __all__ = [
     "COREFERENCE_FEATURES",
     "ActionTask",
     "AlignmentTask",
+    "AttributeTask",
     "ChainTask",
     "Coreference",
     "DigitCodes",
@@ -50,6 +52,7 @@ __all__ = [
     "TextData",
     "TopicTree",
     "Treebank",
+    "VideoTask",
     "coreference_features",
     "load_20newsgroups",
     "load_ag_news",
@@ -68,6 +71,7 @@ __all__ = [
     "load_webkb",
     "make_actions",
     "make_alignments",
+    "make_attribute_categories",
     "make_chain_task",
     "make_coreference",
     "make_digit_codes",
@@ -78,6 +82,7 @@ __all__ = [
     "make_regions",
     "make_topic_tree",
     "make_treebank",
+    "make_videos",
     "make_zipf_corpus",
     "path_features",
 ]
