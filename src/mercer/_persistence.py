@@ -110,6 +110,8 @@ MODELS: dict[str, str] = {
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",
     "ProportionClassifier": "mercer.proportions:ProportionClassifier",
+    "VideoEventDetector": "mercer.proportions:VideoEventDetector",
+    "AttributeModeler": "mercer.proportions:AttributeModeler",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -27,6 +27,8 @@ from reference.proportion_risk import bag_risk, best_stump
 
 try:
     import torch
+
+    torch.set_num_threads(1)  # the batches are small
 except ModuleNotFoundError:
     torch = None
 needs_torch = pytest.mark.skipif(torch is None, reason="needs PyTorch (pip install mercer[torch])")
