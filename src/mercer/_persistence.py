@@ -116,6 +116,9 @@ MODELS: dict[str, str] = {
     "InverseCalibration": "mercer.proportions:InverseCalibration",
     "MeanMap": "mercer.proportions:MeanMap",
     "MajorityBag": "mercer.proportions:MajorityBag",
+    "ProportionClassifier": "mercer.proportions:ProportionClassifier",
+    "VideoEventDetector": "mercer.proportions:VideoEventDetector",
+    "AttributeModeler": "mercer.proportions:AttributeModeler",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

@@ -38,12 +38,14 @@ from mercer.datasets.texts import (
 )
 from mercer.datasets.topics import TopicTree, make_topic_tree, make_zipf_corpus, path_features
 from mercer.datasets.trees import Treebank, make_treebank
+from mercer.datasets.videos import AttributeTask, VideoTask, make_attribute_categories, make_videos
 
 __all__ = [
     "COREFERENCE_FEATURES",
     "ActionTask",
     "AdultData",
     "AlignmentTask",
+    "AttributeTask",
     "ChainTask",
     "Coreference",
     "DigitCodes",
@@ -54,6 +56,7 @@ __all__ = [
     "TextData",
     "TopicTree",
     "Treebank",
+    "VideoTask",
     "coreference_features",
     "load_20newsgroups",
     "load_adult",
@@ -74,6 +77,7 @@ __all__ = [
     "load_webkb",
     "make_actions",
     "make_alignments",
+    "make_attribute_categories",
     "make_chain_task",
     "make_coreference",
     "make_digit_codes",
@@ -86,6 +90,7 @@ __all__ = [
     "make_shapes",
     "make_topic_tree",
     "make_treebank",
+    "make_videos",
     "make_zipf_corpus",
     "path_features",
 ]
