@@ -67,12 +67,13 @@ extern "C" void run(const Arguments& g) {{
         _fields_ = (
             ("x", ctypes.c_void_p), ("stride", ctypes.c_longlong), ("rows", ctypes.c_longlong),
             *((name, ctypes.c_void_p) for name in ("signs", "spectrum", "roots", "mirrored", "out")),
-            ("out_stride", ctypes.c_longlong), ("n_bits", ctypes.c_int), ("broken", ctypes.c_void_p),
+            ("out_stride", ctypes.c_longlong), ("n_bits", ctypes.c_int), ("ahead", ctypes.c_int),
+            ("broken", ctypes.c_void_p),
         )  # fmt: skip
 
     places = [table.ctypes.data for table in [np.ascontiguousarray(t) for t in tables]]
     arguments = Arguments(
-        x.ctypes.data, x.shape[1], len(x), *places, out.ctypes.data, out.strides[0], n_bits, broken.ctypes.data
+        x.ctypes.data, x.shape[1], len(x), *places, out.ctypes.data, out.strides[0], n_bits, 0, broken.ctypes.data
     )
     ctypes.CDLL(str(file) + ".so").run(ctypes.byref(arguments))
     return out, bool(broken[0])

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.report.charts import grey_image, heat_map, line_chart, probability_strip
 from mercer.report.demo_images import ImageResult, images_part
+from mercer.report.demo_shares import ShareResult, shares_part
 from mercer.report.html import Html, columns, figure, page, paragraph, section, table, text_of
 from mercer.report.strips import plot_segment_confusion, plot_segmentation
 
@@ -128,6 +129,8 @@ class DemoResult:
         The same contest for segments.
     segmentation : ImageResult
         The same contest for images.
+    shares : ShareResult
+        Digits judged by the shares of bags.
     history : dict of lists
         The tagger's training.
     """
@@ -144,6 +147,7 @@ class DemoResult:
     keypad: Sequence[str]
     actions: ActionResult
     segmentation: ImageResult
+    shares: ShareResult
     history: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -185,6 +189,7 @@ def demo_page(result: DemoResult) -> str:
         section("What the tagger has learnt", *_learnt(r)),
         section("Segments, not frames", *_actions(r.actions)),
         section("Images, not pixels", *images_part(r.segmentation)),
+        section("Shares, not labels", *shares_part(r.shares)),
         section("The same in Python", *_program(r)),
     )
 

@@ -25,7 +25,7 @@ class _Arguments(ctypes.Structure):
         ("x", ctypes.c_void_p), ("stride", ctypes.c_longlong), ("rows", ctypes.c_longlong), ("signs", ctypes.c_void_p),
         ("spectrum", ctypes.c_void_p), ("roots", ctypes.c_void_p), ("mirrored", ctypes.c_void_p),
         ("out", ctypes.c_void_p), ("out_stride", ctypes.c_longlong), ("n_bits", ctypes.c_int),
-        ("broken", ctypes.c_void_p),
+        ("ahead", ctypes.c_int), ("broken", ctypes.c_void_p),
     )  # fmt: skip
 
 
@@ -81,6 +81,13 @@ def _function(plan: Plan, ballots: bool, device: int, capability: tuple[int, int
     return function
 
 
+@functools.lru_cache(maxsize=32)
+def _processors(device: int) -> int:
+    import torch
+
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
 class CodeTables:
     """The tables of one circulant on one device."""
 
@@ -128,7 +135,7 @@ def codes(x: Any, tables: CodeTables, n_bits: int, out: Any, broken: Any) -> Non
         arguments = _Arguments(
             x.data_ptr(), x.stride(0), len(x), tables.signs.data_ptr(), tables.spectrum.data_ptr(),
             tables.roots.data_ptr(), tables.mirrored.data_ptr(), out.data_ptr(), out.stride(0), n_bits,
-            broken.data_ptr(),
+            _processors(index) * plan.blocks, broken.data_ptr(),
         )  # fmt: skip
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
         blocks = -(-len(x) // 2) if plan.pairs else len(x)

@@ -55,7 +55,8 @@ class Plan(NamedTuple):
     @property
     def blocks(self) -> int:
         """Blocks that a processor holds at once."""
-        return max(1, min(_SHARED // (self.shared_bytes + 1024), 1024 // self.threads))
+        threads = 512 if max(self.radices) > 16 else 1024  # beyond that registers do not hold a pass
+        return max(1, min(_SHARED // (self.shared_bytes + 1024), threads // self.threads))
 
 
 @functools.lru_cache(maxsize=64)
@@ -71,41 +72,50 @@ def plan_for(d: int) -> Plan | None:
         pad = 5 if radices[-1] == 32 else 4 if radices[-1] % 2 == 0 else 0
         made = Plan(d, pairs, radices, 0, pad)
         if made.shared_bytes <= _SHARED - 64:
-            return made._replace(threads=_threads(n, radices))
+            return made._replace(threads=_threads(n))
     return None
 
 
-def _threads(n: int, radices: tuple[int, ...]) -> int:
-    """A thread for each transform of the widest pass, within what registers allow."""
-    return min(512, max(64, -(-n // max(radices) // 32) * 32))
+def _threads(n: int) -> int:
+    """What was fastest on an H200: small transforms share a processor, large ones need all of its registers."""
+    return 128 if n <= 4096 else 256 if n <= 12000 else 512
 
 
 def _radices(n: int) -> tuple[int, ...] | None:
-    """Few factors of about equal size, the last one odd if there is one: its pass then meets no bank twice."""
+    """Few factors of about equal size.
+
+    The last one is odd if there is an odd one, else the largest: its pass then meets no bank of memory twice. Small
+    transforms, of which many share a processor, do better with factors that need few registers.
+    """
     left = n
     for prime in _PRIMES:
         while left % prime == 0:
             left //= prime
     if left > 1:
         return None
-    count = max(2, math.ceil(math.log(n) / math.log(_LARGEST) - 1e-9))
+    limit = 8 if n < 4096 and n & (n - 1) == 0 else _LARGEST
+    count = max(2, math.ceil(math.log(n) / math.log(limit) - 1e-9))
     while True:
-        found = _split(n, count)
+        found = _split(n, count, limit)
+        if found and n & (n - 1) == 0:
+            return (max(found) if limit == _LARGEST else min(found, key=sum))[::-1]
         if found:
             best = min(found, key=lambda factors: (max(factors), sum(factors)))
-            odd = sorted((f for f in best if f % 2), reverse=True)
-            even = sorted((f for f in best if f % 2 == 0), reverse=True)
-            return tuple(even + odd)
+            return tuple([f for f in best if f % 2 == 0] + [f for f in best if f % 2])
         count += 1
 
 
 @functools.lru_cache(maxsize=4096)
-def _split(n: int, count: int) -> tuple[tuple[int, ...], ...]:
-    """Ways of writing n as ``count`` descending factors of at most 32."""
+def _split(n: int, count: int, limit: int) -> tuple[tuple[int, ...], ...]:
+    """Ways of writing n as ``count`` descending factors of at most ``limit``."""
     if count == 1:
-        return ((n,),) if 2 <= n <= _LARGEST else ()
+        return ((n,),) if 2 <= n <= limit else ()
     return tuple(
-        (f, *rest) for f in range(_LARGEST, 1, -1) if n % f == 0 for rest in _split(n // f, count - 1) if rest[0] <= f
+        (f, *rest)
+        for f in range(limit, 1, -1)
+        if n % f == 0
+        for rest in _split(n // f, count - 1, limit)
+        if rest[0] <= f
     )
 
 
@@ -213,7 +223,8 @@ __device__ __forceinline__ unsigned once(const unsigned* p) {{
 #define AT(i) {at}
 struct Arguments {{
   const unsigned* x; long long stride; long long rows; const unsigned* signs; const float2* spectrum;
-  const float2* roots; const int2* mirrored; unsigned char* out; long long out_stride; int n_bits; int* broken;
+  const float2* roots; const int2* mirrored; unsigned char* out; long long out_stride;
+  int n_bits; int ahead; int* broken;
 }};
 """
 
@@ -474,12 +485,16 @@ def _kernel(plan: Plan, ballots: bool) -> str:
         'extern "C" __global__ void __launch_bounds__(T, BLOCKS) circulant_codes(const Arguments g) {',
         "  extern __shared__ float2 s[];",
         "  const int tid = threadIdx.x;",
-        f"  const long long row = (long long)blockIdx.x * {rows};",
+        f"  const long long row = (long long)blockIdx.x * {rows}, later = row + (long long)g.ahead * {rows};",
         f"  const bool two = {'row + 1 < g.rows' if plan.pairs else 'false'};",
         "  const unsigned* x = g.x + row * g.stride;",
         "  unsigned char* out = g.out + row * g.out_stride;",
         "  unsigned top[2] = {0u, 0u};",
         f"  stage0(g, s, tid, N / {first}, T, x, two ? x + g.stride : x, top);",
+        f"  for (int k = 0; k < {rows}; ++k)  // rows of a later block come nearer while this one computes",
+        "    if (later + k < g.rows)",
+        f"      for (int i = 32 * tid; i < {plan.d}; i += 32 * T)",
+        '        asm volatile("prefetch.global.L2 [%0];" ::"l"(g.x + (later + k) * g.stride + i));',
         "  int found = __syncthreads_or(max(top[0], top[1]) >= 0x7f800000u) ? 4 : 0;",
     ]
     if plan.pairs:

@@ -1,0 +1,72 @@
+"""The part of ``mercer demo`` about shares: single digits judged by the shares of odd ones in bags of them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from mercer.cli import terminal
+
+if TYPE_CHECKING:
+    from mercer.report.demo_shares import Learner, ShareResult
+
+_BAG = 32
+_GRID = (0.01, 0.1, 1.0)
+
+
+def run_shares(n_bags: int = 36, seed: int = 0) -> ShareResult:
+    """Learn odd from even without a label of any digit, and try it on digits and bags that nobody has seen."""
+    import numpy as np
+    from sklearn.datasets import load_digits
+    from sklearn.svm import LinearSVC
+
+    from mercer.proportions import AlternatingProportionSVM, BagCV, InverseCalibration, make_bags
+    from mercer.report.demo_shares import ShareResult
+
+    digits = load_digits()
+    order = np.random.default_rng(seed).permutation(len(digits.target))
+    X, y = digits.data[order] / 16.0, np.array(["even", "odd"])[digits.target[order] % 2]
+    n = min(n_bags * _BAG, len(y) - 10 * _BAG)
+    bags, tests = make_bags(y[:n], _BAG, random_state=seed), make_bags(y[n:], _BAG, random_state=seed)
+    means = BagCV(InverseCalibration(), {"C": _GRID}, cv=3, random_state=seed)
+    machine = AlternatingProportionSVM(10.0, init="inverse-calibration", random_state=seed)
+    chosen = BagCV(machine, {"C_instance": _GRID}, cv=3, random_state=seed)
+    learners = [
+        _learner("inverse calibration", means, {"bags": bags}, X, y, n),
+        _learner("alternating machine", chosen, {"bags": bags}, X, y, n),
+        _learner("all labels known", LinearSVC(random_state=seed), {"y": y[:n]}, X, y, n),
+    ]
+    return ShareResult(n, len(bags), len(y) - n, learners, tests, chosen.predict_proportions(X[n:], tests), _toy())
+
+
+def _learner(name: str, model: Any, known: dict[str, Any], X: Any, y: Any, n: int) -> Learner:
+    from mercer.report.demo_shares import Learner
+
+    begin = time.perf_counter()
+    model.fit(X[:n], **known)
+    return Learner(name, model, float(model.score(X[n:], y[n:])), time.perf_counter() - begin)
+
+
+def _toy() -> list[tuple[str, Any, Any, Any]]:
+    """Two bags whose means mislead: (name, model, points, bags)."""
+    from mercer.datasets import make_proportion_toy
+    from mercer.proportions import AlternatingProportionSVM, InverseCalibration
+
+    X, y, bags = make_proportion_toy(random_state=0)
+    models = [("inverse calibration", InverseCalibration()), ("alternating machine", AlternatingProportionSVM(10.0))]
+    found = []
+    for name, model in models:
+        model.set_params(**({"random_state": 0} if "random_state" in model.get_params() else {})).fit(X, bags=bags)
+        found.append((f"{name}: {100 * model.score(X, y):.0f} % right", model, X, bags.number[bags.members.argsort()]))
+    return found
+
+
+def show_shares(result: ShareResult) -> None:
+    """The table on the terminal."""
+    terminal.heading(
+        f"{result.n_test} handwritten digits, odd or even, learnt from the shares of {result.n_bags} bags of {_BAG}"
+    )
+    print()
+    rows = [(learner.name, f"{100 * learner.right:.1f} %", f"{learner.seconds:.2f} s") for learner in result.learners]
+    terminal.table(["", "digits right", "training"], rows, "lrr")
+    print()
