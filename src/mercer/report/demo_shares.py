@@ -67,8 +67,8 @@ def shares_part(r: ShareResult) -> list[Html | str]:
     toys = [figure(plot_decision(model, X, np.array(names)[bags]), f"{said}.") for said, model, X, bags in r.toy]
     return [
         paragraph(
-            "Nobody says which digit is odd. Known is only the share of odd digits in bags of 32 of them, as of votes "
-            "by district or of positives by lab batch. From that, learners in ",
+            f"Nobody says which digit is odd. Known is only the share of odd digits in bags of {r.n_train // r.n_bags} of "
+            "them, as of votes by district or of positives by lab batch. From that, learners in ",
             Html("<code>mercer.proportions</code>"),
             " make a classifier of single digits.",
         ),
