@@ -14,6 +14,7 @@ from mercer.inference import (
     METHODS,
     Factor,
     FactorGraph,
+    Inference,
     JunctionTree,
     TreewidthError,
     ZeroProbabilityError,
@@ -479,6 +480,21 @@ def test_marginals_and_best_assignment_come_from_one_call():
     np.testing.assert_allclose(other.marginals[2], marginal(table, [2]))
     field = infer(graph, "mean_field")
     assert field.map_value == pytest.approx(graph.log_score(field.map_states))
+
+
+def test_a_method_with_its_options_is_an_object():
+    graph = random_graph(np.random.default_rng(9), n=5)
+    for method in ("auto", "junction_tree", "mean_field"):
+        one, other = Inference(method).infer(graph, evidence={0: 1}), infer(graph, method, evidence={0: 1})
+        assert (one.marginals.flat == other.marginals.flat).all()
+        assert one.log_partition == other.log_partition
+        assert one.method == other.method
+    assert len(Inference(k=3).infer(graph, task="map").k_best) == 3
+    assert repr(Inference("bp", damping=0.5)) == "Inference('bp', damping=0.5)"
+    with pytest.raises(ValueError, match="method must be"):
+        Inference("guess")
+    with pytest.raises(TypeError, match="'bp' has no option 'damp'"):
+        Inference("bp", damp=0.5)
 
 
 def test_results_repeat_with_the_seed():

@@ -205,7 +205,7 @@ def test_total_variation_of_six_variables_after_a_hundred_thousand_samples():
 
 
 def test_metropolis_hastings_has_its_transition_matrix():
-    """A proposal that is not symmetric, with Hastings' correction: the matrix is in detailed balance and is what runs."""
+    """With Hastings' correction a proposal that is not symmetric is in detailed balance; its matrix is what runs."""
     graph = mixed(2)
     X, p = assignments(graph), distribution(graph)
     q = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.4, 0.4, 0.2]])  # of the middle variable; the others flip

@@ -13,7 +13,7 @@ from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
 from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
 from mercer.inference.markov import MarkovNetwork
 from mercer.inference.messages import appearance_probabilities
-from mercer.inference.registry import METHODS, Method, choose, infer, register, run_method
+from mercer.inference.registry import METHODS, Inference, Method, choose, infer, register, run_method
 from mercer.inference.relaxation import relaxed_marginals
 from mercer.inference.result import (
     FactorMarginals,
@@ -35,6 +35,7 @@ __all__ = [
     "FactorGraph",
     "FactorMarginals",
     "Group",
+    "Inference",
     "InferenceResult",
     "JunctionTree",
     "LogPartition",

@@ -14,7 +14,7 @@ from mercer._validation import check_choice
 from mercer.inference.graph import CompiledGraph, FactorGraph
 from mercer.inference.result import InferenceResult, Outcome, ZeroProbabilityError, _Whole
 
-__all__ = ["METHODS", "Method", "choose", "infer", "register", "run_method"]
+__all__ = ["METHODS", "Inference", "Method", "choose", "infer", "register", "run_method"]
 
 TASKS = ("marginals", "map")
 
@@ -191,6 +191,43 @@ def infer(
     return InferenceResult(_Whole(whole_graph, observed, reduced, kept), task, run)
 
 
+class Inference:
+    """A method with its options, made once and used for many models: `infer` as a class.
+
+    Parameters
+    ----------
+    method : str, default="auto"
+        As for `infer`.
+    **options
+        Of the method. A wrong one is refused at once.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, Inference
+    >>> damped = Inference("bp", damping=0.2)
+    >>> damped
+    Inference('bp', damping=0.2)
+    >>> graph = FactorGraph([2, 2], edges=[[0, 1]], pairwise=[[2.0, 1.0], [1.0, 4.0]])
+    >>> damped.infer(graph).marginals[0].round(4), damped.infer(graph, evidence={1: 1}).marginals[0]
+    (array([0.375, 0.625]), array([0.2, 0.8]))
+    """
+
+    def __init__(self, method: str = "auto", **options: Any) -> None:
+        if method != "auto":
+            if method not in METHODS:
+                raise _unknown(method)
+            _check_options(METHODS[method], options)
+        self.method = method
+        self.options = options
+
+    def infer(self, graph: Any, *, evidence: Any = None, task: str = "marginals") -> InferenceResult:
+        """Marginals, log Z and the best assignment of a model, as `infer` gives them."""
+        return infer(graph, self.method, evidence=evidence, task=task, **self.options)
+
+    def __repr__(self) -> str:
+        return f"Inference({', '.join([repr(self.method), *(f'{k}={v!r}' for k, v in self.options.items())])})"
+
+
 def run_method(graph: CompiledGraph, method: str = "auto", *, task: str = "marginals", **options: Any) -> Outcome:
     """One run of a method on a compiled graph: `infer` without evidence and names, arrays in and arrays out.
 
@@ -223,8 +260,12 @@ def _entry(graph: CompiledGraph, method: str, task: str, options: dict[str, Any]
             return METHODS["junction_tree"], "the method that gives the k best assignments"
         return choose(graph, task)
     if method not in METHODS:
-        raise ValueError(f"method must be 'auto' or one of {', '.join(map(repr, sorted(METHODS)))}, got {method!r}")
+        raise _unknown(method)
     return METHODS[method], "asked for"
+
+
+def _unknown(method: str) -> ValueError:
+    return ValueError(f"method must be 'auto' or one of {', '.join(map(repr, sorted(METHODS)))}, got {method!r}")
 
 
 def _run(entry: Method, reason: str, graph: CompiledGraph, task: str, options: dict[str, Any]) -> Outcome:
