@@ -75,11 +75,10 @@ docs: $(VENV)/.stamp-docs
 $(SANITIZE)/.stamp: $(CORE)
 	$(call install_into,$(SANITIZE),dev$(comma)data,--config-settings=build-dir=build/sanitize --config-settings=cmake.define.MERCER_SANITIZE=ON)
 
-COMPILED_TESTS := tests/core tests/inference tests/structures tests/learning/test_margin_solvers.py tests/classification/test_linear.py \
+COMPILED_TESTS := tests/core tests/inference tests/structures tests/labeling/test_graph_training.py tests/learning/test_margin_solvers.py tests/classification/test_linear.py \
 	tests/classification/test_relative.py tests/parsing/test_charts.py tests/alignment/test_recursions.py \
 	tests/ranking/test_losses.py tests/ranking/test_pairwise_error.py tests/data/test_text.py tests/maps \
-	tests/online tests/kernels tests/retrieval tests/inference tests/kernel_methods/test_hsic.py tests/kernel_methods/test_mmd.py \
-	tests/labeling/test_graph_training.py
+	tests/online tests/kernels tests/retrieval tests/inference tests/kernel_methods/test_hsic.py tests/kernel_methods/test_mmd.py
 
 # The interpreter is not instrumented, so the runtime is preloaded and the interpreter's own leaks are not counted.
 sanitize: $(SANITIZE)/.stamp
