@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 __all__ = [
     "Copies",
     "as_rows",
+    "as_tensor",
     "by_rows",
     "compiled",
     "fft_of",
@@ -27,6 +28,7 @@ __all__ = [
     "is_numpy",
     "is_tensor",
     "on_device_of",
+    "on_processor",
     "row_blocks",
     "to_numpy",
     "with_less_memory",
@@ -95,6 +97,18 @@ def _all_finite(xp: Any, X: Any) -> bool:
 def is_tensor(X: Any) -> bool:
     """Whether X is a tensor of torch. Does not import torch."""
     return type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach")
+
+
+def on_processor(X: Any) -> bool:
+    """Whether X is a tensor that NumPy can see, and of which no gradient is wanted: the compiled loops serve it."""
+    return is_tensor(X) and X.device.type == "cpu" and not X.requires_grad
+
+
+def as_tensor(array: np.ndarray) -> Any:
+    """A tensor over the memory of a NumPy array."""
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def is_foreign(X: Any) -> bool:

@@ -17,7 +17,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._validation import check_choice, check_count
-from mercer.maps._arrays import Copies, as_rows, by_rows, fft_of, is_foreign, is_numpy, on_device_of, row_blocks, to_numpy
+from mercer.maps._arrays import (
+    Copies,
+    as_rows,
+    as_tensor,
+    by_rows,
+    fft_of,
+    is_foreign,
+    is_numpy,
+    on_device_of,
+    on_processor,
+    row_blocks,
+    to_numpy,
+)
 from mercer.maps.fourier import check_arrays, padded_to, plain_params
 
 __all__ = ["CirculantProjection"]
@@ -152,6 +164,8 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """R D x for the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint="use X.toarray(), or RandomProjection, which takes sparse rows")
+        if on_processor(X):
+            return as_tensor(self.transform(X.numpy()))
         if not is_numpy(X):
             return by_rows(self._project, X, 3 * X.shape[1] + 4 * self.vectors_.size)
         out = np.empty((len(X), self._n_features_out), X.dtype)

@@ -27,7 +27,19 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.maps import _spectra
-from mercer.maps._arrays import Copies, as_rows, by_rows, fft_of, is_foreign, is_numpy, on_device_of, row_blocks, to_numpy
+from mercer.maps._arrays import (
+    Copies,
+    as_rows,
+    as_tensor,
+    by_rows,
+    fft_of,
+    is_foreign,
+    is_numpy,
+    on_device_of,
+    on_processor,
+    row_blocks,
+    to_numpy,
+)
 from mercer.maps.circulant import CirculantProjection
 from mercer.maps.fourier import check_arrays, padded_to, plain_params
 
@@ -151,6 +163,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Learn the frequencies, with the labels y of "classification"."""
         self._check_params()
         X = as_rows(self, X, reset=True, sparse_hint=SPARSE_HINT)
+        X = X.numpy() if on_processor(X) else X
         n = X.shape[0]
         Y = self._targets(y, n)
         random = check_random_state(self.random_state)
@@ -187,6 +200,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._check_params()
         learner = getattr(self, "_learner", None)
         X = as_rows(self, X, reset=learner is None, sparse_hint=SPARSE_HINT)
+        X = X.numpy() if on_processor(X) else X
         if learner is None:
             random = check_random_state(self.random_state)
             if self.task == "classification":
@@ -281,6 +295,8 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """The features of the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint=SPARSE_HINT)
+        if on_processor(X):
+            return as_tensor(self.transform(X.numpy()))
         if not is_numpy(X):
             return by_rows(self._features, X, 2 * X.shape[1] + 4 * self._n_features_out)
         out = np.empty((len(X), self._n_features_out), X.dtype)

@@ -25,7 +25,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.maps import _spectra
-from mercer.maps._arrays import Copies, as_rows, by_rows, compiled, fft_of, is_numpy, on_device_of, row_blocks
+from mercer.maps._arrays import (
+    Copies,
+    as_rows,
+    as_tensor,
+    by_rows,
+    compiled,
+    fft_of,
+    is_numpy,
+    on_device_of,
+    on_processor,
+    row_blocks,
+)
 
 __all__ = ["FourierFeatures"]
 
@@ -173,6 +184,8 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         X = as_rows(self, X, reset=False, sparse_hint=self._sparse_hint())
         if sp.issparse(X) or is_numpy(X):
             return self._transform_numpy(X)
+        if on_processor(X):
+            return as_tensor(self._transform_numpy(X.numpy()))
         width = 4 * (self._n_features_out + len(self.scales_)) + 2 * self.signs_.size
         return by_rows(lambda rows: self._waves(self._angles(rows), self._copies_like(rows)["phases"]), X, width)
 

@@ -298,7 +298,7 @@ def recall_at(found: Any, neighbours: Any, ks: Any = (1, 10, 100)) -> dict[int, 
 
 
 def as_numpy(X: Any) -> tuple[np.ndarray, Any]:
-    """X as a NumPy array, without a copy unless it lies on a device; and a function that turns results into X's kind."""
+    """X as a NumPy array, copied only from a device, and a function that turns results into X's kind."""
     if not is_tensor(X):
         return X, lambda array: array
     import torch
@@ -309,7 +309,7 @@ def as_numpy(X: Any) -> tuple[np.ndarray, Any]:
 
 
 def on_device(X: Any) -> bool:
-    """Whether X is a tensor that lies elsewhere than in the memory of the processor: the compiled loops cannot see it."""
+    """Whether X is a tensor that does not lie in the memory of the processor: the compiled loops cannot see it."""
     return is_tensor(X) and X.device.type != "cpu"
 
 

@@ -2,8 +2,8 @@
 
     dist(a, b) = (k − ⟨s(a), s(b)⟩) / 2          s(·) the k signs ±1 of a code
 
-so the distances of many codes are a matrix product. In half precision it is exact as long as no sum exceeds 2,048: longer
-codes are taken 2,048 bits at a time, and the parts added as whole numbers. Neighbours are the smallest of
+so the distances of many codes are a matrix product. In half precision it is exact as long as no sum exceeds 2,048:
+longer codes are taken 2,048 bits at a time, and the parts added as whole numbers. Neighbours are the smallest of
 distance · 2^p + place, so that ties fall as in the compiled scan: by place in the index.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["device_codes", "nearest", "pack", "signs", "unpack", "within"]
 EXACT = 2048  # whole numbers up to here are exact in half precision
 MOST_QUERIES = 1024  # at a time
 KEY = 38  # bits of a place in an index, as in cpp/hamming.cpp
-GATHER = -9205322385119247871  # 0x8040201008040201: moves the lowest bits of eight bytes to the highest byte, first first
+GATHER = -9205322385119247871  # 0x8040201008040201: the lowest bits of eight bytes into the highest byte, first first
 
 
 def pack(values: Tensor) -> Tensor:

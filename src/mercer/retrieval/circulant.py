@@ -87,6 +87,10 @@ class CirculantEmbedding(SignCodes):
     ((3, 512), [0, 0, 4096])
     """
 
+    r_: np.ndarray
+    history_: list[list[float]]
+    _plans: dict[Any, Any]
+
     def __init__(
         self,
         n_bits: int = 256,
@@ -204,8 +208,8 @@ class CirculantEmbedding(SignCodes):
         self.signs_ = np.ones((count, d), np.int8)
         if self.sign_flip:
             self.signs_ -= 2 * random.randint(0, 2, size=(count, d), dtype=np.int8)
-        self._plans: dict[Any, Any] = {}
-        self.history_: list[list[float]] = []
+        self._plans = {}
+        self.history_ = []
         self._forget_copies()
         if hasattr(self, "_sums"):
             del self._sums
