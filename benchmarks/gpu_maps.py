@@ -7,7 +7,7 @@ layers    a training step (forward, backward, SGD) of one layer, float32: `merce
           ``torch.nn.Linear``, with and without TF32 products for the latter; and the memory of the parameters
 codes     4,096 vectors of 25,600 float32 numbers to packed codes of 25,600 bits: the steps written with torch,
           `CirculantEmbedding.transform`, and, as a floor, reading the vectors once and writing the codes once
-maps      784 to 4,096 features of float32 rows: `FourierFeatures` (structured, dense, circulant) and `PolynomialSketch`;
+maps      784 to 4,096 features of float32 rows: `FourierFeatures` (structured, dense, circulant), `PolynomialSketch`,
           on the GPU beside NumPy arrays on the processor
 hamming   the ten nearest of 1,000,000 codes of 256 bits, 1,000 queries in a call and one; checked by brute force
 learning  `CirculantEmbedding(method="learned")`, 20,000 × 4,096, ten rounds, and `CompactNonlinearMap`, 20,000 × 784,

@@ -335,7 +335,9 @@ class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if on_device(X):
             return as_rows(self, X.detach(), reset, SPARSE_HINT).contiguous(), lambda found: found
         array, back = as_numpy(X)
-        return validate_data(self, array, dtype=[np.float32, np.float64], order="C", reset=reset), back
+        finite = reset or not self._looks_itself()
+        options: dict[str, Any] = {"dtype": [np.float32, np.float64], "order": "C", "ensure_all_finite": finite}
+        return validate_data(self, array, reset=reset, **options), back
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -347,6 +349,10 @@ class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _back(self, signs: np.ndarray) -> np.ndarray:
         raise NotImplementedError
+
+    def _looks_itself(self) -> bool:
+        """Whether ``_project`` and ``_codes`` refuse NaN and infinity themselves, on the way."""
+        return False
 
     def _width(self) -> int:
         """Numbers that a row takes on the way to its projection."""

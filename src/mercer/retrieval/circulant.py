@@ -255,6 +255,9 @@ class CirculantEmbedding(SignCodes):
         """Whether there is a compiled convolution for this length."""
         return compiled() is not None and compiled().circulant_length(d)
 
+    def _looks_itself(self) -> bool:
+        return self._has_loops(self.n_features_in_)
+
     def _project(self, X: Any) -> Any:
         if not is_numpy(X):
             return self._by_tensors(X)

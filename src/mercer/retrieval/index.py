@@ -284,6 +284,8 @@ class HammingIndex:
             offsets.append(found[0][1:] + offsets[-1][-1])
             distances.append(found[1])
             positions.append(found[2])
+        if len(distances) == 1:
+            return found
         if not distances:
             return offsets[0], np.zeros(0, np.int32), np.zeros(0, np.int64)
         return np.concatenate(offsets), np.concatenate(distances), np.concatenate(positions)
@@ -348,13 +350,14 @@ class HammingIndex:
         if on_device(queries):
             return self._device_search(queries, k, filter)
         offsets, distances, positions = self._search(queries, min(k, max(1, self._n)), self.n_bits, filter)
-        n_queries = len(offsets) - 1
+        n_queries, back = len(offsets) - 1, as_numpy(queries)[1]
+        if len(positions) == n_queries * k:
+            return back(distances.reshape(n_queries, k)), back(self._names(positions).reshape(n_queries, k))
         found, ids = np.full((n_queries, k), self.n_bits + 1, np.int32), np.full((n_queries, k), -1, np.int64)
         row = np.repeat(np.arange(n_queries), np.diff(offsets))
         column = np.arange(len(positions)) - offsets[row]
         found[row, column] = distances
         ids[row, column] = self._names(positions)
-        back = as_numpy(queries)[1]
         return back(found), back(ids)
 
     def _device_search(self, queries: Any, k: int, filter: Any) -> tuple[Any, Any]:
