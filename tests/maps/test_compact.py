@@ -106,7 +106,7 @@ def test_eight_learnt_features_beat_eight_random_ones():
 
 
 def test_learnt_circulant_features_beat_random_ones():
-    """Spec 004 P28."""
+    """Spec 004 P28, the part of learning: eight circulant features, learnt, are at least 5 points above random ones."""
     X, y = strokes(3000)
     held, truth = strokes(1000, seed=1)
     learnt, random = (
