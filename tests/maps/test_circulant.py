@@ -54,7 +54,7 @@ def test_d_numbers_and_signs_are_all_that_is_kept():
 
 
 def test_distances_are_kept():
-    """Spec 004 P5: 200 unit vectors, 1024 to 256: 99% of squared distances within 40%; their mean over draws within 3%."""
+    """Spec 004 P5: 200 unit vectors, 1024 to 256: 99% of squared distances within 40%; their mean within 3%."""
     X = rows(200, 1024)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     first, second = np.triu_indices(200, 1)

@@ -102,21 +102,22 @@ def test_orthogonal_waves_have_less_variance_than_independent_ones(variant):
     assert error(variant) < 0.9 * error("iid")
 
 
-def test_circulant_waves_are_as_good_as_independent_ones():
-    """Spec 004 P28, the part of random maps: with phases, k = 128 and γ = 0.15, where the neighbour rule has about that γ.
+@pytest.mark.parametrize("k", [64, 128, 256, 512])
+def test_circulant_waves_are_as_good_as_independent_ones(k):
+    """Spec 004 P28, the part of random maps: cosines with phases, normal rows, γ by the rule of the 50th neighbour.
 
-    The mean squared error of the Gram matrix off its diagonal, over 150 draws, is at most 10% above that of independent
-    waves. Checked at this one γ and k; for wider kernels the gap grows.
+    The mean squared error of the Gram matrix off its diagonal, over 100 draws, is at most 10% above that of independent
+    waves (about 6%). Nothing is claimed for wider kernels: with less than half of that γ it is 20% above.
     """
-    X = rows(60, 16)
-    K = Gaussian(0.15)(X)
+    X = rows(1000, 16)
+    gamma = FourierFeatures(1, gamma="neighbours", variant="iid", random_state=0).fit(X).gamma_
+    X = X[:60]
+    K, upper = Gaussian(gamma)(X), np.triu_indices(60, 1)
 
     def error(kind):
-        maps = (
-            FourierFeatures(128, gamma=0.15, variant=kind, pairs=False, random_state=s).fit_transform(X)
-            for s in range(150)
-        )
-        return np.mean([(Z @ Z.T - K)[np.triu_indices(60, 1)] ** 2 for Z in maps])
+        options = {"gamma": gamma, "variant": kind, "pairs": False}
+        maps = (FourierFeatures(k, random_state=s, **options).fit_transform(X) for s in range(100))
+        return np.mean([(Z @ Z.T - K)[upper] ** 2 for Z in maps])
 
     assert error("circulant") < 1.1 * error("iid")
 

@@ -177,6 +177,42 @@ def test_bad_input_is_named(embedding):
     np.testing.assert_array_equal(model.transform(np.asfortranarray(X)), model.transform(X))
 
 
+@pytest.mark.parametrize("d", [1, 37, 60, 1001, 1024, 2048, 2050])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_one_bad_number_among_many_is_found_wherever_it_is(d, dtype, value):
+    X = gaussian(70, d, dtype=dtype)
+    for bits in (d, 2 * d + 1):
+        model = CirculantEmbedding(bits, random_state=0, n_jobs=2).fit(X)
+        for row, column in ((0, 0), (69, d - 1), (33, d // 2)):
+            wrong = X.copy()
+            wrong[row, column] = value
+            for call in (model.transform, model.project):
+                with pytest.raises(ValueError, match=r"NaN|infinity"):
+                    call(wrong)
+
+
+@pytest.mark.parametrize("d", [60, 2048])
+def test_numbers_whose_squares_are_out_of_range_are_no_bad_numbers(d):
+    X = gaussian(6, d)
+    model = CirculantEmbedding(d, random_state=0).fit(X)
+    for scale in (1e200, 1e-200, 1e300):
+        np.testing.assert_array_equal(model.transform(X * scale), model.transform(X))
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS, ids=lambda e: f"{type(e).__name__}-{e.n_bits}")
+def test_numbers_of_other_types_are_read_or_refused(embedding):
+    X = np.round(gaussian(6, 30), 1)
+    model = clone(embedding).fit(X)
+    for same in (X.tolist(), X.astype(object)):
+        np.testing.assert_array_equal(model.transform(same), model.transform(X))
+    half = X.astype(np.float16)
+    np.testing.assert_array_equal(model.transform(half), model.transform(half.astype(np.float32)))
+    for wrong in (X.astype(complex), X.astype(str).astype("U9")[:, :29], [["a"] * 30]):
+        with pytest.raises(ValueError):
+            model.transform(wrong)
+
+
 @pytest.mark.parametrize(("params", "fit", "message"), [
     ({"method": "best"}, {}, "method"), ({"lambda_": 0.0}, {}, "lambda_"), ({"mu": -1.0}, {}, "mu"),
     ({"n_iter": 0}, {}, "n_iter"), ({"sign_flip": "no"}, {}, "sign_flip"),
@@ -365,8 +401,8 @@ def test_learned_codes_find_more_neighbours_than_random_ones_and_these_as_many_a
 def test_pairs_bring_classes_together(means):
     """Spec 004 P14: two Gaussian classes, 200 pairs of each kind, μ from 0.1 to 100.
 
-    Distances within classes fall against those between for every μ. Retrieval of the class by codes gains at the best μ,
-    and loses at most 0.02 at any (with dense means there is a dip at μ = 1).
+    Distances within classes fall against those between for every μ. Retrieval of the class by codes gains at the best
+    μ, and loses at most 0.02 at any (with dense means there is a dip at μ = 1).
     """
     random = np.random.default_rng(0)
     y = random.integers(0, 2, 400)
