@@ -2,4 +2,4 @@
 
 import importlib.util
 
-collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["src/mercer/nn/*"]
+collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["src/mercer/nn/*", "src/mercer/retrieval/_tensors.py"]

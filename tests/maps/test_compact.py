@@ -289,6 +289,20 @@ def test_batches_lower_the_error_of_the_kernel_and_fit_begins_anew(tmp_path):
     assert np.array_equal(map_.frequencies_, fitted.frequencies_)
 
 
+@pytest.mark.parametrize("circulant", [False, True])
+def test_batches_go_on_from_a_fit_and_from_a_file(circulant, tmp_path):
+    X, y = strokes(1000)
+    held, truth = strokes(500, seed=1)
+    map_ = CompactNonlinearMap(16, circulant=circulant, max_iter=15, random_state=0).fit(X, y)
+    before, frequencies = accuracy(map_, held, truth), map_.frequencies_
+    mercer.save(map_, tmp_path / "map.mercer")
+    for model in (map_, mercer.load(tmp_path / "map.mercer")):
+        model.partial_fit(X, y)
+        assert accuracy(model, held, truth) > before - 0.03
+        moved = np.abs(model.frequencies_ - frequencies).mean() / np.abs(frequencies).mean()
+        assert 0 < moved < 0.5
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

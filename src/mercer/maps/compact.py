@@ -181,7 +181,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> CompactNonlinearMap:
-        """Learn from one more batch: a round of steps on its rows alone, going on from where the last call ended.
+        """Learn from one more batch: a round of steps on its rows alone, from where the last call or `fit` ended.
 
         Parameters
         ----------
@@ -198,10 +198,12 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
             This map. Nothing is kept aside, and nothing stops early: ``history_`` holds the score on each batch.
         """
         self._check_params()
-        learner = getattr(self, "_learner", None)
-        X = as_rows(self, X, reset=learner is None, sparse_hint=SPARSE_HINT)
+        learner, fitted = getattr(self, "_learner", None), self.__sklearn_is_fitted__()
+        X = as_rows(self, X, reset=not fitted, sparse_hint=SPARSE_HINT)
         X = X.numpy() if on_processor(X) else X
-        if learner is None:
+        if learner is None and fitted:
+            learner = self._learner = self._resumed(X)
+        elif learner is None:
             random = check_random_state(self.random_state)
             if self.task == "classification":
                 if classes is None:
@@ -220,6 +222,18 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._forget_copies()
         self.n_iter_ = len(self.history_)
         return self
+
+    def _resumed(self, X: Any) -> _Learner:
+        """A learner that goes on from what `fit`, or a file, has left: steps in W as long as the last ones there."""
+        kept = {name: _like(X, array) for name, array in self._numbers().items()}
+        waves = _Waves(kept["theta"], kept["phases"], kept.get("signs"))
+        outputs = self.coef_.shape[0] if self.task == "classification" else None
+        learner = _Learner(self, waves, check_random_state(self.random_state), outputs)
+        if outputs is not None:
+            learner.W = _like(X, np.vstack([self.coef_.T, self.intercept_]))
+        learner.rate = self.learning_rate * float(np.sqrt(2 * self.gamma_))
+        learner.rounds, learner.t = 1, 2 * self.steps * len(self.history_)
+        return learner
 
     def _rounds(self, learner: _Learner, X: Any, Y: np.ndarray | None) -> None:
         best, idle, self.history_ = None, 0, []
