@@ -2,4 +2,5 @@
 
 import importlib.util
 
-collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["src/mercer/nn/*"]
+OF_TORCH = ["src/mercer/nn/*", "src/mercer/retrieval/_tensors.py"]
+collect_ignore_glob = [] if importlib.util.find_spec("torch") else OF_TORCH

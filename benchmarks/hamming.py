@@ -3,7 +3,7 @@
     python benchmarks/hamming.py [--parts batch single long multi] [--codes 1000000] [--repeats 7]
 
 batch    top 10 of random 256-bit codes, 200 queries in a call
-single   the same, one query in a call
+single   the same, one query in a call; beside it a plain read of as many bytes, which no scan of all codes can beat
 long     top 10 of 20,000 codes of 8,192 bits, 50 queries in a call
 multi    64-bit codes, near duplicates as queries: multi-index hashing beside the scan and faiss's IndexBinaryMultiHash
          (which is not exact: its share of right distances is printed)
@@ -49,11 +49,14 @@ def compare(name: str, codes: np.ndarray, queries: np.ndarray, repeats: int, tog
         theirs = faiss.IndexBinaryFlat(8 * codes.shape[1])
         theirs.add(codes)
     calls = [queries] if together else [queries[i : i + 1] for i in range(len(queries))]
-    times: dict[str, list[float]] = {"mercer": [], "faiss": []}
+    times: dict[str, list[float]] = {"mercer": [], "faiss": [], "read": []}
+    memory = ours._blocks.copy().reshape(-1).view(np.int64)
     for _ in range(repeats):
         for block in calls:
             (distances, _), seconds = timed(lambda block=block: ours.search(block, k=10))
             times["mercer"].append(1e3 * seconds / len(block))
+            if not together:
+                times["read"].append(1e3 * timed(memory.max)[1])
             if theirs is not None:
                 (expected, _), seconds = timed(lambda block=block: theirs.search(block, 10))
                 times["faiss"].append(1e3 * seconds / len(block))
@@ -65,6 +68,11 @@ def compare(name: str, codes: np.ndarray, queries: np.ndarray, repeats: int, tog
         other = float(np.median(times["faiss"]))
         line += f", faiss {other:8.4f}: {other / mine:5.2f}× faster, same distances"
     print(line, flush=True)
+    if not together:
+        read = float(np.median(times["read"]))
+        rates = f"{memory.nbytes / read / 1e6:.1f} GB/s, the scan {memory.nbytes / mine / 1e6:.1f}"
+        bound = f"; at most {other / read:.2f}× faster than faiss by scanning all" if theirs is not None else ""
+        print(f"{name:8} a plain read of the codes takes {read:.4f} ms: {rates}{bound}", flush=True)
 
 
 def multi(n: int, repeats: int, random: np.random.Generator) -> None:

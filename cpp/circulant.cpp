@@ -125,12 +125,16 @@ template <class T> class Circulant {
     const int64_t rows = int64_t(X.shape(0)), step = plan_.batched ? 8 * plan_.lanes : 8, parts = (rows + step - 1) / step;
     const Convolution<T> work = loops<T>();
     const T* signs = signs_.empty() ? nullptr : signs_.data();
-    nb::gil_scoped_release release;
     const int64_t shares = std::min<int64_t>(parts, 4 * threads);
-    in_parallel(shares, threads, [&](int64_t share) {
-      const int64_t first = step * (parts * share / shares), last = std::min(rows, step * (parts * (share + 1) / shares));
-      work.rows(plan_, spectrum_.data(), X.data(), signs, first, last, n_bits, real, packed);
-    });
+    std::vector<char> finite(size_t(shares), 1);
+    {
+      nb::gil_scoped_release release;
+      in_parallel(shares, threads, [&](int64_t share) {
+        const int64_t first = step * (parts * share / shares), last = std::min(rows, step * (parts * (share + 1) / shares));
+        finite[size_t(share)] = work.rows(plan_, spectrum_.data(), X.data(), signs, first, last, n_bits, real, packed);
+      });
+    }
+    require(std::find(finite.begin(), finite.end(), 0) == finite.end(), "X contains NaN or infinity");
   }
   ConvolutionPlan<T> plan_;
   std::vector<T> spectrum_, signs_;

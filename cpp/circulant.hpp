@@ -38,8 +38,8 @@ template <class T> struct ConvolutionPlan {
 template <class T> struct Convolution {
   // F(r) / n in the scrambled order.
   void (*spectrum)(const ConvolutionPlan<T>& plan, const T* r, T* out);
-  // out(row, values) gets what rows first .. last of X, times signs (nullptr: none), become.
-  void (*rows)(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first, int64_t last, int64_t n_bits,
+  // out(row, values) gets what rows first .. last of X, times signs (nullptr: none), become. False if a row is not finite.
+  bool (*rows)(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first, int64_t last, int64_t n_bits,
                T* real_out, uint8_t* packed_out);
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -17,7 +18,8 @@ namespace mercer {
 namespace MERCER_ARCH {
 namespace {
 
-constexpr int kZero = 0x7fff0;  // the exponent of a row of zeros: no other row has it
+constexpr int kZero = 0x7fff0;       // the exponent of a row of zeros: no other row has it
+constexpr int kNotFinite = 0x7fff1;  // and of a row with NaN or infinity
 
 template <class T> struct VectorOf { typedef T type __attribute__((vector_size(kVectorBytes))); };
 template <class T> using Vector = typename VectorOf<T>::type;
@@ -219,25 +221,28 @@ template <class T, bool Forward> class Walk {
     }
   }
 
-  // lanes × lanes values change rows and columns: log2(lanes) rounds of swapping halves.
-  static INLINE void transpose(V* rows) {
+  // lanes × lanes values change rows and columns: log2(lanes) rounds of swapping halves. The patterns are constants, or the compiler would
+  // make them anew for each round.
+  template <int H, bool High, int... I> static INLINE V half(V a, V b, std::integer_sequence<int, I...>) {
     constexpr int L = int(Plan::lanes);
-    typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> I;
-    typedef I Index __attribute__((vector_size(kVectorBytes)));
-    for (int h = L / 2; h; h /= 2) {
-      Index low, high;
-      for (int i = 0; i < L; ++i) {
-        low[i] = I(i & h ? L + (i ^ h) : i);
-        high[i] = I(i & h ? L + i : i ^ h);
-      }
-      for (int r = 0; r < L; ++r) {
-        if (r & h) continue;
-        const V a = rows[r], b = rows[r + h];
-        rows[r] = __builtin_shuffle(a, b, low);
-        rows[r + h] = __builtin_shuffle(a, b, high);
-      }
-    }
+    typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Place;
+    typedef Place Index __attribute__((vector_size(kVectorBytes)));
+    if constexpr (High) return __builtin_shuffle(a, b, Index{Place(I & H ? L + I : I ^ H)...});
+    else return __builtin_shuffle(a, b, Index{Place(I & H ? L + (I ^ H) : I)...});
   }
+  template <int H> static INLINE void swap_halves(V* rows) {
+    constexpr int L = int(Plan::lanes);
+    constexpr auto places = std::make_integer_sequence<int, L>{};
+#pragma GCC unroll 16
+    for (int r = 0; r < L; ++r) {
+      if (r & H) continue;
+      const V a = rows[r], b = rows[r + H];
+      rows[r] = half<H, false>(a, b, places);
+      rows[r + H] = half<H, true>(a, b, places);
+    }
+    if constexpr (H > 1) swap_halves<H / 2>(rows);
+  }
+  static INLINE void transpose(V* rows) { swap_halves<int(Plan::lanes) / 2>(rows); }
   void gather(const T* from, int64_t count, V* to) const {
     const int64_t m = plan_.m, whole = count == Plan::lanes ? m / Plan::lanes * Plan::lanes : 0;
     for (int64_t i = 0; i < whole; i += Plan::lanes) {
@@ -280,36 +285,43 @@ template <class T> void spectrum_of(const ConvolutionPlan<T>& plan, const T* r, 
   walk.vector(work.data, work.data + plan.n);
 }
 
-// The bits of a byte in the opposite order.
-inline uint8_t mirrored(unsigned byte) {
-  byte = (byte & 0x55) << 1 | (byte >> 1 & 0x55);
-  byte = (byte & 0x33) << 2 | (byte >> 2 & 0x33);
-  return uint8_t(byte << 4 | byte >> 4);
+// The bits of each byte in the opposite order.
+inline uint64_t mirrored(uint64_t bytes) {
+  bytes = (bytes & 0x5555555555555555u) << 1 | (bytes >> 1 & 0x5555555555555555u);
+  bytes = (bytes & 0x3333333333333333u) << 2 | (bytes >> 2 & 0x3333333333333333u);
+  return (bytes & 0x0f0f0f0f0f0f0f0fu) << 4 | (bytes >> 4 & 0x0f0f0f0f0f0f0f0fu);
 }
 
-// Eight bits of x >= 0, the first in the highest bit.
-template <class T> INLINE uint8_t eight_signs(const T* x) {
+// Bit b of the answer: x[b] >= 0.
+template <class T> INLINE uint64_t eight_signs(const T* x) {
 #if defined(__AVX2__)
   if constexpr (sizeof(T) == 4)
-    return mirrored(unsigned(_mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x), _mm256_setzero_ps(), _CMP_GE_OQ))));
+    return unsigned(_mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x), _mm256_setzero_ps(), _CMP_GE_OQ)));
   else
-    return mirrored(unsigned(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(x), _mm256_setzero_pd(), _CMP_GE_OQ))) |
-                    unsigned(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(x + 4), _mm256_setzero_pd(), _CMP_GE_OQ))) << 4);
+    return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(x), _mm256_setzero_pd(), _CMP_GE_OQ))) |
+           unsigned(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(x + 4), _mm256_setzero_pd(), _CMP_GE_OQ))) << 4;
 #else
   unsigned byte = 0;
   for (int b = 0; b < 8; ++b) byte |= unsigned(x[b] >= 0) << b;
-  return mirrored(byte);
+  return byte;
 #endif
 }
 
-// Bits of x >= 0, the first in the highest bit of a byte, as in numpy.packbits.
+// Bits of x >= 0, the first in the highest bit of a byte, as in numpy.packbits. Eight bytes are mirrored at a time.
 template <class T> void pack(const T* x, int64_t n, uint8_t* out) {
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) *out++ = eight_signs(x + i);
+  for (; i + 64 <= n; i += 64, out += 8) {
+    uint64_t bytes = 0;
+#pragma GCC unroll 8
+    for (int b = 0; b < 8; ++b) bytes |= eight_signs(x + i + 8 * b) << (8 * b);
+    bytes = mirrored(bytes);
+    for (int b = 0; b < 8; ++b) out[b] = uint8_t(bytes >> (8 * b));
+  }
+  for (; i + 8 <= n; i += 8) *out++ = uint8_t(mirrored(eight_signs(x + i)));
   if (i == n) return;
   T rest[8];
   for (int b = 0; b < 8; ++b) rest[b] = i + b < n ? x[i + b] : T(-1);
-  *out = eight_signs(rest);
+  *out = uint8_t(mirrored(eight_signs(rest)));
 }
 
 // Rows are scaled to a length between 1 and 2 by a power of two, which is exact: what the partner of a row leaves behind in rounding is
@@ -328,7 +340,10 @@ template <class T> int exponent(const T* x, int64_t n) {
   // Squares of doubles may leave the range of doubles: then the largest entry says enough.
   if (total > 1e-280 && total < 1e300) return std::ilogb(total) / 2;
   double largest = 0;
-  for (i = 0; i < n; ++i) largest = std::max(largest, std::abs(double(x[i])));
+  for (i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i])) return kNotFinite;
+    largest = std::max(largest, std::abs(double(x[i])));
+  }
   return largest > 0 ? std::ilogb(largest) : kZero;
 }
 
@@ -360,7 +375,7 @@ template <class T> void fill(const T* x, const T* signs, int64_t n, int exponent
 
 // Short vectors: 2 × lanes of them at once.
 template <class T>
-void convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first, int64_t last, const Output<T>& out) {
+bool convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first, int64_t last, const Output<T>& out) {
   constexpr int64_t lanes = ConvolutionPlan<T>::lanes;
   const int64_t n = plan.n;
   Walk<T, false> walk(plan, spectrum, T(1));
@@ -373,6 +388,7 @@ void convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* 
     if (count < 2 * lanes) std::memset(tile, 0, size_t(2 * n * lanes) * sizeof(T));
     for (int64_t l = 0; l < count; ++l) {
       exponents[l] = exponent(X + (at + l) * n, n);
+      if (exponents[l] == kNotFinite) return false;
       fill(X + (at + l) * n, signs, n, exponents[l], place(l), lanes);
     }
     walk.lanes();
@@ -382,10 +398,11 @@ void convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* 
       out.put(at + l, exponents[l], row.data);
     }
   }
+  return true;
 }
 
 template <class T>
-void convolve_rows(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first, int64_t last, int64_t n_bits,
+bool convolve_rows(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first, int64_t last, int64_t n_bits,
                    T* real_out, uint8_t* packed_out) {
   const int64_t n = plan.n;
   const Output<T> out{n_bits, real_out, packed_out};
@@ -398,11 +415,13 @@ void convolve_rows(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X
     if (count == 1) std::memset(work.data + n, 0, size_t(n) * sizeof(T));
     for (int64_t i = 0; i < count; ++i) {
       exponents[i] = exponent(X + (row + i) * n, n);
+      if (exponents[i] == kNotFinite) return false;
       fill(X + (row + i) * n, signs, n, exponents[i], work.data + i * n, 1);
     }
     walk.vector(work.data, work.data + n);
     for (int64_t i = 0; i < count; ++i) out.put(row + i, exponents[i], work.data + i * n);
   }
+  return true;
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ namespace mercer {
 namespace {
 
 constexpr int64_t kStretchBytes = 1 << 14;  // of codes that a tile of queries shares
+constexpr int64_t kLoneBytes = 1 << 17;     // that a lone query, which shares nothing, walks over at a time
 constexpr int64_t kTile = 128;              // queries that walk over the codes together
 constexpr int64_t kMaxWords = 1 << 18;      // of one code: 2^24 bits
 
@@ -205,7 +206,8 @@ struct Codes {
 // Blocks first .. last against some queries.
 void walk(const Codes& codes, int64_t first, int64_t last, const uint64_t* queries, int64_t n_queries, Best* best) {
   const Scan scan = best_scan(codes.words);
-  const int64_t stretch = std::max<int64_t>(8, kStretchBytes / (64 * codes.words));
+  const int64_t bytes = n_queries == 1 ? kLoneBytes : kStretchBytes;
+  const int64_t stretch = std::max<int64_t>(8, bytes / (64 * codes.words));
   Hits hits(stretch);
   for (int64_t at = first; at < last; at += stretch) {
     const int64_t count = std::min(stretch, last - at);

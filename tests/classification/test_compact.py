@@ -78,3 +78,15 @@ def test_bad_input_is_refused():
 
 def test_scikit_learn_finds_nothing_to_object_to():
     check_estimator(CompactClassifier(8, max_iter=10, steps=30, random_state=0))
+
+
+def test_batches_teach_rings():
+    X = np.random.default_rng(0).uniform(-2, 2, (1500, 2))
+    y = np.where(np.hypot(*X.T) < 1.2, "in", "out")
+    model = CompactClassifier(16, random_state=0)
+    for _ in range(4):
+        for start in range(0, 1500, 300):
+            model.partial_fit(X[start : start + 300], y[start : start + 300], classes=["in", "out"])
+    assert model.score(X, y) > 0.93
+    with pytest.raises(ValueError, match="3 features"):
+        model.partial_fit(np.ones((2, 3)), ["in", "out"])

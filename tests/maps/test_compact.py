@@ -106,7 +106,7 @@ def test_eight_learnt_features_beat_eight_random_ones():
 
 
 def test_learnt_circulant_features_beat_random_ones():
-    """Spec 004 P28."""
+    """Spec 004 P28, the part of learning: eight circulant features, learnt, are at least 5 points above random ones."""
     X, y = strokes(3000)
     held, truth = strokes(1000, seed=1)
     learnt, random = (
@@ -250,3 +250,70 @@ def test_a_file_keeps_the_map(labels, circulant, tmp_path):
     if labels is not None:
         assert np.array_equal(found.classes_, map_.classes_)
         assert accuracy(found, X, y) == accuracy(map_, X, y)
+
+
+# ------------------------------------------------------------------------------------------------ batches
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+def test_batches_teach_labels(circulant):
+    X, y = strokes(3000)
+    held, truth = strokes(1000, seed=1)
+    map_ = CompactNonlinearMap(16, circulant=circulant, random_state=0)
+    for _ in range(5):
+        for start in range(0, 3000, 500):
+            map_.partial_fit(X[start : start + 500], y[start : start + 500], classes=np.arange(10))
+    assert map_.n_iter_ == len(map_.history_) == 30
+    random = CompactNonlinearMap(16, circulant=circulant, learning_rate=0.0, random_state=0).fit(X, y)
+    assert accuracy(map_, held, truth) > accuracy(random, held, truth) + 0.05
+
+
+def test_batches_lower_the_error_of_the_kernel_and_fit_begins_anew(tmp_path):
+    X, held = strokes(2000)[0], strokes(300, seed=1)[0]
+    map_ = CompactNonlinearMap(32, "kernel", gamma=0.2, batch_size=200, random_state=0)
+
+    def error():
+        return np.mean((map_.gram(held) - gaussian_gram(held, 0.2)) ** 2)
+
+    error_of_random = np.mean([
+        (CompactNonlinearMap(32, "kernel", gamma=0.2, learning_rate=0.0, max_iter=1, random_state=s).fit(X).gram(held)
+         - gaussian_gram(held, 0.2)) ** 2 for s in range(3)
+    ])  # fmt: skip
+    for start in range(0, 2000, 200):
+        map_.partial_fit(X[start : start + 200])
+    assert error() < 0.9 * error_of_random
+    mercer.save(map_, tmp_path / "map.mercer")
+    assert np.array_equal(mercer.load(tmp_path / "map.mercer").transform(held), map_.transform(held))
+    fitted = CompactNonlinearMap(32, "kernel", gamma=0.2, batch_size=200, max_iter=2, random_state=0).fit(X)
+    map_.set_params(max_iter=2).fit(X)
+    assert np.array_equal(map_.frequencies_, fitted.frequencies_)
+
+
+@pytest.mark.parametrize("circulant", [False, True])
+def test_batches_go_on_from_a_fit_and_from_a_file(circulant, tmp_path):
+    X, y = strokes(1000)
+    held, truth = strokes(500, seed=1)
+    map_ = CompactNonlinearMap(16, circulant=circulant, max_iter=15, random_state=0).fit(X, y)
+    before, frequencies = accuracy(map_, held, truth), map_.frequencies_
+    mercer.save(map_, tmp_path / "map.mercer")
+    for model in (map_, mercer.load(tmp_path / "map.mercer")):
+        model.partial_fit(X, y)
+        assert accuracy(model, held, truth) > before - 0.03
+        moved = np.abs(model.frequencies_ - frequencies).mean() / np.abs(frequencies).mean()
+        assert 0 < moved < 0.5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, X, y: m.partial_fit(X, y), "classes must be given in the first call"),
+        (lambda m, X, y: m.partial_fit(X, y, classes=[0]), "one class only"),
+        (lambda m, X, y: m.partial_fit(X, y, classes=range(3)), "none of the classes"),
+        (lambda m, X, y: m.partial_fit(X, y[:-1], classes=range(10)), "inconsistent lengths"),
+        (lambda m, X, y: m.partial_fit(X, classes=range(10)), "requires y"),
+        (lambda m, X, y: m.partial_fit(X, y, classes=range(10)).partial_fit(X[:, 1:], y), "15 features"),
+    ],
+)
+def test_bad_batches_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(CompactNonlinearMap(4, random_state=0), *strokes(50))

@@ -68,6 +68,21 @@ def test_the_error_halves_with_four_times_the_features(variant):
     assert abs(slope + 0.5) < 0.1
 
 
+@pytest.mark.parametrize("pairs", [True, False])
+def test_the_mean_squared_error_halves_when_features_double(pairs):
+    """Spec 004 P22: k = 16 … 512, γ by the rule of the 50th neighbour, each ratio between 0.375 and 0.625."""
+    X = rows(150, 16)
+    gamma = FourierFeatures(1, gamma="neighbours", variant="iid", random_state=0).fit(X).gamma_
+    K, upper = Gaussian(gamma)(X), np.triu_indices(150, 1)
+    errors = []
+    for k in (16, 32, 64, 128, 256, 512):
+        options = {"gamma": gamma, "variant": "iid", "pairs": pairs}
+        maps = (FourierFeatures(k, random_state=s, **options).fit_transform(X) for s in range(40))
+        errors.append(np.mean([(Z @ Z.T - K)[upper] ** 2 for Z in maps]))
+    ratios = np.array(errors[1:]) / errors[:-1]
+    assert (np.abs(ratios - 0.5) <= 0.125).all()
+
+
 def test_4096_features_of_200_points_are_within_0_08():
     """Spec 000 S01."""
     X = rows(200, 5)
@@ -87,24 +102,29 @@ def test_orthogonal_waves_have_less_variance_than_independent_ones(variant):
     assert error(variant) < 0.9 * error("iid")
 
 
-def test_circulant_waves_are_as_good_as_independent_ones():
-    """Spec 004 P28: within 10%, with phases, at the bandwidth of the neighbour rule (wider kernels are worse)."""
-    X = rows(60, 16)
-    K = Gaussian(0.15)(X)
+@pytest.mark.parametrize("k", [64, 128, 256, 512])
+def test_circulant_waves_are_as_good_as_independent_ones(k):
+    """Spec 004 P28, the part of random maps: cosines with phases, normal rows, γ by the rule of the 50th neighbour.
+
+    The mean squared error of the Gram matrix off its diagonal, over 100 draws, is at most 10% above that of independent
+    waves (about 6%). Nothing is claimed for wider kernels: with less than half of that γ it is 20% above.
+    """
+    X = rows(1000, 16)
+    gamma = FourierFeatures(1, gamma="neighbours", variant="iid", random_state=0).fit(X).gamma_
+    X = X[:60]
+    K, upper = Gaussian(gamma)(X), np.triu_indices(60, 1)
 
     def error(kind):
-        maps = (
-            FourierFeatures(128, gamma=0.15, variant=kind, pairs=False, random_state=s).fit_transform(X)
-            for s in range(150)
-        )
-        return np.mean([(Z @ Z.T - K)[np.triu_indices(60, 1)] ** 2 for Z in maps])
+        options = {"gamma": gamma, "variant": kind, "pairs": False}
+        maps = (FourierFeatures(k, random_state=s, **options).fit_transform(X) for s in range(100))
+        return np.mean([(Z @ Z.T - K)[upper] ** 2 for Z in maps])
 
     assert error("circulant") < 1.1 * error("iid")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_pairs_depend_on_differences_alone(variant):
-    """Spec 004 P23: cosines and sines exactly, phases on average only."""
+    """Spec 004 P23: cosines and sines to 1e-12; one draw of phases does not; cosines alone not even on average."""
     X, shift = rows(), rows(1, seed=1)
     Z, moved = (FourierFeatures(32, variant=variant, random_state=0).fit(X).transform(x) for x in (X, X + shift))
     assert np.allclose(Z @ Z.T, moved @ moved.T, atol=1e-12)
@@ -112,6 +132,22 @@ def test_pairs_depend_on_differences_alone(variant):
     Z, moved = (FourierFeatures(32, variant=variant, pairs=False, random_state=0).fit(X).transform(x)
                 for x in (X, X + shift))
     assert np.abs(Z @ Z.T - moved @ moved.T).max() > 0.01
+    map_ = FourierFeatures(4096, variant=variant, pairs=False, random_state=0).fit(X)
+    Z, moved = map_.transform(X), map_.transform(X + shift)
+    assert np.abs(Z @ Z.T - moved @ moved.T).max() < 0.12
+    map_.phases_ = 0 * map_.phases_
+    map_._forget_copies()
+    Z, moved = map_.transform(X), map_.transform(X + shift)
+    assert np.abs(Z @ Z.T - moved @ moved.T).max() > 0.25
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_gram_matrix_is_positive_semidefinite(variant, pairs):
+    """Spec 004 P23."""
+    X = np.vstack([rows(), rows()[:3]])  # repeated rows: the smallest eigenvalue is 0
+    Z = FourierFeatures(32, variant=variant, pairs=pairs, random_state=0).fit_transform(X)
+    assert np.linalg.eigvalsh(Z @ Z.T).min() > -1e-12 * len(X)
 
 
 # ------------------------------------------------------------------------------------------------ paths agree

@@ -35,6 +35,7 @@ def test_forward_is_the_dense_matrix(d, k, flip):
 
 @pytest.mark.parametrize(("d", "k"), WIDTHS)
 def test_gradients_equal_finite_differences(d, k):
+    """Spec 004 P18: of r, x and the bias, with random signs, for k < d, k = d and k > d."""
     torch.manual_seed(1)
     layer = CirculantLinear(d, k, dtype=torch.float64)
     x = torch.randn(4, d, dtype=torch.float64, requires_grad=True)

@@ -221,8 +221,8 @@ def test_files_that_are_damaged_cut_or_of_another_version_are_refused(tmp_path):
     assert "no index" in error(b"PK" + good[2:])
     assert "no index" in error(b"")
     assert "version 2" in error(good[:8] + struct.pack("<I", 2) + good[12:])
-    for length in (60, 127, 128, len(good) - 1):
-        assert "cut short" in error(good[:length])
+    for length in range(len(good)):  # every byte
+        assert ("no index" if length < 8 else "cut short") in error(good[:length])
     assert "cut short" in error(good + b"\0")
     for at in range(16, 128):
         assert "damaged" in error(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])

@@ -95,6 +95,18 @@ class CompactClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.n_iter_ = self.map_.classes_, self.map_.n_iter_
         return self
 
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> CompactClassifier:
+        """Learn from one more batch of rows; ``classes`` names all labels in the first call.
+
+        See `mercer.maps.CompactNonlinearMap.partial_fit`.
+        """
+        first = not hasattr(self, "map_")
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=first)
+        map_ = CompactNonlinearMap(task="classification", **self.get_params(deep=False)) if first else self.map_
+        self.map_ = map_.partial_fit(X, y, classes)
+        self.classes_, self.n_iter_ = self.map_.classes_, self.map_.n_iter_
+        return self
+
     @property
     def coef_(self) -> np.ndarray:
         return self.map_.coef_

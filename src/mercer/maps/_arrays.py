@@ -17,7 +17,22 @@ import scipy.fft
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-__all__ = ["Copies", "as_rows", "compiled", "fft_of", "is_numpy", "row_blocks", "to_numpy"]
+__all__ = [
+    "Copies",
+    "as_rows",
+    "as_tensor",
+    "by_rows",
+    "compiled",
+    "fft_of",
+    "is_foreign",
+    "is_numpy",
+    "is_tensor",
+    "on_device_of",
+    "on_processor",
+    "row_blocks",
+    "to_numpy",
+    "with_less_memory",
+]
 
 # Beside the maps, not in them: `transform` leaves a map as it was.
 _COPIES: WeakKeyDictionary[Any, dict[tuple[str, ...], dict[str, Any]]] = WeakKeyDictionary()
@@ -47,6 +62,9 @@ def as_rows(estimator: Any, X: Any, reset: bool, sparse_hint: str | None = None)
         raise TypeError(f"X is a sparse matrix, and {type(estimator).__name__} takes dense rows: {sparse_hint}")
     if not is_foreign(X):
         return validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+    if is_tensor(X) and str(X.layout) != "torch.strided":
+        hint = sparse_hint or "use X.to_dense(), or a sparse matrix of scipy"
+        raise TypeError(f"X is a sparse tensor, and {type(estimator).__name__} takes dense ones: {hint}")
     xp = array_api_compat.array_namespace(X)
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got an array with {X.ndim} dimensions: rows are examples")
@@ -56,7 +74,7 @@ def as_rows(estimator: Any, X: Any, reset: bool, sparse_hint: str | None = None)
         if not xp.isdtype(X.dtype, ("bool", "integral")):
             raise ValueError(f"X must be of float32, float64 or whole numbers, got {X.dtype}")
         X = xp.astype(X, xp.float64)
-    if not bool(xp.all(xp.isfinite(X))):
+    if not _all_finite(xp, X):
         raise ValueError("X contains NaN or infinity")
     if reset:
         estimator.n_features_in_ = int(X.shape[1])
@@ -70,6 +88,29 @@ def as_rows(estimator: Any, X: Any, reset: bool, sparse_hint: str | None = None)
     return X
 
 
+def _all_finite(xp: Any, X: Any) -> bool:
+    """Whether there is no NaN and no infinity; of tensors in one pass, since both pass through extrema."""
+    extrema = X.detach().aminmax() if is_tensor(X) else (X,)
+    return all(bool(xp.all(xp.isfinite(part))) for part in extrema)
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a tensor of torch. Does not import torch."""
+    return type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach")
+
+
+def on_processor(X: Any) -> bool:
+    """Whether X is a tensor that NumPy can see, and of which no gradient is wanted: the compiled loops serve it."""
+    return is_tensor(X) and X.device.type == "cpu" and not X.requires_grad
+
+
+def as_tensor(array: np.ndarray) -> Any:
+    """A tensor over the memory of a NumPy array."""
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
 def is_foreign(X: Any) -> bool:
     """Whether X is an array of the array API, but not NumPy's."""
     return not is_numpy(X) and not sp.issparse(X) and array_api_compat.is_array_api_obj(X)
@@ -78,6 +119,14 @@ def is_foreign(X: Any) -> bool:
 def to_numpy(x: Any) -> np.ndarray:
     """A NumPy array of the values of any array, on whatever device they are."""
     return np.asarray(array_api_compat.to_device(x, "cpu").detach() if hasattr(x, "detach") else x)
+
+
+def on_device_of(X: Any, array: np.ndarray) -> Any:
+    """A NumPy array as an array of the kind of X, beside it."""
+    if is_numpy(X):
+        return array
+    xp = array_api_compat.array_namespace(X)
+    return xp.asarray(np.ascontiguousarray(array), device=array_api_compat.device(X))
 
 
 def fft_of(xp: Any) -> Any:
@@ -89,6 +138,68 @@ def row_blocks(n: int, width: int) -> list[slice]:
     """Ranges of rows whose intermediate values, ``width`` a row, stay in the cache."""
     step = max(8, BLOCK_BYTES // (8 * max(width, 1)))
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+def by_rows(work: Callable[[Any], Any], X: Any, width: int, most: int | None = None) -> Any:
+    """work(X), in as many rows at a time as the memory of X's device has room for, ``width`` numbers each."""
+    step = max(1, min(most or X.shape[0], _room(X) // (8 * max(width, 1))))
+    return with_less_memory(lambda rows: _in_steps(work, X, rows), step, X)
+
+
+def with_less_memory(work: Callable[[int], Any], step: int, X: Any) -> Any:
+    """work(step); where memory runs out, the same with smaller steps. A word on batches where even 1 is too much."""
+    while True:
+        try:
+            return work(step)
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
+        # Beyond the handler: the error held on to the tensors of its frames.
+        _release(X)
+        if step == 1:
+            break
+        step = max(1, step // 4)
+    n = X.shape[0]
+    raise MemoryError(
+        f"out of memory on {array_api_compat.device(X)} with {n} rows, even one at a time beside what they become: "
+        f"give them in batches, for example of {max(1, n // 8)} rows"
+    )
+
+
+def _in_steps(work: Callable[[Any], Any], X: Any, step: int) -> Any:
+    n = X.shape[0]
+    if step >= n:
+        return work(X)
+    xp = array_api_compat.array_namespace(X)
+    out = None
+    for start in range(0, n, step):
+        part = work(X[start : start + step, ...])
+        if out is None:
+            out = xp.empty((n, *part.shape[1:]), dtype=part.dtype, device=array_api_compat.device(part))
+        out[start : start + step, ...] = part
+    return out
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch, or a library of Fourier transforms or products beneath it, has found no memory."""
+    return type(error).__name__ == "OutOfMemoryError" or "ALLOC_FAILED" in str(error)
+
+
+def _release(X: Any) -> None:
+    if is_tensor(X) and X.device.type == "cuda":
+        import torch
+
+        torch.cuda.empty_cache()
+
+
+def _room(X: Any) -> int:
+    """Bytes for intermediate values: half of what is free on a GPU, otherwise 256 MiB."""
+    if not is_tensor(X) or X.device.type != "cuda":
+        return 1 << 28
+    import torch
+
+    held = torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
+    return (torch.cuda.mem_get_info(X.device)[0] + held) // 2
 
 
 class Copies:

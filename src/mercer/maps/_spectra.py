@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.maps._arrays import on_device_of, to_numpy
+
 __all__ = ["amplitudes", "cauchy", "gaussian", "matern", "neighbour_gamma", "orthogonal_normals"]
 
 
@@ -61,8 +63,9 @@ def orthogonal_normals(width: int, count: int, random: np.random.RandomState) ->
 
 def neighbour_gamma(X: Any, random: np.random.RandomState, neighbours: int = 50, sample: int = 1000) -> float:
     """γ = 2 / σ², σ the mean distance to the 50th nearest neighbour among 1,000 rows (spec 004 I-20)."""
-    chosen = X if len(X) <= sample else X[np.sort(random.permutation(len(X))[:sample])]
-    chosen = np.asarray(chosen, np.float64)
+    if X.shape[0] > sample:
+        X = X[on_device_of(X, np.sort(random.permutation(X.shape[0])[:sample])), :]
+    chosen = np.asarray(to_numpy(X), np.float64)
     norms = (chosen**2).sum(axis=1)
     squared = np.maximum(norms[:, None] + norms - 2 * chosen @ chosen.T, 0)
     place = min(neighbours, len(chosen) - 1)

@@ -12,14 +12,24 @@ from typing import Any
 
 import array_api_compat
 import numpy as np
-import scipy.fft
-from scipy.sparse.linalg import LinearOperator, lsqr
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._validation import check_choice, check_count
-from mercer.maps._arrays import Copies, as_rows, fft_of, is_foreign, is_numpy, row_blocks, to_numpy
+from mercer.maps._arrays import (
+    Copies,
+    as_rows,
+    as_tensor,
+    by_rows,
+    fft_of,
+    is_foreign,
+    is_numpy,
+    on_device_of,
+    on_processor,
+    row_blocks,
+    to_numpy,
+)
 from mercer.maps.fourier import check_arrays, padded_to, plain_params
 
 __all__ = ["CirculantProjection"]
@@ -111,7 +121,7 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
             if self.vector == "random":
                 self.vectors_ = random.standard_normal((blocks, length))
             else:
-                self.vectors_ = self._fitted(np.asarray(to_numpy(X), np.float64), y)
+                self.vectors_ = self._fitted(X, y)
         else:
             self.vectors_ = self._given(blocks, length)
         return self
@@ -122,27 +132,42 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
             raise ValueError(f"vector must hold finite numbers of shape {(blocks, length)}, got shape {found.shape}")
         return found.copy()
 
-    def _fitted(self, X: np.ndarray, y: Any) -> np.ndarray:
+    def _fitted(self, X: Any, y: Any) -> np.ndarray:
         """Least squares: each frequency by itself, r̃ = Σ conj(F x) F y / Σ |F x|²; iterations where outputs are cut."""
         if y is None:
             raise ValueError("vector='fitted' needs targets: fit(X, Y) with a column of Y for each component")
-        Y = np.asarray(to_numpy(y) if is_foreign(y) else y, np.float64)
-        if Y.shape != (len(X), self._n_features_out) or not np.isfinite(Y).all():
-            raise ValueError(f"Y must hold finite numbers of shape {(len(X), self._n_features_out)}, got {Y.shape}")
+        xp = array_api_compat.array_namespace(X)
+        X, Y = xp.astype(X, xp.float64), self._target(X, y)
         blocks, length = self._shape()
-        vectors = []
+        signs, vectors = on_device_of(X, self.signs_), []
         for b in range(blocks):
             target = Y[:, b * length : (b + 1) * length]
-            spectrum = scipy.fft.rfft(X * self.signs_[min(b, len(self.signs_) - 1)], n=length)
-            vectors.append(_least_squares(spectrum, target, length))
+            rows = padded_to(xp, X * signs[min(b, len(self.signs_) - 1), :], length)
+            vectors.append(to_numpy(_least_squares(fft_of(xp).rfft(rows, n=length), target, length)))
         return np.array(vectors)
+
+    def _target(self, X: Any, y: Any) -> Any:
+        """Y as float64, of the kind of X and beside it."""
+        expected = (X.shape[0], self._n_features_out)
+        if is_foreign(y) and is_foreign(X) and array_api_compat.device(y) != array_api_compat.device(X):
+            where = f"{array_api_compat.device(X)} and {array_api_compat.device(y)}"
+            raise ValueError(f"X and Y must lie on the same device, got {where}: move one of them")
+        if not is_foreign(y) or not is_foreign(X):
+            y = on_device_of(X, np.asarray(to_numpy(y) if is_foreign(y) else y, np.float64))
+        xp = array_api_compat.array_namespace(X)
+        Y = xp.astype(y, xp.float64)
+        if tuple(Y.shape) != expected or not bool(xp.all(xp.isfinite(Y))):
+            raise ValueError(f"Y must hold finite numbers of shape {expected}, got {tuple(Y.shape)}")
+        return Y
 
     def transform(self, X: Any) -> Any:
         """R D x for the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint="use X.toarray(), or RandomProjection, which takes sparse rows")
+        if on_processor(X):
+            return as_tensor(self.transform(X.numpy()))
         if not is_numpy(X):
-            return self._project(X)
+            return by_rows(self._project, X, 3 * X.shape[1] + 4 * self.vectors_.size)
         out = np.empty((len(X), self._n_features_out), X.dtype)
         for block in row_blocks(len(X), 2 * self.vectors_.shape[1]):
             out[block] = self._project(X[block])
@@ -221,21 +246,43 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return model
 
 
-def _least_squares(spectrum: np.ndarray, target: np.ndarray, length: int) -> np.ndarray:
-    """r that minimises Σ_i ‖first outputs of r ⊛ x_i − target_i‖², given F x."""
-    kept = target.shape[1]
+def _least_squares(spectrum: Any, target: Any, length: int) -> Any:
+    """r that minimises Σ_i ‖first outputs of r ⊛ x_i − target_i‖², given F x; the shortest where there are many."""
+    xp = array_api_compat.array_namespace(target)
+    fft, kept = fft_of(xp), target.shape[1]
+
+    def outputs(r: Any) -> Any:
+        return fft.irfft(spectrum * fft.rfft(r, n=length), n=length)[:, :kept]
+
+    def adjoint(errors: Any) -> Any:
+        back = fft.rfft(padded_to(xp, errors, length), n=length)
+        return fft.irfft(xp.sum(xp.conj(spectrum) * back, axis=0), n=length)
+
     if kept == length:
-        power = (np.abs(spectrum) ** 2).sum(axis=0)
-        cross = (spectrum.conj() * scipy.fft.rfft(target, n=length)).sum(axis=0)
-        seen = power > 1e-12 * max(power.max(), 1e-300)
-        return scipy.fft.irfft(np.where(seen, cross / np.where(seen, power, 1.0), 0), n=length)
+        power = xp.sum(xp.abs(spectrum) ** 2, axis=0)
+        seen = power > 1e-12 * max(float(xp.max(power)), 1e-300)
+        cross = fft.rfft(adjoint(target), n=length)
+        ones = xp.ones_like(power)
+        return fft.irfft(xp.where(seen, cross, 0 * cross) / xp.where(seen, power, ones), n=length)
+    return _conjugate_gradients(xp, outputs, adjoint, target, length)
 
-    def outputs(r: np.ndarray) -> np.ndarray:
-        return scipy.fft.irfft(spectrum * scipy.fft.rfft(r, n=length), n=length)[:, :kept].ravel()
 
-    def adjoint(errors: np.ndarray) -> np.ndarray:
-        back = scipy.fft.rfft(errors.reshape(len(spectrum), kept), n=length)
-        return scipy.fft.irfft((spectrum.conj() * back).sum(axis=0), n=length)
-
-    operator = LinearOperator((target.size, length), matvec=outputs, rmatvec=adjoint, dtype=np.float64)
-    return lsqr(operator, target.ravel(), atol=1e-10, btol=1e-10, iter_lim=10 * length)[0]
+def _conjugate_gradients(xp: Any, outputs: Any, adjoint: Any, target: Any, length: int) -> Any:
+    """Least squares by conjugate gradients on the normal equations, from zero."""
+    errors = xp.asarray(target, copy=True)
+    gradient = adjoint(errors)
+    solution, direction = xp.zeros_like(gradient), gradient
+    size = first = float(xp.sum(gradient**2))
+    for _ in range(10 * length):
+        if size <= 1e-24 * first:
+            break
+        image = outputs(direction)
+        curve = float(xp.sum(image**2))
+        if curve == 0:
+            break
+        solution = solution + (size / curve) * direction
+        errors = errors - (size / curve) * image
+        gradient, before = adjoint(errors), size
+        size = float(xp.sum(gradient**2))
+        direction = gradient + (size / before) * direction
+    return solution

@@ -20,7 +20,6 @@ from typing import Any
 
 import array_api_compat
 import numpy as np
-import scipy.fft
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,9 +27,21 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.maps import _spectra
-from mercer.maps._arrays import Copies, as_rows, is_numpy, row_blocks, to_numpy
+from mercer.maps._arrays import (
+    Copies,
+    as_rows,
+    as_tensor,
+    by_rows,
+    fft_of,
+    is_foreign,
+    is_numpy,
+    on_device_of,
+    on_processor,
+    row_blocks,
+    to_numpy,
+)
 from mercer.maps.circulant import CirculantProjection
-from mercer.maps.fourier import check_arrays, plain_params
+from mercer.maps.fourier import check_arrays, padded_to, plain_params
 
 __all__ = ["CompactNonlinearMap"]
 
@@ -152,22 +163,79 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Learn the frequencies, with the labels y of "classification"."""
         self._check_params()
         X = as_rows(self, X, reset=True, sparse_hint=SPARSE_HINT)
-        X = X if is_numpy(X) else to_numpy(X)
-        Y = self._targets(y, len(X))
+        X = X.numpy() if on_processor(X) else X
+        n = X.shape[0]
+        Y = self._targets(y, n)
         random = check_random_state(self.random_state)
         self._forget_copies()
+        self._learner: _Learner | None = None
         self._n_features_out = self.n_components
         self.gamma_ = self._gamma(X, random)
         waves = self._first_waves(X, random)
-        order = random.permutation(len(X))
-        aside = len(X) // 10 if self.early_stopping and len(X) >= 50 else 0
+        order = random.permutation(n)
+        aside = n // 10 if self.early_stopping and n >= 50 else 0
         train, held = order[aside:], order[:aside] if aside else order[: self.batch_size]
-        held_y = None if Y is None else Y[held]
-        learner = _Learner(self, waves, X[train], None if Y is None else Y[train], random)
-        self._rounds(learner, X[held], held_y)
+        learner = _Learner(self, waves, random, None if Y is None else Y.shape[1])
+        learner.take(_rows(X, train), None if Y is None else Y[train])
+        self._rounds(learner, _rows(X, held), None if Y is None else Y[held])
         return self
 
-    def _rounds(self, learner: _Learner, X: np.ndarray, Y: np.ndarray | None) -> None:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> CompactNonlinearMap:
+        """Learn from one more batch: a round of steps on its rows alone, from where the last call or `fit` ended.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+            Rows. γ and the first frequencies come from those of the first call.
+        y : array of shape (n_rows,), optional
+            Labels, with "classification".
+        classes : array, optional
+            All labels that may come; needed in the first call with "classification".
+
+        Returns
+        -------
+        CompactNonlinearMap
+            This map. Nothing is kept aside, and nothing stops early: ``history_`` holds the score on each batch.
+        """
+        self._check_params()
+        learner, fitted = getattr(self, "_learner", None), self.__sklearn_is_fitted__()
+        X = as_rows(self, X, reset=not fitted, sparse_hint=SPARSE_HINT)
+        X = X.numpy() if on_processor(X) else X
+        if learner is None and fitted:
+            learner = self._learner = self._resumed(X)
+        elif learner is None:
+            random = check_random_state(self.random_state)
+            if self.task == "classification":
+                if classes is None:
+                    raise ValueError("classes must be given in the first call of partial_fit")
+                self._targets(classes, len(classes))
+            self._n_features_out, self.history_ = self.n_components, []
+            self.gamma_ = self._gamma(X, random)
+            outputs = None if self.task == "kernel" else 1 if len(self.classes_) == 2 else len(self.classes_)
+            learner = self._learner = _Learner(self, self._first_waves(X, random), random, outputs)
+        Y = self._coded(y, X.shape[0]) if self.task == "classification" else None
+        learner.take(X, Y)
+        learner.round()
+        self.history_.append(learner.score(learner.X, Y))
+        learner.let_go()
+        self._keep(learner)
+        self._forget_copies()
+        self.n_iter_ = len(self.history_)
+        return self
+
+    def _resumed(self, X: Any) -> _Learner:
+        """A learner that goes on from what `fit`, or a file, has left: steps in W as long as the last ones there."""
+        kept = {name: _like(X, array) for name, array in self._numbers().items()}
+        waves = _Waves(kept["theta"], kept["phases"], kept.get("signs"))
+        outputs = self.coef_.shape[0] if self.task == "classification" else None
+        learner = _Learner(self, waves, check_random_state(self.random_state), outputs)
+        if outputs is not None:
+            learner.W = _like(X, np.vstack([self.coef_.T, self.intercept_]))
+        learner.rate = self.learning_rate * float(np.sqrt(2 * self.gamma_))
+        learner.rounds, learner.t = 1, 2 * self.steps * len(self.history_)
+        return learner
+
+    def _rounds(self, learner: _Learner, X: Any, Y: np.ndarray | None) -> None:
         best, idle, self.history_ = None, 0, []
         for round_ in range(1, self.max_iter + 1):
             learner.round()
@@ -187,25 +255,25 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _keep(self, learner: _Learner) -> None:
         waves = learner.waves
-        self.phases_ = waves.phases.copy()
+        self.phases_ = np.array(to_numpy(waves.phases))
         if self.circulant:
-            assert waves.signs is not None
-            self.vectors_, self.signs_ = waves.theta.copy(), waves.signs[None, :].copy()
+            self.vectors_, self.signs_ = np.array(to_numpy(waves.theta)), np.array(to_numpy(waves.signs))[None, :]
             self.frequencies_ = self._projection().to_dense().T
         else:
-            self.frequencies_ = waves.theta.copy()
+            self.frequencies_ = np.array(to_numpy(waves.theta))
         if learner.W is not None:
-            self.coef_, self.intercept_ = learner.W[:-1].T.copy(), learner.W[-1].copy()
+            W = to_numpy(learner.W)
+            self.coef_, self.intercept_ = W[:-1].T.copy(), W[-1].copy()
 
-    def _first_waves(self, X: np.ndarray, random: np.random.RandomState) -> _Waves:
+    def _first_waves(self, X: Any, random: np.random.RandomState) -> _Waves:
         d, k = X.shape[1], self.n_components
         signs = None
         if self.circulant:
-            signs = np.asarray(2.0 * random.randint(0, 2, d) - 1.0, X.dtype)
+            signs = _like(X, 2.0 * random.randint(0, 2, d) - 1.0)
             theta = _spectra.gaussian(self.gamma_, -(-k // d), d, random)
         else:
             theta = _spectra.gaussian(self.gamma_, d, k, random)
-        return _Waves(theta.astype(X.dtype), random.uniform(0, 2 * np.pi, k).astype(X.dtype), signs)
+        return _Waves(_like(X, theta), _like(X, random.uniform(0, 2 * np.pi, k)), signs)
 
     def _targets(self, y: Any, n: int) -> np.ndarray | None:
         """±1 for each row and class, one column for two classes."""
@@ -213,13 +281,24 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return None
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         check_classification_targets(y)
-        if len(y) != n:
-            raise ValueError(f"X and y have inconsistent lengths: {n} and {len(y)}")
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only, {self.classes_[0]!r}: there is nothing to tell apart")
+        return self._coded(y, n)
+
+    def _coded(self, y: Any, n: int) -> np.ndarray:
+        """±1 of labels among the classes."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
+        if len(y) != n:
+            raise ValueError(f"X and y have inconsistent lengths: {n} and {len(y)}")
+        if not np.isin(y, self.classes_).all():
+            unknown = y[~np.isin(y, self.classes_)][0]
+            raise ValueError(f"y holds the label {unknown!r}, which is none of the classes")
+        codes = np.searchsorted(self.classes_, y)
         if len(self.classes_) == 2:
             return 2.0 * codes[:, None] - 1.0
         return 2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1.0
@@ -230,24 +309,24 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """The features of the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint=SPARSE_HINT)
+        if on_processor(X):
+            return as_tensor(self.transform(X.numpy()))
         if not is_numpy(X):
-            return self._features(X)
+            return by_rows(self._features, X, 2 * X.shape[1] + 4 * self._n_features_out)
         out = np.empty((len(X), self._n_features_out), X.dtype)
         for block in row_blocks(len(X), self._n_features_out):
             out[block] = self._features(X[block])
         return out
 
     def _features(self, X: Any) -> Any:
-        xp = array_api_compat.array_namespace(X)
         kept = self._like(X, self._numbers)
-        if self.circulant:
-            angles = self._projection()._project(X)
-        else:
-            angles = X @ kept["frequencies"]
-        return xp.cos(angles + kept["phases"]) * (2.0 / self._n_features_out) ** 0.5
+        waves = _Waves(kept["theta"], kept["phases"], kept.get("signs"))
+        return waves.features(waves.angles(X))
 
     def _numbers(self) -> dict[str, np.ndarray]:
-        return {"frequencies": self.frequencies_, "phases": self.phases_}
+        if self.circulant:
+            return {"theta": self.vectors_, "phases": self.phases_, "signs": self.signs_[0]}
+        return {"theta": self.frequencies_, "phases": self.phases_}
 
     def _projection(self) -> CirculantProjection:
         """The circulant blocks as a projection."""
@@ -277,7 +356,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if not isinstance(self.gamma, str) or self.gamma != "neighbours":
             check_positive("gamma", self.gamma)
 
-    def _gamma(self, X: np.ndarray, random: np.random.RandomState) -> float:
+    def _gamma(self, X: Any, random: np.random.RandomState) -> float:
         return _spectra.neighbour_gamma(X, random) if isinstance(self.gamma, str) else float(self.gamma)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -333,74 +412,97 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return model
 
 
+def _like(X: Any, array: np.ndarray) -> Any:
+    """A NumPy array as one of the kind, type and device of X."""
+    xp = array_api_compat.array_namespace(X)
+    return xp.astype(on_device_of(X, array), X.dtype)
+
+
+def _rows(X: Any, chosen: np.ndarray) -> Any:
+    return array_api_compat.array_namespace(X).take(X, on_device_of(X, chosen), axis=0)
+
+
 class _Waves:
-    """Θ (or r of circulant blocks) and b, with the map and its gradients."""
+    """Θ (or r of circulant blocks) and b, with the map and its gradients: arrays of one kind, on one device."""
 
-    def __init__(self, theta: np.ndarray, phases: np.ndarray, signs: np.ndarray | None) -> None:
+    def __init__(self, theta: Any, phases: Any, signs: Any = None) -> None:
         self.theta, self.phases, self.signs = theta, phases, signs
-        self.scale = float(np.sqrt(2.0 / len(phases)))
+        self.scale = float(np.sqrt(2.0 / phases.shape[0]))
+        self.xp = array_api_compat.array_namespace(theta)
+        self.fft = fft_of(self.xp)
 
-    def angles(self, X: np.ndarray) -> np.ndarray:
+    def _spectrum(self, X: Any) -> Any:
+        return self.fft.rfft(X * self.signs, n=X.shape[1])
+
+    def angles(self, X: Any) -> Any:
         if self.signs is None:
             return X @ self.theta + self.phases
-        d = X.shape[1]
-        spectrum = scipy.fft.rfft(X * self.signs, n=d)
-        parts = [scipy.fft.irfft(spectrum * scipy.fft.rfft(r, n=d), n=d) for r in self.theta]
-        return np.hstack(parts)[:, : len(self.phases)] + self.phases
+        d, spectrum = X.shape[1], self._spectrum(X)
+        rows = [self.theta[b, :] for b in range(self.theta.shape[0])]
+        parts = [self.fft.irfft(spectrum * self.fft.rfft(r, n=d), n=d) for r in rows]
+        return self.xp.concat(parts, axis=1)[:, : self.phases.shape[0]] + self.phases
 
-    def features(self, angles: np.ndarray) -> np.ndarray:
-        return np.cos(angles) * angles.dtype.type(self.scale)
+    def features(self, angles: Any) -> Any:
+        return self.xp.cos(angles) * self.scale
 
-    def gradients(self, X: np.ndarray, angles: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradients(self, X: Any, angles: Any, G: Any) -> tuple[Any, Any]:
         """∂/∂Θ (or ∂/∂r) and ∂/∂b from G = ∂/∂Z."""
-        dA = G * np.sin(angles)
-        dA *= -angles.dtype.type(self.scale)
+        xp = self.xp
+        dA = G * xp.sin(angles) * -self.scale
         if self.signs is None:
-            return X.T @ dA, dA.sum(axis=0)
-        d = X.shape[1]
-        back = scipy.fft.rfft(X * self.signs, n=d).conj()
-        blocks = [dA[:, b * d : (b + 1) * d] for b in range(len(self.theta))]
-        found = [scipy.fft.irfft((back * scipy.fft.rfft(block, n=d)).sum(axis=0), n=d) for block in blocks]
-        return np.array(found), dA.sum(axis=0)
+            return X.T @ dA, xp.sum(dA, axis=0)
+        d, back, found = X.shape[1], xp.conj(self._spectrum(X)), []
+        for b in range(self.theta.shape[0]):
+            block = padded_to(xp, dA[:, b * d : (b + 1) * d], d)
+            found.append(self.fft.irfft(xp.sum(back * self.fft.rfft(block, n=d), axis=0), n=d))
+        return xp.stack(found), xp.sum(dA, axis=0)
 
 
-def hinge_gradients(
-    waves: _Waves, W: np.ndarray, X: np.ndarray, Y: np.ndarray, lambda_: float
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+def hinge_gradients(waves: _Waves, W: Any, X: Any, Y: Any, lambda_: float) -> tuple[Any, Any, Any, Any]:
     """(λ/2)‖W‖² + mean hinge loss of a batch, and its gradients in W, Θ (or r) and b; the last row of W is w_c0."""
+    xp, n = waves.xp, X.shape[0]
     angles = waves.angles(X)
     Z = waves.features(angles)
-    margins = 1 - Y * (Z @ W[:-1] + W[-1])
-    active = np.where(margins > 0, -Y, 0).astype(X.dtype) / len(X)
-    dW = np.vstack([Z.T @ active, active.sum(axis=0)]) + lambda_ * W
-    d_theta, d_phases = waves.gradients(X, angles, active @ W[:-1].T)
-    loss = float(0.5 * lambda_ * (W**2).sum() + np.maximum(margins, 0).sum() / len(X))
+    margins = 1 - Y * (Z @ W[:-1, :] + W[-1, :])
+    active = -Y * xp.astype(margins > 0, Y.dtype) / n
+    dW = xp.concat([Z.T @ active, xp.sum(active, axis=0)[None, :]], axis=0) + lambda_ * W
+    d_theta, d_phases = waves.gradients(X, angles, active @ W[:-1, :].T)
+    loss = 0.5 * lambda_ * xp.sum(W**2) + xp.sum(xp.where(margins > 0, margins, 0 * margins)) / n
     return loss, dW, d_theta, d_phases
 
 
-def kernel_gradients(waves: _Waves, X: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def kernel_gradients(waves: _Waves, X: Any, K: Any) -> tuple[Any, Any, Any]:
     """Mean of (K − Z Zᵀ)² over a batch, and its gradients in Θ (or r) and b (spec 004 I-23)."""
     angles = waves.angles(X)
     Z = waves.features(angles)
     E = K - Z @ Z.T
-    d_theta, d_phases = waves.gradients(X, angles, (-4.0 / E.size) * (E @ Z))
-    return float((E**2).mean()), d_theta, d_phases
+    d_theta, d_phases = waves.gradients(X, angles, (-4.0 / X.shape[0] ** 2) * (E @ Z))
+    return waves.xp.mean(E**2), d_theta, d_phases
 
 
 class _Learner:
-    """The state of learning: rounds of steps in W and of steps in Θ and b."""
+    """The state of learning: rounds of steps in W and of steps in Θ and b, on the device of the waves."""
 
-    def __init__(
-        self, options: CompactNonlinearMap, waves: _Waves, X: np.ndarray, Y: np.ndarray | None, random: Any
-    ) -> None:
-        self.options, self.waves, self.random = options, waves, random
-        self.X, self.Y = X, None if Y is None else Y.astype(X.dtype)
-        self.W = None if Y is None else np.zeros((options.n_components + 1, Y.shape[1]), X.dtype)
+    def __init__(self, options: CompactNonlinearMap, waves: _Waves, random: Any, outputs: int | None) -> None:
+        self.options, self.waves, self.random, self.xp = options, waves, random, waves.xp
+        zeros = self.xp.zeros_like
+        self.W = None if outputs is None else _like(waves.theta, np.zeros((options.n_components + 1, outputs)))
         self.t = 0
         self.rounds = 0
-        self.rate = options.learning_rate * float(np.sqrt((waves.theta**2).mean()))
-        self.moments = [[np.zeros_like(p), np.zeros_like(p)] for p in (waves.theta, waves.phases)]
+        self.rate = options.learning_rate * float(self.xp.mean(waves.theta**2)) ** 0.5
+        self.moments = [[zeros(p), zeros(p)] for p in (waves.theta, waves.phases)]
         self.theta_steps = 0
+
+    def take(self, X: Any, Y: np.ndarray | None) -> None:
+        """The rows to learn from."""
+        device = [array_api_compat.device(array) for array in (X, self.waves.theta)]
+        if is_numpy(X) != is_numpy(self.waves.theta) or device[0] != device[1]:
+            raise ValueError(f"learning began on {device[1]}, and X is on {device[0]}: move X")
+        self.X, self.Y = self.xp.astype(X, self.waves.theta.dtype), None if Y is None else _like(self.waves.theta, Y)
+
+    def let_go(self) -> None:
+        """Forget the rows."""
+        self.X = self.Y = None
 
     def round(self) -> None:
         if self.Y is not None:
@@ -412,65 +514,70 @@ class _Learner:
         self.rounds += 1
 
     def batch(self) -> np.ndarray:
-        return self.random.randint(0, len(self.X), min(self.options.batch_size, len(self.X)))
+        n: int = self.X.shape[0]
+        return self.random.randint(0, n, min(self.options.batch_size, n))
 
     def _classifier_steps(self, steps: int) -> None:
         """Algorithm 1, all classes at a time; what is kept is the mean over the second half of the steps."""
         assert self.Y is not None and self.W is not None  # noqa: PT018
-        lambda_ = self.options.lambda_
-        Z = np.hstack([self.waves.features(self.waves.angles(self.X)), np.ones((len(self.X), 1), self.X.dtype)])
-        mean, W = np.zeros_like(self.W), self.W
+        xp, lambda_ = self.xp, self.options.lambda_
+        Z = self.waves.features(self.waves.angles(self.X))
+        Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
+        mean, W = xp.zeros_like(self.W), self.W
         for step in range(steps):
             self.t += 1
             chosen = self.batch()
-            z, y = Z[chosen], self.Y[chosen]
-            active = np.where(y * (z @ W) < 1, y, 0)
+            z, y = _rows(Z, chosen), _rows(self.Y, chosen)
+            active = y * xp.astype(y * (z @ W) < 1, y.dtype)
             eta = 1 / (lambda_ * (self.t + 100))  # the first steps of 1/(λt) only undo each other
-            W = W * (1 - eta * lambda_) + (z.T @ active) * (eta / len(z))
-            norms = np.sqrt((W**2).sum(axis=0))
-            W = W * np.minimum(1, 1 / np.maximum(np.sqrt(lambda_) * norms, 1e-30))
+            W = W * (1 - eta * lambda_) + (z.T @ active) * (eta / z.shape[0])
+            shrink = 1 / (lambda_**0.5 * xp.sqrt(xp.sum(W**2, axis=0)) + 1e-30)
+            W = W * xp.where(shrink < 1, shrink, xp.ones_like(shrink))
             if step >= steps // 2:
-                mean += W
-        self.W = (mean / (steps - steps // 2)).astype(self.X.dtype)
+                mean = mean + W
+        self.W = mean / (steps - steps // 2)
 
     def _wave_steps(self, steps: int) -> None:
         """Algorithm 2 for the labels, or the descent of the kernel's error."""
         for _ in range(steps):
             chosen = self.batch()
-            X = self.X[chosen]
+            X = _rows(self.X, chosen)
             if self.Y is not None and self.W is not None:
-                _, _, d_theta, d_phases = hinge_gradients(self.waves, self.W, X, self.Y[chosen], self.options.lambda_)
+                y = _rows(self.Y, chosen)
+                _, _, d_theta, d_phases = hinge_gradients(self.waves, self.W, X, y, self.options.lambda_)
             else:
                 _, d_theta, d_phases = kernel_gradients(self.waves, X, gaussian_gram(X, self.options.gamma_))
             if self.options.regularization == "fro":
                 d_theta = d_theta + self.options.alpha * self.waves.theta
             elif self.options.regularization == "l1":
-                d_theta = d_theta + self.options.alpha * np.sign(self.waves.theta)
+                d_theta = d_theta + self.options.alpha * self.xp.sign(self.waves.theta)
             self._move(d_theta, d_phases)
 
-    def _move(self, d_theta: np.ndarray, d_phases: np.ndarray) -> None:
+    def _move(self, d_theta: Any, d_phases: Any) -> None:
         """A step against running means of the gradients, over roots of running means of their squares."""
         self.theta_steps += 1
         n = self.theta_steps
-        decay = 1.0 / np.sqrt(1.0 + n / (10.0 * self.options.steps))
+        decay = 1.0 / (1.0 + n / (10.0 * self.options.steps)) ** 0.5
         parts = ((self.waves.theta, d_theta, self.rate), (self.waves.phases, d_phases, self.options.learning_rate))
         for (values, gradient, rate), moments in zip(parts, self.moments, strict=True):
             moments[0] += 0.1 * (gradient - moments[0])
             moments[1] += 0.001 * (gradient**2 - moments[1])
             first, second = moments[0] / (1 - 0.9**n), moments[1] / (1 - 0.999**n)
-            values -= (rate * decay * first / (np.sqrt(second) + 1e-12)).astype(values.dtype)
+            values -= rate * decay * first / (self.xp.sqrt(second) + 1e-12)
 
-    def score(self, X: np.ndarray, Y: np.ndarray | None) -> float:
+    def score(self, X: Any, Y: np.ndarray | None) -> float:
         """Accuracy, or mean squared error of the kernel."""
         Z = self.waves.features(self.waves.angles(X))
         if Y is None or self.W is None:
-            return float(((gaussian_gram(X, self.options.gamma_) - Z @ Z.T) ** 2).mean())
-        F = Z @ self.W[:-1] + self.W[-1]
+            return float(self.xp.mean((gaussian_gram(X, self.options.gamma_) - Z @ Z.T) ** 2))
+        F = to_numpy(Z @ self.W[:-1, :] + self.W[-1, :])
         right = (F > 0) == (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) == Y.argmax(axis=1)
         return float(np.mean(right))
 
 
-def gaussian_gram(X: np.ndarray, gamma: float) -> np.ndarray:
+def gaussian_gram(X: Any, gamma: float) -> Any:
     """exp(−γ‖x − z‖²) of all pairs of rows."""
-    norms = (X**2).sum(axis=1)
-    return np.exp(-gamma * np.maximum(norms[:, None] + norms - 2 * X @ X.T, 0)).astype(X.dtype)
+    xp = array_api_compat.array_namespace(X)
+    norms = xp.sum(X**2, axis=1)
+    squared = norms[:, None] + norms[None, :] - 2 * X @ X.T
+    return xp.exp(-gamma * xp.where(squared > 0, squared, 0 * squared))

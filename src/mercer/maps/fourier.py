@@ -25,7 +25,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.maps import _spectra
-from mercer.maps._arrays import Copies, as_rows, compiled, fft_of, is_numpy, row_blocks, to_numpy
+from mercer.maps._arrays import (
+    Copies,
+    as_rows,
+    as_tensor,
+    by_rows,
+    compiled,
+    fft_of,
+    is_numpy,
+    on_device_of,
+    on_processor,
+    row_blocks,
+)
 
 __all__ = ["FourierFeatures"]
 
@@ -173,8 +184,10 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         X = as_rows(self, X, reset=False, sparse_hint=self._sparse_hint())
         if sp.issparse(X) or is_numpy(X):
             return self._transform_numpy(X)
-        angles = self._angles(X)
-        return self._waves(angles, self._copies_like(X)["phases"])
+        if on_processor(X):
+            return as_tensor(self._transform_numpy(X.numpy()))
+        width = 4 * (self._n_features_out + len(self.scales_)) + 2 * self.signs_.size
+        return by_rows(lambda rows: self._waves(self._angles(rows), self._copies_like(rows)["phases"]), X, width)
 
     def _transform_numpy(self, X: Any) -> np.ndarray:
         core, threads = compiled(), thread_count(self.n_jobs)
@@ -260,8 +273,7 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _gamma(self, X: Any, random: np.random.RandomState) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
-        rows = X.toarray() if sp.issparse(X) else to_numpy(X)
-        return _spectra.neighbour_gamma(rows, random)
+        return _spectra.neighbour_gamma(X.toarray() if sp.issparse(X) else X, random)
 
     def _sparse_hint(self) -> str | None:
         if self.variant in ("iid", "orthogonal"):
@@ -308,14 +320,25 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
 
 def hadamard(xp: Any, X: Any) -> Any:
-    """X H for the Hadamard matrix H of ±1, in log steps; the number of columns is a power of two."""
+    """X H for the Hadamard matrix H of ±1, the Kronecker product of small ones; columns are a power of two."""
     n, size = X.shape
-    step = 1
-    while step < size:
-        X = xp.reshape(X, (n, size // (2 * step), 2, step))
-        X = xp.concat([X[:, :, :1, :] + X[:, :, 1:, :], X[:, :, :1, :] - X[:, :, 1:, :]], axis=2)
-        step *= 2
+    done = 1
+    while done < size:
+        factor = min(64, size // done)
+        H = xp.astype(on_device_of(X, sylvester(factor)), X.dtype)
+        rest = size // (done * factor)
+        X = xp.reshape(X, (n * done, factor) if rest == 1 else (n * done, factor, rest))
+        X = X @ H if rest == 1 else H @ X
+        done *= factor
     return xp.reshape(X, (n, size))
+
+
+def sylvester(size: int) -> np.ndarray:
+    """The symmetric Hadamard matrix of a power of two: (−1)^(ones in i and j both)."""
+    H = np.ones((1, 1))
+    while len(H) < size:
+        H = np.block([[H, H], [H, -H]])
+    return H
 
 
 def padded_to(xp: Any, X: Any, size: int) -> Any:

@@ -19,7 +19,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._validation import check_count, check_positive, thread_count
-from mercer.maps._arrays import Copies, as_rows, compiled, fft_of, is_numpy, row_blocks
+from mercer.maps._arrays import (
+    Copies,
+    as_rows,
+    as_tensor,
+    by_rows,
+    compiled,
+    fft_of,
+    is_numpy,
+    on_processor,
+    row_blocks,
+)
 from mercer.maps.fourier import check_arrays, plain_params
 
 __all__ = ["PolynomialSketch"]
@@ -96,8 +106,10 @@ class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """The sketches of the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False)
+        if on_processor(X):
+            return as_tensor(self.transform(X.numpy()))
         if not is_numpy(X) and not sp.issparse(X):
-            return self._sketch(X)
+            return by_rows(self._sketch, X, 2 * X.shape[1] + 8 * self._n_features_out)
         if is_numpy(X):
             X = np.ascontiguousarray(X)
         out = np.empty((X.shape[0], self._n_features_out), X.dtype)

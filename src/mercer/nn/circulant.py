@@ -72,6 +72,8 @@ class CirculantLinear(nn.Module):
     (torch.Size([32, 512]), 1296)
     """
 
+    signs: Tensor | None
+
     def __init__(
         self,
         in_features: int,

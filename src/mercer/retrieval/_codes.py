@@ -15,15 +15,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from mercer import _core
 from mercer._validation import check_count, check_positive
+from mercer.maps._arrays import Copies, as_rows, by_rows, compiled, is_tensor
 
 __all__: list[str] = []
 
 BLOCK_BYTES = 1 << 26  # of projections held at a time
 
 
-def pack_codes(signs: Any) -> np.ndarray:
+def pack_codes(signs: Any) -> Any:
     """Pack signs, or truth values, into codes.
 
     Parameters
@@ -33,8 +33,8 @@ def pack_codes(signs: Any) -> np.ndarray:
 
     Returns
     -------
-    ndarray of uint8 of shape (n, ⌈n_bits / 8⌉)
-        The first bit in the highest bit of the first byte, as in `numpy.packbits`.
+    array of uint8 of shape (n, ⌈n_bits / 8⌉)
+        The first bit in the highest bit of the first byte, as in `numpy.packbits`; of a tensor a tensor beside it.
 
     Examples
     --------
@@ -42,17 +42,32 @@ def pack_codes(signs: Any) -> np.ndarray:
     >>> pack_codes([[1.0, -1.0, 0.0]])
     array([[160]], dtype=uint8)
     """
-    values = np.asarray(signs)
+    if on_device(signs):
+        return _packed_tensor(signs)
+    array, back = as_numpy(signs)
+    values = np.asarray(array)
     if values.ndim != 2 or values.shape[1] == 0:
         raise ValueError(f"signs must be a matrix with at least one column, got shape {values.shape}")
     if values.dtype == bool:
-        return np.packbits(values, axis=1)
+        return back(np.packbits(values, axis=1))
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
         raise ValueError("signs must be finite real numbers or truth values")
-    return np.packbits(values >= 0, axis=1)
+    return back(np.packbits(values >= 0, axis=1))
 
 
-def unpack_codes(codes: Any, n_bits: int) -> np.ndarray:
+def _packed_tensor(signs: Any) -> Any:
+    from mercer.retrieval import _tensors
+
+    if signs.ndim != 2 or signs.shape[1] == 0:
+        raise ValueError(f"signs must be a matrix with at least one column, got shape {tuple(signs.shape)}")
+    if str(signs.dtype) == "torch.bool":
+        return _tensors.pack(signs.to(dtype=_tensors.torch.int8) - 1)
+    if signs.is_complex() or not bool(signs.isfinite().all()):
+        raise ValueError("signs must be finite real numbers or truth values")
+    return _tensors.pack(signs)
+
+
+def unpack_codes(codes: Any, n_bits: int) -> Any:
     """Unpack codes into signs −1 and +1.
 
     Parameters
@@ -64,8 +79,8 @@ def unpack_codes(codes: Any, n_bits: int) -> np.ndarray:
 
     Returns
     -------
-    ndarray of int8 of shape (n, n_bits)
-        The signs.
+    array of int8 of shape (n, n_bits)
+        The signs; of a tensor a tensor beside it.
 
     Examples
     --------
@@ -74,8 +89,13 @@ def unpack_codes(codes: Any, n_bits: int) -> np.ndarray:
     >>> unpack_codes(np.array([[160]], np.uint8), 3)
     array([[ 1, -1,  1]], dtype=int8)
     """
-    packed = checked_codes("codes", codes, check_count("n_bits", n_bits))
-    return (2 * np.unpackbits(packed, axis=1, count=n_bits) - 1).astype(np.int8)
+    check_count("n_bits", n_bits)
+    if on_device(codes):
+        from mercer.retrieval import _tensors
+
+        return _tensors.unpack(_tensors.device_codes("codes", codes, n_bits), n_bits)
+    packed = checked_codes("codes", codes, n_bits)
+    return as_numpy(codes)[1]((2 * np.unpackbits(packed, axis=1, count=n_bits) - 1).astype(np.int8))
 
 
 def checked_codes(name: str, codes: Any, n_bits: int) -> np.ndarray:
@@ -103,7 +123,7 @@ def to_words(codes: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(codes).view(np.uint64)
 
 
-def hamming_distances(A: Any, B: Any = None) -> np.ndarray:
+def hamming_distances(A: Any, B: Any = None) -> Any:
     """Distances of all pairs of codes: the number of bits in which they differ.
 
     Parameters
@@ -125,8 +145,11 @@ def hamming_distances(A: Any, B: Any = None) -> np.ndarray:
     array([[0, 2],
            [2, 0]], dtype=int32)
     """
-    first = np.asarray(A)
-    second = first if B is None else np.asarray(B)
+    if on_device(A) or on_device(B):
+        _same_device(A, A if B is None else B)
+    array, back = as_numpy(A)
+    first = np.asarray(array)
+    second = first if B is None else np.asarray(as_numpy(B)[0])
     for name, array in (("A", first), ("B", second)):
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] == 0:
             found = f"{array.dtype} of shape {array.shape}"
@@ -142,7 +165,7 @@ def hamming_distances(A: Any, B: Any = None) -> np.ndarray:
         has_count = hasattr(np, "bitwise_count")
         counts = np.bitwise_count(differ) if has_count else np.unpackbits(differ.view(np.uint8), axis=2)
         out[start : start + rows] = counts.sum(axis=2, dtype=np.int32)
-    return out
+    return back(out)
 
 
 def angle_estimate(distances: Any, n_bits: int) -> np.ndarray:
@@ -275,55 +298,93 @@ def recall_at(found: Any, neighbours: Any, ks: Any = (1, 10, 100)) -> dict[int, 
 
 
 def as_numpy(X: Any) -> tuple[np.ndarray, Any]:
-    """X as a NumPy array without a copy, and a function that turns results into X's kind."""
-    if type(X).__module__.split(".")[0] != "torch":
+    """X as a NumPy array, copied only from a device, and a function that turns results into X's kind."""
+    if not is_tensor(X):
         return X, lambda array: array
     import torch
 
-    if X.device.type != "cpu":
-        raise TypeError(f"tensors on {X.device} are not supported here: use X.cpu()")
-    return X.detach().numpy(), torch.from_numpy
+    if X.layout != torch.strided:
+        raise TypeError("a sparse tensor is not supported here: use X.to_dense()")
+    return X.detach().cpu().numpy(), lambda array: torch.from_numpy(np.ascontiguousarray(array)).to(X.device)
 
 
-class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+def on_device(X: Any) -> bool:
+    """Whether X is a tensor that does not lie in the memory of the processor: the compiled loops cannot see it."""
+    return is_tensor(X) and X.device.type != "cpu"
+
+
+SPARSE_HINT = (
+    "a projection of it is dense: reduce it first, for example with mercer.maps.RandomProjection or sklearn's "
+    "TruncatedSVD, or use X.toarray()"
+)
+
+
+class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project`` (X Pᵀ) and ``_back`` (B P)."""
 
     n_bits: int
     n_jobs: int | None
 
-    def _checked(self, X: Any, reset: bool) -> tuple[np.ndarray, Any]:
-        """X as a finite contiguous matrix of float32 or float64, and the way back to its kind."""
+    def _checked(self, X: Any, reset: bool) -> tuple[Any, Any]:
+        """X as a finite contiguous matrix of float32 or float64, and the way back to its kind.
+
+        Tensors in the memory of the processor become NumPy arrays, for the compiled loops; on a device they stay there.
+        """
         if sp.issparse(X):
-            raise TypeError(
-                "X is sparse, and a projection of it is not: reduce it first, for example with "
-                "mercer.maps.RandomProjection or sklearn's TruncatedSVD, or use X.toarray()"
-            )
+            raise TypeError(f"X is sparse, and {SPARSE_HINT}")
+        if on_device(X):
+            return as_rows(self, X.detach(), reset, SPARSE_HINT).contiguous(), lambda found: found
         array, back = as_numpy(X)
-        array = validate_data(self, array, dtype=[np.float32, np.float64], order="C", reset=reset)
-        return array, back
+        finite = reset or not self._looks_itself()
+        options: dict[str, Any] = {"dtype": [np.float32, np.float64], "order": "C", "ensure_all_finite": finite}
+        return validate_data(self, array, reset=reset, **options), back
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
-    def _project(self, X: np.ndarray) -> np.ndarray:
+    def _project(self, X: Any) -> Any:
+        """X Pᵀ for a NumPy array or a tensor."""
         raise NotImplementedError
 
     def _back(self, signs: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def _codes(self, X: np.ndarray) -> np.ndarray:
+    def _looks_itself(self) -> bool:
+        """Whether ``_project`` and ``_codes`` refuse NaN and infinity themselves, on the way."""
+        return False
+
+    def _width(self) -> int:
+        """Numbers that a row takes on the way to its projection."""
+        return 3 * (self.n_features_in_ + self.n_bits)
+
+    def _codes(self, X: Any) -> Any:
         """Packed codes, in blocks of rows."""
+        if not isinstance(X, np.ndarray):
+            from mercer.retrieval import _tensors
+
+            return by_rows(lambda rows: _tensors.pack(self._project(rows)), X, self._width())
         out = np.empty((len(X), -(-self.n_bits // 8)), np.uint8)
-        rows = max(1, BLOCK_BYTES // (X.itemsize * max(self.n_bits, X.shape[1])))
+        rows, core = max(1, BLOCK_BYTES // (X.itemsize * max(self.n_bits, X.shape[1]))), compiled()
         for start in range(0, len(X), rows):
             values = np.ascontiguousarray(self._project(X[start : start + rows]))
-            _core.pack_signs(values, out[start : start + rows])
+            if core is None:
+                out[start : start + rows] = np.packbits(values >= 0, axis=1)
+            else:
+                core.pack_signs(values, out[start : start + rows])
         return out
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_bits
+        return -(-self.n_bits // 8)  # columns of packed codes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")  # a parameter, lambda_, looks like something fitted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
 
     def transform(self, X: Any, packed: bool = True) -> Any:
         """The codes of the rows of X.
@@ -331,7 +392,8 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Parameters
         ----------
         X : array of shape (n, n_features)
-            Vectors. float32 stays float32, and is faster; integers become float64. A tensor of torch gives a tensor.
+            Vectors. float32 stays float32, and is faster; integers become float64. A tensor of torch gives a tensor on
+            its device, where the work is done too.
         packed : bool, default=True
             Eight bits a byte, as `numpy.packbits` lays them out; otherwise signs −1 and +1 as int8.
 
@@ -360,9 +422,11 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         self._check_fitted()
         X, back = self._checked(X, reset=False)
+        if not isinstance(X, np.ndarray):
+            return by_rows(self._project, X, self._width())
         return back(np.ascontiguousarray(self._project(X)))
 
-    def inverse_transform(self, codes: Any) -> np.ndarray:
+    def inverse_transform(self, codes: Any) -> Any:
         """The directions that codes stand for: Pᵀ b, scaled to length 1.
 
         Lengths are lost in a code; for random projections Pᵀ sign(P x) points to x on average.
@@ -378,12 +442,12 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Unit vectors.
         """
         self._check_fitted()
-        signs = unpack_codes(codes, self.n_bits).astype(np.float64)
-        vectors = self._back(signs)
+        array, back = as_numpy(codes)
+        vectors = self._back(unpack_codes(array, self.n_bits).astype(np.float64))
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.where(lengths > 0, lengths, 1)
+        return back(vectors / np.where(lengths > 0, lengths, 1))
 
-    def asymmetric_scores(self, X: Any, codes: Any) -> np.ndarray:
+    def asymmetric_scores(self, X: Any, codes: Any) -> Any:
         """Scores of real queries against codes: Σ_j (P x)_j b_j. More exact than comparing bits with bits.
 
         Parameters
@@ -399,7 +463,10 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Scores, higher for nearer codes; of the type of X.
         """
         self._check_fitted()
+        _same_device(X, codes)
         X, back = self._checked(X, reset=False)
+        if not isinstance(X, np.ndarray):
+            return self._tensor_scores(X, codes)
         packed = checked_codes("codes", codes, self.n_bits)
         projected = self._project(X)
         out = np.empty((len(X), len(packed)), X.dtype)
@@ -409,7 +476,7 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             out[:, start : start + rows] = projected @ (2 * bits - 1).T
         return back(out)
 
-    def asymmetric_distances(self, X: Any, codes: Any) -> np.ndarray:
+    def asymmetric_distances(self, X: Any, codes: Any) -> Any:
         """Distances of real queries to codes: the sum of |(P x)_j| over the bits that disagree with sign((P x)_j).
 
         Parameters
@@ -425,9 +492,23 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Distances ≥ 0, which rank codes as `asymmetric_scores` does; of the type of X.
         """
         scores = self.asymmetric_scores(X, codes)
-        X, back = self._checked(X, reset=False)
-        total = np.abs(self._project(X)).sum(axis=1, keepdims=True)
-        return back(np.maximum((total - as_numpy(scores)[0]) / 2, 0))
+        projected = self.project(X)
+        total = abs(projected).sum(axis=1)[:, None]
+        return ((total - scores) / 2).clip(0)
+
+    def _tensor_scores(self, X: Any, codes: Any) -> Any:
+        """Scores on a device: codes in blocks, as signs of the type of X."""
+        from mercer.retrieval import _tensors
+
+        packed = _tensors.device_codes("codes", codes, self.n_bits)
+        projected = by_rows(self._project, X, self._width())
+        if packed.shape[0] == 0:
+            return projected[:, :0]
+
+        def scores(block: Any) -> Any:
+            return _tensors.signs(block, self.n_bits, X.dtype) @ projected.T
+
+        return by_rows(scores, packed, 2 * self.n_bits + X.shape[0]).T.contiguous()
 
     def _state_params(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
@@ -441,6 +522,13 @@ class SignCodes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_count("n_bits", model.n_bits)
         model.n_features_in_ = check_count("n_features", n_features)
         return model
+
+
+def _same_device(X: Any, codes: Any) -> None:
+    """Vectors and codes that are used together lie in the same place."""
+    places = [str(array.device) if is_tensor(array) else "cpu" for array in (X, codes)]
+    if places[0] != places[1]:
+        raise ValueError(f"X is on {places[0]} and codes on {places[1]}: move one of them")
 
 
 def finite_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:

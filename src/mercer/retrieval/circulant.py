@@ -19,13 +19,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import array_api_compat
 import numpy as np
 import scipy.fft
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.maps._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer.retrieval._codes import SignCodes, check_optional_positive, finite_array
 
 __all__ = ["CirculantEmbedding"]
@@ -86,6 +87,10 @@ class CirculantEmbedding(SignCodes):
     ((3, 512), [0, 0, 4096])
     """
 
+    r_: np.ndarray
+    history_: list[list[float]]
+    _plans: dict[Any, Any]
+
     def __init__(
         self,
         n_bits: int = 256,
@@ -125,34 +130,92 @@ class CirculantEmbedding(SignCodes):
         CirculantEmbedding
             Itself.
         """
-        bits = check_count("n_bits", self.n_bits)
+        lambda_, mu, rounds, tol = self._check_params()
+        X, _ = self._checked(X, reset=True)
+        n = X.shape[0]
+        pairs = [_checked_pairs(name, p, n) for name, p in (("similar", similar), ("dissimilar", dissimilar))]
+        if self.method == "random" and (similar is not None or dissimilar is not None):
+            raise ValueError('pairs are for method="learned": a random embedding cannot use them')
+        self._draw()
+        if self.method == "learned":
+            if not (X != 0).any():
+                warnings.warn("all rows of X are zero: nothing to learn from", ConvergenceWarning, stacklevel=2)
+            for c in range(len(self.r_)):
+                learner = self._learner(c, X, lambda_)
+                learner.add_pairs(X, mu, pairs)
+                self.r_[c], history = learner.run(self.r_[c] / np.sqrt(X.shape[1]), rounds, tol)
+                self.history_.append(history)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> CirculantEmbedding:
+        """Learn from one more batch of rows; a random embedding is drawn in the first call and then stays.
+
+        The sums a and c over all rows so far are kept, O(d) numbers: those of a batch with the bits of the circulant
+        that it met. Any bits bound the objective from above, so each call lowers a bound of that of all rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Vectors.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        CirculantEmbedding
+            Itself. ``history_`` holds the bound for a row and circulant after each call.
+        """
+        lambda_ = self._check_params()[0]
+        first = not hasattr(self, "r_")
+        X, _ = self._checked(X, reset=first)
+        if first:
+            self._draw()
+        if self.method == "random":
+            return self
+        if not hasattr(self, "_sums"):
+            self._sums: list[dict[str, Any]] = [{"a": 0.0, "c": 0.0, "n": 0} for _ in self.r_]
+            self.history_ = [[] for _ in self.r_]
+            self.r_ = self.r_ / np.sqrt(X.shape[1])
+        for c, kept in enumerate(self._sums):
+            learner = self._learner(c, X, lambda_)
+            z = learner.real_ends(scipy.fft.rfft(self.r_[c]))
+            kept["c"] = kept["c"] + learner.correlation(z)
+            kept["a"], kept["n"] = kept["a"] + learner.a, kept["n"] + X.shape[0]
+            z = learner.real_ends(frequency_step(kept["a"], kept["c"], lambda_ * learner.d, z))
+            learner.a, learner.n = kept["a"], kept["n"]
+            self.r_[c] = scipy.fft.irfft(z, n=learner.d)
+            self.history_[c].append(learner.objective(z, kept["c"]) / kept["n"])
+        self._plans = {}
+        self._forget_copies()
+        return self
+
+    def _check_params(self) -> tuple[float, float, int, float]:
+        """(λ, μ, rounds, tol)."""
+        check_count("n_bits", self.n_bits)
         check_choice("method", self.method, ("random", "learned"))
         lambda_, mu = check_positive("lambda_", self.lambda_), check_optional_positive("mu", self.mu)
         rounds, tol = check_count("n_iter", self.n_iter), check_optional_positive("tol", self.tol)
         check_choice("sign_flip", self.sign_flip, (True, False))
         thread_count(self.n_jobs)
-        X, _ = self._checked(X, reset=True)
-        d = X.shape[1]
-        pairs = [_checked_pairs(name, p, len(X)) for name, p in (("similar", similar), ("dissimilar", dissimilar))]
-        if self.method == "random" and (similar is not None or dissimilar is not None):
-            raise ValueError('pairs are for method="learned": a random embedding cannot use them')
+        return lambda_, mu, rounds, tol
+
+    def _draw(self) -> None:
+        """Random circulants and signs."""
         random = check_random_state(self.random_state)
-        count = -(-bits // d)
+        d = self.n_features_in_
+        count = -(-self.n_bits // d)
         self.r_ = random.standard_normal((count, d))
         self.signs_ = np.ones((count, d), np.int8)
         if self.sign_flip:
             self.signs_ -= 2 * random.randint(0, 2, size=(count, d), dtype=np.int8)
-        self._plans: dict[Any, Any] = {}
-        self.history_: list[list[float]] = []
-        if self.method == "learned":
-            if not np.any(X):
-                warnings.warn("all rows of X are zero: nothing to learn from", ConvergenceWarning, stacklevel=2)
-            threads = thread_count(self.n_jobs)
-            for c in range(count):
-                learner = _Learner(X, self.signs_[c], self._part(c), lambda_, mu, pairs, threads)
-                self.r_[c], history = learner.run(self.r_[c] / np.sqrt(d), rounds, tol)
-                self.history_.append(history)
-        return self
+        self._plans = {}
+        self.history_ = []
+        self._forget_copies()
+        if hasattr(self, "_sums"):
+            del self._sums
+
+    def _learner(self, c: int, X: Any, lambda_: float) -> _Learner:
+        return _Learner(X, self.signs_[c], self._part(c), lambda_, thread_count(self.n_jobs))
 
     def _part(self, c: int) -> int:
         """Bits that circulant c gives."""
@@ -161,7 +224,8 @@ class CirculantEmbedding(SignCodes):
     def _plan(self, c: int, dtype: np.dtype) -> Any:
         """The compiled convolution with circulant c, made once."""
         if (c, dtype) not in self._plans:
-            kind = _core.Circulant32 if dtype == np.float32 else _core.Circulant64
+            core = compiled()
+            kind = core.Circulant32 if dtype == np.float32 else core.Circulant64
             signs = np.ascontiguousarray(self.signs_[c].astype(dtype)) if self.sign_flip else None
             self._plans[c, dtype] = kind(np.ascontiguousarray(self.r_[c].astype(dtype)), signs)
         return self._plans[c, dtype]
@@ -169,15 +233,37 @@ class CirculantEmbedding(SignCodes):
     def _by_scipy(self, c: int, X: np.ndarray) -> np.ndarray:
         workers = thread_count(self.n_jobs)
         spectrum = scipy.fft.rfft(self.r_[c].astype(X.dtype))
-        product = scipy.fft.rfft(X * self.signs_[c], axis=1, workers=workers) * spectrum
+        product = scipy.fft.rfft(X * self.signs_[c].astype(X.dtype), axis=1, workers=workers) * spectrum
         result = scipy.fft.irfft(product, n=X.shape[1], axis=1, workers=workers)
         result[~X.any(axis=1)] = 0
         return result[:, : self._part(c)]
 
-    def _project(self, X: np.ndarray) -> np.ndarray:
+    def _by_tensors(self, X: Any) -> Any:
+        """All projections of a tensor, by the Fourier transforms of its library."""
+        xp, kept, d = array_api_compat.array_namespace(X), self._like(X, self._numbers), X.shape[1]
         parts = []
         for c in range(len(self.r_)):
-            if _core.circulant_length(X.shape[1]):
+            product = xp.fft.rfft(X * kept["signs"][c, :] if self.sign_flip else X)
+            product *= xp.fft.rfft(kept["r"][c, :])
+            parts.append(xp.fft.irfft(product, n=d)[:, : self._part(c)])
+        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {"r": self.r_, "signs": self.signs_.astype(np.float64)}
+
+    def _has_loops(self, d: int) -> bool:
+        """Whether there is a compiled convolution for this length."""
+        return compiled() is not None and compiled().circulant_length(d)
+
+    def _looks_itself(self) -> bool:
+        return self._has_loops(self.n_features_in_)
+
+    def _project(self, X: Any) -> Any:
+        if not is_numpy(X):
+            return self._by_tensors(X)
+        parts = []
+        for c in range(len(self.r_)):
+            if self._has_loops(X.shape[1]):
                 part = np.empty((len(X), self._part(c)), X.dtype)
                 self._plan(c, X.dtype).project(X, part, thread_count(self.n_jobs))
             else:
@@ -185,8 +271,8 @@ class CirculantEmbedding(SignCodes):
             parts.append(part)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
-    def _codes(self, X: np.ndarray) -> np.ndarray:
-        if len(self.r_) > 1 or not _core.circulant_length(X.shape[1]):
+    def _codes(self, X: Any) -> Any:
+        if not is_numpy(X) or len(self.r_) > 1 or not self._has_loops(X.shape[1]):
             return super()._codes(X)
         out = np.empty((len(X), -(-self.n_bits // 8)), np.uint8)
         rows = max(64, (1 << 25) // X.shape[1] // 64 * 64)  # a call of at most about a second
@@ -294,45 +380,54 @@ def frequency_step(a: np.ndarray, c: np.ndarray, weight: float, start: np.ndarra
 
 
 class _Learner:
-    """Alternates between bits and frequencies for one circulant, over the non-negative frequencies of real vectors."""
+    """Alternates between bits and frequencies for one circulant, over the non-negative frequencies of real vectors.
 
-    def __init__(
-        self,
-        X: np.ndarray,
-        signs: np.ndarray,
-        bits: int,
-        lambda_: float,
-        mu: float,
-        pairs: list[np.ndarray],
-        workers: int,
-    ) -> None:
-        self.X, self.signs, self.bits, self.lambda_, self.workers = X, signs, bits, lambda_, workers
-        self.d = X.shape[1]
-        self.rows = max(1, (1 << 22) // self.d)
+    Sums over rows are taken where X lies; the frequencies themselves are NumPy's.
+    """
+
+    def __init__(self, X: Any, signs: np.ndarray, bits: int, lambda_: float, workers: int) -> None:
+        self.X, self.bits, self.lambda_ = X, bits, lambda_
+        self.n, self.d = X.shape
+        self.xp = array_api_compat.array_namespace(X)
+        self.signs = on_device_of(X, signs.astype(np.float64))
+        self.workers = {"workers": workers} if is_numpy(X) else {}
+        self.fft = scipy.fft if is_numpy(X) else self.xp.fft
+        self.rows = max(1, (1 << (22 if is_numpy(X) else 26)) // self.d)
         self.twice = np.full(self.d // 2 + 1, 2.0)  # frequency l stands for itself and for d − l
         self.twice[0] = 1.0
         if self.d % 2 == 0:
             self.twice[-1] = 1.0
-        self.a = sum(np.sum(np.abs(block) ** 2, axis=0) for block in self.spectra(np.arange(len(X))))
+        self.a = np.zeros(self.d // 2 + 1)
+        for spectra in self.spectra():
+            self.a += self.power(spectra)
+
+    def add_pairs(self, X: Any, mu: float, pairs: list[np.ndarray]) -> None:
+        """a += μ A for pairs of similar rows, and −μ A for those of dissimilar ones."""
         for sign, chosen in zip((mu, -mu), pairs, strict=True):
             for start in range(0, len(chosen), self.rows):
-                left, right = chosen[start : start + self.rows].T
-                self.a = self.a + sign * np.sum(np.abs(self.fft(X[left].astype(np.float64) - X[right])) ** 2, axis=0)
+                left, right = (on_device_of(X, side.copy()) for side in chosen[start : start + self.rows].T)
+                ends = [self.xp.astype(self.xp.take(X, side, axis=0), self.xp.float64) for side in (left, right)]
+                self.a += sign * self.power(self.spectrum(ends[0] - ends[1]))
 
-    def fft(self, X: np.ndarray) -> np.ndarray:
-        return scipy.fft.rfft(X * self.signs, axis=1, workers=self.workers)
+    def spectrum(self, X: Any) -> Any:
+        return self.fft.rfft(X * self.signs, axis=1, **self.workers)
 
-    def spectra(self, rows: np.ndarray) -> Any:
-        for start in range(0, len(rows), self.rows):
-            yield self.fft(self.X[rows[start : start + self.rows]].astype(np.float64))
+    def spectra(self) -> Any:
+        for start in range(0, self.n, self.rows):
+            yield self.spectrum(self.xp.astype(self.X[start : start + self.rows, :], self.xp.float64))
+
+    def power(self, spectra: Any) -> np.ndarray:
+        return to_numpy(self.xp.sum(self.xp.abs(spectra) ** 2, axis=0))
 
     def correlation(self, z: np.ndarray) -> np.ndarray:
         """c = Σ_i conj(F(x_i)) F(B_i) with the bits B of the circulant with spectrum z; bits that are cut off are 0."""
-        total = np.zeros(len(z), np.complex128)
-        for spectra in self.spectra(np.arange(len(self.X))):
-            B = np.where(scipy.fft.irfft(spectra * z, n=self.d, axis=1, workers=self.workers) >= 0, 1.0, -1.0)
-            B[:, self.bits :] = 0
-            total += np.sum(np.conj(spectra) * scipy.fft.rfft(B, axis=1, workers=self.workers), axis=0)
+        total, near = np.zeros(len(z), np.complex128), on_device_of(self.X, z)
+        for spectra in self.spectra():
+            H = self.fft.irfft(spectra * near, n=self.d, axis=1, **self.workers)
+            B = 2.0 * self.xp.astype(H >= 0, self.xp.float64) - 1.0
+            B[:, self.bits :] = 0.0
+            B = self.fft.rfft(B, axis=1, **self.workers)
+            total += to_numpy(self.xp.sum(self.xp.conj(spectra) * B, axis=0))
         return self.real_ends(total)
 
     def real_ends(self, z: np.ndarray) -> np.ndarray:
@@ -343,7 +438,7 @@ class _Learner:
     def objective(self, z: np.ndarray, c: np.ndarray) -> float:
         distortion = np.sum(self.twice * (self.a * np.abs(z) ** 2 - 2 * np.real(np.conj(c) * z))) / self.d
         spread = self.lambda_ * np.sum(self.twice * (np.abs(z) ** 2 - 1) ** 2)
-        return float(distortion + spread + len(self.X) * self.bits)
+        return float(distortion + spread + self.n * self.bits)
 
     def run(self, r: np.ndarray, rounds: int, tol: float) -> tuple[np.ndarray, list[float]]:
         z = self.real_ends(scipy.fft.rfft(r))

@@ -2,7 +2,8 @@
 
 Codes lie in blocks of eight, word by word (`cpp/hamming.cpp`), in memory as in files, so that a file is searched where
 it lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of threads,
-the instruction set, or the method.
+the instruction set, the method, or the device. Queries that lie on a GPU are answered there, from a copy of the codes
+that is made for the first of them (`_tensors`).
 
 A file holds, little endian:
 
@@ -21,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _core
 from mercer._persistence import write_atomically
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.retrieval._codes import as_numpy, checked_codes, to_words
+from mercer.maps._arrays import compiled, is_tensor
+from mercer.retrieval._codes import as_numpy, checked_codes, hamming_distances, on_device, to_words
 
 __all__ = ["HammingIndex", "IndexFileError"]
 
@@ -94,7 +95,8 @@ class HammingIndex:
         if n_bits is None:
             if codes is None:
                 raise ValueError("n_bits is needed for an index without codes")
-            n_bits = 8 * np.shape(codes)[1] if np.ndim(codes) == 2 else 8
+            shape = codes.shape if is_tensor(codes) else np.shape(codes)
+            n_bits = 8 * shape[1] if len(shape) == 2 else 8
         self.n_bits = check_count("n_bits", n_bits)
         if self.n_bits > MOST_BITS:
             raise ValueError(f"n_bits must not exceed 2^24, got {n_bits}")
@@ -106,6 +108,7 @@ class HammingIndex:
         self._blocks = np.zeros((0, self._words, 8), np.uint64)
         self._ids: np.ndarray | None = None  # None: 0, 1, …
         self._tables: Any = None
+        self._copies: dict[str, Any] = {}  # the packed codes on devices
         if codes is not None:
             self.add(codes, ids)
         elif ids is not None:
@@ -169,7 +172,7 @@ class HammingIndex:
             self._blocks[first + whole, :, : len(rest)] = rest.T
         if named is not None:
             self._ids = np.concatenate([self.ids, named])
-        self._n, self._tables = end, None
+        self._n, self._tables, self._copies = end, None, {}
         return self
 
     def _new_ids(self, ids: Any, count: int) -> np.ndarray | None:
@@ -243,6 +246,11 @@ class HammingIndex:
 
     def _allowed(self, filter: Any) -> np.ndarray | None:
         """A bit for each position, eight a byte, of a mask or of ids."""
+        mask = self._mask(filter)
+        return None if mask is None else np.packbits(mask, bitorder="little")
+
+    def _mask(self, filter: Any) -> np.ndarray | None:
+        """A truth value for each position, of a mask or of ids."""
         if filter is None:
             return None
         chosen = np.asarray(as_numpy(filter)[0])
@@ -250,16 +258,19 @@ class HammingIndex:
             if chosen.shape != (self._n,):
                 got = chosen.shape
                 raise ValueError(f"a boolean filter must have a value for each of the {self._n} codes, got {got}")
-            return np.packbits(chosen, bitorder="little")
+            return chosen
         positions = self._positions(_checked_ids("filter", chosen))
         mask = np.zeros(self._n, bool)
         mask[positions[positions >= 0]] = True
-        return np.packbits(mask, bitorder="little")
+        return mask
 
     def _search(self, queries: Any, k: int, radius: int, filter: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(offsets, distances, positions) of what is found, in calls of a second or so each."""
-        words = to_words(checked_codes("queries", queries, self.n_bits))
-        allowed, threads = self._allowed(filter), thread_count(self.n_jobs)
+        packed = checked_codes("queries", queries, self.n_bits)
+        core, threads = compiled(), thread_count(self.n_jobs)
+        if core is None:
+            return self._plain_scan(packed, k, radius, self._mask(filter))
+        words, allowed = to_words(packed), self._allowed(filter)
         step = max(16, 4_000_000_000 // max(1, self._n * self._words))
         if self.method == "multi-index" and self._tables is None:
             self._tables = self._make_tables(threads)
@@ -269,26 +280,60 @@ class HammingIndex:
             if self.method == "multi-index":
                 found = self._tables.search(self._blocks, block, k, radius, allowed, threads)
             else:
-                found = _core.hamming_search(self._blocks, self._n, block, k, radius, allowed, threads)
+                found = core.hamming_search(self._blocks, self._n, block, k, radius, allowed, threads)
             offsets.append(found[0][1:] + offsets[-1][-1])
             distances.append(found[1])
             positions.append(found[2])
+        if len(distances) == 1:
+            return found
         if not distances:
             return offsets[0], np.zeros(0, np.int32), np.zeros(0, np.int64)
         return np.concatenate(offsets), np.concatenate(distances), np.concatenate(positions)
 
+    def _plain_scan(
+        self, queries: np.ndarray, k: int, radius: int, mask: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same without the compiled core: slow, for few codes."""
+        codes, sizes = self.codes, []
+        distances, positions = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        for query in queries:
+            found = hamming_distances(query[None, :], codes)[0] if self._n else np.zeros(0, np.int32)
+            near = found <= radius
+            places = np.flatnonzero(near if mask is None else near & mask)
+            order = places[np.argsort(found[places], kind="stable")][: k or None]
+            sizes.append(len(order))
+            distances.append(found[order])
+            positions.append(order)
+        return np.cumsum([0, *sizes], dtype=np.int64), np.concatenate(distances), np.concatenate(positions)
+
+    def _on_device(self, queries: Any, filter: Any) -> tuple[Any, Any, Any]:
+        """Codes beside the queries, the queries, and the places of the codes (None: all)."""
+        import torch
+
+        from mercer.retrieval import _tensors
+
+        checked = _tensors.device_codes("queries", queries, self.n_bits)
+        place = str(queries.device)
+        if place not in self._copies:
+            self._copies[place] = torch.from_numpy(self.codes).to(queries.device)
+        codes, mask = self._copies[place], self._mask(filter)
+        if mask is None:
+            return codes, checked, None
+        places = torch.from_numpy(np.flatnonzero(mask)).to(queries.device)
+        return codes[places], checked, places
+
     def _make_tables(self, threads: int) -> Any:
         """Substrings of about log₂ n bits: a value then names about one code (spec: exact for any length)."""
         length = min(20, max(1, round(np.log2(max(2, self._n)))), self.n_bits)
-        return _core.multi_index(self._blocks, self._n, self.n_bits, -(-self.n_bits // length), threads)
+        return compiled().multi_index(self._blocks, self._n, self.n_bits, -(-self.n_bits // length), threads)
 
-    def search(self, queries: Any, k: int = 10, filter: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: Any, k: int = 10, filter: Any = None) -> tuple[Any, Any]:
         """The k nearest codes of each query.
 
         Parameters
         ----------
         queries : array of uint8 of shape (n_queries, ⌈n_bits / 8⌉)
-            Packed codes.
+            Packed codes. Those on a GPU are answered there, always by scanning.
         k : int, default=10
             Neighbours.
         filter : array, optional
@@ -296,22 +341,45 @@ class HammingIndex:
 
         Returns
         -------
-        distances : ndarray of int32 of shape (n_queries, k)
-            Ascending; equal ones in the order of the index.
-        ids : ndarray of int64 of shape (n_queries, k)
+        distances : array of int32 of shape (n_queries, k)
+            Ascending; equal ones in the order of the index. Of the kind of the queries, as are the ids.
+        ids : array of int64 of shape (n_queries, k)
             Their ids. Where there are fewer than k codes: id −1 and distance ``n_bits + 1``.
         """
         k = check_count("k", k)
+        if on_device(queries):
+            return self._device_search(queries, k, filter)
         offsets, distances, positions = self._search(queries, min(k, max(1, self._n)), self.n_bits, filter)
-        n_queries = len(offsets) - 1
+        n_queries, back = len(offsets) - 1, as_numpy(queries)[1]
+        if len(positions) == n_queries * k:
+            return back(distances.reshape(n_queries, k)), back(self._names(positions).reshape(n_queries, k))
         found, ids = np.full((n_queries, k), self.n_bits + 1, np.int32), np.full((n_queries, k), -1, np.int64)
         row = np.repeat(np.arange(n_queries), np.diff(offsets))
         column = np.arange(len(positions)) - offsets[row]
         found[row, column] = distances
         ids[row, column] = self._names(positions)
+        return back(found), back(ids)
+
+    def _device_search(self, queries: Any, k: int, filter: Any) -> tuple[Any, Any]:
+        from mercer.retrieval import _tensors
+
+        codes, checked, places = self._on_device(queries, filter)
+        shape, device, torch = (checked.shape[0], k), checked.device, _tensors.torch
+        found = torch.full(shape, self.n_bits + 1, dtype=torch.int32, device=device)
+        ids = torch.full(shape, -1, dtype=torch.int64, device=device)
+        fewer = min(k, codes.shape[0])
+        if fewer and checked.shape[0]:
+            found[:, :fewer], at = _tensors.nearest(codes, checked, self.n_bits, fewer)
+            ids[:, :fewer] = self._device_names(at, places)
         return found, ids
 
-    def search_radius(self, queries: Any, radius: int, filter: Any = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _device_names(self, at: Any, places: Any) -> Any:
+        import torch
+
+        at = at if places is None else places[at]
+        return at if self._ids is None else torch.from_numpy(np.array(self.ids)).to(at.device)[at]
+
+    def search_radius(self, queries: Any, radius: int, filter: Any = None) -> tuple[list[Any], list[Any]]:
         """All codes within a distance of each query.
 
         Parameters
@@ -325,15 +393,29 @@ class HammingIndex:
 
         Returns
         -------
-        distances : list of ndarray of int32
-            One array a query, ascending; equal ones in the order of the index.
-        ids : list of ndarray of int64
+        distances : list of array of int32
+            One array a query, ascending; equal ones in the order of the index. Of the kind of the queries.
+        ids : list of array of int64
             Their ids.
         """
         radius = min(check_count("radius", radius, 0), self.n_bits)
+        if on_device(queries):
+            return self._device_radius(queries, radius, filter)
         offsets, distances, positions = self._search(queries, 0, radius, filter)
-        cuts = offsets[1:-1]
-        return np.split(distances, cuts)[: len(offsets) - 1], np.split(self._names(positions), cuts)[: len(offsets) - 1]
+        cuts, back, count = offsets[1:-1], as_numpy(queries)[1], len(offsets) - 1
+        parts = [np.split(values, cuts)[:count] for values in (distances, self._names(positions))]
+        return [back(part) for part in parts[0]], [back(part) for part in parts[1]]
+
+    def _device_radius(self, queries: Any, radius: int, filter: Any) -> tuple[list[Any], list[Any]]:
+        from mercer.retrieval import _tensors
+
+        codes, checked, places = self._on_device(queries, filter)
+        if checked.shape[0] == 0 or codes.shape[0] == 0:
+            nothing = [checked.new_zeros(0, dtype=kind) for kind in (_tensors.torch.int32, _tensors.torch.int64)]
+            return [nothing[0]] * checked.shape[0], [nothing[1]] * checked.shape[0]
+        counts, distances, at = _tensors.within(codes, checked, self.n_bits, radius)
+        sizes = counts.tolist()
+        return list(distances.split(sizes)), list(self._device_names(at, places).split(sizes))
 
     def _names(self, positions: np.ndarray) -> np.ndarray:
         return positions if self._ids is None else np.asarray(self._ids)[positions]
@@ -402,7 +484,7 @@ class HammingIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state["_tables"] = None
+        state["_tables"], state["_copies"] = None, {}
         state["_blocks"] = np.array(self._blocks)
         return state
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import array_api_compat
 import numpy as np
 from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count, thread_count
+from mercer.maps._arrays import on_device_of, to_numpy
+from mercer.maps.fourier import padded_to
 from mercer.retrieval._codes import SignCodes, finite_array
 
 __all__ = ["BilinearEmbedding", "SignProjection"]
@@ -68,12 +71,16 @@ class SignProjection(SignCodes):
         bits = check_count("n_bits", self.n_bits)
         thread_count(self.n_jobs)
         X, _ = self._checked(X, reset=True)
+        self._forget_copies()
         random = check_random_state(self.random_state)
         self.components_ = random.standard_normal((X.shape[1], bits)).astype(np.float32)
         return self
 
-    def _project(self, X: np.ndarray) -> np.ndarray:
-        return X @ self.components_
+    def _project(self, X: Any) -> Any:
+        return X @ (self.components_ if isinstance(X, np.ndarray) else self._like(X, self._numbers)["components"])
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {"components": self.components_}
 
     def _back(self, signs: np.ndarray) -> np.ndarray:
         return signs @ self.components_.T.astype(np.float64)
@@ -185,43 +192,56 @@ class BilinearEmbedding(SignCodes):
         rounds = check_count("n_iter", self.n_iter)
         thread_count(self.n_jobs)
         X, _ = self._checked(X, reset=True)
+        self._forget_copies()
         random = check_random_state(self.random_state)
         (d1, d2), (k1, k2) = near_square(X.shape[1]), near_square(bits)
         self.left_, self.right_ = random.standard_normal((d1, k1)), random.standard_normal((d2, k2))
         self.history_: list[float] = []
         if self.method == "learned":
             self.left_, self.right_ = polar(self.left_), polar(self.right_)
-            Z = self._matrices(X.astype(np.float64, copy=False))
+            xp = array_api_compat.array_namespace(X)
+            Z = self._matrices(xp.astype(X, xp.float64, copy=False))
             for _ in range(rounds):
                 self._improve(Z)
+            self._forget_copies()
         return self
 
-    def _matrices(self, X: np.ndarray) -> np.ndarray:
+    def _matrices(self, X: Any) -> Any:
         d1, d2 = len(self.left_), len(self.right_)
-        if X.shape[1] < d1 * d2:
-            X = np.concatenate([X, np.zeros((len(X), d1 * d2 - X.shape[1]), X.dtype)], axis=1)
-        return X.reshape(len(X), d1, d2)
+        xp = array_api_compat.array_namespace(X)
+        return xp.reshape(padded_to(xp, X, d1 * d2), (X.shape[0], d1, d2))
 
-    def _bits(self, Z: np.ndarray) -> np.ndarray:
+    def _bits(self, Z: Any) -> Any:
         """R₁ᵀ Z R₂ of every row, the values beyond ``n_bits`` left out."""
-        left, right = self.left_.astype(Z.dtype), self.right_.astype(Z.dtype)
-        values = np.matmul(np.matmul(left.T, Z), right)
-        return values.reshape(len(Z), -1)[:, : self.n_bits]
+        xp, kept = array_api_compat.array_namespace(Z), self._like(Z, self._numbers)
+        values = xp.matmul(xp.matmul(kept["left"].T, Z), kept["right"])
+        return xp.reshape(values, (Z.shape[0], -1))[:, : self.n_bits]
 
-    def _improve(self, Z: np.ndarray) -> None:
+    def _numbers(self) -> dict[str, np.ndarray]:
+        return {"left": self.left_, "right": self.right_}
+
+    def _improve(self, Z: Any) -> None:
         """One round: bits, then the two matrices that agree with them most (orthogonal Procrustes problems)."""
+        xp = array_api_compat.array_namespace(Z)
         k1, k2 = self.left_.shape[1], self.right_.shape[1]
-        B = np.zeros((len(Z), k1 * k2))
         values = self._bits(Z)
         if not self.history_:
-            self.history_.append(float(np.abs(values).sum(axis=1).mean()))
-        B[:, : self.n_bits] = np.where(values >= 0, 1.0, -1.0)
-        signs = B.reshape(len(Z), k1, k2)
-        self.left_ = polar(np.tensordot(np.matmul(Z, self.right_), signs, axes=([0, 2], [0, 2])))
-        self.right_ = polar(np.tensordot(np.matmul(self.left_.T, Z), signs, axes=([0, 1], [0, 1])))
-        self.history_.append(float(np.abs(self._bits(Z)).sum(axis=1).mean()))
+            self.history_.append(self._agreement(values))
+        ones = xp.ones_like(values)
+        B = padded_to(xp, xp.where(values >= 0, ones, -ones), k1 * k2)
+        signs = xp.reshape(B, (Z.shape[0], k1, k2))
+        right = self._like(Z, self._numbers)["right"]
+        self.left_ = polar(to_numpy(xp.tensordot(xp.matmul(Z, right), signs, axes=([0, 2], [0, 2]))))
+        left = on_device_of(Z, self.left_)
+        self.right_ = polar(to_numpy(xp.tensordot(xp.matmul(left.T, Z), signs, axes=([0, 1], [0, 1]))))
+        self._forget_copies()
+        self.history_.append(self._agreement(self._bits(Z)))
 
-    def _project(self, X: np.ndarray) -> np.ndarray:
+    @staticmethod
+    def _agreement(values: Any) -> float:
+        return float(abs(values).sum(axis=1).mean())
+
+    def _project(self, X: Any) -> Any:
         return self._bits(self._matrices(X))
 
     def _back(self, signs: np.ndarray) -> np.ndarray:
