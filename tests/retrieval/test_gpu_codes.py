@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from mercer.retrieval import CirculantEmbedding
 from mercer.retrieval._cuda_source import plan_for, source, takes_ballots
 from reference.gpu_codes import codes_by_passes
 
@@ -22,6 +24,13 @@ def problem(d: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     exact = np.fft.ifft(np.fft.fft(r) * np.fft.fft(x * signs)).real
     exact[1] = 0
     return x, r, signs, exact
+
+
+def on_gpu() -> Any:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    return torch
 
 
 def check_bits(codes: np.ndarray, exact: np.ndarray, n_bits: int) -> None:
@@ -82,9 +91,7 @@ def test_the_long_codes_are_written_by_words() -> None:
 @pytest.mark.parametrize("d", [*LENGTHS, 25600])
 @pytest.mark.parametrize("rows", [2, 7])
 def test_the_kernel_on_a_gpu_gives_the_signs_of_the_convolution(d: int, rows: int) -> None:
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("no GPU here")
+    torch = on_gpu()
     from mercer.retrieval._cuda import CodeTables, codes
 
     x, r, signs, exact = problem(d, rows)
@@ -100,3 +107,24 @@ def test_the_kernel_on_a_gpu_gives_the_signs_of_the_convolution(d: int, rows: in
     x[0, 5] = np.nan
     codes(torch.from_numpy(x).cuda(), tables, d - 13, out, broken)
     assert int(broken)
+
+
+@pytest.mark.parametrize(("d", "n_bits"), [(1000, 1000), (1000, 77), (25600, 25600), (32768, 20000), (17 * 64, 512)])
+def test_embeddings_give_the_same_codes_on_a_gpu(d: int, n_bits: int) -> None:
+    torch = on_gpu()
+    X = np.random.default_rng(0).normal(size=(33, d)).astype(np.float32)
+    model = CirculantEmbedding(n_bits, random_state=0).fit(X)
+    here, there = model.transform(X), model.transform(torch.from_numpy(X).cuda())
+    assert there.is_cuda
+    assert np.unpackbits(here ^ there.cpu().numpy()).mean() < 1e-4
+    strided = torch.from_numpy(np.asfortranarray(X)).cuda().T.contiguous().T
+    assert torch.equal(model.transform(strided), there)
+
+
+def test_embeddings_refuse_what_is_not_finite_on_a_gpu() -> None:
+    torch = on_gpu()
+    X = np.zeros((3, 256), np.float32)
+    model = CirculantEmbedding(256, random_state=0).fit(X)
+    X[1, 7] = np.inf
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        model.transform(torch.from_numpy(X).cuda())

@@ -319,6 +319,10 @@ SPARSE_HINT = (
 )
 
 
+def _same(found: Any) -> Any:
+    return found
+
+
 class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project`` (X Pᵀ) and ``_back`` (B P)."""
 
@@ -357,6 +361,10 @@ class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _width(self) -> int:
         """Numbers that a row takes on the way to its projection."""
         return 3 * (self.n_features_in_ + self.n_bits)
+
+    def _fused(self, X: Any) -> Any:
+        """Packed codes by a kernel that takes X as it is and looks at it itself; None where there is none for X."""
+        return None
 
     def _codes(self, X: Any) -> Any:
         """Packed codes, in blocks of rows."""
@@ -403,8 +411,10 @@ class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             The codes.
         """
         self._check_fitted()
-        X, back = self._checked(X, reset=False)
-        codes = self._codes(X)
+        codes, back = self._fused(X), _same
+        if codes is None:
+            X, back = self._checked(X, reset=False)
+            codes = self._codes(X)
         return back(codes if packed else unpack_codes(codes, self.n_bits))
 
     def project(self, X: Any) -> Any:

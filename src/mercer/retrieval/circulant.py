@@ -27,7 +27,8 @@ from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.maps._arrays import compiled, is_numpy, on_device_of, to_numpy
-from mercer.retrieval._codes import SignCodes, check_optional_positive, finite_array
+from mercer.retrieval._codes import SignCodes, check_optional_positive, finite_array, on_device
+from mercer.retrieval._cuda_source import plan_for
 
 __all__ = ["CirculantEmbedding"]
 
@@ -270,6 +271,32 @@ class CirculantEmbedding(SignCodes):
                 part = self._by_scipy(c, X)
             parts.append(part)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _fused(self, X: Any) -> Any:
+        """On a GPU, float32: one kernel, which reads X once and writes bits once."""
+        if not (on_device(X) and X.is_cuda and X.ndim == 2 and len(self.r_) == 1 and X.shape[1] == self.r_.shape[1]):
+            return None
+        plan = plan_for(X.shape[1])
+        if plan is None or str(X.dtype) != "torch.float32" or not len(X):
+            return None
+        import torch
+
+        from mercer.retrieval import _cuda
+
+        X = X.detach() if X.stride(1) == 1 else X.detach().contiguous()
+        try:
+            place = ("cuda", X.device)
+            if place not in self._plans:
+                self._plans[place] = _cuda.CodeTables(plan, self.r_[0], self.signs_[0], X.device)
+            out = torch.empty((len(X), -(-self.n_bits // 8)), dtype=torch.uint8, device=X.device)
+            broken = torch.zeros(1, dtype=torch.int32, device=X.device)
+            _cuda.codes(X, self._plans[place], self.n_bits, out, broken)
+        except _cuda.KernelError as error:
+            warnings.warn(f"{error}: codes are computed by torch's own transforms", RuntimeWarning, stacklevel=4)
+            return None
+        if int(broken):
+            raise ValueError("X contains NaN or infinity")
+        return out
 
     def _codes(self, X: Any) -> Any:
         if not is_numpy(X) or len(self.r_) > 1 or not self._has_loops(X.shape[1]):
