@@ -12,6 +12,12 @@ B given r is a sign. r given B splits into one problem for each frequency, with 
 
 whose minimiser is z = p c / |c|, p ≥ 0 the root of 2 λ d p³ + (a − 2 λ d) p = |c|: no step size, and the objective
 never rises. Frequencies 0 and d/2 are real, by the same formula.
+
+With fewer bits than outputs, something must be said of the rest of the outputs. B_ij = 0 there (I-11) moves variance
+into the bits: good where the spectrum of the data is flat, but where a few directions hold most of the variance, as in
+images, all bits come to look at these, and codes get worse than random ones. B_ij = ±1 there, too, keeps R close to a
+rotation of the data, of which the first outputs are taken. Where one direction holds nearly all of the variance even
+that spreads it over all bits, which then say little else. `rest` chooses, by default by the neighbours that are kept.
 """
 
 from __future__ import annotations
@@ -47,6 +53,10 @@ class CirculantEmbedding(SignCodes):
         Weight λ > 0 of ‖R Rᵀ − I‖², which keeps bits uncorrelated. Results hardly depend on it.
     mu : float, default=1.0
         Weight μ ≥ 0 of the pairs that `fit` is given.
+    rest : {"auto", "sign", "zero"}, default="auto"
+        Of learned codes with fewer bits than features: what outputs beyond the bits should be. "sign": near ±1 like
+        the bits; "zero": near 0, so that variance moves into the bits. "auto" learns both and takes what keeps most
+        neighbours of training rows, be it the random start, whatever the number of bits; with pairs it is "sign".
     n_iter : int, default=10
         Rounds of learning.
     tol : float, default=0.0
@@ -92,6 +102,7 @@ class CirculantEmbedding(SignCodes):
         method: str = "random",
         lambda_: float = 1.0,
         mu: float = 1.0,
+        rest: str = "auto",
         n_iter: int = 10,
         tol: float = 0.0,
         sign_flip: bool = True,
@@ -102,6 +113,7 @@ class CirculantEmbedding(SignCodes):
         self.method = method
         self.lambda_ = lambda_
         self.mu = mu
+        self.rest = rest
         self.n_iter = n_iter
         self.tol = tol
         self.sign_flip = sign_flip
@@ -127,6 +139,7 @@ class CirculantEmbedding(SignCodes):
         """
         bits = check_count("n_bits", self.n_bits)
         check_choice("method", self.method, ("random", "learned"))
+        check_choice("rest", self.rest, ("auto", "sign", "zero"))
         lambda_, mu = check_positive("lambda_", self.lambda_), check_optional_positive("mu", self.mu)
         rounds, tol = check_count("n_iter", self.n_iter), check_optional_positive("tol", self.tol)
         check_choice("sign_flip", self.sign_flip, (True, False))
@@ -148,11 +161,27 @@ class CirculantEmbedding(SignCodes):
             if not np.any(X):
                 warnings.warn("all rows of X are zero: nothing to learn from", ConvergenceWarning, stacklevel=2)
             threads = thread_count(self.n_jobs)
+            paired = any(len(p) for p in pairs)
             for c in range(count):
                 learner = _Learner(X, self.signs_[c], self._part(c), lambda_, mu, pairs, threads)
-                self.r_[c], history = learner.run(self.r_[c] / np.sqrt(d), rounds, tol)
+                self.r_[c], history = self._learned(learner, self.r_[c] / np.sqrt(d), rounds, tol, paired)
                 self.history_.append(history)
         return self
+
+    def _learned(
+        self, learner: _Learner, r: np.ndarray, rounds: int, tol: float, paired: bool
+    ) -> tuple[np.ndarray, list[float]]:
+        """What the learner makes of r, and its history."""
+        chosen = "sign" if self.rest == "auto" and paired else self.rest
+        learner.rest = 0.0 if chosen == "zero" else 1.0
+        found = [learner.run(r, rounds, tol)]
+        if chosen == "auto":
+            if learner.bits < learner.d:
+                learner.rest = 0.0
+                found.append(learner.run(r, rounds, tol))
+            found.append((r, found[0][1][:1]))
+            found = [found[int(np.argmax(learner.kept_neighbours([vector for vector, _ in found])))]]
+        return found[0]
 
     def _part(self, c: int) -> int:
         """Bits that circulant c gives."""
@@ -307,6 +336,7 @@ class _Learner:
         workers: int,
     ) -> None:
         self.X, self.signs, self.bits, self.lambda_, self.workers = X, signs, bits, lambda_, workers
+        self.rest = 1.0  # the size of targets beyond the bits
         self.d = X.shape[1]
         self.rows = max(1, (1 << 22) // self.d)
         self.twice = np.full(self.d // 2 + 1, 2.0)  # frequency l stands for itself and for d − l
@@ -327,13 +357,26 @@ class _Learner:
             yield self.fft(self.X[rows[start : start + self.rows]].astype(np.float64))
 
     def correlation(self, z: np.ndarray) -> np.ndarray:
-        """c = Σ_i conj(F(x_i)) F(B_i) with the bits B of the circulant with spectrum z; bits that are cut off are 0."""
+        """c = Σ_i conj(F(x_i)) F(B_i) with the bits B of the circulant with spectrum z; beyond the bits, ± rest."""
         total = np.zeros(len(z), np.complex128)
         for spectra in self.spectra(np.arange(len(self.X))):
             B = np.where(scipy.fft.irfft(spectra * z, n=self.d, axis=1, workers=self.workers) >= 0, 1.0, -1.0)
-            B[:, self.bits :] = 0
+            B[:, self.bits :] *= self.rest
             total += np.sum(np.conj(spectra) * scipy.fft.rfft(B, axis=1, workers=self.workers), axis=0)
         return self.real_ends(total)
+
+    def kept_neighbours(self, vectors: list[np.ndarray]) -> list[float]:
+        """For each r, the share of the 10 nearest by angle that are among the 50 nearest by code, of up to 1,000 rows."""
+        most = max(2, min(1000, (1 << 25) // self.d))
+        rows = np.asarray(self.X[:: -(-len(self.X) // most)], np.float64)
+        unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        near = _nearest(unit, 10)
+        spectra, shares = self.fft(rows), []
+        for r in vectors:
+            H = scipy.fft.irfft(spectra * scipy.fft.rfft(r), n=self.d, axis=1, workers=self.workers)[:, : self.bits]
+            found = _nearest(np.where(H >= 0, 1.0, -1.0), 50)
+            shares.append(float(np.mean([np.isin(a, b).sum() for a, b in zip(near, found, strict=True)])))
+        return shares
 
     def real_ends(self, z: np.ndarray) -> np.ndarray:
         """Frequencies that are their own mirror are real: rounding must not say otherwise."""
@@ -343,7 +386,7 @@ class _Learner:
     def objective(self, z: np.ndarray, c: np.ndarray) -> float:
         distortion = np.sum(self.twice * (self.a * np.abs(z) ** 2 - 2 * np.real(np.conj(c) * z))) / self.d
         spread = self.lambda_ * np.sum(self.twice * (np.abs(z) ** 2 - 1) ** 2)
-        return float(distortion + spread + len(self.X) * self.bits)
+        return float(distortion + spread + len(self.X) * (self.bits + self.rest**2 * (self.d - self.bits)))
 
     def run(self, r: np.ndarray, rounds: int, tol: float) -> tuple[np.ndarray, list[float]]:
         z = self.real_ends(scipy.fft.rfft(r))
@@ -357,3 +400,10 @@ class _Learner:
             if history[-2] - history[-1] <= tol * abs(history[-2]):
                 break
         return scipy.fft.irfft(z, n=self.d), history
+
+
+def _nearest(rows: np.ndarray, k: int) -> np.ndarray:
+    """The k other rows with the largest inner products, for each row."""
+    products = rows @ rows.T
+    np.fill_diagonal(products, -np.inf)
+    return np.argsort(-products, axis=1, kind="stable")[:, : min(k, len(rows) - 1)]
