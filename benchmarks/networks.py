@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from mercer.nn import CirculantLinear
 
-RATES = (1e-3, 3e-3, 1e-2)
+RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 KINDS = ("dense", "circulant", "reduced", "random dense", "random circulant")
 TRAINED = KINDS[:3]
 PRINTED = {"dense": "LeNet 0.92, 1.56 MB", "circulant": "circulant LeNet 0.95, 0.27 MB"}
@@ -153,8 +153,8 @@ def measured(
         return network(kind, shape, rows[0].shape[1])
 
     trial = some(rows, min(n or len(rows[1]), tune), 99)
-    few = min(steps, 500)
-    rate = best_rate(make, trial, few, device, 1 if len(trial[1]) > 500 else 2)
+    few = min(steps, 500) if n else min(steps // 3, 500)
+    rate = best_rate(make, trial, few, device, 1 if len(trial[1]) > 200 else 2)
     sets = [some(rows, n, seed) if n else rows for seed in range(seeds)]
     return np.array([error(train(make, r, rate, steps, s, device), test) for s, r in enumerate(sets)]), rate
 

@@ -17,12 +17,14 @@ With fewer bits than outputs, something must be said of the rest of the outputs.
 into the bits: good where the spectrum of the data is flat, but where a few directions hold most of the variance, as in
 images, all bits come to look at these, and codes get worse than random ones. B_ij = ±1 there, too, keeps R close to a
 rotation of the data, of which the first outputs are taken. Where one direction holds nearly all of the variance even
-that spreads it over all bits, which then say little else. `rest` chooses, by default by the neighbours that are kept.
+that spreads it over all bits, which then say little else; and with fewer rows than outputs the rows are learnt by
+heart. `rest` chooses, by default by the neighbours that codes keep among rows that were not learned from.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,8 +57,9 @@ class CirculantEmbedding(SignCodes):
         Weight μ ≥ 0 of the pairs that `fit` is given.
     rest : {"auto", "sign", "zero"}, default="auto"
         Of learned codes with fewer bits than features: what outputs beyond the bits should be. "sign": near ±1 like
-        the bits; "zero": near 0, so that variance moves into the bits. "auto" learns both and takes what keeps most
-        neighbours of training rows, be it the random start, whatever the number of bits; with pairs it is "sign".
+        the bits; "zero": near 0, so that variance moves into the bits. "auto" learns both from four fifths of the rows,
+        and then from all of them in the way that kept more neighbours among the others; where a random circulant kept
+        most, it stays random. With pairs, or with fewer than 50 rows, "auto" is "sign".
     n_iter : int, default=10
         Rounds of learning.
     tol : float, default=0.0
@@ -75,7 +78,8 @@ class CirculantEmbedding(SignCodes):
     signs_ : ndarray of int8 of shape (n_circulants, n_features)
         The signs D.
     history_ : list of list of float
-        Of a learned embedding: the objective of each circulant at the start and after each round.
+        Of a learned embedding: the objective of each circulant at the start and after each round; nothing where it
+        stayed random.
     n_features_in_ : int
         Features of the input.
 
@@ -163,25 +167,34 @@ class CirculantEmbedding(SignCodes):
             threads = thread_count(self.n_jobs)
             paired = any(len(p) for p in pairs)
             for c in range(count):
-                learner = _Learner(X, self.signs_[c], self._part(c), lambda_, mu, pairs, threads)
-                self.r_[c], history = self._learned(learner, self.r_[c] / np.sqrt(d), rounds, tol, paired)
+
+                def learner(rows: np.ndarray, c: int = c) -> _Learner:
+                    return _Learner(rows, self.signs_[c], self._part(c), lambda_, mu, pairs, threads)
+
+                self.r_[c], history = self._learned(learner, X, self.r_[c] / np.sqrt(d), rounds, tol, paired)
                 self.history_.append(history)
         return self
 
     def _learned(
-        self, learner: _Learner, r: np.ndarray, rounds: int, tol: float, paired: bool
+        self, learner: Callable[[Any], _Learner], X: Any, r: np.ndarray, rounds: int, tol: float, paired: bool
     ) -> tuple[np.ndarray, list[float]]:
-        """What the learner makes of r, and its history."""
-        chosen = "sign" if self.rest == "auto" and paired else self.rest
-        learner.rest = 0.0 if chosen == "zero" else 1.0
-        found = [learner.run(r, rounds, tol)]
-        if chosen == "auto":
-            if learner.bits < learner.d:
-                learner.rest = 0.0
-                found.append(learner.run(r, rounds, tol))
-            found.append((r, found[0][1][:1]))
-            found = [found[int(np.argmax(learner.kept_neighbours([vector for vector, _ in found])))]]
-        return found[0]
+        """What is learned from X, starting from r, and the history."""
+        rest = "sign" if paired or len(X) < 50 else "auto"
+        if self.rest != "auto":
+            rest = self.rest
+        elif rest == "auto":
+            held = np.arange(len(X)) % 5 == 0
+            part, tried = learner(X[~held]), {"start": r}
+            for rest in ("sign", "zero") if part.bits < part.d else ("sign",):
+                part.rest = 0.0 if rest == "zero" else 1.0
+                tried[rest] = part.run(r, rounds, tol)[0]
+            kept = part.kept_neighbours(X[held], list(tried.values()))
+            rest = list(tried)[int(np.argmax(kept))]
+            if rest == "start":
+                return r, []
+        whole = learner(X)
+        whole.rest = 0.0 if rest == "zero" else 1.0
+        return whole.run(r, rounds, tol)
 
     def _part(self, c: int) -> int:
         """Bits that circulant c gives."""
@@ -365,10 +378,10 @@ class _Learner:
             total += np.sum(np.conj(spectra) * scipy.fft.rfft(B, axis=1, workers=self.workers), axis=0)
         return self.real_ends(total)
 
-    def kept_neighbours(self, vectors: list[np.ndarray]) -> list[float]:
-        """For each r, the share of the 10 nearest by angle that are among the 50 nearest by code, of up to 1,000 rows."""
+    def kept_neighbours(self, X: np.ndarray, vectors: list[np.ndarray]) -> list[float]:
+        """For each r, how many of the 10 nearest by angle are among the 50 nearest by code, of up to 1,000 rows."""
         most = max(2, min(1000, (1 << 25) // self.d))
-        rows = np.asarray(self.X[:: -(-len(self.X) // most)], np.float64)
+        rows = np.asarray(X[:most], np.float64)
         unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         near = _nearest(unit, 10)
         spectra, shares = self.fft(rows), []
