@@ -6,9 +6,9 @@
 long     codes of 25,600 bits of vectors of 25,600 entries, float32: circulant, bilinear, full projection. The full one
          is measured on 2,560 of its 25,600 directions (262 MB instead of 2.6 GB), in batches of 64, and scaled by ten.
 growth   circulant codes with d = k = 2^10 … 2^24, and the exponent fitted to the times; beside table 3.2 of the source
-recall   recall@10, @50 and @100 of dense (LSH), bilinear and circulant codes, random and learned, at equal bits; 10 true
-         neighbours by angle, 300 queries, learning from 2,000 other rows, all centred and of length 1; "as printed" is
-         the rule B = 0 of the source for outputs beyond the bits
+recall   recall@10, @50 and @100 of dense (LSH), bilinear and circulant codes, random and learned, at equal bits; 10
+         true neighbours by angle, 300 queries, learning from 2,000 other rows, all centred and of length 1; "as
+         printed" is the rule B = 0 of the source for outputs beyond the bits
 time     the same where all embeddings have the time of d circulant bits: the others get as many bits as fit into it
 classes  a linear support vector machine on codes, tested on codes (symmetric) and on real projections (asymmetric); 100
          training, 50 validation (for C) and 50 test rows of each class; in the shape of table 3.3 of the source
@@ -27,6 +27,7 @@ import os
 import tarfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +246,7 @@ def of_each_class(y: np.ndarray, counts: tuple[int, int], seed: int) -> list[np.
     order = np.random.default_rng(seed).permutation(len(y))
     ends = np.cumsum((0, *counts))
     places = [order[y[order] == c] for c in np.unique(y)]
-    parts = [np.concatenate([p[a:b] for p in places]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [np.concatenate([p[a:b] for p in places]) for a, b in pairwise(ends)]
     return [np.random.default_rng(seed).permutation(part) for part in parts]
 
 

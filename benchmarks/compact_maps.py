@@ -10,14 +10,14 @@ letter      letter recognition, 12,000 / 6,000 of 20,000 rows, 16 numbers, 26 cl
 forest      a part of covtype, 12,000 / 3,120 rows, 54 numbers, 7 classes of equal sizes
 circulant   USPS and MNIST, d and 2d features: random Fourier features, random and learnt circulant ones, beside table
             5.2 of the source (spec 004 I-26)
-kernel      mean squared error of the Gaussian kernel: random frequencies, learnt ones, circulant ones, on training and on
-            other rows of strokes and USPS
+kernel      mean squared error of the Gaussian kernel: random frequencies, learnt ones, circulant ones, on training
+            and on other rows of strokes and USPS
 rate        the learning rate of compact maps, chosen on a fifth of the training rows of all sets that is kept aside
 
 All but strokes need MERCER_DATA. "random" is FourierFeatures with a linear SVM, its C of 1, 10, 100 chosen on training
-rows kept aside; "learnt" is CompactClassifier with its defaults; "linear" and "kernel" are a linear SVM and one with the
-Gaussian kernel, γ by the rule for neighbours. Accuracy in percent on the test rows, mean over the seeds; test rows choose
-nothing.
+rows kept aside; "learnt" is CompactClassifier with its defaults; "linear" and "kernel" are a linear SVM and one with
+the Gaussian kernel, γ by the rule for neighbours. Accuracy in percent on the test rows, mean over the seeds; test rows
+choose nothing.
 """
 
 from __future__ import annotations
@@ -133,9 +133,9 @@ def compare(name: str, task: Task | None, sizes: list[int], seeds: int) -> None:
     X, y, held, truth = task
     plain = linear_score(X, y, held, truth)
     gamma = CompactNonlinearMap(1, "kernel", learning_rate=0, max_iter=1, random_state=0).fit(X).gamma_
-    full = SVC(C=10, gamma=gamma).fit(X[:6000], y[:6000]).score(held[:2000], truth[:2000])
-    print(f"{name}: {len(X):,} rows, d = {X.shape[1]}, {len(np.unique(y))} classes; linear {100 * plain:.1f}, kernel (6,000 "
-          f"rows) {100 * full:.1f}")  # fmt: skip
+    full = SVC(C=10, gamma=gamma).fit(X[:3000], y[:3000]).score(held[:2000], truth[:2000])
+    print(f"{name}: {len(X):,} rows, d = {X.shape[1]}, {len(np.unique(y))} classes; linear {100 * plain:.1f}, "
+          f"kernel (3,000 rows) {100 * full:.1f}")  # fmt: skip
     print(f"{'features':>9}{'random':>9}{'learnt':>9}{'gain':>8}{'s':>8}")
     for k in sizes:
         random, learnt, took = [], [], 0.0
@@ -206,7 +206,9 @@ def rate(tasks: dict[str, Task | None], sizes: list[int], seeds: int) -> None:
             for ring in (False, True) if k == max(sizes) else (False,):
                 found = []
                 for r in rates:
-                    models = (CompactClassifier(k, circulant=ring, learning_rate=r, random_state=s) for s in range(seeds))
+                    models = (
+                        CompactClassifier(k, circulant=ring, learning_rate=r, random_state=s) for s in range(seeds)
+                    )
                     found.append(100 * np.mean([m.fit(X[rest], y[rest]).score(X[aside], y[aside]) for m in models]))
                 sums.append(found)
                 label = f"{name} {k}{' circ.' if ring else ''}"

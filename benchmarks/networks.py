@@ -4,7 +4,7 @@
                                  [--rows 60000] [--epochs 4] [--sizes 50 … 8000] [--device cpu] [--threads 1]
 
 digits    scikit-learn's digits, 64 → 64 → 10: trained and random layers (P19, P20), and subsets of 50 … 800 rows (P21)
-table     MNIST: dense, circulant, random dense, random circulant and reduced dense hidden layers, beside what is printed
+table     MNIST: dense, circulant, reduced dense, random dense and random circulant hidden layers, beside the source
 reduced   the same three trained kinds on 50 … 8,000 rows of MNIST (P21)
 
 plain     pixels → 1,024 → 10
@@ -13,8 +13,8 @@ lenet     two convolutions of 5 × 5 with pooling (20 and 50 channels), then 800
 "circulant" has a trained vector r and fixed random signs; "random" layers keep what was drawn, so only what stands
 around them learns; "reduced" is dense with a hidden width that gives it as many numbers in all as the circulant network
 has. Bytes are four for a number and an eighth for a sign. Adam, batches of 64, a rate that falls to zero; the first
-rate is chosen for every kind and size on rows of the training set that are kept aside, and the network is then trained on
-all of them. Test rows are only counted. Error in percent, mean ± standard deviation over the seeds.
+rate is chosen for every kind and size on rows of the training set that are kept aside, and the network is then trained
+on all of them. Test rows are only counted. Error in percent, mean ± standard deviation over the seeds.
 """
 
 from __future__ import annotations
@@ -174,9 +174,7 @@ def table(shape: str, train_rows: Rows, test: Rows, steps: int, seeds: int, devi
               f"   {printed}", flush=True)  # fmt: skip
 
 
-def reduced(
-    shape: str, train_rows: Rows, test: Rows, sizes: list[int], steps: int, seeds: int, device: str
-) -> None:
+def reduced(shape: str, train_rows: Rows, test: Rows, sizes: list[int], steps: int, seeds: int, device: str) -> None:
     """One line for each number of rows."""
     print(f"{shape}: error on few training rows, {seeds} draws of them, {steps} steps or more")
     print(f"{'rows':>8}" + "".join(f"{kind:>18}" for kind in TRAINED) + f"{'circulant − dense':>20}")

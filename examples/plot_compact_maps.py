@@ -43,8 +43,8 @@ for ax in axes:
     ax.set(xticks=[], yticks=[], aspect="equal")
 
 # %%
-# Handwritten digits: accuracy on 600 test images by the number of features. Circulant frequencies are shifts of a vector,
-# 64 numbers for 64 features instead of 4,096.
+# Handwritten digits: accuracy on 600 test images by the number of features. Circulant frequencies are shifts of a
+# vector, 64 numbers for 64 features instead of 4,096.
 
 digits = load_digits()
 pixels, labels = digits.data / 16, digits.target
@@ -88,7 +88,9 @@ ax.legend(loc="lower right")
 # digits in them.
 
 random, learnt = (
-    CompactNonlinearMap(16, learning_rate=rate, max_iter=20, random_state=0).fit(pixels[train], labels[train]).frequencies_
+    CompactNonlinearMap(16, learning_rate=rate, max_iter=20, random_state=0)
+    .fit(pixels[train], labels[train])
+    .frequencies_
     for rate in (0, 0.02)
 )
 fig, axes = plt.subplots(2, 16, figsize=(9.2, 1.5))

@@ -93,6 +93,15 @@ def test_half_precision_and_batches_of_any_shape():
     torch.testing.assert_close(layer(strided), layer(strided.contiguous()))
 
 
+@pytest.fixture
+def one_thread():
+    """Small batches on several threads mostly wait."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def digits_error(hidden, rows=1200, seed=0):
     """Test error of hidden → ReLU → linear after 150 steps of Adam."""
     X, y = load_digits(return_X_y=True)
@@ -111,6 +120,7 @@ def digits_error(hidden, rows=1200, seed=0):
         return float((network(X[test]).argmax(dim=1) != y[test]).float().mean())
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_a_network_of_circulant_layers_learns_digits():
     """Spec 004 P19: near a dense network, better than a dense one of the same size."""
     circulant = digits_error(lambda: [CirculantLinear(64, 64)])
@@ -120,6 +130,7 @@ def test_a_network_of_circulant_layers_learns_digits():
     assert circulant < reduced
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_random_circulant_layers_are_as_good_as_random_dense_ones():
     """Spec 004 P20: only the last layer learns; 10 seeds."""
 
@@ -136,6 +147,7 @@ def test_random_circulant_layers_are_as_good_as_random_dense_ones():
     assert abs(means[0] - means[1]) < 0.02
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_on_few_rows_circulant_networks_stay_near_dense_ones():
     """Spec 004 P21: 50 … 400 rows. The source has circulant ones ahead on the smallest sets; on digits they are not."""
     curves = []
