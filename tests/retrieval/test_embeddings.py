@@ -395,7 +395,7 @@ def test_what_keeps_most_neighbours_of_other_rows_is_taken():
     np.testing.assert_array_equal(auto.r_, sign.r_)
     assert auto.history_ == sign.history_
     assert len(auto.history_[0]) > 1
-    long = gaussian(100, 1024)
+    long = gaussian(400, 1024)
     stayed = CirculantEmbedding(64, "learned", random_state=0).fit(long)
     np.testing.assert_array_equal(stayed.transform(long), CirculantEmbedding(64, random_state=0).fit_transform(long))
     assert stayed.history_ == [[]]

@@ -59,7 +59,7 @@ class CirculantEmbedding(SignCodes):
         Of learned codes with fewer bits than features: what outputs beyond the bits should be. "sign": near ±1 like
         the bits; "zero": near 0, so that variance moves into the bits. "auto" learns both from four fifths of the rows,
         and then from all of them in the way that kept more neighbours among the others; where a random circulant kept
-        most, it stays random. With pairs, or with fewer than 50 rows, "auto" is "sign".
+        most, it stays random. With pairs, or with too few rows to tell (below 300), "auto" is "sign".
     n_iter : int, default=10
         Rounds of learning.
     tol : float, default=0.0
@@ -179,10 +179,9 @@ class CirculantEmbedding(SignCodes):
         self, learner: Callable[[Any], _Learner], X: Any, r: np.ndarray, rounds: int, tol: float, paired: bool
     ) -> tuple[np.ndarray, list[float]]:
         """What is learned from X, starting from r, and the history."""
-        rest = "sign" if paired or len(X) < 50 else "auto"
-        if self.rest != "auto":
-            rest = self.rest
-        elif rest == "auto":
+        few = len(X) < 300 or X.shape[1] > 1 << 19  # or too long for as many rows as it takes to tell
+        rest = "sign" if self.rest == "auto" and (paired or few) else self.rest
+        if rest == "auto":
             held = np.arange(len(X)) % 5 == 0
             part, tried = learner(X[~held]), {"start": r}
             for rest in ("sign", "zero") if part.bits < part.d else ("sign",):
@@ -379,15 +378,15 @@ class _Learner:
         return self.real_ends(total)
 
     def kept_neighbours(self, X: np.ndarray, vectors: list[np.ndarray]) -> list[float]:
-        """For each r, how many of the 10 nearest by angle are among the 50 nearest by code, of up to 1,000 rows."""
-        most = max(2, min(1000, (1 << 25) // self.d))
+        """For each r, how many of the 10 nearest by angle are among the first by code (an eighth, 10 to 50)."""
+        most = max(60, min(1000, (1 << 25) // self.d))
         rows = np.asarray(X[:most], np.float64)
         unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         near = _nearest(unit, 10)
         spectra, shares = self.fft(rows), []
         for r in vectors:
             H = scipy.fft.irfft(spectra * scipy.fft.rfft(r), n=self.d, axis=1, workers=self.workers)[:, : self.bits]
-            found = _nearest(np.where(H >= 0, 1.0, -1.0), 50)
+            found = _nearest(np.where(H >= 0, 1.0, -1.0), min(50, max(10, len(rows) // 8)))
             shares.append(float(np.mean([np.isin(a, b).sum() for a, b in zip(near, found, strict=True)])))
         return shares
 
