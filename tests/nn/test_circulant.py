@@ -152,7 +152,7 @@ def test_on_few_rows_circulant_networks_stay_near_dense_ones():
     """Spec 004 P21: 50 … 400 rows. The source has circulant ones ahead on the smallest sets; on digits they are not."""
     curves = []
     for make in (lambda: [CirculantLinear(64, 64)], lambda: [torch.nn.Linear(64, 64)]):
-        curves.append([np.mean([digits_error(make, rows, s) for s in range(6)]) for rows in (50, 100, 400)])
+        curves.append([np.mean([digits_error(make, rows, s) for s in range(4)]) for rows in (50, 100, 400)])
     circulant, dense = np.array(curves)
     assert (np.diff(circulant) < 0).all()
     assert (circulant - dense < 0.05).all()
