@@ -8,7 +8,7 @@ together with the classifier, a handful of cosines does the work of hundreds of 
 """
 
 # %%
-# Two classes on a plane, and eight features.
+# Two classes on a plane, and sixteen features.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,8 +26,8 @@ grid = np.stack(np.meshgrid(np.linspace(-3, 3, 200), np.linspace(-3, 3, 200)), a
 
 fig, axes = plt.subplots(1, 3, figsize=(9.2, 3.3), layout="constrained")
 models = {
-    "8 random features": CompactClassifier(8, gamma=1.0, learning_rate=0, random_state=0),
-    "8 learnt features": CompactClassifier(8, gamma=1.0, random_state=0),
+    "16 random features": CompactClassifier(16, gamma=2.0, learning_rate=0, random_state=0),
+    "16 learnt features": CompactClassifier(16, gamma=2.0, random_state=0),
 }
 truth = np.sin(2 * grid[..., 0]) + np.cos(2 * grid[..., 1])
 axes[0].contourf(*np.moveaxis(grid, -1, 0), truth, levels=[-9, 0, 9], colors=["#f3d9b1", "#bcd4e6"])
@@ -82,23 +82,4 @@ ax.set_xscale("log", base=2)
 ax.set_xticks(sizes, [str(k) for k in sizes])
 ax.set(xlabel="features", ylabel="accuracy", ylim=(0.2, 1.01))
 ax.legend(loc="lower right")
-
-# %%
-# Sixteen random and sixteen learnt frequencies, as images. The random ones are noise; the learnt ones have parts of
-# digits in them.
-
-random, learnt = (
-    CompactNonlinearMap(16, learning_rate=rate, max_iter=20, random_state=0)
-    .fit(pixels[train], labels[train])
-    .frequencies_
-    for rate in (0, 0.02)
-)
-fig, axes = plt.subplots(2, 16, figsize=(9.2, 1.5))
-for row, name, frequencies in zip(axes, ("random", "learnt"), (random, learnt), strict=True):
-    limit = np.abs(frequencies).max()
-    for ax, frequency in zip(row, frequencies.T, strict=True):
-        ax.imshow(frequency.reshape(8, 8), cmap="RdBu", vmin=-limit, vmax=limit)
-        ax.set(xticks=[], yticks=[])
-    row[0].set_ylabel(name)
-fig.subplots_adjust(left=0.04, right=0.99, top=0.97, bottom=0.03, hspace=0.1, wspace=0.12)
 plt.show()
