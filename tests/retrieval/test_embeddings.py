@@ -215,7 +215,7 @@ def test_numbers_of_other_types_are_read_or_refused(embedding):
 
 @pytest.mark.parametrize(("params", "fit", "message"), [
     ({"method": "best"}, {}, "method"), ({"lambda_": 0.0}, {}, "lambda_"), ({"mu": -1.0}, {}, "mu"),
-    ({"n_iter": 0}, {}, "n_iter"), ({"sign_flip": "no"}, {}, "sign_flip"),
+    ({"n_iter": 0}, {}, "n_iter"), ({"rest": "one"}, {}, "rest"), ({"sign_flip": "no"}, {}, "sign_flip"),
     ({"method": "learned"}, {"similar": [[0, 99]]}, "rows 0 … 5"),
     ({"method": "learned"}, {"dissimilar": [0, 1]}, "pairs, 2"),
     ({}, {"similar": [[0, 1]]}, "learned"),
@@ -305,7 +305,8 @@ def dense_objective(model, X, lambda_, mu=0.0, similar=(), dissimilar=()):
     R, XD = dense_circulant(model.r_[0]), X * model.signs_[0]
     H = XD @ R.T
     B = np.where(H >= 0, 1.0, -1.0)
-    B[:, model.n_bits :] = 0
+    if model.rest == "zero":
+        B[:, model.n_bits :] = 0
     total = np.sum((B - H) ** 2) + lambda_ * np.sum((R @ R.T - np.eye(d)) ** 2)
     for weight, pairs in ((mu, similar), (-mu, dissimilar)):
         total += weight * sum(np.sum((H[i] - H[j]) ** 2) for i, j in pairs)
@@ -318,14 +319,16 @@ def test_the_objective_never_rises_and_is_what_it_says(d, lambda_):
     """Spec 004 P10."""
     X = low_rank(300, d)
     similar, dissimilar = [(0, 1), (2, 3)], [(4, 5), (0, 6), (1, 7)]
-    for bits, pairs in ((d, {}), (d // 2, {}), (d, {"similar": similar, "dissimilar": dissimilar})):
-        model = CirculantEmbedding(bits, "learned", lambda_=lambda_, mu=0.5, n_iter=8, random_state=0).fit(X, **pairs)
+    given = {"similar": similar, "dissimilar": dissimilar}
+    for bits, rest, pairs in ((d, "sign", {}), (d // 2, "zero", {}), (d // 2, "sign", {}), (d, "auto", given)):
+        options = {"lambda_": lambda_, "mu": 0.5, "rest": rest, "random_state": 0}
+        model = CirculantEmbedding(bits, "learned", n_iter=8, **options).fit(X, **pairs)
         history = np.array(model.history_[0])
         assert (np.diff(history) <= 1e-8 * np.abs(history[:-1])).all()
         assert history[-1] < history[0]
         last = dense_objective(model, X, lambda_, 0.5 if pairs else 0.0, **pairs)
         assert last <= history[-1] * (1 + 1e-9)  # new bits for the last r can only be better
-        again = CirculantEmbedding(bits, "learned", lambda_=lambda_, mu=0.5, n_iter=9, random_state=0).fit(X, **pairs)
+        again = CirculantEmbedding(bits, "learned", n_iter=9, **options).fit(X, **pairs)
         assert again.history_[0][-1] <= last * (1 + 1e-9)
         assert again.history_[0][:9] == pytest.approx(model.history_[0])
 
@@ -395,6 +398,53 @@ def test_learned_codes_find_more_neighbours_than_random_ones_and_these_as_many_a
     learned = np.mean([recall(CirculantEmbedding(128, "learned", random_state=s), base, queries) for s in range(3)])
     assert abs(rand - dense) < 0.04
     assert learned > rand + 0.02
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_fewer_learned_bits_than_features_find_more_neighbours_than_random_ones(bits):
+    """Spec 004 P13, on drawn data whose variance many directions share."""
+    X = low_rank(1500, 128, rank=60)
+    base, queries = X[:1300], X[1300:]
+    rand = np.mean([recall(CirculantEmbedding(bits, random_state=s), base, queries) for s in range(4)])
+    learned = np.mean([recall(CirculantEmbedding(bits, "learned", random_state=s), base, queries) for s in range(4)])
+    assert learned > rand + 0.02
+
+
+def decaying(n, d, seed=0):
+    """Smooth rows, most of whose variance lies in a few directions."""
+    X = np.cumsum(np.cumsum(gaussian(n, d, seed), axis=1), axis=1)
+    X -= X.mean(axis=0)
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("bits", [48, 256])
+def test_learned_codes_are_not_worse_than_random_ones_where_few_directions_hold_the_variance(bits):
+    X = np.concatenate([decaying(1500, 128), low_rank(1500, 128)], axis=1)
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    base, queries = X[:1300], X[1300:]
+
+    def mean(**options):
+        return np.mean([recall(CirculantEmbedding(bits, random_state=s, **options), base, queries) for s in range(3)])
+
+    rand, zero, auto = mean(), mean(method="learned", rest="zero"), mean(method="learned")
+    assert zero < rand - 0.01  # the rule of the source
+    assert auto > rand - 0.01
+
+
+def test_what_keeps_most_neighbours_of_other_rows_is_taken():
+    """Smooth rows: the random start; rows that share their variance: learned; too few rows for their length: random."""
+    options = {"n_bits": 128, "method": "learned", "random_state": 0}
+    start = CirculantEmbedding(128, random_state=0)
+    smooth, shared = decaying(600, 128), low_rank(600, 128, rank=60)
+    np.testing.assert_array_equal(CirculantEmbedding(**options).fit_transform(smooth), start.fit_transform(smooth))
+    auto, sign = (CirculantEmbedding(rest=rest, **options).fit(shared) for rest in ("auto", "sign"))
+    np.testing.assert_array_equal(auto.r_, sign.r_)
+    assert auto.history_ == sign.history_
+    assert len(auto.history_[0]) > 1
+    long = gaussian(400, 1024)
+    stayed = CirculantEmbedding(64, "learned", random_state=0).fit(long)
+    np.testing.assert_array_equal(stayed.transform(long), CirculantEmbedding(64, random_state=0).fit_transform(long))
+    assert stayed.history_ == [[]]
 
 
 @pytest.mark.parametrize("means", ["smooth", "dense"])

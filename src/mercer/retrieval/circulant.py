@@ -12,6 +12,13 @@ B given r is a sign. r given B splits into one problem for each frequency, with 
 
 whose minimiser is z = p c / |c|, p ≥ 0 the root of 2 λ d p³ + (a − 2 λ d) p = |c|: no step size, and the objective
 never rises. Frequencies 0 and d/2 are real, by the same formula.
+
+With fewer bits than outputs, something must be said of the rest of the outputs. B_ij = 0 there (I-11) moves variance
+into the bits: good where the spectrum of the data is flat, but where a few directions hold most of the variance, as in
+images, all bits come to look at these, and codes get worse than random ones. B_ij = ±1 there, too, keeps R close to a
+rotation of the data, of which the first outputs are taken. Where one direction holds nearly all of the variance even
+that spreads it over all bits, which then say little else; and with fewer rows than outputs the rows are learnt by
+heart. `rest` chooses, by default by the neighbours that codes keep among rows that were not learned from.
 """
 
 from __future__ import annotations
@@ -49,6 +56,11 @@ class CirculantEmbedding(SignCodes):
         Weight λ > 0 of ‖R Rᵀ − I‖², which keeps bits uncorrelated. Results hardly depend on it.
     mu : float, default=1.0
         Weight μ ≥ 0 of the pairs that `fit` is given.
+    rest : {"auto", "sign", "zero"}, default="auto"
+        Of learned codes with fewer bits than features: what outputs beyond the bits should be. "sign": near ±1 like
+        the bits; "zero": near 0, so that variance moves into the bits. "auto" learns both from four fifths of the rows,
+        and then from all of them in the way that kept more neighbours among the others; where a random circulant kept
+        most, it stays random. With pairs, or with too few rows to tell (below 300), "auto" is "sign".
     n_iter : int, default=10
         Rounds of learning.
     tol : float, default=0.0
@@ -67,7 +79,8 @@ class CirculantEmbedding(SignCodes):
     signs_ : ndarray of int8 of shape (n_circulants, n_features)
         The signs D.
     history_ : list of list of float
-        Of a learned embedding: the objective of each circulant at the start and after each round.
+        Of a learned embedding: the objective of each circulant at the start and after each round; nothing where it
+        stayed random.
     n_features_in_ : int
         Features of the input.
 
@@ -98,6 +111,7 @@ class CirculantEmbedding(SignCodes):
         method: str = "random",
         lambda_: float = 1.0,
         mu: float = 1.0,
+        rest: str = "auto",
         n_iter: int = 10,
         tol: float = 0.0,
         sign_flip: bool = True,
@@ -108,6 +122,7 @@ class CirculantEmbedding(SignCodes):
         self.method = method
         self.lambda_ = lambda_
         self.mu = mu
+        self.rest = rest
         self.n_iter = n_iter
         self.tol = tol
         self.sign_flip = sign_flip
@@ -142,9 +157,8 @@ class CirculantEmbedding(SignCodes):
             if not (X != 0).any():
                 warnings.warn("all rows of X are zero: nothing to learn from", ConvergenceWarning, stacklevel=2)
             for c in range(len(self.r_)):
-                learner = self._learner(c, X, lambda_)
-                learner.add_pairs(X, mu, pairs)
-                self.r_[c], history = learner.run(self.r_[c] / np.sqrt(X.shape[1]), rounds, tol)
+                start = self.r_[c] / np.sqrt(X.shape[1])
+                self.r_[c], history = self._learned(c, X, start, lambda_, mu, pairs, rounds, tol)
                 self.history_.append(history)
         return self
 
@@ -179,6 +193,7 @@ class CirculantEmbedding(SignCodes):
             self.r_ = self.r_ / np.sqrt(X.shape[1])
         for c, kept in enumerate(self._sums):
             learner = self._learner(c, X, lambda_)
+            learner.rest = 0.0 if self.rest == "zero" else 1.0
             z = learner.real_ends(scipy.fft.rfft(self.r_[c]))
             kept["c"] = kept["c"] + learner.correlation(z)
             kept["a"], kept["n"] = kept["a"] + learner.a, kept["n"] + X.shape[0]
@@ -194,6 +209,7 @@ class CirculantEmbedding(SignCodes):
         """(λ, μ, rounds, tol)."""
         check_count("n_bits", self.n_bits)
         check_choice("method", self.method, ("random", "learned"))
+        check_choice("rest", self.rest, ("auto", "sign", "zero"))
         lambda_, mu = check_positive("lambda_", self.lambda_), check_optional_positive("mu", self.mu)
         rounds, tol = check_count("n_iter", self.n_iter), check_optional_positive("tol", self.tol)
         check_choice("sign_flip", self.sign_flip, (True, False))
@@ -217,6 +233,36 @@ class CirculantEmbedding(SignCodes):
 
     def _learner(self, c: int, X: Any, lambda_: float) -> _Learner:
         return _Learner(X, self.signs_[c], self._part(c), lambda_, thread_count(self.n_jobs))
+
+    def _learned(
+        self,
+        c: int,
+        X: Any,
+        r: np.ndarray,
+        lambda_: float,
+        mu: float,
+        pairs: list[np.ndarray],
+        rounds: int,
+        tol: float,
+    ) -> tuple[np.ndarray, list[float]]:
+        """What circulant c learns from X, starting from r, and the history."""
+        n, d = X.shape
+        few = n < 300 or d > 1 << 19  # or too long for as many rows as it takes to tell
+        rest = "sign" if self.rest == "auto" and (any(map(len, pairs)) or few) else self.rest
+        if rest == "auto":
+            held = np.arange(n) % 5 == 0
+            part, tried = self._learner(c, _taken(X, np.flatnonzero(~held)), lambda_), {"start": r}
+            for rest in ("sign", "zero") if part.bits < part.d else ("sign",):
+                part.rest = 0.0 if rest == "zero" else 1.0
+                tried[rest] = part.run(r, rounds, tol)[0]
+            kept = part.kept_neighbours(_taken(X, np.flatnonzero(held)), list(tried.values()))
+            rest = list(tried)[int(np.argmax(kept))]
+            if rest == "start":
+                return r, []
+        whole = self._learner(c, X, lambda_)
+        whole.add_pairs(X, mu, pairs)
+        whole.rest = 0.0 if rest == "zero" else 1.0
+        return whole.run(r, rounds, tol)
 
     def _part(self, c: int) -> int:
         """Bits that circulant c gives."""
@@ -374,6 +420,11 @@ class CirculantEmbedding(SignCodes):
         return model
 
 
+def _taken(X: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array of any kind."""
+    return array_api_compat.array_namespace(X).take(X, on_device_of(X, rows), axis=0)
+
+
 def _checked_pairs(name: str, pairs: Any, n: int) -> np.ndarray:
     """Pairs of rows, perhaps none."""
     found = np.zeros((0, 2), np.int64) if pairs is None else np.asarray(pairs)
@@ -414,6 +465,7 @@ class _Learner:
 
     def __init__(self, X: Any, signs: np.ndarray, bits: int, lambda_: float, workers: int) -> None:
         self.X, self.bits, self.lambda_ = X, bits, lambda_
+        self.rest = 1.0  # the size of targets beyond the bits
         self.n, self.d = X.shape
         self.xp = array_api_compat.array_namespace(X)
         self.signs = on_device_of(X, signs.astype(np.float64))
@@ -447,15 +499,28 @@ class _Learner:
         return to_numpy(self.xp.sum(self.xp.abs(spectra) ** 2, axis=0))
 
     def correlation(self, z: np.ndarray) -> np.ndarray:
-        """c = Σ_i conj(F(x_i)) F(B_i) with the bits B of the circulant with spectrum z; bits that are cut off are 0."""
+        """c = Σ_i conj(F(x_i)) F(B_i) with the bits B of the circulant with spectrum z; beyond the bits, ± rest."""
         total, near = np.zeros(len(z), np.complex128), on_device_of(self.X, z)
         for spectra in self.spectra():
             H = self.fft.irfft(spectra * near, n=self.d, axis=1, **self.workers)
             B = 2.0 * self.xp.astype(H >= 0, self.xp.float64) - 1.0
-            B[:, self.bits :] = 0.0
+            B[:, self.bits :] *= self.rest
             B = self.fft.rfft(B, axis=1, **self.workers)
             total += to_numpy(self.xp.sum(self.xp.conj(spectra) * B, axis=0))
         return self.real_ends(total)
+
+    def kept_neighbours(self, X: np.ndarray, vectors: list[np.ndarray]) -> list[float]:
+        """For each r, how many of the 10 nearest by angle are among the first by code (an eighth, 10 to 50)."""
+        most = max(60, min(1000, (1 << 25) // self.d))
+        rows = np.asarray(to_numpy(X[:most, :]), np.float64)
+        unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        near = _nearest(unit, 10)
+        spectra, shares = scipy.fft.rfft(rows * to_numpy(self.signs), axis=1), []
+        for r in vectors:
+            H = scipy.fft.irfft(spectra * scipy.fft.rfft(r), n=self.d, axis=1)[:, : self.bits]
+            found = _nearest(np.where(H >= 0, 1.0, -1.0), min(50, max(10, len(rows) // 8)))
+            shares.append(float(np.mean([np.isin(a, b).sum() for a, b in zip(near, found, strict=True)])))
+        return shares
 
     def real_ends(self, z: np.ndarray) -> np.ndarray:
         """Frequencies that are their own mirror are real: rounding must not say otherwise."""
@@ -465,7 +530,7 @@ class _Learner:
     def objective(self, z: np.ndarray, c: np.ndarray) -> float:
         distortion = np.sum(self.twice * (self.a * np.abs(z) ** 2 - 2 * np.real(np.conj(c) * z))) / self.d
         spread = self.lambda_ * np.sum(self.twice * (np.abs(z) ** 2 - 1) ** 2)
-        return float(distortion + spread + self.n * self.bits)
+        return float(distortion + spread + self.n * (self.bits + self.rest**2 * (self.d - self.bits)))
 
     def run(self, r: np.ndarray, rounds: int, tol: float) -> tuple[np.ndarray, list[float]]:
         z = self.real_ends(scipy.fft.rfft(r))
@@ -479,3 +544,10 @@ class _Learner:
             if history[-2] - history[-1] <= tol * abs(history[-2]):
                 break
         return scipy.fft.irfft(z, n=self.d), history
+
+
+def _nearest(rows: np.ndarray, k: int) -> np.ndarray:
+    """The k other rows with the largest inner products, for each row."""
+    products = rows @ rows.T
+    np.fill_diagonal(products, -np.inf)
+    return np.argsort(-products, axis=1, kind="stable")[:, : min(k, len(rows) - 1)]

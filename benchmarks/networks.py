@@ -1,0 +1,224 @@
+"""Circulant against dense layers in networks: error, numbers and bytes at full and at equal memory (spec 004 I-19).
+
+    MERCER_DATA=... python benchmarks/networks.py [--parts digits table reduced] [--shapes plain lenet] [--seeds 3]
+                                 [--rows 60000] [--epochs 4] [--sizes 50 … 8000] [--device cpu] [--threads 1]
+
+digits    scikit-learn's digits, 64 → 64 → 10: trained and random layers (P19, P20), and subsets of 50 … 800 rows (P21)
+table     MNIST: dense, circulant, reduced dense, random dense and random circulant hidden layers, beside the source
+reduced   the same three trained kinds on 50 … 8,000 rows of MNIST (P21)
+
+plain     pixels → 1,024 → 10
+lenet     two convolutions of 5 × 5 with pooling (20 and 50 channels), then 800 → 500 → 10
+
+"circulant" has a trained vector r and fixed random signs; "random" layers keep what was drawn, so only what stands
+around them learns; "reduced" is dense with a hidden width that gives it as many numbers in all as the circulant network
+has. Bytes are four for a number and an eighth for a sign. Adam, batches of 64, a rate that falls to zero; the first
+rate is chosen for every kind and size on rows of the training set that are kept aside, and the network is then trained
+on all of them. Test rows are only counted. Error in percent, mean ± standard deviation over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from mercer.nn import CirculantLinear
+
+RATES = (1e-3, 3e-3, 1e-2, 3e-2)
+KINDS = ("dense", "circulant", "reduced", "random dense", "random circulant")
+TRAINED = KINDS[:3]
+PRINTED = {"dense": "LeNet 0.92, 1.56 MB", "circulant": "circulant LeNet 0.95, 0.27 MB"}
+Rows = tuple[Tensor, Tensor]
+
+
+def hidden(kind: str, width: int, out: int) -> nn.Module:
+    """The layer that is compared."""
+    if kind == "circulant":
+        return CirculantLinear(width, out)
+    if kind == "random circulant":
+        return CirculantLinear(width, out, bias=False, trainable=False)
+    layer = nn.Linear(width, out, bias=kind != "random dense")
+    if kind == "random dense":  # as large as the entries of the circulant one
+        nn.init.normal_(layer.weight, std=1 / math.sqrt(width))
+        layer.weight.requires_grad_(False)
+    return layer
+
+
+def network(kind: str, shape: str, width: int) -> nn.Module:
+    """A network with one hidden layer of the kind; ``width`` is that of plain inputs."""
+    front: list[nn.Module] = []
+    out = {"plain": 1024, "lenet": 500, "digits": 64}[shape]
+    if shape == "lenet":
+        front = [nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5),
+                 nn.MaxPool2d(2), nn.Flatten()]  # fmt: skip
+        width = 800
+    if kind == "reduced":  # width h with (width + 1) h + 10 h = numbers of the circulant layer and the last one
+        out = math.ceil((max(width, out) + out + 10 * out) / (width + 11))
+    return nn.Sequential(*front, hidden(kind, width, out), nn.ReLU(), nn.Linear(out, 10))
+
+
+def size(model: nn.Module) -> tuple[int, float]:
+    """Numbers, and bytes with the signs."""
+    numbers = sum(p.numel() for p in model.parameters())
+    return numbers, 4 * numbers + sum(b.numel() for b in model.buffers()) / 8
+
+
+def train(make: Callable[[], nn.Module], rows: Rows, rate: float, steps: int, seed: int, device: str) -> nn.Module:
+    """Adam with a rate that rises over a twentieth of the steps and then falls to zero in a straight line."""
+    torch.manual_seed(seed)
+    model = make().to(device)
+    X, y = rows
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=rate)
+    warm = max(1, steps // 20)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: min((t + 1) / warm, (steps - t) / steps))
+    order, place = torch.randperm(len(y)), 0
+    for _ in range(steps):
+        if place + 64 > len(y) and place:
+            order, place = torch.randperm(len(y)), 0
+        chosen = order[place : place + 64].to(device)
+        place += 64
+        optimizer.zero_grad(set_to_none=True)
+        nn.functional.cross_entropy(model(X[chosen]), y[chosen]).backward()
+        optimizer.step()
+        schedule.step()
+    return model
+
+
+@torch.no_grad()
+def error(model: nn.Module, rows: Rows) -> float:
+    """Percent of the rows that get a wrong label."""
+    X, y = rows
+    wrong = sum(int((model(X[i : i + 1000]).argmax(dim=1) != y[i : i + 1000]).sum()) for i in range(0, len(y), 1000))
+    return 100.0 * wrong / len(y)
+
+
+def best_rate(make: Callable[[], nn.Module], rows: Rows, steps: int, device: str, seeds: int = 1) -> float:
+    """The first rate that does best on a fifth of the rows after training on the rest of them."""
+    X, y = rows
+    aside = max(1, len(y) // 5)
+    held, rest = (X[:aside], y[:aside]), (X[aside:], y[aside:])
+
+    def loss(rate: float) -> float:
+        return float(np.mean([error(train(make, rest, rate, steps, 1000 + s, device), held) for s in range(seeds)]))
+
+    return min(RATES, key=loss)
+
+
+def mnist(device: str) -> tuple[Rows, Rows] | None:
+    home = os.environ.get("MERCER_DATA")
+    if not home:
+        print("MERCER_DATA is not set: only digits")
+        return None
+    found = []
+    for part in ("train", "t10k"):
+        with gzip.open(Path(home) / "mnist" / f"{part}-images-idx3-ubyte.gz") as file:
+            X = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784) / np.float32(255)
+        with gzip.open(Path(home) / "mnist" / f"{part}-labels-idx1-ubyte.gz") as file:
+            y = np.frombuffer(file.read(), np.uint8, offset=8)
+        found.append((torch.tensor(X, device=device), torch.tensor(y.astype(np.int64), device=device)))
+    return found[0], found[1]
+
+
+def digits() -> tuple[Rows, Rows]:
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    pixels, labels = torch.tensor(X[order] / 16, dtype=torch.float32), torch.tensor(y[order])
+    return (pixels[:1200], labels[:1200]), (pixels[1200:], labels[1200:])
+
+
+def some(rows: Rows, n: int, seed: int) -> Rows:
+    """n rows."""
+    chosen = torch.randperm(len(rows[1]), generator=torch.Generator().manual_seed(seed))[:n].to(rows[1].device)
+    return rows[0][chosen], rows[1][chosen]
+
+
+def measured(
+    kind: str, shape: str, rows: Rows, test: Rows, steps: int, seeds: int, device: str, n: int | None = None,
+    tune: int = 10_000,
+) -> tuple[np.ndarray, float]:  # fmt: skip
+    """Errors of the seeds, on other rows for each if n are asked for, and the rate, found on at most ``tune`` rows."""
+
+    def make() -> nn.Module:
+        return network(kind, shape, rows[0].shape[1])
+
+    trial = some(rows, min(n or len(rows[1]), tune), 99)
+    few = min(steps, 500) if n else min(steps // 3, 500)
+    rate = best_rate(make, trial, few, device, 1 if len(trial[1]) > 200 else 2)
+    sets = [some(rows, n, seed) if n else rows for seed in range(seeds)]
+    return np.array([error(train(make, r, rate, steps, s, device), test) for s, r in enumerate(sets)]), rate
+
+
+def table(shape: str, train_rows: Rows, test: Rows, steps: int, seeds: int, device: str, tune: int) -> None:
+    """One line for each kind."""
+    print(f"{shape}: {len(train_rows[1]):,} rows, {steps:,} steps of 64, {seeds} seeds")
+    print(f"{'hidden layer':>18}{'error':>8}{'±':>7}{'numbers':>10}{'bytes':>11}{'rate':>8}{'s':>7}   printed")
+    for kind in KINDS:
+        start = time.perf_counter()
+        found, rate = measured(kind, shape, train_rows, test, steps, seeds, device, tune=tune)
+        numbers, bytes_ = size(network(kind, shape, train_rows[0].shape[1]))
+        printed = PRINTED.get(kind, "–") if shape == "lenet" else "–"
+        took = time.perf_counter() - start
+        deviation = found.std(ddof=1) if seeds > 1 else 0.0
+        print(f"{kind:>18}{found.mean():>8.2f}{deviation:>7.2f}{numbers:>10,}{bytes_:>11,.0f}{rate:>8g}{took:>7.0f}"
+              f"   {printed}", flush=True)  # fmt: skip
+
+
+def reduced(shape: str, train_rows: Rows, test: Rows, sizes: list[int], steps: int, seeds: int, device: str) -> None:
+    """One line for each number of rows."""
+    print(f"{shape}: error on few training rows, {seeds} draws of them, {steps} steps or more")
+    print(f"{'rows':>8}" + "".join(f"{kind:>18}" for kind in TRAINED) + f"{'circulant − dense':>20}")
+    for n in sizes:
+        cells, means, spread = [], {}, {}
+        for kind in TRAINED:
+            found, _ = measured(kind, shape, train_rows, test, max(steps, 8 * n // 64), seeds, device, n)
+            means[kind], spread[kind] = found.mean(), found.std(ddof=1) if seeds > 1 else 0.0
+            cells.append(f"{means[kind]:>11.2f} ± {spread[kind]:4.2f}")
+        gap = means["circulant"] - means["dense"]
+        noise = math.hypot(spread["circulant"], spread["dense"]) / math.sqrt(seeds)
+        print(f"{n:>8,}" + "".join(cells) + f"{gap:>+13.2f} ± {noise:4.2f}", flush=True)
+
+
+def main() -> None:
+    parts, shapes = ("digits", "table", "reduced"), ("plain", "lenet")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
+    parser.add_argument("--shapes", nargs="+", choices=shapes, default=list(shapes))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=60_000, help="training rows of table")
+    parser.add_argument("--epochs", type=int, default=4, help="epochs of table")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[50, 100, 200, 500, 1000, 2000, 4000, 8000])
+    parser.add_argument("--steps", type=int, default=400, help="least steps of reduced")
+    parser.add_argument("--tune", type=int, default=10_000, help="rows that rates are chosen on")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if "digits" in args.parts:
+        rows, test = digits()
+        table("digits", rows, test, 500, 10, "cpu", args.tune)
+        reduced("digits", rows, test, [50, 100, 200, 400, 800], args.steps, 10, "cpu")
+    found = mnist(args.device) if set(args.parts) & {"table", "reduced"} else None
+    if found is None:
+        return
+    rows, test = found
+    for shape in args.shapes:
+        if "table" in args.parts:
+            used = some(rows, args.rows, 0)
+            table(shape, used, test, args.epochs * len(used[1]) // 64, args.seeds, args.device, args.tune)
+        if "reduced" in args.parts:
+            reduced(shape, rows, test, args.sizes, args.steps, args.seeds, args.device)
+
+
+if __name__ == "__main__":
+    main()
