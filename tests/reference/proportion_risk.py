@@ -38,7 +38,7 @@ def _loss(q, low, high, loss):
 
 
 def best_stump(x, bags, share, loss=abs):
-    """The threshold and direction with the least Σ_k loss(h̄_k − ȳ_k), of all that differ on the data (spec 004 II-2)."""
+    """The threshold and direction with the least Σ_k loss(h̄_k − ȳ_k), of all that differ on the data."""
     best = (math.inf, 0.0, 1)
     values = np.unique(x)
     for t in [values[0] - 1, *(values[:-1] + values[1:]) / 2, values[-1] + 1]:
