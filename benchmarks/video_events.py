@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore")
-    print("| learner | segments | AP videos | AP frames | top 5 frames true | CPU s | printed mAP on CCV (other data) |")
+    print("| learner | segments | AP videos | AP frames | top 5 frames true | CPU s | printed mAP, CCV (other data) |")
     print("|---|---|---|---|---|---|---|")
     for mode, printed in (("mi", 0.26), ("MI", 0.25)):
         if hasattr(mercer.proportions, "MultipleInstanceSVM"):

@@ -23,9 +23,9 @@ videos, y, frames = task.videos[:80], task.y[:80], task.frames[80:]
 test = task.videos[80:]
 
 # %%
-# One feature vector for each video ("all"), single frames, and segments of 1, 3 and 5 frames with the whole video. Frames
-# alone are not enough: each is noisy, and more than half of those of positive videos do not show the event. Segments
-# average over neighbours.
+# One feature vector for each video ("all"), single frames, and segments of 1, 3 and 5 frames with the whole video.
+# Frames alone are not enough: each is noisy, and more than half of those of positive videos do not show the event.
+# Segments average over neighbours.
 
 choices = {"whole videos": ("all",), "frames": (1,), "1, 3, 5 and all": (1, 3, 5, "all")}
 scores = {}
@@ -42,7 +42,7 @@ for name, granularities in choices.items():
 # Scores of the frames of four videos that were not learnt from, with the frames that do show the event in grey. The
 # dots are the five best single frames.
 
-shown = [i for i in range(80) if task.y[80 + i]][:3] + [next(i for i in range(80) if not task.y[80 + i])]
+shown = [*np.flatnonzero(task.y[80:])[:3], np.flatnonzero(task.y[80:] == 0)[0]]
 figure, axes = plt.subplots(4, 1, figsize=(8, 6), sharex=True, sharey=True, layout="constrained")
 for ax, i in zip(axes, shown, strict=True):
     for t in np.flatnonzero(frames[i]):
