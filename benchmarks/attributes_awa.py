@@ -4,8 +4,8 @@
 
 Animals with Attributes: 4,992 images (PHOG, 252 features) of 50 categories, 85 attributes. The matrix
 `predicate-matrix-continuous` holds strengths of association from 0 to 100, which are used as shares (−1, not known,
-stays unknown). There are no labels of single images, so rankings are judged by the binary matrix of the category of each
-image: truth at the level of classes, which favours what is trained on that very matrix. Parts:
+stays unknown). There are no labels of single images, so rankings are judged by the binary matrix of the category of
+each image: truth at the level of classes, which favours what is trained on that very matrix. Parts:
 
     images       half of the images of all 50 categories held out
     categories   the 10 categories of the zero-shot split held out

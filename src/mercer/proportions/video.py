@@ -107,7 +107,8 @@ class VideoEventDetector(InFiles, BaseEstimator):
     ----------
     granularities : sequence of integers and "all", default=(1, 3, 5, "all")
         Lengths of segments in frames; ``"all"`` is the whole video. ``("all",)`` alone is one feature vector for each
-        video, the bag of words of a video.
+        video, the bag of words of a video. What was learnt from some lengths may be applied to others: set this
+        parameter again after `fit`.
     stride : int, default=1
         Frames between the beginnings of segments of one length.
     pooling : {"mean", "max"}, default="mean"
