@@ -157,7 +157,7 @@ def test_a_threshold_is_found_as_by_trying_all_stumps():
     share = bag_proportions(y, bags)
     risk, t, direction = best_stump(x, bags, share)
     assert np.mean((direction * (x - t) > 0) != y) < 0.05  # spec 004 P30
-    assert risk == 0
+    assert risk == pytest.approx(0)
     for loss in LOSSES:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -360,10 +360,10 @@ def test_own_scorers_are_not_written():
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_modules_learn_from_shares(k, sparse):
-    X, y, bags = blobs(300, k, 3, size=5)
+    X, y, bags = blobs(200, k, 3, size=5)
     net = torch.nn.Sequential(torch.nn.Linear(3, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1 if k == 2 else k))
     data = sp.csr_matrix(X) if sparse else X
-    model = ProportionClassifier(scorer=net, learning_rate=0.02, max_iter=40, n_init=2, batch=8, random_state=0)
+    model = ProportionClassifier(scorer=net, learning_rate=0.1, max_iter=8, n_init=2, batch=8, random_state=0)
     before = [p.detach().clone() for p in net.parameters()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
