@@ -243,6 +243,12 @@ class AttributeModeler(_Attributes):
     --------
     BinarizedAttributes : the usual baseline.
 
+    Notes
+    -----
+    The default learner has a large margin, and tells rows of one category apart where features allow for it, even with
+    few categories. Where features say little about single rows, `ProportionClassifier` is safer: it never does more
+    than meet the shares. `C` and the learner are best chosen on categories left out.
+
     Examples
     --------
     >>> from mercer.datasets import make_attribute_categories
