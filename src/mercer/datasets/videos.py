@@ -86,7 +86,7 @@ def make_videos(
     >>> task = make_videos()
     >>> len(task.videos), task.videos[0].shape, task.y[:6]
     (60, (30, 20), array([0, 1, 0, 1, 0, 1]))
-    >>> task.frames[1].sum()
+    >>> int(task.frames[1].sum())
     12
     """
     check_count("n_videos", n_videos)
