@@ -1,4 +1,4 @@
-"""Empirical proportion risk minimisation by gradient (spec 004 II-2): any differentiable scorer, several classes at once.
+"""Empirical proportion risk minimisation by gradient (spec 004 II-2): any differentiable scorer, several classes.
 
     minimise  α/2 ‖w‖² + 1/n ( Σ_k u_k L(p̄_k, ȳ_k) − Σ_{i known} v_i log p_i,y_i ),      n = Σ_k u_k + Σ_{i known} v_i
     p_i = softmax f(x_i; w),     p̄_k = Σ_{i ∈ B_k} v_i p_i / Σ_{i ∈ B_k} v_i
@@ -321,8 +321,8 @@ class ProportionClassifier(ProportionEstimator):
         The first start of a linear scorer: small random weights, or the solution of `InverseCalibration` or `MeanMap`.
         The other starts are random.
     early_stopping : bool, default=False
-        Hold out ``validation_fraction`` of the bags, end when their loss has not fallen for ``patience`` iterations, and
-        keep the weights with the least.
+        Hold out ``validation_fraction`` of the bags, end when their loss has not fallen for ``patience`` iterations,
+        and keep the weights with the least.
     validation_fraction : float, default=0.1
     patience : int, default=10
     kernel : Kernel, "precomputed" or None, default=None
@@ -339,7 +339,7 @@ class ProportionClassifier(ProportionEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     coef_, intercept_ : ndarray
-        Of a linear scorer of features: shapes (1, d) and (1,) for two classes, otherwise (n_classes, d) and (n_classes,).
+        Of a linear scorer of features: shapes (1, d) and (1,) for two classes, else (n_classes, d) and (n_classes,).
     weights_ : ndarray
         Of another scorer.
     scorer_ : object
@@ -424,10 +424,9 @@ class ProportionClassifier(ProportionEstimator):
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, LOSSES)
-        if isinstance(self.alpha, bool) or not isinstance(self.alpha, (int, float, np.number)) or not (
-            0 <= self.alpha < np.inf
-        ):
-            raise ValueError(f"alpha must be a number of at least 0, got {self.alpha!r}")
+        alpha = self.alpha
+        if isinstance(alpha, bool) or not isinstance(alpha, (int, float, np.number)) or not 0 <= alpha < np.inf:
+            raise ValueError(f"alpha must be a number of at least 0, got {alpha!r}")
         for name in ("max_iter", "batch", "n_init", "patience"):
             check_count(name, getattr(self, name))
         check_tol(self.tol)
@@ -577,15 +576,13 @@ class ProportionClassifier(ProportionEstimator):
             return lambda run: None
 
         def show(run: Run) -> None:
-            at, held = (run.history[-1], run.held_out[-1:]) if level == 2 else (run.objective, run.held_out and [run.score])
-            rest = f", held out {held[0]:.6g}" if held else ""
+            at = run.history[-1] if level == 2 else run.objective
+            rest = f", held out {run.held_out[-1] if level == 2 else run.score:.6g}" if run.held_out else ""
             print(f"start {number + 1} of {self.n_init}: iteration {run.n_iter}, objective {at:.6g}{rest}")
 
         return show
 
-    def _first(
-        self, space: Space, shares: Shares, bags: Bags | None, random: np.random.RandomState
-    ) -> np.ndarray:
+    def _first(self, space: Space, shares: Shares, bags: Bags | None, random: np.random.RandomState) -> np.ndarray:
         """Weights from another learner, one problem for each class."""
         import mercer.proportions as methods
 
@@ -644,9 +641,7 @@ class ProportionClassifier(ProportionEstimator):
         elif isinstance(resolve_scorer(self.scorer), Linear):
             outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
             W, b = best.w[:-outputs].reshape(-1, outputs), best.w[-outputs:]
-            self._keep_solutions(
-                X, rows, [Solution(space.weights_of(W[:, o]), float(b[o])) for o in range(outputs)]
-            )
+            self._keep_solutions(X, rows, [Solution(space.weights_of(W[:, o]), float(b[o])) for o in range(outputs)])
         else:
             self.weights_ = best.w
         if stop.is_set():
@@ -730,19 +725,19 @@ class ProportionClassifier(ProportionEstimator):
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
         if not (self.scorer is None or isinstance(self.scorer, str)):
-            raise TypeError(
-                f"a {type(self.scorer).__name__} as scorer cannot be written to a model file: reading would run its code"
-            )
+            name = type(self.scorer).__name__
+            raise TypeError(f"a {name} as scorer cannot be written to a model file: reading would run its code")
         return super().to_state()
 
     def _check_state(self) -> None:
         self._check_parameters()
         if hasattr(self, "weights_"):
-            d, outputs = self.n_features_in_, 1 if len(self.classes_) == 2 else len(self.classes_)
+            self._check_shapes(weights=np.shape(self.weights_)[:1])
             if self.map is not None:
-                d = None
-            scorer = resolve_scorer(self.scorer)
-            size = len(self.weights_) if d is None else len(scorer.decay(d, outputs))
-            self._check_shapes(weights=(size,))
+                self.map_ = self.map  # its width is not known here; the product with it is checked in use
+            else:
+                outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+                size = len(resolve_scorer(self.scorer).decay(self.n_features_in_, outputs))
+                self._check_shapes(weights=(size,))
         else:
             super()._check_state()

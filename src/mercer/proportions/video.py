@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from sklearn.utils import check_array, check_random_state
@@ -26,6 +25,7 @@ from sklearn.utils import check_array, check_random_state
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernels._state import InFiles
 from mercer.proportions._base import ProportionEstimator
+from mercer.proportions._clones import default_learner, seeded_clone
 from mercer.proportions.bags import Bags
 
 __all__ = ["VideoEventDetector"]
@@ -48,8 +48,11 @@ class Segments:
 
 
 def cut(lengths: np.ndarray, granularities: Sequence[Any], stride: int) -> Segments:
-    """The segments of videos of these lengths. Segments of g frames begin every ``stride`` frames, and one more ends with
-    the video; videos shorter than g have none of that length, or one of the whole where there is no other."""
+    """The segments of videos of these lengths.
+
+    Segments of g frames begin every ``stride`` frames, and one more ends with the video. Videos shorter than g have
+    none of that length; where there is no other, the whole video is one.
+    """
     starts, stops, video = [], [], []
     begin = 0
     for v, n in enumerate(int(n) for n in lengths):
@@ -104,15 +107,16 @@ class VideoEventDetector(InFiles, BaseEstimator):
     ----------
     granularities : sequence of integers and "all", default=(1, 3, 5, "all")
         Lengths of segments in frames; ``"all"`` is the whole video. ``("all",)`` alone is one feature vector for each
-        video, the bag of words of a video.
+        video, the bag of words of a video. What was learnt from some lengths may be applied to others: set this
+        parameter again after `fit`.
     stride : int, default=1
         Frames between the beginnings of segments of one length.
     pooling : {"mean", "max"}, default="mean"
         Features of a segment from those of its frames.
     estimator : ProportionEstimator, optional
-        The learner of one event. Default: `AlternatingProportionSVM` with a linear kernel, the weight ``C`` for each
-        video, and the same weight 1 for the segments of a video together.
-    C : float, default=10.0
+        The learner of one event. Default: `AlternatingProportionSVM`, linear, with weight ``C`` for the share of each
+        video and weight 1 for its segments together.
+    C : float, default=1.0
         How strictly the default learner keeps to the shares 1 and 0; choose it by cross-validation.
     random_state : int, RandomState or None, default=None
         Used where the learner has none of its own.
@@ -157,7 +161,7 @@ class VideoEventDetector(InFiles, BaseEstimator):
         stride: int = 1,
         pooling: str = "mean",
         estimator: Any = None,
-        C: float = 10.0,
+        C: float = 1.0,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: Any = False,
@@ -230,18 +234,15 @@ class VideoEventDetector(InFiles, BaseEstimator):
 
     def _learner(self, per_video: float, seed: int) -> Any:
         if self.estimator is None:
-            make = importlib.import_module("mercer.proportions").AlternatingProportionSVM
-            return make(C=float(self.C), C_instance=1.0 / per_video, random_state=seed)
-        model = clone(self.estimator)
-        if getattr(model, "random_state", 0) is None:
-            model.set_params(random_state=seed)
-        return model
+            return default_learner(self.C, per_video, seed)
+        return seeded_clone(self.estimator, seed)
 
     def _frames(self, videos: Any, reset: bool) -> tuple[Any, np.ndarray]:
         """All frames in a row, and the length of each video."""
         if isinstance(videos, (str, bytes, dict)) or not hasattr(videos, "__iter__"):
             raise ValueError(f"videos must be a list of arrays (n_frames, n_features), got {type(videos).__name__}")
-        if sp.issparse(videos) or getattr(videos, "ndim", 3) < 3 and getattr(videos, "dtype", None) != object:
+        array = isinstance(videos, np.ndarray) and videos.dtype.kind != "O" and videos.ndim < 3
+        if sp.issparse(videos) or array:
             raise ValueError("videos must be a list of arrays (n_frames, n_features): for one video pass [video]")
         parts = []
         for number, video in enumerate(videos):
@@ -285,7 +286,8 @@ class VideoEventDetector(InFiles, BaseEstimator):
             raise ValueError("y has no columns: there are no events to learn")
         same = targets.all(axis=0) | ~targets.any(axis=0)
         if same.any():
-            raise ValueError(f"event {np.flatnonzero(same)[0]} is in all videos or in none: there is nothing to tell apart")
+            which = np.flatnonzero(same)[0]
+            raise ValueError(f"event {which} is in all videos or in none: there is nothing to tell apart")
         return targets
 
     # ------------------------------------------------------------------ scores
