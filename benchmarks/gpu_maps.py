@@ -125,10 +125,13 @@ def codes(repeats: int, device: torch.device, share: int) -> None:
     calls: dict[str, Callable[[], object]] = {
         "steps written with torch": plain,
         "CirculantEmbedding.transform": lambda: model.transform(X),
-        "the same, without its check for NaN": lambda: model._codes(X),
+        "its kernel alone": lambda: model._plans["cuda", X.device].write(X, d, out),
+        "the same by torch's transforms": lambda: model._codes(X),
         "copy of the vectors (read and write)": lambda: scratch.copy_(X),
         "read the vectors, write the codes": lambda: (X.sum(), out.fill_(1)),
     }
+    if device.type != "cuda":
+        del calls["its kernel alone"]
     print(f"codes    {n} × {d} float32 to packed bits; bytes equal to those of the plain steps: {same:.6f}")
     for name, value in medians(calls, repeats, device).items():
         rate = X.numel() * 4 / value / 1e6

@@ -92,7 +92,7 @@ def test_the_long_codes_are_written_by_words() -> None:
 @pytest.mark.parametrize("rows", [2, 7])
 def test_the_kernel_on_a_gpu_gives_the_signs_of_the_convolution(d: int, rows: int) -> None:
     torch = on_gpu()
-    from mercer.retrieval._cuda import CodeTables, codes
+    from mercer.retrieval._cuda import CodeTables
 
     x, r, signs, exact = problem(d, rows)
     plan = plan_for(d)
@@ -100,13 +100,13 @@ def test_the_kernel_on_a_gpu_gives_the_signs_of_the_convolution(d: int, rows: in
     tables = CodeTables(plan, r, signs, torch.device("cuda"))
     for n_bits in (d, d - 13):
         out = torch.zeros(rows, -(-n_bits // 8), dtype=torch.uint8, device="cuda")
-        broken = torch.zeros(1, dtype=torch.int32, device="cuda")
-        codes(torch.from_numpy(x).cuda(), tables, n_bits, out, broken)
+        tables.write(torch.from_numpy(x).cuda(), n_bits, out)
         check_bits(out.cpu().numpy(), exact, n_bits)
-        assert not int(broken)
+        assert tables.finite()
     x[0, 5] = np.nan
-    codes(torch.from_numpy(x).cuda(), tables, d - 13, out, broken)
-    assert int(broken)
+    tables.write(torch.from_numpy(x).cuda(), d - 13, out)
+    assert not tables.finite()
+    assert tables.finite()
 
 
 @pytest.mark.parametrize(("d", "n_bits"), [(1000, 1000), (1000, 77), (25600, 25600), (32768, 20000), (17 * 64, 512)])

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.retrieval._cuda_source import Plan, roots, sign_words, source, spectrum, takes_ballots
 
-__all__ = ["CodeTables", "KernelError", "codes"]
+__all__ = ["CodeTables", "KernelError"]
 
 
 class _Arguments(ctypes.Structure):
@@ -81,15 +81,15 @@ def _function(plan: Plan, ballots: bool, device: int, capability: tuple[int, int
     return function
 
 
-@functools.lru_cache(maxsize=32)
-def _processors(device: int) -> int:
-    import torch
-
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)
-
-
 class CodeTables:
-    """The tables of one circulant on one device."""
+    """The tables of one circulant on one device, and the kernels that read them.
+
+    Parameters
+    ----------
+    plan : Plan
+    r, signs : ndarray of shape (d,)
+    device : torch.device
+    """
 
     def __init__(self, plan: Plan, r: np.ndarray, signs: np.ndarray, device: Any) -> None:
         import torch
@@ -98,51 +98,57 @@ class CodeTables:
             return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
         values, mirrored = spectrum(plan, r)
-        self.plan, self.device = plan, device
+        self.plan = plan
         self.signs = placed(sign_words(signs).view(np.int32))
         self.spectrum = placed(values.astype(np.complex64).view(np.float32))
         self.mirrored = placed(mirrored)
         self.roots = placed(roots(plan).astype(np.complex64).view(np.float32))
+        self.broken = torch.zeros(1, dtype=torch.int32, device=device)
+        self.index = self.signs.device.index
+        found = torch.cuda.get_device_properties(self.index)
+        self.capability, self.ahead = (found.major, found.minor), found.multi_processor_count * plan.blocks
 
+    def write(self, x: Any, n_bits: int, out: Any) -> None:
+        """Write the packed codes of the rows of a CUDA tensor to ``out``, which `finite` can then be asked about.
 
-def codes(x: Any, tables: CodeTables, n_bits: int, out: Any, broken: Any) -> None:
-    """Write the packed codes of the rows of a CUDA tensor, float32 with neighbouring columns, to ``out``.
+        Parameters
+        ----------
+        x : tensor of float32 of shape (n, d), neighbouring columns beside each other
+        n_bits : int
+            At most d.
+        out : tensor of uint8 of shape (n, at least ⌈n_bits / 8⌉)
 
-    Parameters
-    ----------
-    x : tensor of float32 of shape (n, d)
-    tables : CodeTables
-    n_bits : int
-        At most d.
-    out : tensor of uint8 of shape (n, at least ⌈n_bits / 8⌉)
-    broken : tensor of one int32
-        Becomes 1 if a row holds NaN or infinity.
+        Raises
+        ------
+        KernelError
+            Where the kernel cannot be compiled or started here.
+        """
+        import torch
 
-    Raises
-    ------
-    KernelError
-        Where the kernel cannot be compiled or started here.
-    """
-    import torch
+        plan = self.plan
+        if not plan.pairs and (x.stride(0) % 2 or x.data_ptr() % 8):
+            raise KernelError("rows taken alone are read two numbers at a time and must lie so")
+        with torch.cuda.device(self.index):
+            ballots = takes_ballots(plan, n_bits, out.stride(0)) and out.data_ptr() % 4 == 0
+            function = _function(plan, ballots, self.index, self.capability)
+            arguments = _Arguments(
+                x.data_ptr(), x.stride(0), len(x), self.signs.data_ptr(), self.spectrum.data_ptr(),
+                self.roots.data_ptr(), self.mirrored.data_ptr(), out.data_ptr(), out.stride(0), n_bits, self.ahead,
+                self.broken.data_ptr(),
+            )  # fmt: skip
+            pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
+            blocks = -(-len(x) // 2) if plan.pairs else len(x)
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            libraries = _libraries()
+            assert libraries is not None
+            code = libraries[1].cuLaunchKernel(
+                function, blocks, 1, 1, plan.threads, 1, 1, plan.shared_bytes, stream, pointers, None
+            )
+            _checked(code, "starting the kernel")
 
-    plan = tables.plan
-    if not plan.pairs and (x.stride(0) % 2 or x.data_ptr() % 8):
-        raise KernelError("rows taken alone are read two numbers at a time and must lie so")
-    with torch.cuda.device(x.device):
-        ballots = takes_ballots(plan, n_bits, int(out.stride(0))) and out.data_ptr() % 4 == 0
-        index = x.device.index if x.device.index is not None else torch.cuda.current_device()
-        function = _function(plan, ballots, index, torch.cuda.get_device_capability(index))
-        arguments = _Arguments(
-            x.data_ptr(), x.stride(0), len(x), tables.signs.data_ptr(), tables.spectrum.data_ptr(),
-            tables.roots.data_ptr(), tables.mirrored.data_ptr(), out.data_ptr(), out.stride(0), n_bits,
-            _processors(index) * plan.blocks, broken.data_ptr(),
-        )  # fmt: skip
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
-        blocks = -(-len(x) // 2) if plan.pairs else len(x)
-        stream = ctypes.c_void_p(torch.cuda.current_stream(x.device).cuda_stream)
-        libraries = _libraries()
-        assert libraries is not None
-        code = libraries[1].cuLaunchKernel(
-            function, blocks, 1, 1, plan.threads, 1, 1, plan.shared_bytes, stream, pointers, None
-        )
-        _checked(code, "starting the kernel")
+    def finite(self) -> bool:
+        """Whether all rows of the last calls were finite; waits for them."""
+        if not int(self.broken):
+            return True
+        self.broken.zero_()
+        return False

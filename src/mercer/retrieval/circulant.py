@@ -335,12 +335,11 @@ class CirculantEmbedding(SignCodes):
             if place not in self._plans:
                 self._plans[place] = _cuda.CodeTables(plan, self.r_[0], self.signs_[0], X.device)
             out = torch.empty((len(X), -(-self.n_bits // 8)), dtype=torch.uint8, device=X.device)
-            broken = torch.zeros(1, dtype=torch.int32, device=X.device)
-            _cuda.codes(X, self._plans[place], self.n_bits, out, broken)
+            self._plans[place].write(X, self.n_bits, out)
         except _cuda.KernelError as error:
             warnings.warn(f"{error}: codes are computed by torch's own transforms", RuntimeWarning, stacklevel=4)
             return None
-        if int(broken):
+        if not self._plans[place].finite():
             raise ValueError("X contains NaN or infinity")
         return out
 
