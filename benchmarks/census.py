@@ -4,15 +4,15 @@
 
 Every run divides the 32,561 people 80/20, makes bags of the training part with their exact shares of incomes above
 $50,000, and chooses parameters by `BagCV` on the error of held-out bags. Instance error is that of the other 20 %;
-proportion error is the mean error of the shares of bags made of them in the same way. The printed table is of five runs:
-``--runs 5``.
+proportion error is the mean error of the shares of bags made of them in the same way. The printed table is of five
+runs: ``--runs 5``.
 
 groups: one bag for each value of a column, beside the printed errors and the majority of each bag. iid: bags drawn with
 replacement from all training rows. hierarchical: a group for each bag, all equally likely, then rows of it.
 
-The loss of a bag is weighed by C = ratio · C' · (mean number of rows in a bag), where C' is the weight of the hinge loss
-of one row. The printed ranges (C' of 0.1 to 10, C of 0.01 to 1) cannot be of this form: with C for a whole bag below C'
-for one row, calling every row negative costs less than any margin.
+The loss of a bag is weighed by C = ratio · C' · (mean number of rows in a bag), where C' is the weight of the hinge
+loss of one row. The printed ranges (C' of 0.1 to 10, C of 0.01 to 1) cannot be of this form: with C for a whole bag
+below C' for one row, calling every row negative costs less than any margin.
 """
 
 from __future__ import annotations
