@@ -47,8 +47,9 @@ PRINTED = {  # ∝SVM, baseline: mean and deviation
     "relationship": ((18.59, 0.82), (24.19, 0.72)),
     "native-country": ((18.75, 0.25), (24.02, 0.56)),
 }
-INSTANCE = (0.001, 0.01)
+INSTANCE = (26.0, 260.0)  # C' times the number of rows
 RATIOS = (0.1, 1.0, 10.0)
+ROWS, SIZES = (500, 2321, 10_772, 50_000), (10, 100)  # of drawn bags
 
 
 def methods(bags: Bags) -> dict[str, tuple[object, object]]:
@@ -60,8 +61,9 @@ def methods(bags: Bags) -> dict[str, tuple[object, object]]:
     alternating = getattr(importlib.import_module("mercer.proportions"), "AlternatingProportionSVM", None)
     if alternating is not None:
         learner = alternating(loss="absolute", init=["inverse-calibration", "mean-map"], annealing=False, max_iter=30)
-        size, ratios = float(bags.sizes.mean()), RATIOS if len(bags) < 50 else RATIOS[1:]
-        grid = [{"C_instance": [c], "C": [ratio * c * size for ratio in ratios]} for c in INSTANCE]
+        total, size = float(bags.sizes.sum()), float(bags.sizes.mean())
+        weights, ratios = (INSTANCE, RATIOS) if len(bags) < 50 else ((*INSTANCE, 2600.0), RATIOS[1:])
+        grid = [{"C_instance": [c / total], "C": [ratio * c / total * size for ratio in ratios]} for c in weights]
         found["alternating"] = (learner, grid)
     return found
 
@@ -120,8 +122,8 @@ def drawn_part(data: AdultData, scheme: str, runs: int, jobs: int) -> None:
     title = "Bags of one occupation each, drawn" if scheme == "hierarchical" else "Bags drawn from everybody"
     print(f"{title}: instance error %, proportion error of 200 drawn test bags %")
     print(f"{'rows':>6} {'in a bag':>8}  {'method':20} {'instances':>14} {'shares':>14}")
-    for total in (500, 2321, 10_772, 50_000):
-        for size in (10, 100):
+    for total in ROWS:
+        for size in SIZES:
             if total // size < 5:
                 continue
             errors: dict[str, list[float]] = {}
