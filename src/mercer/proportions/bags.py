@@ -512,7 +512,7 @@ def sample_mixture_bags(
     X : ndarray of n_bags · size rows
     y : ndarray of labels
     bags : Bags
-        With the proportions of ``y``; bags of all components are alike in name.
+        With the proportions of ``y``, numbered as they were drawn.
 
     Examples
     --------

@@ -153,6 +153,14 @@ class MeanMap(ProportionEstimator):
             info["class_means"] = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
         return Solution(space.weights_of(w), b, info)
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        means = getattr(self, "class_means_", None)
+        if means is not None:
+            parts = means if isinstance(means, list) else [means]
+            if any(np.shape(part) != (2, self.coef_.shape[1]) or not np.isfinite(part).all() for part in parts):
+                raise ValueError(f"class_means_ must be finite, of shape (2, {self.coef_.shape[1]})")
+
     # ------------------------------------------------------------------ class means
 
     def _operators(

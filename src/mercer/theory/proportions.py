@@ -1,6 +1,6 @@
 """What the shares of classes in bags say about single instances, in bounds (spec 004 II-3 to II-7).
 
-With h̄(B) and ȳ(B) the predicted and the true share of a bag B of r instances, er = E|h̄(B) − ȳ(B)|, β = P(h ≠ y)::
+With h̄ and ȳ the predicted and the true share of a bag of r instances, er the mean of their distance, β = P(h ≠ y)::
 
     uniform        er ≤ training er + ε with probability 1 − δ, from M ≥ (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)) bags     II-3
                    ε(M) = √((32/M)(d ln(2 e M r/d) + ln(4/δ)))         d the VC dimension of the classifiers
@@ -96,7 +96,7 @@ def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
 
 
 def markov_tolerance(error: float, delta: float) -> float:
-    """The tolerance ε with P(|h̄ − ȳ| ≤ ε) ≥ 1 − ``delta`` when the mean of |h̄ − ȳ| is at most ``error``.
+    """The distance from the true share that is kept with probability 1 − ``delta``, from a mean distance of ``error``.
 
     error/δ, by Markov's inequality (spec 004 II-4).
 
@@ -116,8 +116,8 @@ def bag_accuracy(beta: Any, r: int, eps: float) -> Any:
     """The probability that the share of a bag is met up to ``eps`` by a classifier with instance error ``beta``.
 
     For bags of ``r`` independent instances and a classifier that calls as many positive as there are:
-    P(|h̄ − ȳ| ≤ ε) = Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)] with e = ⌊ε r⌋ and Q the distribution
-    function of Binomial(r − i, β/(2 − β)). The prior does not matter (spec 004 II-4).
+    Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)] with e = ⌊ε r⌋ and Q the distribution function of
+    Binomial(r − i, β/(2 − β)). The prior does not matter (spec 004 II-4).
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def instance_error(p: Any, r: int, eps: float) -> Any:
     Parameters
     ----------
     p : float or array
-        P(|h̄ − ȳ| ≤ ε).
+        How often bags meet their share.
     r : int
         Instances in a bag.
     eps : float in [0, 1)
