@@ -380,14 +380,14 @@ class LinearMachine {
 
   Outcome iterate(double tol, int64_t max_iter) {
     // A bound u is reached within this distance of the margin; steepness_ = 1 / distance.
-    steepness_ = 10.0 / std::clamp(width_of_scores(), 1e-9, 1.0);
+    steepness_ = 10.0 / std::clamp(width_of_scores(), 1e-7, 1.0);
     Outcome found;
     next_.resize(size_t(n_));
     df_.resize(size_t(n_));
     trial_.resize(size_t(n_));
     double before = kInfinity;
     for (int round = 0; round < 200; ++round) {
-      inner(tol, max_iter, found);
+      const bool solved = inner(tol, max_iter, found);
       std::copy(next_.begin(), next_.end(), alpha_.begin());
       evaluate(found);
       const double aim = small_enough(tol, found.squared_norm, total_upper_);
@@ -396,7 +396,11 @@ class LinearMachine {
         found.converged = found.gap <= aim;
       }
       if (found.converged || found.iterations >= max_iter) break;
-      if (found.gap > 0.1 * before) steepness_ *= 5;
+      // Any steepness converges; a large one in few rounds, but of problems that rounding makes hard.
+      if (!solved)
+        steepness_ *= 0.1;
+      else if (found.gap > 0.1 * before)
+        steepness_ *= 5;
       before = found.gap;
     }
     if (!found.converged) certify(found);
@@ -417,8 +421,8 @@ class LinearMachine {
     return slope;
   }
 
-  // min over (w, b) of 1/2 |w|^2 + sum_i max over a in [0, u_i] of a (1 - y_i f_i) - (a - alpha_i)^2 / (2 sigma_i).
-  void inner(double tol, int64_t max_iter, Outcome& found) {
+  // min over (w, b) of 1/2 |w|^2 + sum_i max over a in [0, u_i] of a (1 - y_i f_i) - (a - alpha_i)^2 / (2 sigma_i); whether it was solved.
+  bool inner(double tol, int64_t max_iter, Outcome& found) {
     std::fill(df_.begin(), df_.end(), 0.0);
     multipliers(0.0, trial_);
     std::vector<double> sum(size_t(d_), 0.0), gradient(size_t(d_) + 1), direction(size_t(d_) + 1), used(size_t(n_), 0.0), moved(static_cast<size_t>(d_));
@@ -441,15 +445,16 @@ class LinearMachine {
       }
       gradient[size_t(d_)] = -balance;
       const double fine = 0.01 * small_enough(tol, product(w_, w_), total_upper_);
-      if (norm <= fine && std::abs(balance) * (1 + std::abs(intercept_)) <= fine) return;
+      if (norm <= fine && std::abs(balance) * (1 + std::abs(intercept_)) <= fine) return true;
       newton(gradient, direction);
       for (int64_t j = 0; j < d_; ++j) moved[size_t(j)] = direction[size_t(j)];
       for (int64_t i = 0; i < n_; ++i) df_[size_t(i)] = dot(i, moved.data()) + direction[size_t(d_)];
       const double slope = product(gradient, direction);
-      if (!search(moved, direction[size_t(d_)], slope)) return;
+      if (!search(moved, direction[size_t(d_)], slope)) return false;
       ++found.iterations;
       if (found.iterations % 8 == 0) check_signals();
     }
+    return false;
   }
 
   // A step along the direction at which the slope has not yet turned: the value is convex, so it has fallen. False where rounding leaves
