@@ -16,11 +16,11 @@ cuts them into 5 folds; the rows of the four training folds are put into random 
 all that methods see. Parameters are chosen by the error of predicted shares, sum over bags of |p_k - y_k|, on bags left
 out in 3 inner folds of whole bags (2 where there are two bags; a single bag leaves nothing out, and the first point of
 the grid is taken): no label of a row is used. Grids: mean-map alpha {.1, 1, 10}; inverse-calibration C {.1, 1, 10} x
-epsilon {0, .01, .1}; alter C* {.1, 1, 10} x C {1, 10, 100}; conv C {.1, 1, 10} x epsilon {0, .01, .1}; RBF gamma {.01, .1,
-1}. Within selection alter has 2 random starts, the fit with the chosen parameters 10 (the smallest objective is taken).
+epsilon {0, .01, .1}; alter C* {.1, 1, 10} x C {1, 10, 100}; conv C {.1, 1, 10} x epsilon {0, .01, .1}; RBF gamma {.01,
+.1, 1}. Within selection alter has 2 random starts, the fit with the chosen parameters 10 (the smallest objective is taken).
 "best start" is alter whose start is chosen by the same error too: random and annealed, or at the labels of
-inverse-calibration or of mean-map, not annealed. One line for each fold goes to a JSON-lines file (--out); what is there
-already is not run again.
+inverse-calibration or of mean-map, not annealed. One line for each fold goes to a JSON-lines file (--out); what is
+there already is not run again.
 
 Sets: heart, vote, australian, breast-w, dna-1 ... dna-3 (class against equally many of the rest), satimage-2 (class 2,
 cotton crop, of all 6,435 rows, against equally many of the rest). colic is not at hand; ionosphere stands in, with no
