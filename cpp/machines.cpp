@@ -6,7 +6,7 @@
 // Both machines keep beta between calls. When labels change an instance keeps its |beta_i|, and when bounds change its share of the
 // bound. They stop when P - D <= tol 1/2 |w|^2: as P is strongly convex in w, the error of w is then at most sqrt(tol) |w|, however small
 // the bounds (a gap relative to P says nothing about w while all u_i are tiny, as at the start of annealing). As w may be 0, a gap of
-// max(1e-7 tol, 1e-13) sum_i u_i is small enough too.
+// max(1e-7 tol, 1e-12) sum_i u_i is small enough too.
 //
 // KernelMachine: steps on the pair (i, j) that promises most by a second-order model, with shrinking.
 // LinearMachine: augmented Lagrangian of the dual; its inner problem, smooth and piecewise quadratic in (w, b), is solved by Newton steps
@@ -30,7 +30,7 @@ struct Outcome {
 };
 
 double small_enough(double tol, double squared_norm, double total_upper) {
-  return std::max(tol * 0.5 * squared_norm, std::max(1e-7 * tol, 1e-13) * total_upper);
+  return std::max(tol * 0.5 * squared_norm, std::max(1e-7 * tol, 1e-12) * total_upper);
 }
 
 void check_signals() {
