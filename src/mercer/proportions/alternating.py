@@ -56,8 +56,8 @@ class AlternatingProportionSVM(ProportionEstimator):
     loss : {"absolute", "squared"}, default="absolute"
         Loss of a bag: the distance of its share of positive labels to the known share (or interval), or its square.
     annealing : bool, default=True
-        Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time.
-        Without it, all alternation is at ``C_instance``.
+        Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time, whatever
+        the start. Without it, all alternation is at ``C_instance``, and the result stays near the start.
     step : float, default=0.5
     start : float, default=1e-5
     n_init : int, default=10
