@@ -352,7 +352,7 @@ def _cheaper(space: Space) -> Space:
     if space.gram is not None:
         return Space(gram=np.ascontiguousarray(space.gram, np.float64))
     n, d = space.features.shape
-    if n > 3000 or d <= 512:
+    if n > 3000 or d <= 100:
         return space
     K = space.features @ space.features.T
     return Space(space.features, np.ascontiguousarray(K.toarray() if sp.issparse(K) else K))
