@@ -4,8 +4,9 @@
 //   dual     D = max over beta   sum_i y_i beta_i - 1/2 beta' K beta,    0 <= y_i beta_i <= u_i,   sum_i beta_i = 0,   w = sum_i beta_i x_i
 //
 // Both machines keep beta between calls. When labels change an instance keeps its |beta_i|, and when bounds change its share of the
-// bound. They stop when P - D <= tol max(1/2 |w|^2, 1e-9 sum_i u_i): as P is strongly convex in w, the error of w is then at most
-// sqrt(tol) |w|, however small the bounds (a gap relative to P says nothing about w while all u_i are tiny, as at the start of annealing).
+// bound. They stop when P - D <= tol 1/2 |w|^2: as P is strongly convex in w, the error of w is then at most sqrt(tol) |w|, however small
+// the bounds (a gap relative to P says nothing about w while all u_i are tiny, as at the start of annealing). As w may be 0, a gap of
+// max(1e-7 tol, 1e-12) sum_i u_i is small enough too.
 //
 // KernelMachine: steps on the pair (i, j) that promises most by a second-order model, with shrinking.
 // LinearMachine: augmented Lagrangian of the dual; its inner problem, smooth and piecewise quadratic in (w, b), is solved by Newton steps
@@ -27,6 +28,10 @@ struct Outcome {
   int64_t iterations = 0;
   bool converged = false;
 };
+
+double small_enough(double tol, double squared_norm, double total_upper) {
+  return std::max(tol * 0.5 * squared_norm, std::max(1e-7 * tol, 1e-12) * total_upper);
+}
 
 void check_signals() {
   nb::gil_scoped_acquire locked;
@@ -170,7 +175,7 @@ class KernelMachine {
           if (found.iterations < max_iter) continue;
         }
         evaluate(found, up, down);
-        found.converged = found.gap <= tol * std::max(0.5 * found.squared_norm, 1e-9 * total_upper());
+        found.converged = found.gap <= small_enough(tol, found.squared_norm, total_upper());
         // Differences below rounding are no violations.
         if (found.converged || found.iterations >= max_iter || i < 0 || up - down <= 1e-13 * std::max(1.0, spread)) return found;
         aim = 0.1 * std::min(aim, up - down);
@@ -375,23 +380,27 @@ class LinearMachine {
 
   Outcome iterate(double tol, int64_t max_iter) {
     // A bound u is reached within this distance of the margin; steepness_ = 1 / distance.
-    steepness_ = 10.0 / std::clamp(width_of_scores(), 1e-9, 1.0);
+    steepness_ = 10.0 / std::clamp(width_of_scores(), 1e-7, 1.0);
     Outcome found;
     next_.resize(size_t(n_));
     df_.resize(size_t(n_));
     trial_.resize(size_t(n_));
     double before = kInfinity;
     for (int round = 0; round < 200; ++round) {
-      inner(tol, max_iter, found);
+      const bool solved = inner(tol, max_iter, found);
       std::copy(next_.begin(), next_.end(), alpha_.begin());
       evaluate(found);
-      const double aim = tol * std::max(0.5 * found.squared_norm, 1e-9 * total_upper_);
+      const double aim = small_enough(tol, found.squared_norm, total_upper_);
       if (found.gap <= aim) {
         certify(found);
         found.converged = found.gap <= aim;
       }
       if (found.converged || found.iterations >= max_iter) break;
-      if (found.gap > 0.1 * before) steepness_ *= 5;
+      // Any steepness converges; a large one in few rounds, but of problems that rounding makes hard.
+      if (!solved)
+        steepness_ *= 0.1;
+      else if (found.gap > 0.1 * before)
+        steepness_ *= 5;
       before = found.gap;
     }
     if (!found.converged) certify(found);
@@ -399,22 +408,23 @@ class LinearMachine {
     return found;
   }
 
-  // New multipliers at scores f (into next_) and the smoothed loss.
-  double multipliers(const std::vector<double>& f, std::vector<double>& out) const {
-    double total = 0;
+  // New multipliers at the scores f + t df, and the slope along df there, less that of w.
+  double multipliers(double t, std::vector<double>& f) {
+    double slope = 0;
     for (int64_t i = 0; i < n_; ++i) {
       const size_t s = size_t(i);
-      const double u = upper_[s], sigma = u * steepness_, short_of = 1.0 - y_[s] * f[s];
-      const double a = std::min(u, std::max(0.0, alpha_[s] + sigma * short_of)), moved = a - alpha_[s];
-      out[s] = a;
-      total += a * short_of - (u > 0 ? 0.5 * moved * moved / sigma : 0.0);
+      f[s] = f_[s] + t * df_[s];
+      const double a = alpha_[s] + upper_[s] * steepness_ * (1.0 - y_[s] * f[s]);
+      next_[s] = std::min(upper_[s], std::max(0.0, a));
+      slope -= y_[s] * next_[s] * df_[s];
     }
-    return total;
+    return slope;
   }
 
-  // min over (w, b) of 1/2 |w|^2 + sum_i max over a in [0, u_i] of a (1 - y_i f_i) - (a - alpha_i)^2 / (2 sigma_i).
-  void inner(double tol, int64_t max_iter, Outcome& found) {
-    double value = 0.5 * product(w_, w_) + multipliers(f_, next_);
+  // min over (w, b) of 1/2 |w|^2 + sum_i max over a in [0, u_i] of a (1 - y_i f_i) - (a - alpha_i)^2 / (2 sigma_i); whether it was solved.
+  bool inner(double tol, int64_t max_iter, Outcome& found) {
+    std::fill(df_.begin(), df_.end(), 0.0);
+    multipliers(0.0, trial_);
     std::vector<double> sum(size_t(d_), 0.0), gradient(size_t(d_) + 1), direction(size_t(d_) + 1), used(size_t(n_), 0.0), moved(static_cast<size_t>(d_));
     for (int step = 0; step < 50 && found.iterations < max_iter; ++step) {
       double balance = 0;
@@ -434,36 +444,39 @@ class LinearMachine {
         norm += gradient[size_t(j)] * gradient[size_t(j)];
       }
       gradient[size_t(d_)] = -balance;
-      const double scale = std::max(product(w_, w_), 1e-9 * total_upper_);
-      if (norm <= 0.01 * tol * scale && std::abs(balance) * (1 + std::abs(intercept_)) <= 0.01 * tol * scale) return;
+      const double fine = 0.01 * small_enough(tol, product(w_, w_), total_upper_);
+      if (norm <= fine && std::abs(balance) * (1 + std::abs(intercept_)) <= fine) return true;
       newton(gradient, direction);
       for (int64_t j = 0; j < d_; ++j) moved[size_t(j)] = direction[size_t(j)];
       for (int64_t i = 0; i < n_; ++i) df_[size_t(i)] = dot(i, moved.data()) + direction[size_t(d_)];
       const double slope = product(gradient, direction);
-      if (!search(moved, direction[size_t(d_)], slope, value)) return;
+      if (!search(moved, direction[size_t(d_)], slope)) return false;
       ++found.iterations;
       if (found.iterations % 8 == 0) check_signals();
     }
+    return false;
   }
 
-  // Steps along the direction until the value falls as the slope promises; false where rounding leaves nothing to gain.
-  bool search(const std::vector<double>& moved, double shift, double slope, double& value) {
+  // A step along the direction at which the slope has not yet turned: the value is convex, so it has fallen. False where rounding leaves
+  // nothing to gain. Values are not compared: near the end they differ by less than their rounding.
+  bool search(const std::vector<double>& moved, double shift, double slope) {
     if (!(slope < 0)) return false;
-    const double ww = product(w_, w_), wd = product(w_, moved), dd = product(moved, moved);
-    double t = 1;
-    for (int halving = 0; halving < 40; ++halving, t *= 0.5) {
-      for (int64_t i = 0; i < n_; ++i) trial_[size_t(i)] = f_[size_t(i)] + t * df_[size_t(i)];
-      const double found = 0.5 * (ww + t * (2 * wd + t * dd)) + multipliers(trial_, next_);
-      if (found <= value + 1e-4 * t * slope) {
+    const double wd = product(w_, moved), dd = product(moved, moved);
+    double t = 1, least = 0, most = 1, at_least = slope, at_most = 0;
+    for (int cut = 0; cut < 60; ++cut) {
+      const double here = multipliers(t, trial_) + wd + t * dd;
+      if (here <= -1e-9 * slope && (t == 1 || here >= 0.9 * slope)) {
         for (int64_t j = 0; j < d_; ++j) w_[size_t(j)] += t * moved[size_t(j)];
         intercept_ += t * shift;
         f_.swap(trial_);
-        value = found;
         return true;
       }
-      if (t * std::abs(slope) < 1e-15 * std::max(std::abs(value), 1e-300)) break;
+      (here > 0 ? most : least) = t;
+      (here > 0 ? at_most : at_least) = here;
+      const double crossing = at_least / (at_least - at_most);  // of 0, by a line through both slopes
+      t = least + (most - least) * (cut % 4 == 3 ? 0.5 : std::clamp(0.99 * crossing, 0.001, 0.999));
     }
-    multipliers(f_, next_);
+    multipliers(0.0, trial_);
     return false;
   }
 

@@ -56,8 +56,8 @@ class AlternatingProportionSVM(ProportionEstimator):
     loss : {"absolute", "squared"}, default="absolute"
         Loss of a bag: the distance of its share of positive labels to the known share (or interval), or its square.
     annealing : bool, default=True
-        Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time.
-        Without it, all alternation is at ``C_instance``.
+        Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time, whatever
+        the start. Without it, all alternation is at ``C_instance``, and the result stays near the start.
     step : float, default=0.5
     start : float, default=1e-5
     n_init : int, default=10
@@ -94,8 +94,10 @@ class AlternatingProportionSVM(ProportionEstimator):
     objectives_ : ndarray of shape (n_starts,)
     history_ : ndarray of shape (n_alternations, 3)
         Number of the start, weight of instances and objective of every alternation.
+    n_iter_ : int
+        Alternations of the best start.
 
-    With several classes the last three are lists, one entry for each class against the rest.
+    With several classes the last four are lists, one entry for each class against the rest.
 
     Notes
     -----
@@ -118,7 +120,7 @@ class AlternatingProportionSVM(ProportionEstimator):
     True
     """
 
-    _fitted = (*ProportionEstimator._fitted, "labels_", "objective_", "objectives_", "history_")
+    _fitted = (*ProportionEstimator._fitted, "labels_", "objective_", "objectives_", "history_", "n_iter_")
 
     def __init__(
         self,
@@ -201,6 +203,7 @@ class AlternatingProportionSVM(ProportionEstimator):
             "objective": best.objective,
             "objectives": np.array([run.objective for run in runs]),
             "history": np.array([(k, *entry) for k, run in enumerate(runs) for entry in run.history]),
+            "n_iter": len(best.history),
         }
         both = space.features is not None and space.gram is not None
         weights = np.asarray(space.features.T @ best.weights).ravel() if both else best.weights
@@ -224,7 +227,7 @@ class AlternatingProportionSVM(ProportionEstimator):
         width = problem.n if space.gram is not None else space.features.shape[1]
         info = {
             "labels": np.full(problem.n, label, np.int8), "objective": 0.0, "objectives": np.zeros(1),
-            "history": np.zeros((0, 3)),
+            "history": np.zeros((0, 3)), "n_iter": 0,
         }  # fmt: skip
         return Solution(np.zeros(width), float(label), info)
 
@@ -349,7 +352,7 @@ def _cheaper(space: Space) -> Space:
     if space.gram is not None:
         return Space(gram=np.ascontiguousarray(space.gram, np.float64))
     n, d = space.features.shape
-    if n > 3000 or d <= 512:
+    if n > 3000 or d <= 100:
         return space
     K = space.features @ space.features.T
     return Space(space.features, np.ascontiguousarray(K.toarray() if sp.issparse(K) else K))

@@ -77,8 +77,9 @@ def assign_labels(
     Examples
     --------
     >>> from mercer.proportions import assign_labels
-    >>> assign_labels([0.9, 0.2, -0.3, -0.1], ["a", "a", "b", "b"], [0.5, 0.5], ratio=100.0)
-    (array([ 1, -1, -1,  1], dtype=int8), 3.1)
+    >>> labels, cost = assign_labels([0.9, 0.2, -0.3, -0.1], ["a", "a", "b", "b"], [0.5, 0.5], ratio=100.0)
+    >>> labels.tolist(), round(cost, 6)
+    ([1, -1, -1, 1], 3.1)
     """
     f = np.asarray(scores, np.float64)
     if f.ndim != 1 or not np.isfinite(f).all():
