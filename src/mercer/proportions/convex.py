@@ -1,6 +1,6 @@
-"""The convex machine of proportions: a large margin over all labellings that agree with the bags (spec 004 II-15, II-16).
+"""The convex machine of proportions: a large margin over all labellings that agree with the bags (II-15, II-16).
 
-With labels y among Y = {y : every bag has a share of positives that its proportion allows}, the machine without a bias is
+With labels y among Y = {y : every bag has a share of positives that its proportion allows} and no bias, the machine is
 
     min_{y ∈ Y} max_{0 ≤ α ≤ C}  Σ_i α_i − ½ Σ_ij α_i α_j y_i y_j k(x_i, x_j)
 
@@ -24,7 +24,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.optimize import linprog, nnls
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
@@ -63,7 +62,7 @@ class ConvexProportionSVM(ProportionEstimator):
     variance : float, default=0.9
         With a kernel, or more columns than rows: labellings are searched along the principal axes that have this part
         of the variance.
-    max_rounds : int, default=30
+    max_rounds : int, default=10
         Most labellings to enter.
     tol : float, default=1e-2
         Stop when a labelling lowers the objective by less than this part of it.
@@ -86,10 +85,12 @@ class ConvexProportionSVM(ProportionEstimator):
         The objective after each round; never rises.
     gap_ : float
         How far the last objective may be above the optimum over the active labellings.
+    converged_ : bool
+        Whether the rounds ended by ``tol``.
     adjusted_bags_ : ndarray of int64
         Numbers of the bags whose proportion no count of rows meets.
 
-    With several classes the last five are lists, one for each class against the rest.
+    With several classes the last six are lists, one for each class against the rest.
 
     Notes
     -----
@@ -116,6 +117,7 @@ class ConvexProportionSVM(ProportionEstimator):
         "mu_",
         "objective_history_",
         "gap_",
+        "converged_",
         "adjusted_bags_",
     )
 
@@ -125,10 +127,10 @@ class ConvexProportionSVM(ProportionEstimator):
         epsilon: float = 0.0,
         *,
         kernel: Any = None,
-        map: Any = None,  # noqa: A002
+        map: Any = None,
         intercept: str = "center",
         variance: float = 0.9,
-        max_rounds: int = 30,
+        max_rounds: int = 10,
         tol: float = 1e-2,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -177,6 +179,7 @@ class ConvexProportionSVM(ProportionEstimator):
             "mu": hull.mu,
             "objective_history": np.array(hull.history),
             "gap": hull.gap,
+            "converged": hull.converged,
             "adjusted_bags": adjusted,
         }
         return Solution(weights, intercept + shift, info)
@@ -192,17 +195,10 @@ class ConvexProportionSVM(ProportionEstimator):
                 print(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings", flush=True)
             found = choices.searched(vectors, directions, hull.alpha)
             small = self.tol * hull.value
-            if hull.promise(found) <= small or (entered > 1 and hull.history[-2] - hull.value <= small):
-                break
-            if entered == self.max_rounds:
-                warnings.warn(
-                    f"stopped after max_rounds={self.max_rounds}, when the objective still fell by more than tol",
-                    ConvergenceWarning,
-                    stacklevel=4,
-                )
-                break
+            hull.converged = hull.promise(found) <= small or (entered > 1 and hull.history[-2] - hull.value <= small)
+            if hull.converged or entered == self.max_rounds:
+                return hull
             hull.enter(found)
-        return hull
 
 
 # ---------------------------------------------------------------------------------------------------- instances
@@ -370,6 +366,7 @@ class _Hull:
         self.squares = np.zeros((0, 1))  # q_t(α_s), a row for each α
         self.value = np.inf  # S(μ)
         self.history: list[float] = []
+        self.converged = False
         self._optimise()
 
     def enter(self, labeling: np.ndarray) -> None:
@@ -458,15 +455,27 @@ def _rank_one(labelings: np.ndarray, mu: np.ndarray) -> np.ndarray:
 
 
 def _oriented(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
-    """The sign of f, and what to add to it, for the least error of proportions (spec 004 II-16)."""
-    (plus, b_plus), (minus, b_minus) = _threshold(scores, problem), _threshold(-scores, problem)
-    if abs(plus - minus) <= 1e-12 * max(1.0, plus):
+    """The sign of f, and what to add to it.
+
+    The sign is that with the lower error of proportions at the threshold 0 (spec 004 II-16). Thresholds of their own
+    would make both signs fit where all bags have equal shares; they only settle ties.
+    """
+    at_zero = [_error(problem, problem.shares(sign * scores > 0)) for sign in (1.0, -1.0)]
+    best, shifts = zip(*[_threshold(sign * scores, problem) for sign in (1.0, -1.0)], strict=True)
+    errors = best if abs(at_zero[0] - at_zero[1]) <= 1e-9 else at_zero
+    if abs(errors[0] - errors[1]) <= 1e-9:
         warnings.warn(
             "both orientations of the classes agree equally well with the proportions: which is which is a guess",
             IllPosedWarning,
             stacklevel=4,
         )
-    return (1.0, b_plus) if plus <= minus else (-1.0, b_minus)
+    return (1.0, shifts[0]) if errors[0] <= errors[1] else (-1.0, shifts[1])
+
+
+def _error(problem: Problem, shares: np.ndarray) -> float:
+    """Σ_k v_k |p_k − ȳ_k|, outside of bounds."""
+    away = np.maximum(np.maximum(problem.low - shares, shares - problem.high), 0.0)
+    return float(problem.bag_weight @ away)
 
 
 def _threshold(scores: np.ndarray, problem: Problem) -> tuple[float, float]:

@@ -91,7 +91,7 @@ class MultipleInstanceSVM(ProportionEstimator):
         C: float = 1.0,
         *,
         kernel: Any = None,
-        map: Any = None,  # noqa: A002
+        map: Any = None,
         class_weight: Any = None,
         max_iter: int = 50,
         tol: float = 1e-4,
