@@ -45,19 +45,19 @@ def test_features_and_their_kernel_give_one_machine(mode: str) -> None:
     X, _, bags, labels = one_positive(2, away=2.0)
     of = [(None, X), (None, sp.csr_matrix(X)), (Linear(), X), ("precomputed", X @ X.T)]
     outputs = [
-        MultipleInstanceSVM(mode, kernel=kernel, tol=1e-8).fit(Z, bags=bags, labels=labels).decision_function(Z)
+        MultipleInstanceSVM(mode, kernel=kernel, tol=1e-4).fit(Z, bags=bags, labels=labels).decision_function(Z)
         for kernel, Z in of
     ]
     for output in outputs[1:]:
-        np.testing.assert_allclose(output, outputs[0], atol=1e-4)
+        np.testing.assert_allclose(output, outputs[0], atol=2e-3)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_objective_never_rises_and_the_end_is_a_fixed_point(mode: str, seed: int) -> None:
     X, _, bags, labels = one_positive(seed, away=1.5)
-    model = MultipleInstanceSVM(mode, tol=1e-8).fit(X, bags=bags, labels=labels)
-    assert (np.diff(model.history_) <= 1e-6 * model.history_[:-1]).all()
+    model = MultipleInstanceSVM(mode, tol=1e-4).fit(X, bags=bags, labels=labels)
+    assert (np.diff(model.history_) <= 1e-3 * model.history_[:-1]).all()
     assert model.n_iter_ == len(model.history_)
     f = model.decision_function(X)
     # The machine of the labels (or witnesses) that the machine itself gives is the machine.
@@ -70,8 +70,8 @@ def test_objective_never_rises_and_the_end_is_a_fixed_point(mode: str, seed: int
     else:
         used = np.union1d(np.flatnonzero(~positive), largest)
         y = np.where(np.isin(used, largest), 1, -1)
-    peer = SVC(kernel="linear", tol=1e-8).fit(X[used], y)
-    np.testing.assert_allclose(peer.decision_function(X), f, atol=1e-4)
+    peer = SVC(kernel="linear", tol=1e-4).fit(X[used], y)
+    np.testing.assert_allclose(peer.decision_function(X), f, atol=2e-3)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -94,11 +94,11 @@ def test_on_their_home_ground_they_are_not_below_learners_from_proportions(mode:
 @pytest.mark.parametrize("mode", MODES)
 def test_without_bags_it_is_a_support_vector_machine(mode: str) -> None:
     X, y, *_ = one_positive(3)
-    peer = SVC(kernel="linear", C=0.5, tol=1e-6).fit(X, y)
-    model = MultipleInstanceSVM(mode, C=0.5, tol=1e-6).fit(X, y)
+    peer = SVC(kernel="linear", C=0.5, tol=1e-4).fit(X, y)
+    model = MultipleInstanceSVM(mode, C=0.5, tol=1e-4).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-3)
-    weighted = MultipleInstanceSVM(mode, class_weight={0: 1.0, 1: 5.0}, tol=1e-6).fit(X, y)
-    peer = SVC(kernel="linear", class_weight={0: 1.0, 1: 5.0}, tol=1e-6).fit(X, y)
+    weighted = MultipleInstanceSVM(mode, class_weight={0: 1.0, 1: 5.0}, tol=1e-4).fit(X, y)
+    peer = SVC(kernel="linear", class_weight={0: 1.0, 1: 5.0}, tol=1e-4).fit(X, y)
     np.testing.assert_allclose(weighted.decision_function(X), peer.decision_function(X), atol=1e-3)
 
 
@@ -124,9 +124,9 @@ def test_known_rows_keep_their_labels(mode: str) -> None:
     known = np.full(len(X), np.nan)
     inside = np.flatnonzero(labels[bags])
     known[inside] = y[inside]  # everything is known: the labels decide alone
-    model = MultipleInstanceSVM(mode, tol=1e-8).fit(X, known, bags=bags, labels=labels)
-    peer = SVC(kernel="linear", tol=1e-8).fit(X, y)
-    np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-4)
+    model = MultipleInstanceSVM(mode, tol=1e-4).fit(X, known, bags=bags, labels=labels)
+    peer = SVC(kernel="linear", tol=1e-4).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=2e-3)
 
 
 @pytest.mark.parametrize("mode", MODES)

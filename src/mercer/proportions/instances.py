@@ -28,6 +28,7 @@ from mercer.proportions.bags import Bags, _missing
 __all__ = ["MultipleInstanceSVM"]
 
 MODES = ("mi", "MI")
+_STEPS = 100_000  # most steps of a machine
 
 
 class MultipleInstanceSVM(ProportionEstimator):
@@ -47,7 +48,7 @@ class MultipleInstanceSVM(ProportionEstimator):
         Factors on C by class. ``"balanced"`` counts the rows in use, in every turn.
     max_iter : int, default=50
         Most turns.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Tolerance of a machine.
     n_jobs : int, optional
         Threads of the kernel.
@@ -94,7 +95,7 @@ class MultipleInstanceSVM(ProportionEstimator):
         map: Any = None,
         class_weight: Any = None,
         max_iter: int = 50,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -310,7 +311,9 @@ class _Turns:
         return scores
 
     def _fitted(self, data: Any, kernel: str, y: np.ndarray, upper: np.ndarray) -> SVC:
-        return SVC(C=1.0, kernel=kernel, tol=self.model.tol, cache_size=500).fit(data, y, sample_weight=upper)
+        # Shrinking may cycle for ever where almost all rows are at their bounds.
+        machine = SVC(C=1.0, kernel=kernel, tol=self.model.tol, cache_size=500, shrinking=False, max_iter=_STEPS)
+        return machine.fit(data, y, sample_weight=upper)
 
     def _from_means(self) -> np.ndarray:
         """Output of the machine with the means of positive bags in place of witnesses, where MI begins."""
@@ -322,7 +325,8 @@ class _Turns:
         take = sp.vstack([average, sp.eye(problem.n, format="csr")[negative]]).tocsr()
         y = np.repeat([1, -1], [average.shape[0], len(negative)])
         weight = np.concatenate([problem.bag_weight[self.positive], self.weight[negative]])
-        upper = self.model.C * weight * self._factors(y)
+        # Few means against many rows: with equal weights the machine would call everything negative.
+        upper = self.model.C * weight * compute_class_weight("balanced", classes=np.array([-1, 1]), y=y)[(y > 0) * 1]
         if self.space.linear:
             machine = self._fitted(take @ self.space.features, "linear", y, upper)
         else:
