@@ -149,7 +149,7 @@ def test_kernels_and_maps(mode: str) -> None:
     y = np.zeros(240, int)
     y[6::12] = 1
     model = MultipleInstanceSVM(mode, 10.0, kernel=Gaussian(0.3)).fit(X, bags=bags, labels=labels)
-    assert model.score(X, y) > 0.98
+    assert model.score(X, y) > 0.95
     mapped = MultipleInstanceSVM(mode, 10.0, map=FourierFeatures(n_components=60, random_state=0))
     assert mapped.fit(X, bags=bags, labels=labels).score(X, y) > 0.95
 

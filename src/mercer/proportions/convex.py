@@ -32,7 +32,7 @@ from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimat
 
 __all__ = ["ConvexProportionSVM"]
 
-INTERCEPTS = ("center", "constant")
+INTERCEPTS = ("constant", "center")
 _SLACK = 1e-9  # of a count: shares such as 0.3 of 10 rows are not exact
 _MATRIX = 2000  # instances: up to here the matrix of a program is formed where there are features, too
 _STARTS = 8  # directions that the search follows
@@ -57,8 +57,8 @@ class ConvexProportionSVM(ProportionEstimator):
         Default: linear.
     map : transformer, optional
         Makes features of rows, instead of a kernel.
-    intercept : {"center", "constant"}, default="center"
-        The convex form has no bias: the instances are centred, or get a constant feature 1.
+    intercept : {"constant", "center"}, default="constant"
+        The convex form has no bias: the instances get a constant feature 1, or are centred.
     variance : float, default=0.9
         With a kernel, or more columns than rows: labellings are searched along the principal axes that have this part
         of the variance.
@@ -95,7 +95,10 @@ class ConvexProportionSVM(ProportionEstimator):
     Notes
     -----
     The last step is the threshold: among all, one with the least error of proportions on the training bags, next to 0.
-    The form itself knows only hyperplanes through the centre, which costs accuracy where classes differ in size.
+    The form itself has no bias, which costs accuracy where classes differ in size.
+
+    More rounds lower the objective, not always the error: where bags are large, few labellings (``max_rounds`` of 1 to
+    3) can be the better machine. `BagCV` chooses without labels.
 
     Rows of different weight in one bag are refused: a best labelling is then a knapsack problem.
 
@@ -128,7 +131,7 @@ class ConvexProportionSVM(ProportionEstimator):
         *,
         kernel: Any = None,
         map: Any = None,
-        intercept: str = "center",
+        intercept: str = "constant",
         variance: float = 0.9,
         max_rounds: int = 10,
         tol: float = 1e-2,

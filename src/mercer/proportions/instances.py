@@ -296,7 +296,7 @@ class _Turns:
         upper = self.model.C * self.weight[used] * self._factors(y)
         machine = self._fitted(data, kernel, y, upper)
         coefficients = np.zeros(self.problem.n)
-        coefficients[used[machine.support_]] = machine.dual_coef_.ravel()
+        coefficients[used[machine.support_]] = _dense(machine.dual_coef_)
         weights = np.asarray(self.space.features.T @ coefficients) if self.space.linear else coefficients
         intercept = float(machine.intercept_[0])
         scores = self.space.scores(weights, intercept)
@@ -331,9 +331,13 @@ class _Turns:
             machine = self._fitted(take @ self.space.features, "linear", y, upper)
         else:
             machine = self._fitted(take @ self.space.gram @ take.T, "precomputed", y, upper)
-        coefficients = take[machine.support_].T @ machine.dual_coef_.ravel()
+        coefficients = take[machine.support_].T @ _dense(machine.dual_coef_)
         weights = np.asarray(self.space.features.T @ coefficients) if self.space.linear else coefficients
         return self.space.scores(weights, float(machine.intercept_[0]))
+
+
+def _dense(coefficients: Any) -> np.ndarray:
+    return np.asarray(coefficients.toarray() if sp.issparse(coefficients) else coefficients).ravel()
 
 
 # ---------------------------------------------------------------------------------------------------- labels of bags
