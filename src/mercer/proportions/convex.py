@@ -58,7 +58,7 @@ class ConvexProportionSVM(ProportionEstimator):
     map : transformer, optional
         Makes features of rows, instead of a kernel.
     intercept : {"constant", "center"}, default="constant"
-        The convex form has no bias: the instances get a constant feature 1, or are centred.
+        The convex form has no bias: the instances are centred, and with ``"constant"`` also get a constant feature 1.
     variance : float, default=0.9
         With a kernel, or more columns than rows: labellings are searched along the principal axes that have this part
         of the variance.
@@ -211,13 +211,15 @@ class _Vectors:
     """Instances for a machine without a bias, by features F or their kernel matrix K; `intercept` as above."""
 
     def __init__(self, space: Space, intercept: str) -> None:
-        self.space, self.center = space, intercept == "center"
+        self.space, self.constant = space, intercept == "constant"
         self.F: np.ndarray | None = None
         features = space.features
         if space.linear and features.shape[1] <= features.shape[0]:
             F = features.toarray() if sp.issparse(features) else features
             self.mean = F.mean(axis=0)
-            self.F = F - self.mean if self.center else np.column_stack([F, np.ones(len(F))])
+            self.F = F - self.mean
+            if self.constant:
+                self.F = np.column_stack([self.F, np.ones(len(F))])
             self._K: np.ndarray | None = None
             return
         if space.linear:  # more columns than rows
@@ -226,11 +228,8 @@ class _Vectors:
         else:
             assert space.gram is not None
             K = space.gram
-        if self.center:
-            middle = K.mean(axis=0)
-            self._K = np.ascontiguousarray(K - middle - middle[:, None] + middle.mean())
-        else:
-            self._K = np.ascontiguousarray(K + 1.0)
+        middle = K.mean(axis=0)
+        self._K = np.ascontiguousarray(K - middle - middle[:, None] + (middle.mean() + float(self.constant)))
 
     @property
     def K(self) -> np.ndarray:
@@ -280,15 +279,13 @@ class _Vectors:
 
     def function(self, coefficients: np.ndarray) -> tuple[np.ndarray, float]:
         """Σ_i c_i ⟨φ(x_i), φ(x)⟩ as weights and an intercept over what the space holds."""
+        constant = float(coefficients.sum()) if self.constant else 0.0
         if self.F is not None:
-            w = coefficients @ self.F
-            return (w, float(-w @ self.mean)) if self.center else (w[:-1], float(w[-1]))
-        if not self.center:
-            weights, intercept = coefficients, float(coefficients.sum())
-            return (self.space.features.T @ weights if self.space.linear else weights), intercept
+            w = (coefficients @ self.F)[: len(self.mean)]
+            return w, constant - float(w @ self.mean)
         weights = coefficients - coefficients.mean()  # Σ_i c_i (φ(x_i) − m), m the mean
         weights = np.asarray(self.space.features.T @ weights) if self.space.linear else weights
-        return weights, -float(self.space.scores(weights).mean())
+        return weights, constant - float(self.space.scores(weights).mean())
 
 
 # ---------------------------------------------------------------------------------------------------- labellings
