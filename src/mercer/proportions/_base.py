@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mercer._validation import thread_count
@@ -54,6 +55,10 @@ class Problem:
     row_weight : shape (n,)
     known : int8, shape (n,)
         +1 or −1 where the label is known, else 0.
+    rows : shape (n,)
+        The training row of each instance.
+    positive : int
+        The number of the positive class.
     """
 
     offsets: np.ndarray
@@ -63,6 +68,8 @@ class Problem:
     bag_weight: np.ndarray
     row_weight: np.ndarray
     known: np.ndarray
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    positive: int = 1
 
     @property
     def n(self) -> int:
@@ -177,7 +184,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     random_state: Any = None
     n_jobs: int | None = None
     verbose: Any = False
-    _fitted: tuple[str, ...] = ("classes_", "coef_", "intercept_", "map_", "support_", "support_objects_", "dual_coef_")
+    _fitted: tuple[str, ...] = ("classes_", "coef_", "intercept_", "support_", "support_objects_", "dual_coef_")
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -221,21 +228,27 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             self._check_labels(made, codes)
         space, random = self._space(X, rows), check_random_state(self.random_state)
         which = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        solutions = [self._solve(space, self._problem(made, codes[rows], c), random) for c in which]
+        problems = [replace(self._problem(made, codes[rows], c), rows=rows, positive=c) for c in which]
+        solutions = [self._solve(space, problem, random) for problem in problems]
         self._keep_solutions(X, rows, solutions)
         return self
 
     def _inputs(self, X: Any, reset: bool) -> Any:
-        """Features as numbers (through the map where there is one), or a collection for the kernel."""
+        """Features as numbers, or a collection for the kernel; both through the map where there is one."""
+        X = self._mapped(X, reset)
         if self.kernel is not None:
-            if self.map is not None:
-                raise ValueError("give a kernel or a map, not both")
             return self._collected(X, reset)
         if self.map is None:
             return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        return X
+
+    def _mapped(self, X: Any, reset: bool) -> Any:
+        """What the map makes of X; X itself without one."""
+        if self.map is None:
+            return X
         if reset:
             self.map_ = clone(self.map).fit(X)
-            if hasattr(self.map_, "n_features_in_"):
+            if self.kernel is None and hasattr(self.map_, "n_features_in_"):
                 self.n_features_in_ = self.map_.n_features_in_
         F = self.map_.transform(X)
         F = F.tocsr().astype(np.float64) if sp.issparse(F) else np.asarray(F, np.float64)
@@ -249,7 +262,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             if proportions is not None or bag_weight is not None:
                 raise ValueError("proportions are of no use without bags: pass bags=, the bag of every row")
             if y is None:
-                raise ValueError(f"{name} requires bags and proportions, or y to be passed, but the target y is None")
+                raise ValueError(f"{name} requires y to be passed, but the target y is None, and there are no bags")
             return None
         made = Bags(bags, proportions, bag_weight=bag_weight, n_rows=None if isinstance(bags, Bags) else n)
         if made.n_rows != n:
@@ -268,11 +281,14 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         # A list with None among numbers becomes an array of objects.
         labels = np.asarray(y if hasattr(y, "__array__") else list(y))
         if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
+            labels = column_or_1d(labels, warn=True)
         if labels.shape != (n,):
             raise ValueError(f"y must hold one label for each of the {n} rows, got shape {labels.shape}")
         unknown = _missing(labels)
         seen = np.unique(np.array(labels[~unknown].tolist()))
+        if len(seen):
+            assert_all_finite(seen, input_name="y")
+            check_classification_targets(seen)
         if bags is None or bags.classes is None:
             if unknown.any():
                 first = np.flatnonzero(unknown)[0]
@@ -363,9 +379,9 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         if self.kernel is None:
             scores = np.asarray(self._inputs(X, reset=False) @ self.coef_.T) + self.intercept_
         elif len(self.support_):
-            scores = self._expanded(X, self.dual_coef_.T) + self.intercept_
+            scores = self._expanded(self._mapped(X, reset=False), self.dual_coef_.T) + self.intercept_
         else:
-            scores = self._nothing(X, len(self.intercept_)) + self.intercept_
+            scores = self._nothing(self._mapped(X, reset=False), len(self.intercept_)) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -396,7 +412,13 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "intercept_")
 
+    def _node(self, name: str, value: Any, arrays: Any) -> Any:
+        # Maps are written as they were fitted; `fit` makes a clone.
+        return super()._node(name, self.map_ if name == "map" and value is not None else value, arrays)
+
     def _check_state(self) -> None:
+        if self.map is not None:
+            self.map_ = self.map
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._check_shapes(intercept=(outputs,))
         if self.kernel is None:

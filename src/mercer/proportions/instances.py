@@ -45,7 +45,8 @@ class MultipleInstanceSVM(ProportionEstimator):
     map : transformer, optional
         Makes features of rows, instead of a kernel.
     class_weight : dict, "balanced" or None
-        Factors on C by class. ``"balanced"`` counts the rows in use, in every turn.
+        Factors on C by class; where a class is learned against several others, theirs are averaged. ``"balanced"``
+        counts the rows in use, in every turn.
     max_iter : int, default=50
         Most turns.
     tol : float, default=1e-3
@@ -277,13 +278,13 @@ class _Turns:
         """Factors of the classes −1 and +1, for each of y."""
         given = self.model.class_weight
         if isinstance(given, Mapping):
-            names, two = self.model.classes_.tolist(), len(self.model.classes_) == 2
-            if not two:
-                raise ValueError("class_weight must be 'balanced' or None with more than two classes")
+            names = self.model.classes_.tolist()
             unknown = [name for name in given if name not in names]
             if unknown:
                 raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {names}")
-            given = {-1: given.get(names[0], 1.0), 1: given.get(names[1], 1.0)}
+            factors = [given.get(name, 1.0) for name in names]
+            own = factors.pop(self.problem.positive)
+            given = {-1: float(np.mean(factors)), 1: own}
         return np.asarray(compute_class_weight(given, classes=np.array([-1, 1]), y=y)[(y > 0).astype(int)])
 
     def _machine(self, used: np.ndarray, y: np.ndarray) -> np.ndarray:
