@@ -18,7 +18,7 @@ from mercer.kernels import Gaussian, Linear
 from mercer.maps import FourierFeatures
 from mercer.proportions import Bags, ConvexProportionSVM, IllPosedWarning, make_bags
 from mercer.proportions._base import Problem, Space
-from mercer.proportions.convex import _Choices, _Hull, _oriented, _rank_one, _threshold, _Vectors
+from mercer.proportions.convex import _GAP, _Choices, _Hull, _oriented, _rank_one, _threshold, _Vectors
 from reference.labelings import agreeing, integer_value, relaxed_value
 
 
@@ -150,9 +150,9 @@ def test_cutting_planes_end_between_the_relaxed_and_the_integer_optimum(seed: in
     vectors = _Vectors(space, "center")
     model = ConvexProportionSVM(tol=1e-6, variance=1.0, max_rounds=100)
     hull = model._hull(vectors, _Choices.of(problem, 0.0), np.ones(len(X)))
-    assert relaxed_value(vectors.K, every, 1.0) * (1 - 2e-3) <= hull.value
-    assert hull.value <= integer_value(vectors.K, every, 1.0) * (1 + 2e-3)
-    assert 0 <= hull.gap <= 1.1e-3 * hull.value
+    assert relaxed_value(vectors.K, every, 1.0) * (1 - _GAP) <= hull.value
+    assert hull.value <= integer_value(vectors.K, every, 1.0) * (1 + _GAP)
+    assert 0 <= hull.gap <= _GAP * hull.value
     assert (np.diff(hull.history) <= 0).all()
 
 

@@ -39,7 +39,7 @@ _STARTS = 8  # directions that the search follows
 _ASCENTS = 20  # most steps from each
 _LEVEL = 0.3  # where the level is between the bounds
 _LEVELS = 100  # most steps on the weights of labellings
-_GAP = 1e-3  # relative, of the weights of labellings
+_GAP = 3e-3  # relative, of the weights of labellings
 _SWEEPS = 2000  # most sweeps of a program
 
 
