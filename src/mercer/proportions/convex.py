@@ -56,7 +56,7 @@ class ConvexProportionSVM(ProportionEstimator):
     kernel : Kernel, "precomputed" or None
         Default: linear.
     map : transformer, optional
-        Makes features of rows, instead of a kernel.
+        Makes features of rows; with a kernel, the objects that it compares.
     intercept : {"constant", "center"}, default="constant"
         The convex form has no bias: the instances are centred, and with ``"constant"`` also get a constant feature 1.
     variance : float, default=0.9

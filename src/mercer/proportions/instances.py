@@ -43,7 +43,7 @@ class MultipleInstanceSVM(ProportionEstimator):
     kernel : Kernel, "precomputed" or None
         Default: linear.
     map : transformer, optional
-        Makes features of rows, instead of a kernel.
+        Makes features of rows; with a kernel, the objects that it compares.
     class_weight : dict, "balanced" or None
         Factors on C by class; where a class is learned against several others, theirs are averaged. ``"balanced"``
         counts the rows in use, in every turn.
