@@ -28,6 +28,7 @@ from mercer.proportions.bags import Bags, _missing
 __all__ = ["MultipleInstanceSVM"]
 
 MODES = ("mi", "MI")
+_STEPS = 100_000  # most steps of a machine
 
 
 class MultipleInstanceSVM(ProportionEstimator):
@@ -42,12 +43,13 @@ class MultipleInstanceSVM(ProportionEstimator):
     kernel : Kernel, "precomputed" or None
         Default: linear.
     map : transformer, optional
-        Makes features of rows, instead of a kernel.
+        Makes features of rows; with a kernel, the objects that it compares.
     class_weight : dict, "balanced" or None
-        Factors on C by class. ``"balanced"`` counts the rows in use, in every turn.
+        Factors on C by class; where a class is learned against several others, theirs are averaged. ``"balanced"``
+        counts the rows in use, in every turn.
     max_iter : int, default=50
         Most turns.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Tolerance of a machine.
     n_jobs : int, optional
         Threads of the kernel.
@@ -91,10 +93,10 @@ class MultipleInstanceSVM(ProportionEstimator):
         C: float = 1.0,
         *,
         kernel: Any = None,
-        map: Any = None,  # noqa: A002
+        map: Any = None,
         class_weight: Any = None,
         max_iter: int = 50,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -276,13 +278,13 @@ class _Turns:
         """Factors of the classes −1 and +1, for each of y."""
         given = self.model.class_weight
         if isinstance(given, Mapping):
-            names, two = self.model.classes_.tolist(), len(self.model.classes_) == 2
-            if not two:
-                raise ValueError("class_weight must be 'balanced' or None with more than two classes")
+            names = self.model.classes_.tolist()
             unknown = [name for name in given if name not in names]
             if unknown:
                 raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {names}")
-            given = {-1: given.get(names[0], 1.0), 1: given.get(names[1], 1.0)}
+            factors = [given.get(name, 1.0) for name in names]
+            own = factors.pop(self.problem.positive)
+            given = {-1: float(np.mean(factors)), 1: own}
         return np.asarray(compute_class_weight(given, classes=np.array([-1, 1]), y=y)[(y > 0).astype(int)])
 
     def _machine(self, used: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -295,7 +297,7 @@ class _Turns:
         upper = self.model.C * self.weight[used] * self._factors(y)
         machine = self._fitted(data, kernel, y, upper)
         coefficients = np.zeros(self.problem.n)
-        coefficients[used[machine.support_]] = machine.dual_coef_.ravel()
+        coefficients[used[machine.support_]] = _dense(machine.dual_coef_)
         weights = np.asarray(self.space.features.T @ coefficients) if self.space.linear else coefficients
         intercept = float(machine.intercept_[0])
         scores = self.space.scores(weights, intercept)
@@ -310,7 +312,9 @@ class _Turns:
         return scores
 
     def _fitted(self, data: Any, kernel: str, y: np.ndarray, upper: np.ndarray) -> SVC:
-        return SVC(C=1.0, kernel=kernel, tol=self.model.tol, cache_size=500).fit(data, y, sample_weight=upper)
+        # Shrinking may cycle for ever where almost all rows are at their bounds.
+        machine = SVC(C=1.0, kernel=kernel, tol=self.model.tol, cache_size=500, shrinking=False, max_iter=_STEPS)
+        return machine.fit(data, y, sample_weight=upper)
 
     def _from_means(self) -> np.ndarray:
         """Output of the machine with the means of positive bags in place of witnesses, where MI begins."""
@@ -322,14 +326,19 @@ class _Turns:
         take = sp.vstack([average, sp.eye(problem.n, format="csr")[negative]]).tocsr()
         y = np.repeat([1, -1], [average.shape[0], len(negative)])
         weight = np.concatenate([problem.bag_weight[self.positive], self.weight[negative]])
-        upper = self.model.C * weight * self._factors(y)
+        # Few means against many rows: with equal weights the machine would call everything negative.
+        upper = self.model.C * weight * compute_class_weight("balanced", classes=np.array([-1, 1]), y=y)[(y > 0) * 1]
         if self.space.linear:
             machine = self._fitted(take @ self.space.features, "linear", y, upper)
         else:
             machine = self._fitted(take @ self.space.gram @ take.T, "precomputed", y, upper)
-        coefficients = take[machine.support_].T @ machine.dual_coef_.ravel()
+        coefficients = take[machine.support_].T @ _dense(machine.dual_coef_)
         weights = np.asarray(self.space.features.T @ coefficients) if self.space.linear else coefficients
         return self.space.scores(weights, float(machine.intercept_[0]))
+
+
+def _dense(coefficients: Any) -> np.ndarray:
+    return np.asarray(coefficients.toarray() if sp.issparse(coefficients) else coefficients).ravel()
 
 
 # ---------------------------------------------------------------------------------------------------- labels of bags
