@@ -184,7 +184,6 @@ def test_three_classes_are_told_apart():
         ({"clip": "auto"}, "clip must be"),
         ({"tol": 0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
-        ({"kernel": Linear(), "map": FourierFeatures(3)}, "a kernel or a map, not both"),
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):
@@ -199,3 +198,12 @@ def test_a_limit_on_steps_warns():
     X, y = blobs()
     with pytest.warns(ConvergenceWarning, match="stopped after 3 steps"):
         InverseCalibration(max_iter=3).fit(X, bags=make_bags(y, 4, random_state=0))
+
+
+def test_a_kernel_works_on_what_a_map_gives():
+    X, y = blobs(60)
+    bags = make_bags(y, 4, random_state=0)
+    map = FourierFeatures(64, random_state=0)
+    linear = InverseCalibration(map=map).fit(X, bags=bags)
+    kernel = InverseCalibration(map=map, kernel=Linear()).fit(X, bags=bags)
+    np.testing.assert_allclose(kernel.decision_function(X), linear.decision_function(X), atol=1e-4)

@@ -273,7 +273,8 @@ def _setting(method: MethodName, c: float) -> dict[str, float]:
     """--C as parameters of the estimator."""
     if method is MethodName.alternating:
         return {"C_instance": c, "C": 10 * c}
-    return {"alpha": 1 / c} if method in (MethodName.mean_map, MethodName.gradient) else {"C": c}
+    penalty = {MethodName.mean_map: 0.1, MethodName.gradient: 1e-3}.get(method)
+    return {"C": c} if penalty is None else {"alpha": penalty / c}
 
 
 def _fitted(

@@ -67,15 +67,16 @@ def shares_part(r: ShareResult) -> list[Html | str]:
     toys = [figure(plot_decision(model, X, np.array(names)[bags]), f"{said}.") for said, model, X, bags in r.toy]
     return [
         paragraph(
-            f"Nobody says which digit is odd. Known is only the share of odd digits in bags of {r.n_train // r.n_bags} of "
-            "them, as of votes by district or of positives by lab batch. From that, learners in ",
+            "Nobody says which digit is odd. Known is only the share of odd digits in bags of "
+            f"{r.n_train // r.n_bags} of them, as of votes by district or of positives by lab batch. From that, "
+            "learners in ",
             Html("<code>mercer.proportions</code>"),
             " make a classifier of single digits.",
         ),
         table(rows, ["", "digits right", "training, s"], "lrr"),
-        f"{r.n_bags} bags with {r.n_train} digits for training, {r.n_test} others for the test; a guess is right half of "
-        "the time. The weight of the loss was chosen by the shares of held-out bags. The last row is told the label of "
-        "every training digit.",
+        f"{r.n_bags} bags with {r.n_train} digits for training, {r.n_test} others for the test; a guess is right half "
+        "of the time. The weight of the loss was chosen by the shares of held-out bags. The last row is told the label "
+        "of every training digit.",
         figure(shares, f"Shares of odd digits in bags of test digits: true, and found by the {r.learners[1].name}."),
         "What can go wrong: two bags, 60 % and 40 % of the first class, whose means lie on the wrong sides.",
         columns(*toys),
