@@ -61,8 +61,8 @@ void label_bags(In2<double> scores, In1<double> weight, In1<int64_t> offsets, In
     require(std::isfinite(weight.data()[i]) && weight.data()[i] >= 0, "weight must be finite and not negative");
     require(known.data()[i] >= -1 && known.data()[i] <= 1, "known must be -1, 0 or 1");
   }
+  for (int64_t k = 0; k < n_bags; ++k) require(offsets.data()[k] <= offsets.data()[k + 1], "offsets must not decrease");
   for (int64_t k = 0; k < n_bags; ++k) {
-    require(offsets.data()[k] <= offsets.data()[k + 1], "offsets must not decrease");
     int64_t free = 0;
     for (int64_t i = offsets.data()[k]; i < offsets.data()[k + 1]; ++i) free += known.data()[i] == 0;
     require(0 <= least.data()[k] && least.data()[k] <= most.data()[k] && most.data()[k] <= free,

@@ -55,6 +55,7 @@ class KernelMachine {
   explicit KernelMachine(In2<double> K) : K_(K), n_(int64_t(K.shape(0))) {
     require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
     require(all_finite(K.data(), n_ * n_), "K must be finite");
+    for (int64_t i = 0; i < n_ * n_; ++i) require(std::abs(K.data()[i]) <= 1e150, "K must not exceed 1e150: scale the features down");
     y_.assign(size_t(n_), 0.0);
     upper_.assign(size_t(n_), 0.0);
     beta_.assign(size_t(n_), 0.0);
@@ -66,7 +67,13 @@ class KernelMachine {
     check_problem(n_, labels, upper, tol, max_iter);
     nb::gil_scoped_release unlocked;
     start(labels.data(), upper.data());
-    const Outcome found = iterate(tol, max_iter);
+    Outcome found;
+    try {
+      found = iterate(tol, max_iter);
+    } catch (...) {
+      recompute();  // what was set aside is out of date
+      throw;
+    }
     intercept_ = found.intercept;
     nb::gil_scoped_acquire locked;
     return shown(found);
@@ -226,6 +233,7 @@ class KernelMachine {
         j = t;
       }
     }
+    if (j < 0) fail("K is not finite any more: it must not be changed while the machine is in use");
     const size_t a = size_t(i), b = size_t(j);
     const double room_i = high(i) - beta_[a], room_j = beta_[b] - low(j);
     const double wanted = (up - (y_[b] - g_[b])) / curvature, t = std::min({wanted, room_i, room_j});

@@ -50,8 +50,14 @@ class Messages {
     m.assign(given.data(), given.data() + given.shape(0));
     accumulate();
   }
+  // Whether the product of all messages to a variable may be below exp(bound).
   bool below(double bound) const {
-    return std::any_of(m.begin(), m.end(), [&](double x) { return x < bound; });
+    std::vector<double> low(s_.state_starts.size(), 0.0);
+    for (int64_t slot = 0; slot < s_.slots(); ++slot) {
+      const double* message = m.data() + s_.message_starts[size_t(slot)];
+      low[size_t(s_.scopes[size_t(slot)])] += *std::min_element(message, message + s_.card(slot));
+    }
+    return std::any_of(low.begin(), low.end(), [&](double x) { return x < bound; });
   }
   // The sums over all messages to each state, from scratch.
   void accumulate() {

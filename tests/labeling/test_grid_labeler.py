@@ -163,3 +163,17 @@ def test_none_in_a_label_map_is_unknown():
 def test_maps_that_do_not_fit_are_named(act, message):
     with pytest.raises(ValueError, match=message):
         act(*make_blobs(4))
+
+
+def test_nan_among_objects_is_named_and_none_is_not_scored():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(8, 8)) for _ in range(4)]
+    truth = [(x > 0).astype(object) for x in X]
+    model = GridLabeler(block=4, unknown=255, max_iter=5).fit(X, truth)
+    known = [p.astype(object) for p in model.predict(X)]
+    for labels in known:
+        labels[:4] = None
+    assert model.score(X, known) == 1.0
+    truth[0][0, 0] = float("nan")
+    with pytest.raises(ValueError, match="label map 0 holds NaN"):
+        GridLabeler(block=4).fit(X, truth)

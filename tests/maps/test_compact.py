@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -316,3 +318,16 @@ def test_batches_go_on_from_a_fit_and_from_a_file(circulant, tmp_path):
 def test_bad_batches_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(CompactNonlinearMap(4, random_state=0), *strokes(50))
+
+
+def test_maps_learnt_by_batches_can_be_copied_and_a_refused_batch_leaves_nothing_behind():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = (X[:, 0] > 0).astype(int)
+    model = CompactNonlinearMap(4, steps=3, random_state=0)
+    with pytest.raises(ValueError, match="none of the classes"):
+        model.partial_fit(X, np.full(60, 7), classes=[0, 1])
+    model.partial_fit(X, y + 5, classes=[5, 6])
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.transform(X), model.transform(X))
+    copy.partial_fit(X, y + 5)

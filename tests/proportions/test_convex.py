@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
+from mercer import _core
 from mercer.kernels import Gaussian, Linear
 from mercer.maps import FourierFeatures
 from mercer.proportions import Bags, ConvexProportionSVM, IllPosedWarning, make_bags
@@ -427,3 +428,10 @@ def test_rows_of_different_weight_are_refused() -> None:
 @parametrize_with_checks([ConvexProportionSVM(), ConvexProportionSVM(kernel="precomputed")])
 def test_scikit_learn_contract(estimator, check) -> None:
     check(estimator)
+
+
+def test_bags_that_do_not_ascend_are_refused_before_they_are_read():
+    counts, known = np.zeros(2, np.int64), np.zeros(5, np.int8)
+    offsets = np.array([0, 10**10, 5])
+    with pytest.raises(ValueError, match="offsets"):
+        _core.label_bags(np.zeros((1, 5)), np.ones(5), offsets, counts, counts, known, np.zeros((1, 5), np.int8), 1)

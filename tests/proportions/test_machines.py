@@ -177,3 +177,8 @@ def test_matrices_must_be_square_and_finite():
         _core.KernelMachine(np.full((2, 2), np.nan))
     with pytest.raises(ValueError, match="at least one"):
         _core.LinearMachine(_core.Rows(np.zeros((0, 3))))
+
+
+def test_kernel_machines_refuse_numbers_whose_sums_are_infinite():
+    with pytest.raises(ValueError, match="1e150"):
+        _core.KernelMachine(np.diag([1e308] * 4))

@@ -610,3 +610,13 @@ def test_unpacked_and_packed_distances_agree():
     model = CirculantEmbedding(50, random_state=0).fit(X)
     signs = unpack_codes(model.transform(X), 50).astype(int)
     np.testing.assert_array_equal(hamming_distances(model.transform(X)), (50 - signs @ signs.T) // 2)
+
+
+def test_a_bad_batch_does_not_spoil_what_was_learned():
+    X = gaussian(400, 64)
+    model = CirculantEmbedding(32, "learned", random_state=0).partial_fit(X)
+    r = model.r_.copy()
+    X[3, 4] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(X)
+    np.testing.assert_array_equal(model.r_, r)

@@ -376,3 +376,24 @@ def test_pickled_inputs_score_the_same():
     np.testing.assert_array_equal(
         structure.argmax(structure.scores(w, again))[0], structure.argmax(structure.scores(w, X))[0]
     )
+
+
+def test_messages_kept_from_strong_weights_do_not_underflow_under_weak_ones():
+    n = 20
+    F = np.vstack([np.zeros((1, 3)), np.eye(3)[np.arange(n) % 3]])
+    edges = np.array([[0, i + 1] for i in range(n)] + [[1, 2], [2, 3], [3, 1]])
+    X = GraphInputs.from_list([(F, edges)])
+    structure = Graph(3, X.n_features, n_edge_features=X.n_edge_features, edge_weights="potts", inference="trw")
+
+    def scores(node, edge):
+        weights = np.zeros(structure.n_weights)
+        nodes, pairs = structure.split(weights)
+        nodes[:], pairs[:] = node * np.eye(3), edge
+        return structure.scores(weights, X)
+
+    alone = structure.marginals(scores(0.1, 0.1))
+    with structure.remembering():
+        structure.marginals(scores(2000.0, 120.0))
+        again = structure.marginals(scores(0.1, 0.1))
+    for found, expected in zip(again, alone, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -199,7 +199,7 @@ class Inference:
     method : str, default="auto"
         As for `infer`.
     **options
-        Of the method. A wrong one is refused at once.
+        Of the method. A wrong one is refused at once; with "auto", when the method has been chosen.
 
     Examples
     --------

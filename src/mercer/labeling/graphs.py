@@ -287,7 +287,11 @@ default="auto"
     def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
         labels = LabelIndex.from_sequences(y)
         if more:
-            labels = LabelIndex(sorted({*labels.classes, *more}))
+            try:
+                labels = LabelIndex(sorted({*labels.classes, *more}))
+            except TypeError:
+                message = "warm_start: labels must be all strings or all numbers, as in the last fit"
+                raise TypeError(message) from None
         if len(labels) < 2:
             raise ValueError(
                 f"need at least two different labels to learn from, found {len(labels)}"

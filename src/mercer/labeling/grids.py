@@ -7,6 +7,7 @@ with features x_v of blocks and x_uv of pairs of neighbours (a constant, and how
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -147,7 +148,7 @@ class GridLabeler(GraphLabeler):
         _check_sizes(X, y)
         right = total = 0
         for found, truth in zip(self.predict(X), _maps(y), strict=True):
-            known = truth != self.unknown  # where None says that, too
+            known = (truth != self.unknown) & (truth != None)  # noqa: E711 (element by element)
             right, total = right + int(((found == truth) & known).sum()), total + int(known.sum())
         if not total:
             raise ValueError("no known label to compare with")
@@ -283,13 +284,14 @@ def _maps(y: Any) -> list[np.ndarray]:
 
 def _values(truth: np.ndarray, i: int) -> tuple[list[Any], np.ndarray]:
     """The different labels of a map, and which of them each pixel has."""
-    if truth.dtype.kind == "f" and not np.isfinite(truth).all():
+    flat = truth.ravel().tolist() if truth.dtype.kind in "fO" else []
+    if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
         raise ValueError(f"label map {i} holds NaN or infinity: write None, or a value that 'unknown' names")
     if truth.dtype != object:
         values, places = np.unique(truth, return_inverse=True)
         return values.tolist(), places
     numbers: dict[Any, int] = {}
-    places = np.array([numbers.setdefault(label, len(numbers)) for label in truth.ravel().tolist()], np.int64)
+    places = np.array([numbers.setdefault(label, len(numbers)) for label in flat], np.int64)
     return list(numbers), places
 
 

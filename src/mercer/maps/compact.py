@@ -202,7 +202,7 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X = as_rows(self, X, reset=not fitted, sparse_hint=SPARSE_HINT)
         X = X.numpy() if on_processor(X) else X
         if learner is None and fitted:
-            learner = self._learner = self._resumed(X)
+            learner = self._resumed(X)
         elif learner is None:
             random = check_random_state(self.random_state)
             if self.task == "classification":
@@ -212,9 +212,10 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
             self._n_features_out, self.history_ = self.n_components, []
             self.gamma_ = self._gamma(X, random)
             outputs = None if self.task == "kernel" else 1 if len(self.classes_) == 2 else len(self.classes_)
-            learner = self._learner = _Learner(self, self._first_waves(X, random), random, outputs)
+            learner = _Learner(self, self._first_waves(X, random), random, outputs)
         Y = self._coded(y, X.shape[0]) if self.task == "classification" else None
         learner.take(X, Y)
+        self._learner = learner
         learner.round()
         self.history_.append(learner.score(learner.X, Y))
         learner.let_go()
@@ -369,6 +370,11 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return tags
 
     # ------------------------------------------------------------------------------------------------ model files
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_learner", None)  # it holds modules; `partial_fit` goes on without it
+        return state
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""

@@ -166,7 +166,9 @@ class CirculantEmbedding(SignCodes):
         """Learn from one more batch of rows; a random embedding is drawn in the first call and then stays.
 
         The sums a and c over all rows so far are kept, O(d) numbers: those of a batch with the bits of the circulant
-        that it met. Any bits bound the objective from above, so each call lowers a bound of that of all rows.
+        that it met. Any bits bound the objective from above, so each call lowers a bound of that of all rows. Neither
+        `fit` nor a model file keeps these sums: the first call after one of them begins with the bits of the circulant
+        there, and learns from the rows of that call on.
 
         Parameters
         ----------
@@ -183,6 +185,8 @@ class CirculantEmbedding(SignCodes):
         lambda_ = self._check_params()[0]
         first = not hasattr(self, "r_")
         X, _ = self._checked(X, reset=first)
+        if not first and is_numpy(X) and not np.isfinite(X).all():  # no compiled loop looks at it here
+            raise ValueError("X contains NaN or infinity")
         if first:
             self._draw()
         if self.method == "random":

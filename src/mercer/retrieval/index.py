@@ -181,6 +181,8 @@ class HammingIndex:
             if self._ids is None:
                 return None
             start = int(self._ids.max()) + 1 if len(self._ids) else 0
+            if start + count > 1 << 63:
+                raise ValueError("there are no ids after the highest one: give ids for the new codes")
             return np.arange(start, start + count, dtype=np.int64)
         named = _checked_ids("ids", ids)
         if len(named) != count:
