@@ -399,7 +399,7 @@ class LinearMachine {
       std::copy(next_.begin(), next_.end(), alpha_.begin());
       evaluate(found);
       const double aim = small_enough(tol, found.squared_norm, total_upper_);
-      if (found.gap <= aim) {
+      if (found.gap <= aim || round % 10 == 9) {  // multipliers made feasible may have a smaller gap
         certify(found);
         found.converged = found.gap <= aim;
       }
@@ -411,7 +411,10 @@ class LinearMachine {
         steepness_ *= 5;
       before = found.gap;
     }
-    if (!found.converged) certify(found);
+    if (!found.converged) {
+      certify(found);
+      found.converged = found.gap <= small_enough(tol, found.squared_norm, total_upper_);
+    }
     found.intercept = intercept_;
     return found;
   }

@@ -133,3 +133,8 @@ def test_groups_without_rows_are_left_out_with_a_word(
     arguments = ["--bag", "district", "--proportions", str(table), "--model", str(tmp_path / "m"), "--C", "1", "-q"]
     assert main(["train", "proportions", made["people"], *arguments, "--method", "inverse-calibration"]) == 0
     assert "'D77'" in capsys.readouterr().err
+
+
+def test_columns_to_ignore_must_be_there(made: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(made, "--ignore", "truht") == 2
+    assert "no column 'truht' to ignore" in capsys.readouterr().err

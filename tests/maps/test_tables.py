@@ -74,3 +74,10 @@ def test_later_tables_must_have_the_columns_of_training() -> None:
         encoder.transform({"city": ["Rome"], "zip": [1]})
     with pytest.raises(ValueError, match="was all numbers in training"):
         encoder.transform({"age": ["old"], "city": ["Rome"], "zip": [1]})
+
+
+def test_numbers_that_are_names_stay_the_same_beside_a_missing_one() -> None:
+    pd = pytest.importorskip("pandas")
+    encoder = TableEncoder(categorical=["z"]).fit(pd.DataFrame({"z": [1, 2, 1]}))
+    assert encoder.transform(pd.DataFrame({"z": [1, None, 2]})).toarray().tolist() == [[1, 0], [0, 0], [0, 1]]
+    assert TableEncoder().fit({"a": [1, pd.NA, 3]}).get_feature_names_out().tolist() == ["a", "a is missing"]

@@ -146,6 +146,9 @@ def train_proportions(
     rows, table = read_table(file, separator), read_table(proportions, separator)
     if bag not in rows:
         raise Mistake(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
+    for name in ignore or []:
+        if name not in rows:
+            raise Mistake(f"{shown(file)}: no column {name!r} to ignore", f"its columns: {', '.join(rows)}")
     bags = _bags(rows, table, bag, shown(proportions))
     y = _labels(rows, label, file)
     left = [bag, *([label] if label else []), *(ignore or [])]

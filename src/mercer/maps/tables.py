@@ -169,12 +169,12 @@ def _table(X: Any) -> list[tuple[str, Any]]:
 def _is_missing(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in MISSING
-    return value is None or value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _numbers(values: list[Any]) -> np.ndarray | None:
     """The column as numbers, NaN where missing; None where something is no number."""
-    out = np.full(len(values), np.nan)
+    out, infinite = np.full(len(values), np.nan), -1
     for i, value in enumerate(values):
         if _is_missing(value):
             continue
@@ -182,13 +182,18 @@ def _numbers(values: list[Any]) -> np.ndarray | None:
             out[i] = float(value)
         except (TypeError, ValueError):
             return None
-        if not math.isfinite(out[i]):
-            raise ValueError(f"row {i} holds {value!r}: numbers must be finite")
+        if infinite < 0 and not math.isfinite(out[i]):
+            infinite = i
+    if infinite >= 0:
+        raise ValueError(f"row {infinite} holds {values[infinite]!r}: numbers must be finite")
     return out
 
 
 def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return value.strip()
+    # A column of integers becomes one of floats where a row lacks a value: 1 and 1.0 are one name.
+    return str(int(value)) if isinstance(value, (float, np.floating)) and float(value).is_integer() else str(value)
 
 
 def _learnt(name: str, values: list[Any], category: bool, most: int) -> dict[str, Any]:

@@ -22,10 +22,11 @@ from sklearn.utils.validation import validate_data
 from mercer._validation import thread_count
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernel_methods._collections import count
-from mercer.proportions.bags import Bags, _missing
+from mercer.proportions.bags import Bags, _missing, _plain
 
 __all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space"]
 
+_NEVER = -1e300  # the output for a class that no bag and no label allows
 _NULL = 1e-10  # of the largest eigenvalue: directions that the instances do not span
 
 
@@ -230,6 +231,11 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         which = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         problems = [replace(self._problem(made, codes[rows], c), rows=rows, positive=c) for c in which]
         solutions = [self._solve(space, problem, random) for problem in problems]
+        if len(problems) > 1:  # outputs of different problems are compared: a class that is nowhere must not win
+            for at, problem in enumerate(problems):
+                if problem.n_bags and (problem.high <= 0).all() and not (problem.known > 0).any():
+                    weights = np.zeros_like(solutions[at].weights)
+                    solutions[at] = replace(solutions[at], weights=weights, intercept=_NEVER)
         self._keep_solutions(X, rows, solutions)
         return self
 
@@ -278,8 +284,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             assert bags.classes is not None
             self.classes_ = bags.classes
             return np.full(n, -1)
-        # A list with None among numbers becomes an array of objects.
-        labels = np.asarray(y if hasattr(y, "__array__") else list(y))
+        labels = _plain(y, "y")  # with None, or NaN among text, an array of objects
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = column_or_1d(labels, warn=True)
         if labels.shape != (n,):
@@ -349,6 +354,9 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         )
 
     def _keep_solutions(self, X: Any, rows: np.ndarray, solutions: list[Solution]) -> None:
+        for name in ("coef_", "dual_coef_", "support_", "support_objects_", "class_means_"):
+            if hasattr(self, name):  # of an earlier fit, with or without a kernel
+                delattr(self, name)
         weights = np.array([solution.weights for solution in solutions])
         self.intercept_ = np.array([solution.intercept for solution in solutions])
         if self.kernel is None:

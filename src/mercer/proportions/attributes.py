@@ -32,6 +32,8 @@ from mercer.kernels.base import require_positive_definite
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
 from mercer.proportions.bags import Bags
+from mercer.proportions.instances import MultipleInstanceSVM
+from mercer.proportions.mean_map import MeanMap
 
 __all__ = [
     "AttributeModeler",
@@ -190,7 +192,7 @@ def _looked_up(matrix: Any, names: list[Any]) -> tuple[np.ndarray, Any]:
     columns = list(matrix.columns) if hasattr(matrix, "columns") else None
     if isinstance(matrix, Mapping):
         table = dict(matrix)
-    elif hasattr(matrix, "index") and hasattr(matrix, "columns"):
+    elif hasattr(matrix, "index") and not isinstance(matrix, (list, tuple)):
         table = dict(zip(matrix.index.tolist(), matrix.to_numpy(), strict=True))
         if len(table) != len(matrix):
             raise ValueError("proportion_matrix names a category twice")
@@ -311,9 +313,12 @@ class AttributeModeler(_Attributes):
                 model = seeded_clone(self.estimator, int(seeds[a]), **plain)
             unknown = np.isnan(P[:, a])
             share: Any = P[:, a]
+            weight = None
             if unknown.any():  # any share will do
                 share = (np.where(unknown, 0.0, share), np.where(unknown, 1.0, share))
-            return model.fit(shared, bags=bags, proportions=share)
+                if isinstance(model, (MeanMap, MultipleInstanceSVM)):  # these do not use bounds
+                    weight = (~unknown).astype(np.float64)
+            return model.fit(shared, bags=bags, proportions=share, bag_weight=weight)
 
         self._learn(learn, P.shape[1])
         return self

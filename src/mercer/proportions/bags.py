@@ -152,7 +152,9 @@ class Bags:
             if proportions not in columns:
                 raise ValueError(f"the frame has no column {proportions!r}; it has {', '.join(map(repr, columns))}")
             proportions = _constant_within(ids, np.asarray(frame[proportions], np.float64), proportions)
-        elif hasattr(proportions, "columns") and group in list(proportions.columns):
+        elif isinstance(proportions, tuple):
+            proportions = tuple(_indexed(part, group) for part in proportions)
+        else:
             proportions = _indexed(proportions, group)
         weights = None if weight is None else np.asarray(frame[weight])
         return cls(ids, proportions, row_weight=weights, **options)
@@ -206,7 +208,11 @@ class Bags:
         if isinstance(given, tuple):
             if len(given) != 2:
                 raise ValueError(f"proportions given as a tuple must be (low, high), got {len(given)} parts")
-            (low, found), (high, _) = (self._shares(part) for part in given)
+            (low, found), (high, other) = (self._shares(part) for part in given)
+            if found is not None and other is not None and found != other:
+                if sorted(map(str, found)) != sorted(map(str, other)):
+                    raise ValueError(f"the bounds (low, high) have different columns: {found} and {other}")
+                high = high[:, [other.index(name) for name in found]]
             if low.shape != high.shape:
                 raise ValueError("the bounds (low, high) of proportions must have the same shape")
             if low.ndim == 1:
@@ -224,6 +230,11 @@ class Bags:
                 raise ValueError(f"proportions must sum to 1, but those of bag {name} sum to {total:.6g}")
             self.lower = self.upper = values / values.sum(axis=1, keepdims=True)
         n_classes = self.lower.shape[1]
+        if self.classes is not None and found is not None and set(found) == set(self.classes.tolist()):
+            order = [list(found).index(name) for name in self.classes.tolist()]  # columns go by their names
+            same = self.lower is self.upper
+            self.lower = self.lower[:, order]
+            self.upper = self.lower if same else self.upper[:, order]
         if self.classes is None:
             self.classes = _class_names(range(n_classes) if found is None else found)
         if len(self.classes) != n_classes:
@@ -255,7 +266,7 @@ class Bags:
         columns = list(given.columns) if hasattr(given, "columns") else None
         if isinstance(given, Mapping):
             table = dict(given)
-        elif hasattr(given, "index") and not isinstance(given, (list, tuple)):  # pandas
+        elif hasattr(given, "index") and not callable(given.index):  # pandas
             table = dict(zip(given.index.tolist(), given.to_numpy(), strict=True))
             if len(table) != len(given):
                 raise ValueError("proportions names a bag twice")
@@ -351,7 +362,9 @@ class Bags:
         >>> bags.names.tolist(), rows.tolist()
         (['a'], [0, 2])
         """
-        chosen = np.unique(np.asarray(chosen, np.int64))
+        chosen = np.unique(chosen)
+        if chosen.size and chosen.dtype.kind not in "iu":
+            raise ValueError(f"chosen must be integers, the numbers of bags, got {chosen.dtype}")
         if not len(chosen) or chosen[0] < 0 or chosen[-1] >= len(self):
             raise ValueError(f"chosen must be numbers of bags in 0 … {len(self) - 1}, at least one")
         inside = np.isin(self.number, chosen)
@@ -410,7 +423,9 @@ def bag_proportions(y: Any, bags: Any, classes: Any = None) -> np.ndarray:
     bags = bags if isinstance(bags, Bags) else Bags(bags, n_rows=len(y))
     if len(y) != bags.n_rows:
         raise ValueError(f"y has {len(y)} labels, but bags has {bags.n_rows} rows")
-    names = np.unique(y) if classes is None else _class_names(classes)
+    if _missing(y[bags.members]).any():
+        raise ValueError("y must hold a label for each row in a bag, but some are None or NaN")
+    names = np.unique(y[~_missing(y)]) if classes is None else _class_names(classes)
     held = y[bags.members][:, None] == names
     if not held.any(axis=1).all():
         raise ValueError(f"y holds {_shown(y[bags.members][~held.any(axis=1)][0])}, which is not among the classes")
@@ -486,6 +501,8 @@ def make_bags(
                 rows = _drawn(groups, n, count, size, rng)
             pairs = np.column_stack([np.concatenate(rows), np.repeat(np.arange(count), size)])
     bags = Bags(pairs, n_rows=n)
+    if _missing(y).any():
+        raise ValueError(f"y must hold a label for each row, but that of row {_missing(y).argmax()} is missing")
     classes = np.unique(y)
     return Bags(bags, bag_proportions(y, bags, classes), classes=classes)
 
@@ -566,13 +583,16 @@ def _drawn(groups: Any, n: int, count: int, size: int, rng: Any) -> list[np.ndar
 # ---------------------------------------------------------------------------------------------------- helpers
 
 
-def _plain(bags: Any) -> np.ndarray:
+def _plain(bags: Any, name: str = "bags") -> np.ndarray:
     """An array of names; text as Python strings where some are missing."""
-    if isinstance(bags, (str, bytes)) or not (hasattr(bags, "__len__") or hasattr(bags, "__iter__")):
-        raise ValueError(f"bags must be one value for each row, got {type(bags).__name__}")
+    if isinstance(bags, (str, bytes)) or not any(
+        hasattr(bags, kind) for kind in ("__len__", "__iter__", "__array__")
+    ):
+        raise ValueError(f"{name} must be one value for each row, got {type(bags).__name__}")
     if not hasattr(bags, "__array__"):
         bags = list(bags)
-        if any(value is None for value in bags):
+        text = any(isinstance(value, str) for value in bags)
+        if any(value is None or (text and isinstance(value, float) and value != value) for value in bags):
             made = np.empty(len(bags), object)
             made[:] = bags
             return made
@@ -587,7 +607,8 @@ def _missing(ids: np.ndarray) -> np.ndarray:
         return np.isnat(ids)
     if ids.dtype.kind != "O":
         return np.zeros(len(ids), bool)
-    return np.array([value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in ids])
+    found = [value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in ids]
+    return np.array(found, bool)
 
 
 def _checked_weights(name: str, given: Any, n: int) -> np.ndarray:
@@ -621,7 +642,9 @@ def _constant_within(ids: np.ndarray, values: np.ndarray, name: str) -> dict[Any
 
 
 def _indexed(table: Any, group: str) -> Any:
-    """A frame with the names of bags as its index, whichever library it is of."""
+    """A frame with the names of bags as its index, whichever library it is of; anything else as it is."""
+    if not hasattr(table, "columns") or group not in list(table.columns):
+        return table
     if hasattr(table, "set_index"):
         return table.set_index(group)
     names, rest = table[group].to_list(), [name for name in table.columns if name != group]

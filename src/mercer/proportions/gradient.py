@@ -511,7 +511,7 @@ class ProportionClassifier(ProportionEstimator):
         return Shares(k, bags.offsets, bags.lower, bags.upper, bags.bag_weight, weight, codes)
 
     def _warn_if_constant(self, shares: Shares) -> None:
-        if shares.n_bags < 2 or (shares.codes >= 0).any() or (np.diff(shares.offsets) == 1).all():
+        if not shares.n_bags or (shares.codes >= 0).any() or (np.diff(shares.offsets) == 1).all():
             return
         # Shares that suit every bag: then a constant has no loss.
         if (shares.low.max(axis=0) <= shares.high.min(axis=0) + 1e-12).all():
@@ -531,7 +531,11 @@ class ProportionClassifier(ProportionEstimator):
         if n >= len(items):
             raise ValueError(f"early_stopping needs at least 2 bags, one to hold out, got {len(items)}")
         order = random.permutation(len(items))
-        return np.sort(order[n:]), np.sort(order[:n])
+        kept, held = np.sort(order[n:]), np.sort(order[:n])
+        weight = np.concatenate([shares.bag_weight, np.ones(len(items) - shares.n_bags)])
+        if not weight[kept].any() or not weight[held].any():
+            raise ValueError("early_stopping: all bags held out, or all others, have weight 0; leave these bags out")
+        return kept, held
 
     def _train(
         self,

@@ -23,7 +23,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
-from mercer.proportions.bags import Bags, _missing
+from mercer.proportions.bags import Bags, _missing, _plain
 
 __all__ = ["MultipleInstanceSVM"]
 
@@ -289,6 +289,11 @@ class _Turns:
 
     def _machine(self, used: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Learn from some instances, keep the machine if it is the best, and return its output on all."""
+        counted = self.weight[used] > 0  # the solver leaves the others out, and numbers what is left
+        used, y = used[counted], y[counted]
+        if len(np.unique(y)) < 2:
+            which = "positive" if (y > 0).any() else "negative"
+            raise ValueError(f"all rows that count are {which}: bag_weight or the labels in y leave one class only")
         if self.space.linear:
             data, kernel = self.space.features[used], "linear"
         else:
@@ -327,6 +332,10 @@ class _Turns:
         y = np.repeat([1, -1], [average.shape[0], len(negative)])
         weight = np.concatenate([problem.bag_weight[self.positive], self.weight[negative]])
         # Few means against many rows: with equal weights the machine would call everything negative.
+        counted = weight > 0
+        take, y, weight = take[counted], y[counted], weight[counted]
+        if len(np.unique(y)) < 2:
+            raise ValueError("bag_weight is 0 for all positive bags, or for all negative ones")
         upper = self.model.C * weight * compute_class_weight("balanced", classes=np.array([-1, 1]), y=y)[(y > 0) * 1]
         if self.space.linear:
             machine = self._fitted(take @ self.space.features, "linear", y, upper)
@@ -358,7 +367,7 @@ def _labelled(bags: Any, labels: Any) -> Bags:
         if lacking:
             raise ValueError(f"labels has no entry for bag {lacking[0]!r}")
         labels = [labels[name] for name in names]
-    values = np.asarray(labels)
+    values = _plain(labels, "labels")
     if values.shape != (len(names),):
         raise ValueError(f"labels must hold one label for each of the {len(names)} bags, got shape {values.shape}")
     if _missing(values).any():

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels._state import InFiles
-from mercer.proportions.bags import Bags, _missing
+from mercer.proportions.bags import Bags, _missing, _plain
 
 __all__ = ["BagCV", "MajorityBag", "bag_score", "proportion_risk"]
 
@@ -240,6 +240,11 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X = X.tocsr() if sp.issparse(X) else X
         made, y = _with_weights(_known(bags, proportions, count(X)), bag_weight), _labels(y, count(X))
         made = _named(made, y)
+        lost = made.alone if y is None else made.alone[_missing(y[made.alone])]
+        if len(lost):
+            raise ValueError(f"row {lost[0]} has no bag and no label: leave it out, or give one of the two")
+        if get_tags(self.estimator).input_tags.pairwise and not sp.issparse(X):
+            X = np.asarray(X)
         random = check_random_state(self.random_state)
         splits = list(self._splits(made, random))
         seeds = random.randint(0, 2**31 - 1, len(splits) + 1)
@@ -265,12 +270,17 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             parts = np.array_split(random.permutation(n), folds)
             splits = [(np.setdiff1d(np.arange(n), part), np.sort(part)) for part in parts]
         else:
-            splits = [(np.unique(train), np.unique(test)) for train, test in self.cv]
+            try:
+                splits = [(np.unique(train), np.unique(test)) for train, test in self.cv]
+            except (TypeError, ValueError) as error:
+                raise ValueError("cv must be a number of folds, or pairs (training bags, held-out bags)") from error
             for part in (part for split in splits for part in split):
                 if not len(part) or part.dtype.kind not in "iu" or part[0] < 0 or part[-1] >= n:
                     raise ValueError(f"cv must hold pairs of numbers of bags in 0 … {n - 1}, none of them empty")
             if not splits:
                 raise ValueError("cv holds no split")
+        if not all(bags.bag_weight[train].any() for train, _ in splits):
+            raise ValueError("cv leaves only bags of weight 0 to learn from: use other folds, or leave these bags out")
         if bags.overlapping and any(_shared(bags, *split) for split in splits):
             message = "bags overlap: some held-out bags share rows with training bags, and errors come out too small"
             warnings.warn(message, stacklevel=3)
@@ -301,6 +311,8 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         _fit(model, X[np.ix_(rows, rows)] if pairwise else taken(X, rows), None if y is None else y[rows], part)
         middle = time.perf_counter()
         held, held_rows = bags.select(test)
+        if not held.bag_weight.any():  # the mean over folds leaves this one out
+            held.bag_weight = np.ones(len(held))
         Z = X[np.ix_(held_rows, rows)] if pairwise else taken(X, held_rows)
         score = self.scoring(model, Z, held) if callable(self.scoring) else _bag_score(model, Z, held, self.scoring)
         if not np.isfinite(score):
@@ -386,7 +398,7 @@ def _fit(model: Any, X: Any, y: Any, bags: Bags) -> None:
 def _labels(y: Any, n: int) -> np.ndarray | None:
     if y is None:
         return None
-    labels = np.asarray(y if hasattr(y, "__array__") else list(y))
+    labels = _plain(y, "y")
     if labels.shape != (n,):
         raise ValueError(f"y must hold one label for each of the {n} rows, got shape {labels.shape}")
     return labels

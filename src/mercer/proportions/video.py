@@ -26,7 +26,7 @@ from mercer._validation import check_choice, check_count, check_positive, thread
 from mercer.kernels._state import InFiles
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
-from mercer.proportions.bags import Bags
+from mercer.proportions.bags import Bags, _missing, _plain
 
 __all__ = ["VideoEventDetector"]
 
@@ -266,11 +266,13 @@ class VideoEventDetector(InFiles, BaseEstimator):
 
     def _targets(self, y: Any, n: int) -> np.ndarray:
         """Which events each video has, shape (n_videos, n_events); sets `classes_` and `multilabel_`."""
-        labels = np.asarray(y)
+        labels = np.asarray(y) if np.ndim(y) == 2 else _plain(y, "y")
         if labels.ndim not in (1, 2) or len(labels) != n:
             raise ValueError(f"y must hold a label, or a row of labels, for each of the {n} videos, got {labels.shape}")
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError("y must not hold NaN or infinite values")
+        if labels.ndim == 1 and _missing(labels).any():
+            raise ValueError(f"the label of video {int(_missing(labels).argmax())} is missing")
         self.multilabel_ = labels.ndim == 2
         if labels.ndim == 2:
             if not np.isin(labels, (0, 1)).all():
@@ -389,6 +391,9 @@ class VideoEventDetector(InFiles, BaseEstimator):
 
     def _event_number(self, event: Any) -> int:
         if len(self.estimators_) == 1:
+            learnt = self.classes_.tolist()[-1]
+            if event is not None and event != learnt:
+                raise ValueError(f"event must be {learnt!r}, the one that was learnt, got {event!r}")
             return 0
         if event is None:
             raise ValueError(f"event must be one of {self.classes_.tolist()}: there are several")
