@@ -185,6 +185,11 @@ def _binary_move(graph: CompiledGraph, stay: np.ndarray, move: np.ndarray) -> np
         edges.append(group.scopes.astype(np.int64))
         tables.append(-np.stack([graph.tables[places] for places in at], axis=1).reshape(-1, 2, 2))
     ends, pairs = np.concatenate(edges), np.concatenate(tables)
+    # Beside a variable that has no choice a factor is one of a single variable.
+    first, second = (stay == move)[ends].T
+    np.add.at(unary, ends[first, 1], pairs[first, 0])
+    np.add.at(unary, ends[~first & second, 0], pairs[~first & second, :, 0])
+    ends, pairs = ends[~(first | second)], pairs[~(first | second)]
     excess = _excess(pairs)
     if (excess > 0).any():
         at_most = int(np.argmax(excess))
