@@ -90,6 +90,7 @@ inline void spin_sweep(const SpinField& field, float beta, float* x, float* tota
 }
 
 typedef int8_t B64 __attribute__((vector_size(64)));
+typedef uint8_t N64 __attribute__((vector_size(64)));  // counters: they may pass 127
 
 // 16 generators side by side (xoshiro128++), as 64 bytes.
 inline B64 bytes64(U16* s) {
@@ -163,9 +164,9 @@ template <int D> inline void count_block(const CountField& field, int64_t block,
   if (ties) settle(field, block, ties, count, more, x);
   if (visits)
     for (int c = 1; c <= D; ++c) {
-      B64 met;
+      N64 met;
       std::memcpy(&met, visits + 64 * (D * block + c - 1), sizeof met);
-      met -= count == int8_t(c);
+      met -= N64(count == int8_t(c));  // a true lane is 255, which is −1
       std::memcpy(visits + 64 * (D * block + c - 1), &met, sizeof met);
     }
 }
