@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import os
 import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +15,18 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
+from mercer.datasets import make_proportion_toy
 from mercer.kernels import Gaussian, Linear
-from mercer.proportions import AlternatingProportionSVM, Bags, IllPosedWarning, assign_labels, make_bags
+from mercer.proportions import (
+    AlternatingProportionSVM,
+    Bags,
+    IllPosedWarning,
+    assign_labels,
+    bag_proportions,
+    make_bags,
+)
 from mercer.proportions._base import Solution
-from reference.labellings import two_bags
+from reference.votes import votes
 
 
 def blobs(seed=0, n=200, d=2, apart=3.0, classes=2):
@@ -33,20 +38,6 @@ def blobs(seed=0, n=200, d=2, apart=3.0, classes=2):
 
 def model(**options):
     return AlternatingProportionSVM(**{"C": 10.0, "n_init": 3, "random_state": 0, **options})
-
-
-def votes():
-    folder = os.environ.get("MERCER_DATA")
-    if folder is None:
-        pytest.skip("MERCER_DATA is not set")
-    path = Path(folder) / "uci" / "HouseVotes84.csv"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    with path.open() as lines:
-        rows = list(csv.reader(lines))[1:]
-    code = {"y": 1.0, "n": -1.0}
-    X = np.array([[code.get(vote, 0.0) for vote in row[1:]] for row in rows])
-    return X, np.array([row[0] == "republican" for row in rows]).astype(int)
 
 
 # ------------------------------------------------------------------------------------------------ the objective
@@ -136,7 +127,8 @@ def test_weights_of_instances_grow_by_steps_and_end_at_their_value():
 @pytest.mark.parametrize("seed", range(10))
 def test_bags_whose_means_mislead_are_told_apart(seed):
     """Spec 004 II-18: 100 % where methods that use means of bags get everything wrong."""
-    X, y, bags, shares = two_bags(seed)
+    X, y, bags = make_proportion_toy(seed)
+    shares = bag_proportions(y, bags)
     fitted = model(n_init=10, random_state=seed).fit(X, bags=bags, proportions=shares)
     assert fitted.score(X, y) == 1.0
     np.testing.assert_allclose(fitted.predict_proportions(X, bags), shares)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +17,8 @@ from mercer.maps import FourierFeatures
 from mercer.proportions import Bags, ConvexProportionSVM, IllPosedWarning, make_bags
 from mercer.proportions._base import Problem, Space
 from mercer.proportions.convex import _GAP, _Choices, _Hull, _oriented, _rank_one, _threshold, _Vectors
-from reference.labelings import agreeing, integer_value, relaxed_value
+from reference.labellings import agreeing, integer_value, relaxed_value
+from reference.votes import votes
 
 
 def problem_of(sizes, shares, *, known=None, low=None, high=None, weight=None) -> Problem:
@@ -240,17 +238,6 @@ def test_equal_proportions_do_no_harm(size: int) -> None:
     X[:, 0] += 5.0 * y
     model = ConvexProportionSVM().fit(X, bags=np.arange(256) // size, proportions=np.full(256 // size, 0.375))
     assert model.score(X, y) > 0.95
-
-
-def votes() -> tuple[np.ndarray, np.ndarray]:
-    folder = os.environ.get("MERCER_DATA")
-    path = Path(folder or ".") / "uci" / "HouseVotes84.csv"
-    if not folder or not path.exists():
-        pytest.skip("needs MERCER_DATA with uci/HouseVotes84.csv")
-    with path.open() as file:
-        rows = list(csv.DictReader(file))
-    X = np.array([[{"y": 1.0, "n": -1.0}.get(row[f"V{j}"], 0.0) for j in range(1, 17)] for row in rows])
-    return X, np.array([row["Class"] == "republican" for row in rows]).astype(int)
 
 
 @pytest.mark.parametrize("size", [8, 32])

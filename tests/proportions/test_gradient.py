@@ -252,9 +252,6 @@ def test_threads_change_nothing():
 
 @pytest.mark.parametrize("start", ["inverse-calibration", "mean-map"])
 def test_first_start_may_come_from_another_learner(start):
-    needed = {"inverse-calibration": "InverseCalibration", "mean-map": "MeanMap"}[start]
-    if not hasattr(mercer.proportions, needed):
-        pytest.skip(f"{needed} is not there yet")
     X, y, bags = blobs(200, 3, 3, size=4)
     for kernel in (None, Gaussian()):
         model = ProportionClassifier(init=start, n_init=1, kernel=kernel).fit(X, bags=bags)

@@ -121,8 +121,6 @@ def test_frames_of_events_are_found_from_labels_of_videos(estimator):
 
 
 def test_frames_are_found_better_than_by_multiple_instance_learning():
-    if not hasattr(mercer.proportions, "MultipleInstanceSVM"):
-        pytest.skip("MultipleInstanceSVM is not there yet")
     task = make_videos(120, random_state=0)
     learn, test = range(60), range(60, 120)
     model = VideoEventDetector(random_state=0).fit([task.videos[i] for i in learn], task.y[:60])

@@ -219,17 +219,10 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         -------
         self
         """
-        self._check_parameters()
-        thread_count(self.n_jobs)
-        X = self._inputs(X, reset=True)
-        made = self._bags(count(X), y, bags, proportions, bag_weight)
-        codes = self._label_codes(y, count(X), made)
-        rows = np.arange(count(X)) if made is None else np.concatenate([made.members, made.alone])
-        if made is not None:
-            self._check_labels(made, codes)
+        X, made, codes, rows = self._prepared(X, y, bags, proportions, bag_weight)
         space, random = self._space(X, rows), check_random_state(self.random_state)
         which = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        problems = [replace(self._problem(made, codes[rows], c), rows=rows, positive=c) for c in which]
+        problems = [replace(self._problem(made, codes, c), rows=rows, positive=c) for c in which]
         solutions = [self._solve(space, problem, random) for problem in problems]
         if len(problems) > 1:  # outputs of different problems are compared: a class that is nowhere must not win
             for at, problem in enumerate(problems):
@@ -238,6 +231,21 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
                     solutions[at] = replace(solutions[at], weights=weights, intercept=_NEVER)
         self._keep_solutions(X, rows, solutions)
         return self
+
+    def _prepared(
+        self, X: Any, y: Any, bags: Any, proportions: Any, bag_weight: Any
+    ) -> tuple[Any, Bags | None, np.ndarray, np.ndarray]:
+        """Checked inputs: rows as features or objects, the bags, and the class and the row of every instance."""
+        self._check_parameters()
+        thread_count(self.n_jobs)
+        X = self._inputs(X, reset=True)
+        made = self._bags(count(X), y, bags, proportions, bag_weight)
+        codes = self._label_codes(y, count(X), made)
+        if made is None:
+            return X, None, codes, np.arange(count(X))
+        self._check_labels(made, codes)
+        rows = np.concatenate([made.members, made.alone])
+        return X, made, codes[rows], rows
 
     def _inputs(self, X: Any, reset: bool) -> Any:
         """Features as numbers, or a collection for the kernel; both through the map where there is one."""

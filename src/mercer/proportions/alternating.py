@@ -11,7 +11,6 @@ of several starts is kept (spec 004 II-10, II-13, II-14).
 
 from __future__ import annotations
 
-import importlib
 import math
 import threading
 import warnings
@@ -28,14 +27,13 @@ from mercer._validation import check_choice, check_count, check_positive, thread
 from mercer.kernel_methods._base import check_rate
 from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
 from mercer.proportions.assignment import PROPORTION_LOSSES, assigned
+from mercer.proportions.calibration import InverseCalibration
+from mercer.proportions.convex import ConvexProportionSVM
+from mercer.proportions.mean_map import MeanMap
 
 __all__ = ["AlternatingProportionSVM"]
 
-NAMED_STARTS = {  # name → module and class
-    "inverse-calibration": ("calibration", "InverseCalibration"),
-    "mean-map": ("mean_map", "MeanMap"),
-    "convex": ("convex", "ConvexProportionSVM"),
-}
+NAMED_STARTS = {"inverse-calibration": InverseCalibration, "mean-map": MeanMap, "convex": ConvexProportionSVM}
 _FIRM = 1e9  # ratio at which labels follow the shares, whatever the scores
 _STEPS = 1_000_000  # of the machine, in one call
 
@@ -337,9 +335,7 @@ def _entries(init: Any) -> list[Any]:
 
 def _named(name: str, space: Space, problem: Problem, random: np.random.RandomState) -> np.ndarray:
     """Scores of another learner."""
-    module, learner = NAMED_STARTS[name]
-    model = getattr(importlib.import_module(f"mercer.proportions.{module}"), learner)()
-    solution = model._solve(space, problem, random)
+    solution = NAMED_STARTS[name]()._solve(space, problem, random)
     return space.scores(solution.weights, solution.intercept)
 
 

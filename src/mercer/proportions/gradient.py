@@ -28,7 +28,6 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.kernel_methods._collections import count
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.training import check_tol
 from mercer.proportions._base import IllPosedWarning, ProportionEstimator, Solution, Space
@@ -468,16 +467,10 @@ class ProportionClassifier(ProportionEstimator):
         -------
         self
         """
-        self._check_parameters()
+        X, made, codes, rows = self._prepared(X, y, bags, proportions, bag_weight)
         n_jobs = thread_count(self.n_jobs)
-        X = self._inputs(X, reset=True)
-        made = self._bags(count(X), y, bags, proportions, bag_weight)
-        codes = self._label_codes(y, count(X), made)
-        rows = np.arange(count(X)) if made is None else np.concatenate([made.members, made.alone])
-        if made is not None:
-            self._check_labels(made, codes)
         space, random = self._space(X, rows), check_random_state(self.random_state)
-        shares = self._shares(made, codes[rows])
+        shares = self._shares(made, codes)
         self._warn_if_constant(shares)
         kept, held = self._split(shares, random)
         stop = threading.Event()
