@@ -16,6 +16,7 @@ from mercer.retrieval._cuda_source import Plan, roots, sign_words, source, spect
 
 _HEAD = r"""
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 #define __device__
@@ -27,7 +28,7 @@ struct uint2 { unsigned x, y; };
 struct int2 { int x, y; };
 static inline float2 make_float2(float a, float b) { return {a, b}; }
 static inline float __uint_as_float(unsigned u) { float f; std::memcpy(&f, &u, 4); return f; }
-template <class Q> inline Q once(const Q* p) { return *p; }
+template <int PLACE> inline unsigned once(const unsigned* p) { return p[PLACE]; }
 """
 
 
@@ -38,18 +39,18 @@ def codes_by_passes(plan: Plan, x: np.ndarray, r: np.ndarray, signs: np.ndarray,
     inner = [plan.n // radix for radix in plan.radices[1:]]
     ends = inner + inner[-2::-1] if plan.pairs else [*inner, plan.n // 2 + 1, *inner[::-1]]
     calls = [f"stage{k + 1}(g, s, 0, {end}, 1);" for k, end in enumerate([*ends, plan.n // first])]
-    zero = "(top[0] ? 0 : 1) | (top[1] ? 0 : 2)" if plan.pairs else "(top[0] | top[1] ? 0 : 3)"
+    zero = "(seen[0] << 1 ? 0 : 1) | (seen[1] << 1 ? 0 : 2)" if plan.pairs else "((seen[0] | seen[1]) << 1 ? 0 : 3)"
     main = f"""
 extern "C" void run(const Arguments& g) {{
   std::vector<float2> memory(2 * N + 64);
   float2* s = memory.data();
   for (long long row = 0; row < g.rows; row += {2 if plan.pairs else 1}) {{
     const bool two = {"row + 1 < g.rows" if plan.pairs else "false"};
-    unsigned top[2] = {{0u, 0u}};
+    unsigned seen[3] = {{0u, 0u, 0u}};
     const unsigned* x = g.x + row * g.stride;
-    stage0(g, s, 0, N / {first}, 1, x, two ? x + g.stride : x, top);
+    stage0(g, s, 0, N / {first}, 1, x, two ? x + g.stride : x, seen);
     const int found = {zero};
-    if (max(top[0], top[1]) >= 0x7f800000u) *g.broken = 1;
+    if (seen[2]) *g.broken = 1;
     {" ".join(calls)}
     for (int t = 0; t < T; ++t) pack(g, s, t, g.out + row * g.out_stride, two, found);
   }}
@@ -61,7 +62,7 @@ extern "C" void run(const Arguments& g) {{
     values, mirrored = spectrum(plan, r)
     out, broken = np.zeros((len(x), -(-n_bits // 8)), np.uint8), np.zeros(1, np.int32)
     waves = [values.astype(np.complex64), roots(plan).astype(np.complex64)]
-    tables = [sign_words(signs), *waves, mirrored.astype(np.int32)]
+    tables = [sign_words(plan, signs), *waves, mirrored.astype(np.int32)]
 
     class Arguments(ctypes.Structure):
         _fields_ = (

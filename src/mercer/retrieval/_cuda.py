@@ -99,7 +99,7 @@ class CodeTables:
 
         values, mirrored = spectrum(plan, r)
         self.plan = plan
-        self.signs = placed(sign_words(signs).view(np.int32))
+        self.signs = placed(sign_words(plan, signs).view(np.int32))
         self.spectrum = placed(values.astype(np.complex64).view(np.float32))
         self.mirrored = placed(mirrored)
         self.roots = placed(roots(plan).astype(np.complex64).view(np.float32))
@@ -147,7 +147,7 @@ class CodeTables:
             _checked(code, "starting the kernel")
 
     def finite(self) -> bool:
-        """Whether all rows of the last calls were finite; waits for them."""
+        """Whether all rows of the last calls, and sums of their numbers, were finite; waits for them."""
         if not int(self.broken):
             return True
         self.broken.zero_()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import cmath
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -185,6 +185,36 @@ class _Writer:
                 out[k1 + n1 * k2] = value
         return out
 
+    def evaluate(self, x: Sequence[Number], sign: int, powers: dict[int, Number]) -> list[Number]:
+        """X_k = Σ_j x_j z_k^j at z_k = c e^{sign · 2πi k/n}, n a power of two, from the powers c, c², c⁴, … given.
+
+        A polynomial is e(z²) + z o(z²), of its even and its odd coefficients: three products and sums in one give a
+        part of both values at z and −z, so that factors of the numbers cost next to nothing.
+        """
+        points: dict[tuple[int, int], Number] = {}
+
+        def point(power: int, k: int, n: int) -> Number:
+            if n > 2 and k >= n // 4:
+                return self.times(point(power, k - n // 4, n), sign * 1j)
+            if (power, k) not in points:
+                points[power, k] = self.times(powers[power], cmath.exp(sign * 2j * cmath.pi * k / n))
+            return points[power, k]
+
+        def values(x: Sequence[Number], power: int) -> list[Number]:
+            n = len(x)
+            if n == 1:
+                return list(x)
+            even, odd = values(x[::2], 2 * power), values(x[1::2], 2 * power)
+            out = list(x)
+            for k, (e, o) in enumerate(zip(even, odd, strict=True)):
+                z = point(power, k, n)
+                re, im = f"{e[0]} + {z[0]} * {o[0]} - {z[1]} * {o[1]}", f"{e[1]} + {z[0]} * {o[1]} + {z[1]} * {o[0]}"
+                out[k] = self.new(re, im)
+                out[k + n // 2] = self.new(*(f"fmaf(2.0f, {e[i]}, -{out[k][i]})" for i in (0, 1)))
+            return out
+
+        return values(x, 1)
+
     def _prime(self, x: Sequence[Number], sign: int) -> list[Number]:
         p, half = len(x), len(x) // 2
         plus = [self.add(x[j], x[p - j]) for j in range(1, half + 1)]
@@ -212,9 +242,10 @@ def _literal(value: float) -> str:
 
 _HEAD = """\
 // What is read once must not push out of the nearest cache what is read again and again.
+template <int PLACE>
 __device__ __forceinline__ unsigned once(const unsigned* p) {{
   unsigned v;
-  asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1 + %2];" : "=r"(v) : "l"(p), "n"(4 * PLACE));
   return v;
 }}
 #define N {n}
@@ -256,10 +287,12 @@ def source(plan: Plan, ballots: bool = False) -> str:
 
 
 def _powers(r: int, m: int) -> list[int]:
-    """Which powers of the roots of a pass are stored, for every offset: all, if that is little; else 1, 8, 16, …."""
+    """Which powers of the roots of a pass are stored, for every offset: all, if that is little; else what is needed."""
     if m == 1:
         return []
-    return list(range(1, r)) if m * (r - 1) <= _SMALL_TABLE else [1, *range(_CHAIN, r, _CHAIN)]
+    if m * (r - 1) <= _SMALL_TABLE:
+        return list(range(1, r))
+    return sorted({*range(_CHAIN, r, _CHAIN), *(2**k for k in range(r.bit_length()) if 2**k < r)})
 
 
 def _root_count(r: int, m: int) -> int:
@@ -278,27 +311,44 @@ def roots(plan: Plan) -> np.ndarray:
     return np.concatenate(found)[1:] if len(found) > 1 else found[0]
 
 
-def _twiddled(w: _Writer, values: list[Number], r: int, m: int, root: int, conjugate: bool) -> list[Number]:
-    """values[q] times the root to the power q, from chains of products."""
-    if m == 1:
-        return values
-    out = list(values)
+def _roots(w: _Writer, r: int, m: int, root: int) -> Callable[[int], Number]:
+    """Loads a stored power of the root of a pass."""
+    stored = _powers(r, m)
+    w.lines.append("const float2* const roots = g.roots + o;")
 
     def load(c: int) -> Number:
-        w.lines.append(f"const float2 w{w.count} = __ldg(g.roots + {root + c * m} + o);")
+        w.lines.append(f"const float2 w{w.count} = __ldg(roots + {root + stored.index(c) * m});")
         w.count += 1
         return f"w{w.count - 1}.x", f"w{w.count - 1}.y"
 
-    if len(_powers(r, m)) == r - 1:
-        return [values[0], *(w.mul(values[q], load(q - 1), conjugate) for q in range(1, r))]
-    base = load(0)
+    return load
+
+
+def _twiddled(w: _Writer, values: list[Number], r: int, m: int, root: int, conjugate: bool) -> list[Number]:
+    """values[q] times the root to the power q, from chains of products where not all are stored."""
+    if m == 1:
+        return values
+    out, load, stored = list(values), _roots(w, r, m, root), len(_powers(r, m))
+    if stored == r - 1:
+        return [values[0], *(w.mul(values[q], load(q), conjugate) for q in range(1, r))]
+    base = load(1)
     for start in range(0, r, _CHAIN):
-        power = base if start == 0 else load(start // _CHAIN)
+        power = base if start == 0 else load(start)
         for q in range(max(start, 1), min(start + _CHAIN, r)):
             if q > max(start, 1):
                 power = w.mul(power, base)
             out[q] = w.mul(values[q], power, conjugate)
     return out
+
+
+def _inverted(w: _Writer, r: int, m: int, root: int) -> list[Number]:
+    """The inverse transform of numbers in shared memory, each times its conjugate root."""
+    values = _loaded(w, r, m)
+    if m == 1 or r & (r - 1):
+        return w.transform(_twiddled(w, values, r, m, root, True), 1)
+    load = _roots(w, r, m, root)
+    powers = {2**k: load(2**k) for k in range(r.bit_length() - 1)}
+    return w.evaluate(values, 1, {k: (re, f"(-{im})") for k, (re, im) in powers.items()})
 
 
 def _loop(body: Sequence[str], r: int, length: int, m: int) -> str:
@@ -322,27 +372,29 @@ def _stored(w: _Writer, values: Sequence[Number], m: int) -> None:
 
 
 def _first(plan: Plan, r: int, length: int, m: int, root: int) -> str:
-    """From global memory; ``top`` gets the largest magnitude of each row as bits: 0 for zeros, large for NaN."""
+    """From global memory; ``seen`` gets the bits that occur in each row, and whether a sum of numbers is not finite."""
     w = _Writer()
+    if plan.pairs:
+        w.lines.append("const unsigned u = __ldg(g.signs + b), *const xa = x + a, *const ya = y + a;")
+        flips = ("u", "u")
+    else:
+        w.lines.append("const uint2 u = __ldg(reinterpret_cast<const uint2*>(g.signs) + b);")
+        w.lines.append("const uint2* const xa = reinterpret_cast<const uint2*>(x) + a;")
+        flips = ("u.x", "u.y")
     for j in range(r):
-        i = f"(a + {j * m})"
         if plan.pairs:
-            w.lines.append(f"const unsigned u{j} = __ldg(g.signs + ({i} >> 5)) << (31 - ({i} & 31));")
-            w.lines.append(f"const unsigned p{j} = once(x + {i}), q{j} = once(y + {i});")
-            second = f"u{j}"
+            w.lines.append(f"const unsigned p{j} = once<{j * m}>(xa), q{j} = once<{j * m}>(ya);")
         else:
-            w.lines.append(f"const unsigned s{j} = __ldg(g.signs + ({i} >> 4)) >> ((2 * {i}) & 31), u{j} = s{j} << 31;")
-            w.lines.append(f"const uint2 l{j} = __ldg(reinterpret_cast<const uint2*>(x) + {i});")
-            w.lines.append(f"const unsigned p{j} = l{j}.x, q{j} = l{j}.y;")
-            second = f"(s{j} << 30)"
-        w.lines.append(f"top[0] = max(top[0], p{j} & 0x7fffffffu), top[1] = max(top[1], q{j} & 0x7fffffffu);")
-        w.lines.append(
-            f"const float v{j}r = __uint_as_float(p{j} ^ (u{j} & 0x80000000u)),"
-            f" v{j}i = __uint_as_float(q{j} ^ ({second} & 0x80000000u));"
-        )
+            w.lines.append(f"const uint2 l{j} = __ldg(xa + {j * m}); const unsigned p{j} = l{j}.x, q{j} = l{j}.y;")
+        re, im = (f"__uint_as_float({v}{j} ^ ({u} << {31 - j} & 0x80000000u))" for v, u in zip("pq", flips, strict=True))
+        w.lines.append(f"const float v{j}r = {re}, v{j}i = {im};")
+    for k, v in enumerate("pq"):
+        w.lines.append(f"seen[{k}] |= {' | '.join(f'{v}{j}' for j in range(r))};")
     values = w.transform([(f"v{j}r", f"v{j}i") for j in range(r)], -1)
+    total = " + ".join(f"fabsf({part})" for part in values[0])  # of all numbers: not finite if one of them is not
+    w.lines.append(f"if (!({total} <= {_literal(np.finfo(np.float32).max)})) seen[2] = 1u;")
     _stored(w, _twiddled(w, values, r, m, root, False), m)
-    head = f"{_SIGNATURE}, const unsigned* x, const unsigned* y, unsigned* top) {{\n"
+    head = f"{_SIGNATURE}, const unsigned* x, const unsigned* y, unsigned* seen) {{\n"
     return head + _loop(w.lines, r, length, m) + "}\n"
 
 
@@ -359,7 +411,7 @@ def _middle(r: int, length: int, m: int, root: int) -> str:
     values = w.transform(_loaded(w, r, m), -1)
     product = []
     for q, value in enumerate(values):
-        w.lines.append(f"const float2 h{q} = __ldg(g.spectrum + {q} * (N / {r}) + b);")
+        w.lines.append(f"const float2 h{q} = __ldg(g.spectrum + b + {q} * (N / {r}));")
         product.append(w.mul(value, (f"h{q}.x", f"h{q}.y")))
     _stored(w, w.transform(product, 1), m)
     return f"{_SIGNATURE}) {{\n" + _loop(w.lines, r, length, m) + "}\n"
@@ -386,8 +438,7 @@ def _mirrored() -> str:
 
 def _backward(r: int, length: int, m: int, root: int) -> str:
     w = _Writer()
-    values = _twiddled(w, _loaded(w, r, m), r, m, root, True)
-    _stored(w, w.transform(values, 1), m)
+    _stored(w, _inverted(w, r, m, root), m)
     return f"{_SIGNATURE}) {{\n" + _loop(w.lines, r, length, m) + "}\n"
 
 
@@ -395,7 +446,7 @@ def _last(pairs: bool, r: int, length: int, m: int, root: int, ballots: bool) ->
     if not ballots:
         return _backward(r, length, m, root)
     w = _Writer()
-    values = w.transform(_twiddled(w, _loaded(w, r, m), r, m, root, True), 1)
+    values = _inverted(w, r, m, root)
     w.lines.append("unsigned first = 0, second = 0; const int lane = threadIdx.x & 31;")
     for q, value in enumerate(values):  # lane q keeps the word of output q
         w.lines.append(f"{{ const unsigned f = __ballot_sync(~0u, {value[0]} >= 0.0f);")
@@ -489,18 +540,18 @@ def _kernel(plan: Plan, ballots: bool) -> str:
         f"  const bool two = {'row + 1 < g.rows' if plan.pairs else 'false'};",
         "  const unsigned* x = g.x + row * g.stride;",
         "  unsigned char* out = g.out + row * g.out_stride;",
-        "  unsigned top[2] = {0u, 0u};",
-        f"  stage0(g, s, tid, N / {first}, T, x, two ? x + g.stride : x, top);",
+        "  unsigned seen[3] = {0u, 0u, 0u};",
+        f"  stage0(g, s, tid, N / {first}, T, x, two ? x + g.stride : x, seen);",
         f"  for (int k = 0; k < {rows}; ++k)  // rows of a later block come nearer while this one computes",
         "    if (later + k < g.rows)",
         f"      for (int i = 32 * tid; i < {plan.d}; i += 32 * T)",
         '        asm volatile("prefetch.global.L2 [%0];" ::"l"(g.x + (later + k) * g.stride + i));',
-        "  int found = __syncthreads_or(max(top[0], top[1]) >= 0x7f800000u) ? 4 : 0;",
+        "  int found = __syncthreads_or(seen[2]) ? 4 : 0;",
     ]
     if plan.pairs:
-        lines.append("  found |= (__syncthreads_or(top[0]) ? 0 : 1) | (__syncthreads_or(top[1]) ? 0 : 2);")
+        lines.append("  found |= (__syncthreads_or(seen[0] << 1) ? 0 : 1) | (__syncthreads_or(seen[1] << 1) ? 0 : 2);")
     else:
-        lines.append("  found |= __syncthreads_or(top[0] | top[1]) ? 0 : 3;")
+        lines.append("  found |= __syncthreads_or((seen[0] | seen[1]) << 1) ? 0 : 3;")
     lines.append("  if ((found & 4) && tid == 0) atomicExch(g.broken, 1);")
     inner = len(widths)
     if plan.pairs:
@@ -563,8 +614,11 @@ def spectrum(plan: Plan, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return terms.ravel(), np.stack([place[k], place[(n - k) % n]], axis=1)
 
 
-def sign_words(signs: np.ndarray) -> np.ndarray:
-    """Signs as bits, 1 where negative, the first in the lowest bit of the first word."""
-    bits = np.zeros(-(-len(signs) // 32) * 32, np.uint8)
-    bits[: len(signs)] = signs < 0
-    return np.packbits(bits, bitorder="little").view(np.uint32)
+def sign_words(plan: Plan, signs: np.ndarray) -> np.ndarray:
+    """Signs as bits, 1 where negative: a word for each transform of the first pass, its numbers from the lowest bit on.
+
+    Without pairs a word of the real parts, then one of the imaginary ones.
+    """
+    negative = (signs < 0).reshape(plan.radices[0], -1, 1 if plan.pairs else 2)
+    weights = np.left_shift(1, np.arange(plan.radices[0], dtype=np.int64))
+    return np.einsum("jbp,j->bp", negative, weights).astype(np.uint32).ravel()

@@ -344,6 +344,8 @@ class CirculantEmbedding(SignCodes):
             warnings.warn(f"{error}: codes are computed by torch's own transforms", RuntimeWarning, stacklevel=4)
             return None
         if not self._plans[place].finite():
+            if bool(torch.isfinite(X).all()):
+                raise ValueError("numbers of X are so large that their sums overflow float32: scale X")
             raise ValueError("X contains NaN or infinity")
         return out
 
