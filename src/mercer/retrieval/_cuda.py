@@ -1,6 +1,6 @@
-"""Sign-circulant codes on a GPU in one kernel, compiled by NVRTC when it is first needed, and kept.
+"""Kernels of our own on a GPU, compiled by NVRTC when they are first needed, and kept; sign-circulant codes by one.
 
-The text of the kernel is made by `mercer.retrieval._cuda_source`. NVRTC comes with torch; where it, or a plan for the
+The text of that kernel is made by `mercer.retrieval._cuda_source`. NVRTC comes with torch; where it, or a plan for the
 length, is missing, `KernelError` tells the caller to compute codes from torch's own transforms.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.retrieval._cuda_source import Plan, roots, sign_words, source, spectrum, takes_ballots
 
-__all__ = ["CodeTables", "KernelError"]
+__all__ = ["CodeTables", "Kernel", "KernelError"]
 
 
 class _Arguments(ctypes.Structure):
@@ -52,33 +52,69 @@ def _checked(code: int, what: str) -> None:
         raise KernelError(f"{what} failed with code {code}")
 
 
-@functools.lru_cache(maxsize=32)
-def _function(plan: Plan, ballots: bool, device: int, capability: tuple[int, int]) -> Any:
-    """The compiled kernel on a device."""
-    libraries = _libraries()
-    if libraries is None:
-        raise KernelError("NVRTC is not there")
-    nvrtc, driver = libraries
-    text, program = source(plan, ballots).encode(), ctypes.c_void_p()
-    _checked(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, b"circulant_codes.cu", 0, None, None), "NVRTC")
+class Kernel:
+    """A compiled kernel on a device.
+
+    Parameters
+    ----------
+    text, name : str
+        Source, and the name of the kernel in it.
+    device : int
+    shared_bytes : int
+        Shared memory of a block.
+    """
+
+    def __init__(self, text: str, name: str, device: int, shared_bytes: int = 0) -> None:
+        import torch
+
+        libraries = _libraries()
+        if libraries is None:
+            raise KernelError("NVRTC is not there")
+        nvrtc, self._driver = libraries
+        self._function, self._device, self._shared = ctypes.c_void_p(), device, shared_bytes
+        image, module = _compiled(nvrtc, text, name, torch.cuda.get_device_capability(device)), ctypes.c_void_p()
+        with torch.cuda.device(device):
+            torch.cuda.current_stream()  # the driver must have its context
+            _checked(self._driver.cuModuleLoadData(ctypes.byref(module), image), "loading the kernel")
+            found = self._driver.cuModuleGetFunction(ctypes.byref(self._function), module, name.encode())
+            _checked(found, "loading the kernel")
+            asked = self._driver.cuFuncSetAttribute(self._function, 8, shared_bytes)
+            _checked(asked, "asking for shared memory")
+
+    def start(self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure) -> None:
+        """Start it with one structure of arguments, on the current stream."""
+        import torch
+
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
+        with torch.cuda.device(self._device):
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            code = self._driver.cuLaunchKernel(
+                self._function, *blocks, 1, threads, 1, 1, self._shared, stream, pointers, None
+            )
+        _checked(code, "starting the kernel")
+
+
+def _compiled(nvrtc: Any, text: str, name: str, capability: tuple[int, int]) -> Any:
+    """Machine code of a source."""
+    program, source_name = ctypes.c_void_p(), f"{name}.cu".encode()
+    _checked(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), source_name, 0, None, None), "NVRTC")
     options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}".encode(), b"--std=c++17"]
-    code = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    code, size = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * 2)(*options)), ctypes.c_size_t()
     if code:
-        size = ctypes.c_size_t()
         nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
         log = ctypes.create_string_buffer(size.value)
         nvrtc.nvrtcGetProgramLog(program, log)
         raise KernelError(f"NVRTC failed: {log.value.decode(errors='replace')[:2000]}")
-    size = ctypes.c_size_t()
     _checked(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)), "NVRTC")
     image = ctypes.create_string_buffer(size.value)
     _checked(nvrtc.nvrtcGetCUBIN(program, image), "NVRTC")
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    module, function = ctypes.c_void_p(), ctypes.c_void_p()
-    _checked(driver.cuModuleLoadData(ctypes.byref(module), image), "loading the kernel")
-    _checked(driver.cuModuleGetFunction(ctypes.byref(function), module, b"circulant_codes"), "loading the kernel")
-    _checked(driver.cuFuncSetAttribute(function, 8, plan.shared_bytes), "asking for shared memory")
-    return function
+    return image
+
+
+@functools.lru_cache(maxsize=32)
+def _codes_kernel(plan: Plan, ballots: bool, device: int) -> Kernel:
+    return Kernel(source(plan, ballots), "circulant_codes", device, plan.shared_bytes)
 
 
 class CodeTables:
@@ -106,7 +142,7 @@ class CodeTables:
         self.broken = torch.zeros(1, dtype=torch.int32, device=device)
         self.index = self.signs.device.index
         found = torch.cuda.get_device_properties(self.index)
-        self.capability, self.ahead = (found.major, found.minor), found.multi_processor_count * plan.blocks
+        self.ahead = found.multi_processor_count * plan.blocks
 
     def write(self, x: Any, n_bits: int, out: Any) -> None:
         """Write the packed codes of the rows of a CUDA tensor to ``out``, which `finite` can then be asked about.
@@ -123,28 +159,17 @@ class CodeTables:
         KernelError
             Where the kernel cannot be compiled or started here.
         """
-        import torch
-
         plan = self.plan
         if not plan.pairs and (x.stride(0) % 2 or x.data_ptr() % 8):
             raise KernelError("rows taken alone are read two numbers at a time and must lie so")
-        with torch.cuda.device(self.index):
-            ballots = takes_ballots(plan, n_bits, out.stride(0)) and out.data_ptr() % 4 == 0
-            function = _function(plan, ballots, self.index, self.capability)
-            arguments = _Arguments(
-                x.data_ptr(), x.stride(0), len(x), self.signs.data_ptr(), self.spectrum.data_ptr(),
-                self.roots.data_ptr(), self.mirrored.data_ptr(), out.data_ptr(), out.stride(0), n_bits, self.ahead,
-                self.broken.data_ptr(),
-            )  # fmt: skip
-            pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
-            blocks = -(-len(x) // 2) if plan.pairs else len(x)
-            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-            libraries = _libraries()
-            assert libraries is not None
-            code = libraries[1].cuLaunchKernel(
-                function, blocks, 1, 1, plan.threads, 1, 1, plan.shared_bytes, stream, pointers, None
-            )
-            _checked(code, "starting the kernel")
+        ballots = takes_ballots(plan, n_bits, out.stride(0)) and out.data_ptr() % 4 == 0
+        arguments = _Arguments(
+            x.data_ptr(), x.stride(0), len(x), self.signs.data_ptr(), self.spectrum.data_ptr(),
+            self.roots.data_ptr(), self.mirrored.data_ptr(), out.data_ptr(), out.stride(0), n_bits, self.ahead,
+            self.broken.data_ptr(),
+        )  # fmt: skip
+        blocks = -(-len(x) // 2) if plan.pairs else len(x)
+        _codes_kernel(plan, ballots, self.index).start((blocks, 1), plan.threads, arguments)
 
     def finite(self) -> bool:
         """Whether all rows of the last calls, and sums of their numbers, were finite; waits for them."""

@@ -386,8 +386,8 @@ def _first(plan: Plan, r: int, length: int, m: int, root: int) -> str:
             w.lines.append(f"const unsigned p{j} = once<{j * m}>(xa), q{j} = once<{j * m}>(ya);")
         else:
             w.lines.append(f"const uint2 l{j} = __ldg(xa + {j * m}); const unsigned p{j} = l{j}.x, q{j} = l{j}.y;")
-        re, im = (f"__uint_as_float({v}{j} ^ ({u} << {31 - j} & 0x80000000u))" for v, u in zip("pq", flips, strict=True))
-        w.lines.append(f"const float v{j}r = {re}, v{j}i = {im};")
+        for part, v, u in zip("ri", "pq", flips, strict=True):
+            w.lines.append(f"const float v{j}{part} = __uint_as_float({v}{j} ^ ({u} << {31 - j} & 0x80000000u));")
     for k, v in enumerate("pq"):
         w.lines.append(f"seen[{k}] |= {' | '.join(f'{v}{j}' for j in range(r))};")
     values = w.transform([(f"v{j}r", f"v{j}i") for j in range(r)], -1)

@@ -3,12 +3,14 @@
     dist(a, b) = (k − ⟨s(a), s(b)⟩) / 2          s(·) the k signs ±1 of a code
 
 so the distances of many codes are a matrix product. In half precision it is exact as long as no sum exceeds 2,048:
-longer codes are taken 2,048 bits at a time, and the parts added as whole numbers. Neighbours are the smallest of
-distance · 2^p + place, so that ties fall as in the compiled scan: by place in the index.
+longer codes are taken 2,048 bits at a time, and the parts added as whole numbers. On a GPU a kernel of our own counts
+bits instead (`_cuda_hamming`). Neighbours are the smallest of distance · 2^p + place, so that ties fall as in the
+compiled scan: by place in the index.
 """
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -66,8 +68,23 @@ def device_codes(name: str, codes: Tensor, n_bits: int) -> Tensor:
     return codes.contiguous()
 
 
-def distances(queries: Tensor, codes: Tensor, n_bits: int) -> Tensor:
-    """Hamming distances of all pairs, int32."""
+def distances(queries: Tensor, codes: Tensor, n_bits: int, shift: int | None = None) -> Tensor:
+    """Hamming distances of all pairs, int32; with ``shift`` distance · 2^shift + place."""
+    if codes.is_cuda:
+        from mercer.retrieval import _cuda, _cuda_hamming
+
+        try:
+            return _cuda_hamming.distances(queries, codes, shift)
+        except _cuda.KernelError as error:
+            warnings.warn(f"{error}: distances are computed by matrix products", RuntimeWarning, stacklevel=2)
+    found = by_products(queries, codes, n_bits)
+    if shift is None:
+        return found
+    return found.bitwise_left_shift_(shift).add_(torch.arange(len(codes), dtype=torch.int32, device=codes.device))
+
+
+def by_products(queries: Tensor, codes: Tensor, n_bits: int) -> Tensor:
+    """The same by products of signs, on any device."""
     kind = torch.float32 if codes.device.type == "cpu" else torch.float16
     total: Any = None
     for start in range(0, n_bits, EXACT):
@@ -101,8 +118,7 @@ def _nearest_keys(codes: Tensor, queries: Tensor, n_bits: int, k: int) -> Tensor
     best: Any = None
     for start in range(0, codes.shape[0], step):
         block = codes[start : start + step]
-        found = distances(queries, block, n_bits).bitwise_left_shift_(shift)
-        found += torch.arange(block.shape[0], dtype=torch.int32, device=codes.device)
+        found = distances(queries, block, n_bits, shift)
         found = found.topk(min(k, block.shape[0]), dim=1, largest=False, sorted=True).values.to(torch.int64)
         found = (found >> shift << KEY) + (found & ((1 << shift) - 1)) + start
         if best is not None:
@@ -114,6 +130,7 @@ def _nearest_keys(codes: Tensor, queries: Tensor, n_bits: int, k: int) -> Tensor
 
 def within(codes: Tensor, queries: Tensor, n_bits: int, radius: int) -> tuple[Tensor, Tensor, Tensor]:
     """(counts, distances, places) of the codes within a radius, query by query, nearest first."""
+
     def some(step: int) -> list[tuple[Tensor, Tensor, Tensor]]:
         starts = range(0, len(queries), step)
         return [_within(codes, queries[at : at + step], n_bits, radius) for at in starts]
