@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 #if defined(MERCER_X86)
@@ -22,16 +23,18 @@ namespace mercer {
 namespace {
 
 constexpr int64_t kStretchBytes = 1 << 14;  // of codes that a tile of queries shares
-constexpr int64_t kLoneBytes = 1 << 17;     // that a lone query, which shares nothing, walks over at a time
+constexpr int64_t kLoneBytes = 1 << 17;     // that a lone query, which shares nothing, walks over at a time, at first
+constexpr int64_t kStreamBytes = 1 << 19;   // then it reads several streams of this length at once: one alone does not use the memory
+constexpr int64_t kStreams = 8;
 constexpr int64_t kTile = 128;              // queries that walk over the codes together
 constexpr int64_t kMaxWords = 1 << 18;      // of one code: 2^24 bits
 
 // Blocks of a stretch with at least one distance below the limit.
 struct Hits {
-  std::vector<int32_t> block;
-  std::vector<uint8_t> lanes;      // bit i: code i of the block is below the limit
-  std::vector<int32_t> distances;  // eight a block
-  explicit Hits(int64_t blocks) : block(size_t(blocks)), lanes(size_t(blocks)), distances(size_t(blocks) * 8) {}
+  std::unique_ptr<int32_t[]> block;
+  std::unique_ptr<uint8_t[]> lanes;      // bit i: code i of the block is below the limit
+  std::unique_ptr<int32_t[]> distances;  // eight a block
+  explicit Hits(int64_t blocks) : block(new int32_t[size_t(blocks)]), lanes(new uint8_t[size_t(blocks)]), distances(new int32_t[size_t(blocks) * 8]) {}
 };
 
 using Scan = int64_t (*)(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit, Hits& hits);
@@ -126,13 +129,53 @@ MERCER_VPOPCNT int64_t scan_words(const uint64_t* blocks, int64_t count, int64_t
     }
     const __mmask8 lanes = _mm512_cmplt_epi64_mask(sum, bound);
     if (__builtin_expect(lanes == 0, 1)) continue;
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(hits.distances.data() + 8 * found), _mm512_cvtepi64_epi32(sum));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(hits.distances.get() + 8 * found), _mm512_cvtepi64_epi32(sum));
     hits.block[size_t(found)] = int32_t(b);
     hits.lanes[size_t(found++)] = lanes;
   }
   return found;
 }
+// The same for kStreams stretches of `count` blocks that lie one after another, read side by side; the hits of stream s begin at s count.
+template <int W>
+MERCER_VPOPCNT void scan_streams(const uint64_t* blocks, int64_t count, const uint64_t* query, int64_t limit, Hits& hits, int64_t* found) {
+  const __m512i bound = _mm512_set1_epi64(limit);
+  __m512i q[W];
+  for (int w = 0; w < W; ++w) q[w] = _mm512_set1_epi64(int64_t(query[w]));
+  for (int64_t s = 0; s < kStreams; ++s) found[s] = 0;
+  for (int64_t b = 0; b < count; ++b)
+    for (int64_t s = 0; s < kStreams; ++s) {
+      const uint64_t* codes = blocks + 8 * W * (s * count + b);
+      __m512i sum = _mm512_setzero_si512();
+      for (int w = 0; w < W; ++w)
+        sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(_mm512_xor_si512(_mm512_loadu_si512(codes + 8 * w), q[w])));
+      const __mmask8 lanes = _mm512_cmplt_epi64_mask(sum, bound);
+      if (__builtin_expect(lanes == 0, 1)) continue;
+      const int64_t at = s * count + found[s]++;
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(hits.distances.get() + 8 * at), _mm512_cvtepi64_epi32(sum));
+      hits.block[size_t(at)] = int32_t(b);
+      hits.lanes[size_t(at)] = lanes;
+    }
+}
 #endif
+
+using Streams = void (*)(const uint64_t* blocks, int64_t count, const uint64_t* query, int64_t limit, Hits& hits, int64_t* found);
+
+// nullptr where counting, not reading, takes the time.
+Streams best_streams(int64_t words) {
+#if defined(MERCER_X86)
+  if (std::string(kernels().name) == "avx512" && __builtin_cpu_supports("avx512vpopcntdq")) {
+    switch (words) {
+      case 1: return scan_streams<1>;
+      case 2: return scan_streams<2>;
+      case 3: return scan_streams<3>;
+      case 4: return scan_streams<4>;
+      case 8: return scan_streams<8>;
+    }
+  }
+#endif
+  (void)words;
+  return nullptr;
+}
 
 Scan best_scan(int64_t words) {
 #if defined(MERCER_X86)
@@ -203,25 +246,40 @@ struct Codes {
   }
 };
 
+// Offers the hits begin .. end of a stretch, whose first block is `at`.
+void offer(const Codes& codes, const Hits& hits, int64_t begin, int64_t end, int64_t at, Best& best) {
+  for (int64_t h = begin; h < end; ++h) {
+    const int64_t b = at + hits.block[size_t(h)];
+    for (unsigned left = hits.lanes[size_t(h)] & codes.lanes(b); left; left &= left - 1) {
+      const int i = __builtin_ctz(left);
+      const int64_t distance = hits.distances[size_t(8 * h + i)];
+      if (distance < best.limit()) best.add(distance, 8 * b + i);
+    }
+  }
+}
+
 // Blocks first .. last against some queries.
 void walk(const Codes& codes, int64_t first, int64_t last, const uint64_t* queries, int64_t n_queries, Best* best) {
   const Scan scan = best_scan(codes.words);
-  const int64_t bytes = n_queries == 1 ? kLoneBytes : kStretchBytes;
-  const int64_t stretch = std::max<int64_t>(8, bytes / (64 * codes.words));
-  Hits hits(stretch);
-  for (int64_t at = first; at < last; at += stretch) {
+  const Streams streams = n_queries == 1 ? best_streams(codes.words) : nullptr;
+  const int64_t bytes = n_queries == 1 ? kLoneBytes : kStretchBytes, block = 64 * codes.words;
+  const int64_t stretch = std::max<int64_t>(8, bytes / block), stream = kStreamBytes / block;
+  const bool side_by_side = streams && last - first >= stretch + kStreams * stream;
+  Hits hits(side_by_side ? kStreams * stream : stretch);
+  for (int64_t at = first; at < last;) {
+    if (side_by_side && at > first && last - at >= kStreams * stream) {
+      int64_t found[kStreams];
+      streams(codes.blocks + 8 * codes.words * at, stream, queries, best->limit(), hits, found);
+      for (int64_t s = 0; s < kStreams; ++s) offer(codes, hits, s * stream, s * stream + found[s], at + s * stream, *best);
+      at += kStreams * stream;
+      continue;
+    }
     const int64_t count = std::min(stretch, last - at);
     for (int64_t q = 0; q < n_queries; ++q) {
       const int64_t found = scan(codes.blocks + 8 * codes.words * at, count, codes.words, queries + q * codes.words, best[q].limit(), hits);
-      for (int64_t h = 0; h < found; ++h) {
-        const int64_t b = at + hits.block[size_t(h)];
-        for (unsigned left = hits.lanes[size_t(h)] & codes.lanes(b); left; left &= left - 1) {
-          const int i = __builtin_ctz(left);
-          const int64_t distance = hits.distances[size_t(8 * h + i)];
-          if (distance < best[q].limit()) best[q].add(distance, 8 * b + i);
-        }
-      }
+      offer(codes, hits, 0, found, at, best[q]);
     }
+    at += count;
   }
 }
 

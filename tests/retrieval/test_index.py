@@ -37,6 +37,22 @@ def test_neighbours_are_those_of_brute_force_on_every_instruction_set(n_bits, in
             assert list(zip(distances[q], ids[q], strict=True)) == nearest(bits, query, 9), (method, q)
 
 
+def test_a_lone_query_that_reads_several_streams_finds_what_brute_force_does(instruction_set):
+    n, n_bits = 700_001, 64  # longer than the streams, with a rest, and with many ties
+    codes = np.random.default_rng(0).integers(0, 256, (n, n_bits // 8), dtype=np.uint8)
+    query, allowed = codes[n // 2 : n // 2 + 1] ^ 3, np.arange(n) % 3 > 0
+    exact = hamming_distances(query, codes)[0]
+    index = HammingIndex(codes, n_jobs=1)
+    for wanted in (None, allowed):
+        places = np.arange(n) if wanted is None else np.flatnonzero(wanted)
+        order = places[np.argsort(exact[places], kind="stable")]
+        distances, ids = index.search(query, k=300, filter=wanted)
+        np.testing.assert_array_equal(ids[0], order[:300])
+        np.testing.assert_array_equal(distances[0], exact[order[:300]])
+        _, (ids,) = index.search_radius(query, 20, filter=wanted)
+        np.testing.assert_array_equal(ids, order[exact[order] <= 20])
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(1, 60), n_bits=st.integers(1, 150), k=st.integers(1, 70), seed=st.integers(0, 9999),

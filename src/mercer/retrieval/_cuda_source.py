@@ -392,7 +392,7 @@ def _first(plan: Plan, r: int, length: int, m: int, root: int) -> str:
         w.lines.append(f"seen[{k}] |= {' | '.join(f'{v}{j}' for j in range(r))};")
     values = w.transform([(f"v{j}r", f"v{j}i") for j in range(r)], -1)
     total = " + ".join(f"fabsf({part})" for part in values[0])  # of all numbers: not finite if one of them is not
-    w.lines.append(f"if (!({total} <= {_literal(np.finfo(np.float32).max)})) seen[2] = 1u;")
+    w.lines.append(f"if (!({total} <= {_literal(float(np.finfo(np.float32).max))})) seen[2] = 1u;")
     _stored(w, _twiddled(w, values, r, m, root, False), m)
     head = f"{_SIGNATURE}, const unsigned* x, const unsigned* y, unsigned* seen) {{\n"
     return head + _loop(w.lines, r, length, m) + "}\n"
