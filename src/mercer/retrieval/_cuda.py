@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.retrieval._cuda_source import Plan, roots, sign_words, source, spectrum, takes_ballots
 
-__all__ = ["CodeTables", "Kernel", "KernelError"]
+__all__ = ["CodeTables", "Kernel", "KernelError", "available"]
 
 
 class _Arguments(ctypes.Structure):
@@ -41,6 +41,11 @@ def _libraries() -> tuple[Any, Any] | None:
         except OSError:
             continue
     return None
+
+
+def available() -> bool:
+    """Whether kernels can be compiled and started here."""
+    return _libraries() is not None
 
 
 class KernelError(RuntimeError):

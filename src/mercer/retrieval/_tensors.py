@@ -18,12 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercer.maps._arrays import by_rows, with_less_memory
+from mercer.maps._arrays import with_less_memory
 
 __all__ = ["device_codes", "nearest", "pack", "signs", "unpack", "within"]
 
 EXACT = 2048  # whole numbers up to here are exact in half precision
 MOST_QUERIES = 1024  # at a time
+SMALL = 1 << 27  # bytes that are taken without a look at what is free
 KEY = 38  # bits of a place in an index, as in cpp/hamming.cpp
 GATHER = -9205322385119247871  # 0x8040201008040201: the lowest bits of eight bytes into the highest byte, first first
 
@@ -70,7 +71,7 @@ def device_codes(name: str, codes: Tensor, n_bits: int) -> Tensor:
 
 def distances(queries: Tensor, codes: Tensor, n_bits: int, shift: int | None = None) -> Tensor:
     """Hamming distances of all pairs, int32; with ``shift`` distance · 2^shift + place."""
-    if codes.is_cuda:
+    if _counts_bits(codes):
         from mercer.retrieval import _cuda, _cuda_hamming
 
         try:
@@ -97,18 +98,35 @@ def by_products(queries: Tensor, codes: Tensor, n_bits: int) -> Tensor:
 
 def _stretches(codes: Tensor, n_queries: int, n_bits: int) -> int:
     """Codes at a time: keys of a place and a distance have 31 bits, and all must fit into memory."""
+    most = 1 << (30 - n_bits.bit_length())
+    each = 24 * n_queries + (0 if _counts_bits(codes) else 8 * min(n_bits, EXACT))
+    if each * min(most, codes.shape[0]) <= SMALL:  # asking takes longer than searching
+        return most
     if codes.device.type == "cuda":
         held = torch.cuda.memory_reserved(codes.device) - torch.cuda.memory_allocated(codes.device)
         room = (torch.cuda.mem_get_info(codes.device)[0] + held) // 2
     else:
-        room = 1 << 27
-    each = 24 * n_queries + 8 * min(n_bits, EXACT)
-    return max(1, min(1 << (30 - n_bits.bit_length()), room // each))
+        room = SMALL
+    return max(1, min(most, room // each))
+
+
+def _counts_bits(codes: Tensor) -> bool:
+    """Whether a kernel of our own finds distances."""
+    if not codes.is_cuda:
+        return False
+    from mercer.retrieval import _cuda
+
+    return _cuda.available()
 
 
 def nearest(codes: Tensor, queries: Tensor, n_bits: int, k: int) -> tuple[Tensor, Tensor]:
     """(distances, places) of the k nearest codes of each query, k at most the number of codes."""
-    keys = by_rows(lambda block: _nearest_keys(codes, block, n_bits, k), queries, 1, most=MOST_QUERIES)
+
+    def some(step: int) -> Tensor:
+        starts = range(0, len(queries), step)
+        return torch.cat([_nearest_keys(codes, queries[at : at + step], n_bits, k) for at in starts])
+
+    keys = with_less_memory(some, MOST_QUERIES, queries)
     return (keys >> KEY).to(torch.int32), keys & ((1 << KEY) - 1)
 
 
