@@ -27,6 +27,7 @@ from mercer.proportions.bags import Bags, _missing, _plain
 __all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space"]
 
 _NEVER = -1e300  # the output for a class that no bag and no label allows
+_EQUAL = 1e-10  # relative: outputs that differ by less are the same
 _NULL = 1e-10  # of the largest eigenvalue: directions that the instances do not span
 
 
@@ -401,9 +402,13 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of every row."""
+        """The class of every row; of several with equal outputs the first."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+        if scores.ndim == 1:
+            return self.classes_[(scores > 0).astype(np.intp)]
+        # Rows of other classes are often at one output exactly: rounding must not choose among these.
+        largest = scores.max(axis=1, keepdims=True)
+        return self.classes_[(scores >= largest - _EQUAL * (1.0 + np.abs(largest))).argmax(axis=1)]
 
     def predict_proportions(self, X: Any, bags: Any) -> np.ndarray:
         """The share of each class that is predicted for each bag.
