@@ -154,11 +154,45 @@ double scaled_value(const double* a, const double* g, const double* upper, int64
   return s * sum - s * s * square / 2;
 }
 
+// What a step along one coordinate changes: the slopes, and what each coordinate would gain next.
+struct Step {
+  double size;
+  const double *row, *a, *upper, *q, *inverse;
+  double *g, *gain;
+  int64_t n;
+};
+
+inline __attribute__((always_inline)) void advance_body(const Step& s) {
+  const double size = s.size;
+  const double *__restrict row = s.row, *__restrict a = s.a, *__restrict upper = s.upper, *__restrict q = s.q, *__restrict inverse = s.inverse;
+  double *__restrict g = s.g, *__restrict gain = s.gain;
+  for (int64_t j = 0; j < s.n; ++j) {
+    g[j] -= size * row[j];
+    double to = a[j] + g[j] * inverse[j];
+    to = to > 0.0 ? to : 0.0;
+    to = to < upper[j] ? to : upper[j];
+    const double step = to - a[j];
+    gain[j] = step * (g[j] - step * q[j] / 2);
+  }
+}
+
+void advance_portable(const Step& s) { advance_body(s); }
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void advance_avx2(const Step& s) { advance_body(s); }
+#endif
+
+void (*chosen_advance())(const Step&) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return advance_avx2;  // the same operations, hence the same results
+#endif
+  return advance_portable;
+}
+
 // Programs over one kernel matrix: Q_ij = Σ_t mu_t y_ti y_tj K_ij. Rows of Q are made when they are needed.
 class LabelledPrograms {
  public:
   explicit LabelledPrograms(In2<double> K) : K_(K), n_(int64_t(K.shape(0))) {
-    require(K.shape(0) == K.shape(1), "K must be a square matrix");
+    require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
     require(all_finite(K.data(), n_ * n_), "K must be finite");
     for (int64_t i = 0; i < n_; ++i) diagonal_.push_back(K.data()[i * n_ + i]);
   }
@@ -224,24 +258,21 @@ class LabelledPrograms {
       q[size_t(i)] = std::max(total_ * diagonal_[size_t(i)], 0.0);
       inverse[size_t(i)] = 1 / std::max(q[size_t(i)], 1e-200);
     }
-    const auto step_of = [&](int64_t i) { return std::min(std::max(a[i] + g[i] * inverse[size_t(i)], 0.0), u[i]) - a[i]; };
-    const auto gain_of = [&](int64_t i) {
-      const double step = step_of(i);
-      return step * (g[i] - step * q[size_t(i)] / 2);
-    };
-    for (int64_t i = 0; i < n_; ++i) gain[size_t(i)] = gain_of(i);
+    Step s{0.0, row(0), a, u, q.data(), inverse.data(), g, gain.data(), n_};
+    advance_(s);
     const int64_t period = std::max<int64_t>(n_ / 4, 16), limit = max_sweeps * n_;
     for (int64_t update = 0; update <= limit; ++update) {
-      if (update % period == 0 && scaled_bound(a, g, u, n_) - scaled_value(a, g, u, n_) <= tol * scaled_value(a, g, u, n_)) return;
-      const int64_t chosen = largest(gain.data());
-      if (chosen < 0 || update == limit) return;
-      const double step = step_of(chosen);
-      const double* r = row(chosen);
-      a[chosen] = std::clamp(a[chosen] + step, 0.0, u[chosen]);
-      for (int64_t j = 0; j < n_; ++j) {
-        g[j] -= step * r[j];
-        gain[size_t(j)] = gain_of(j);
+      if (update % period == 0) {
+        const double value = scaled_value(a, g, u, n_);
+        if (scaled_bound(a, g, u, n_) - value <= tol * value) return;
       }
+      const int64_t i = largest(gain.data());
+      if (i < 0 || update == limit) return;
+      const double to = std::clamp(a[i] + g[i] * inverse[size_t(i)], 0.0, u[i]);
+      s.size = to - a[i];
+      s.row = row(i);
+      a[i] = to;
+      advance_(s);
     }
   }
 
@@ -262,6 +293,7 @@ class LabelledPrograms {
   In2<double> K_;
   int64_t n_;
   double total_ = 0;
+  void (*advance_)(const Step&) = chosen_advance();
   std::vector<double> diagonal_, signs_, weights_, rows_, mixed_;
   std::vector<int64_t> place_;
 };

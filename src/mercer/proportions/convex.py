@@ -42,6 +42,7 @@ _LEVELS = 100  # most steps on the weights of labellings
 _GAP = 3e-3  # relative, of the weights of labellings
 _NEWTON = 20  # most steps by second derivatives
 _FREE = 1000  # coefficients between their bounds, up to which there are such steps
+_FIRST = 0.3  # weight of the second labelling, to begin with
 _EARLY = 2  # evaluations of S(μ) in a round, before the last one
 _PART = 0.05  # of the relative gap: how exact an α is
 _CUTS = 40  # that are kept for the next labelling
@@ -269,7 +270,7 @@ class _Vectors:
         """Coordinates of instances along axes, shape (n_axes, n)."""
         if self.F is not None:
             return np.ascontiguousarray(self.F.T)
-        values, axes = eigh(self.K)
+        values, axes = eigh(self.K, driver="evd")
         values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
         kept = 1 + int(np.searchsorted(np.cumsum(values), variance * values.sum() * (1 - 1e-12)))
         return np.ascontiguousarray((axes[:, :kept] * np.sqrt(values[:kept])).T)
@@ -397,6 +398,7 @@ class _Hull:
         self.squares = np.zeros((0, 1))  # q_t(α_s), a row for each α
         self.value = np.inf  # S(μ), from above
         self.alpha = self.best = np.zeros(len(upper))  # with the largest bound from below; and the α of μ
+        self.H = np.zeros((1, len(upper)))  # Q_t α for that, a row for each t
         self.history: list[float] = []
         self.converged = False
         self._evaluate(self.mu, self.alpha)
@@ -405,12 +407,18 @@ class _Hull:
     def enter(self, labeling: np.ndarray, evaluations: int = _LEVELS) -> None:
         """One more labelling; those of no weight go. With few ``evaluations`` the weights are not yet the best."""
         kept = self.mu > 0
+        share = _FIRST if len(self.mu) == 1 else max(0.7 * self.mu[-1], 0.002)  # about the weight that the last one got
         self.labelings = np.concatenate([self.labelings[kept], labeling[None]])
         self.mu = np.append(self.mu[kept], 0.0)
         added = self.vectors.squares(self.alphas * labeling)
         self.squares = np.column_stack([self.squares[:, kept], added])
+        self.H = np.concatenate([self.H[kept], self.vectors.inner((self.best * labeling)[None]) * labeling])
         self._bound_below()
         self.history.append(self.value)
+        before, mu, alpha = self.value, self.mu, self.best
+        while self.value >= before and share > 1e-4:  # at 0 the slope of S is steep, and its second derivative no guide
+            self._evaluate(_on_simplex((1 - share) * mu + share * (np.arange(len(mu)) == len(mu) - 1)), alpha)
+            share, evaluations = share / 5, evaluations - 1
         self.improve(evaluations)
 
     @property
@@ -431,7 +439,7 @@ class _Hull:
         """Better weights, until the bounds meet."""
         if not self.solved:
             self._by_newton(evaluations)
-        if not self.solved and evaluations >= _LEVELS:
+        if not self.solved and evaluations > _EARLY:
             self._by_levels()
         latest = len(self.alphas) - np.arange(len(self.alphas)) <= _CUTS
         self.alphas, self.squares = self.alphas[latest], self.squares[latest]
@@ -442,10 +450,11 @@ class _Hull:
         # A part of the gap of the weights, which is all that an evaluation can close.
         tol = np.clip(_PART * self.gap / self.value, self.tol / 4, 0.01) if len(self.mu) > 1 else self.tol / 4
         alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, float(tol))
+        H = self.vectors.inner(alpha * self.labelings) * self.labelings
         self.alphas = np.concatenate([self.alphas, alpha[None]])
-        self.squares = np.concatenate([self.squares, self.vectors.squares(alpha * self.labelings)[None]])
+        self.squares = np.concatenate([self.squares, (H @ alpha)[None]])
         if value < self.value:
-            self.value, self.mu, self.best = value, mu, alpha
+            self.value, self.mu, self.best, self.H = value, mu, alpha, H
         self._bound_below(alpha, self.squares[-1])
 
     def _bound_below(self, alpha: np.ndarray | None = None, squares: np.ndarray | None = None) -> None:
@@ -487,8 +496,7 @@ class _Hull:
         free = np.flatnonzero((alpha > 0) & (alpha < self.upper))
         if not 0 < len(free) <= _FREE:
             return None
-        H = self.vectors.inner(alpha * Y) * Y
-        q = H @ alpha
+        H, q = self.H, self.H @ alpha
         Q = ((Y[:, free].T * mu) @ Y[:, free]) * self.vectors.block(free)
         Q.flat[:: len(Q) + 1] += 1e-8 * Q.diagonal().mean() + 1e-300
         try:
