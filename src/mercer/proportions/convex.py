@@ -417,7 +417,7 @@ class _Hull:
         self.history.append(self.value)
         before, mu, alpha = self.value, self.mu, self.best
         while self.value >= before and share > 1e-4:  # at 0 the slope of S is steep, and its second derivative no guide
-            self._evaluate(_on_simplex((1 - share) * mu + share * (np.arange(len(mu)) == len(mu) - 1)), alpha)
+            self._evaluate(_on_simplex((1 - share) * mu + share * (np.arange(len(mu)) == len(mu) - 1)), alpha, False)
             share, evaluations = share / 5, evaluations - 1
         self.improve(evaluations)
 
@@ -445,11 +445,11 @@ class _Hull:
         self.alphas, self.squares = self.alphas[latest], self.squares[latest]
         self.history[-1] = self.value
 
-    def _evaluate(self, mu: np.ndarray, start: np.ndarray) -> None:
+    def _evaluate(self, mu: np.ndarray, start: np.ndarray, exact: bool = True) -> None:
         """The best α and S(μ); both are kept if they are the best so far, and the α as a cut."""
-        # A part of the gap of the weights, which is all that an evaluation can close.
-        tol = np.clip(_PART * self.gap / self.value, self.tol / 4, 0.01) if len(self.mu) > 1 else self.tol / 4
-        alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, float(tol))
+        # If not exact, then to a part of the gap of the weights, which is all that an evaluation can close.
+        tol = self.tol / 4 if exact else float(np.clip(_PART * self.gap / self.value, self.tol / 4, 0.01))
+        alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, tol)
         H = self.vectors.inner(alpha * self.labelings) * self.labelings
         self.alphas = np.concatenate([self.alphas, alpha[None]])
         self.squares = np.concatenate([self.squares, (H @ alpha)[None]])
@@ -480,7 +480,7 @@ class _Hull:
             mu, change, alpha, moved, t = step
             before = self.value
             while True:
-                self._evaluate(_on_simplex(mu + t * change), np.clip(alpha + t * moved, 0.0, self.upper))
+                self._evaluate(_on_simplex(mu + t * change), np.clip(alpha + t * moved, 0.0, self.upper), False)
                 evaluations -= 1
                 if self.solved or evaluations <= 0:
                     return
