@@ -106,7 +106,10 @@ class ConvexProportionSVM(ProportionEstimator):
     More rounds lower the objective, not always the error: where bags are large, few labellings (``max_rounds`` of 1 to
     3) can be the better machine. `BagCV` chooses without labels.
 
-    Rows of different weight in one bag are refused: a best labelling is then a knapsack problem.
+    Rows of different weight in one bag are refused. With equal weights the best labelling of a bag along a direction is
+    its so many highest rows; with different ones it is a knapsack problem, and where no subset of the weights adds up
+    to the share there is no labelling to mix at all. `AlternatingProportionSVM`, where shares are met by a loss and not
+    exactly, and `InverseCalibration` take such weights.
 
     Examples
     --------
@@ -321,7 +324,10 @@ class _Choices:
         """Counts within epsilon of the shares; the nearest to them where there is none."""
         starts, v = problem.offsets[:-1], problem.row_weight[: problem.n_inside]
         if (np.minimum.reduceat(v, starts) != np.maximum.reduceat(v, starts)).any():
-            raise ValueError("ConvexProportionSVM counts rows: those of one bag must have equal row_weight")
+            raise ValueError(
+                "ConvexProportionSVM counts rows: those of one bag must have equal row_weight"
+                " (AlternatingProportionSVM and InverseCalibration take any)"
+            )
         sizes = problem.sizes
         fewest = np.add.reduceat((problem.known > 0).astype(np.int64), starts)
         greatest = sizes - np.add.reduceat((problem.known < 0).astype(np.int64), starts)
