@@ -402,8 +402,8 @@ class _Hull:
         self.labelings, self.mu = first[None], np.ones(1)
         self.alphas = np.zeros((0, len(upper)))
         self.squares = np.zeros((0, 1))  # q_t(α_s), a row for each α
-        self.value = np.inf  # S(μ), from above
-        self.alpha = self.best = np.zeros(len(upper))  # with the largest bound from below; and the α of μ
+        self.value, self.bound = np.inf, 0.0  # of the optimum, from above, S(μ), and from below
+        self.alpha = self.best = np.zeros(len(upper))  # the α of the bound from below; and that of μ
         self.H = np.zeros((1, len(upper)))  # Q_t α for that, a row for each t
         self.history: list[float] = []
         self.converged = False
@@ -419,7 +419,7 @@ class _Hull:
         added = self.vectors.squares(self.alphas * labeling)
         self.squares = np.column_stack([self.squares[:, kept], added])
         self.H = np.concatenate([self.H[kept], self.vectors.inner((self.best * labeling)[None]) * labeling])
-        self._bound_below()
+        self.bound = float(self.alpha.sum() - self.vectors.squares(self.alpha * self.labelings).max() / 2)
         self.history.append(self.value)
         before, mu, alpha = self.value, self.mu, self.best
         while self.value >= before and share > 1e-4:  # at 0 the slope of S is steep, and its second derivative no guide
@@ -454,7 +454,7 @@ class _Hull:
     def _evaluate(self, mu: np.ndarray, start: np.ndarray, exact: bool = True) -> None:
         """The best α and S(μ); both are kept if they are the best so far, and the α as a cut."""
         # If not exact, then to a part of the gap of the weights, which is all that an evaluation can close.
-        tol = self.tol / 4 if exact else float(np.clip(_PART * self.gap / self.value, self.tol / 4, 0.01))
+        tol = self.tol / 4 if exact else float(np.clip(_PART * self.gap / max(self.value, 1e-300), self.tol / 4, 0.01))
         alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, tol)
         H = self.vectors.inner(alpha * self.labelings) * self.labelings
         self.alphas = np.concatenate([self.alphas, alpha[None]])
@@ -463,19 +463,17 @@ class _Hull:
             self.value, self.mu, self.best, self.H = value, mu, alpha, H
         self._bound_below(alpha, self.squares[-1])
 
-    def _bound_below(self, alpha: np.ndarray | None = None, squares: np.ndarray | None = None) -> None:
-        """Keep a multiple of α if it gives a larger bound; without one, the bound of the α that was kept."""
-        if alpha is None or squares is None:
-            self.bound = float(self.alpha.sum() - self.vectors.squares(self.alpha * self.labelings).max() / 2)
-            return
+    def _bound_below(self, alpha: np.ndarray, squares: np.ndarray) -> None:
+        """Keep the best multiple of α if it gives a larger bound."""
         used = alpha > 0
-        if used.any():
-            total, largest = float(alpha.sum()), float(squares.max())
-            room = float((self.upper[used] / alpha[used]).min())
-            scale = min(room, total / largest) if largest > 0 else room
-            bound = scale * total - scale * scale * largest / 2
-            if bound > getattr(self, "bound", -np.inf):
-                self.alpha, self.bound = scale * alpha, bound
+        if not used.any():
+            return
+        total, largest = float(alpha.sum()), float(squares.max())
+        room = float((self.upper[used] / alpha[used]).min())
+        scale = min(room, total / largest) if largest > 0 else room
+        bound = scale * total - scale * scale * largest / 2
+        if bound > self.bound:
+            self.alpha, self.bound = scale * alpha, bound
 
     def _by_newton(self, evaluations: int) -> None:
         """Steps on the weights while they lower S(μ)."""
@@ -510,7 +508,7 @@ class _Hull:
             change = _simplex_program(H[:, free] @ Z, q / 2, mu) - mu
         except np.linalg.LinAlgError:
             return None
-        if not np.isfinite(change).all() or float(q @ change) <= 0:
+        if not np.isfinite(change).all() or float(q @ change) <= 0 or float(mu @ q) <= 0:
             return None
         moved = np.zeros(len(alpha))
         moved[free] = -(Z @ change)
