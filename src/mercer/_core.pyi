@@ -939,9 +939,20 @@ def label_bags(
     out: np.ndarray,
     threads: int = 1,
 ) -> None: ...
-def ascend_matrix(
-    Q: np.ndarray, upper: np.ndarray, alpha: np.ndarray, slope: np.ndarray, tol: float, max_sweeps: int
-) -> float: ...
+
+class LabelledPrograms:
+    def __init__(self, K: np.ndarray) -> None: ...
+    def ascend(
+        self,
+        labelings: np.ndarray,
+        mu: np.ndarray,
+        upper: np.ndarray,
+        alpha: np.ndarray,
+        slope: np.ndarray,
+        tol: float,
+        max_sweeps: int,
+    ) -> None: ...
+
 def ascend_rows(
     U: np.ndarray, upper: np.ndarray, alpha: np.ndarray, slope: np.ndarray, tol: float, max_sweeps: int
 ) -> float: ...

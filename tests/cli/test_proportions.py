@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mercer
+import mercer.proportions
 from mercer.cli import main
 from mercer.cli import proportions as command
 

@@ -26,6 +26,7 @@ from mercer.proportions import (
     proportions_from_similarity,
     transfer_proportions,
 )
+from mercer.proportions.attributes import _spread
 
 TASK = make_attribute_categories(12, 20, 3, 6)
 
@@ -281,3 +282,22 @@ def test_wrong_use_is_named():
     baseline = BinarizedAttributes().fit(TASK.X, TASK.category, TASK.proportions)
     with pytest.raises(AttributeError, match="gives no probabilities"):
         baseline.predict_proba(TASK.X)
+
+
+def test_the_default_does_not_depend_on_the_scale_of_features():
+    task = make_attribute_categories(12, 40, random_state=3)
+    held = np.arange(len(task.X)) % 3 == 0
+    scores = []
+    for scale in (0.03, 1.0, 30.0):
+        model = AttributeModeler().fit(scale * task.X[~held], task.category[~held], task.proportions)
+        scores.append(model.score(scale * task.X[held], task.attributes[held]))
+    binarized = BinarizedAttributes().fit(task.X[~held], task.category[~held], task.proportions)
+    assert min(scores) > binarized.score(task.X[held], task.attributes[held])
+    assert max(scores) - min(scores) < 0.05
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_the_scale_of_features_is_their_distance_from_the_mean(make):
+    X = np.random.default_rng(0).normal(size=(30, 4)) + 5
+    assert _spread(make(X)) == pytest.approx(np.square(X - X.mean(axis=0)).sum(axis=1).mean())
+    assert _spread(make(np.ones((5, 2)))) == 1.0

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,7 +17,7 @@ from mercer.kernels import Gaussian, Linear
 from mercer.maps import FourierFeatures
 from mercer.proportions import Bags, ConvexProportionSVM, IllPosedWarning, make_bags
 from mercer.proportions._base import Problem, Space
-from mercer.proportions.convex import _GAP, _Choices, _Hull, _oriented, _rank_one, _threshold, _Vectors
+from mercer.proportions.convex import _GAP, _bound_above, _Choices, _Hull, _oriented, _rank_one, _threshold, _Vectors
 from reference.labellings import agreeing, integer_value, relaxed_value
 from reference.votes import votes
 
@@ -170,6 +171,117 @@ def test_with_all_labels_it_is_the_machine_without_a_bias(intercept: str) -> Non
         assert hull.value >= peer.dual_coef_[0] @ labels[peer.support_] - 1e-6 - (
             peer.dual_coef_[0] @ vectors.K[np.ix_(peer.support_, peer.support_)] @ peer.dual_coef_[0] / 2
         )
+
+
+def mixture(seed: int, n: int = 40, d: int = 4, count: int = 3):
+    """Instances, labellings and weights; two columns of X are equal rows, so that K is singular."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[1] = X[0]
+    Y = rng.choice([-1, 1], (count, n)).astype(np.int8)
+    return X, Y, rng.dirichlet(np.ones(count)), rng.uniform(0.1, 3.0, n)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(0.3)], ids=repr)
+@pytest.mark.parametrize("seed", range(5))
+def test_programs_of_mixed_labellings_reach_their_optimum(seed: int, kernel) -> None:
+    X, Y, mu, upper = mixture(seed)
+    K = kernel(X)
+    Q = ((Y.T * mu) @ Y) * K
+    best = minimize(
+        lambda a: (0.5 * a @ Q @ a - a.sum(), Q @ a - 1),
+        np.zeros(40),
+        jac=True,
+        bounds=[(0, u) for u in upper],
+        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 5000, "maxfun": 50000},
+    )
+    for start in (np.zeros(40), upper / 3, upper):
+        alpha, slope = start.copy(), np.empty(40)
+        _core.LabelledPrograms(K).ascend(Y, mu, upper, alpha, slope, 1e-9, 20000)
+        np.testing.assert_allclose(slope, 1 - Q @ alpha, atol=1e-8)
+        assert ((alpha >= 0) & (alpha <= upper)).all()
+        assert alpha.sum() - alpha @ Q @ alpha / 2 == pytest.approx(-best.fun, rel=1e-6)
+        assert _bound_above(alpha, slope, upper) >= -best.fun * (1 - 1e-9)
+        assert _bound_above(alpha, slope, upper) == pytest.approx(-best.fun, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_coefficients_bound_a_program_from_above(seed: int) -> None:
+    X, Y, mu, upper = mixture(seed)
+    Q = ((Y.T * mu) @ Y) * Gaussian(0.3)(X)
+    best, slope = np.zeros(40), np.empty(40)
+    _core.LabelledPrograms(Gaussian(0.3)(X)).ascend(Y, mu, upper, best, slope, 1e-10, 20000)
+    value = best.sum() - best @ Q @ best / 2
+    rng = np.random.default_rng(seed)
+    for scale in (0.01, 0.3, 1.0):
+        alpha = scale * upper * rng.random(40)
+        assert _bound_above(alpha, 1 - Q @ alpha, upper) >= value * (1 - 1e-9)
+
+
+def test_coefficients_that_are_best_but_for_their_scale_are_seen_to_be_so() -> None:
+    X, Y, mu, _ = mixture(0)
+    X, Y, upper = X[2:], np.ascontiguousarray(Y[:, 2:]), np.full(38, 1e4)
+    Q, best = ((Y.T * mu) @ Y) * Gaussian(1.0)(X), np.zeros(38)
+    _core.LabelledPrograms(Gaussian(1.0)(X)).ascend(Y, mu, upper, best, np.empty(38), 1e-10, 20000)
+    value = best.sum() - best @ Q @ best / 2
+    for scale in (0.5, 0.8, 1.5):
+        assert _bound_above(scale * best, 1 - Q @ (scale * best), upper) == pytest.approx(value, rel=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_newton_steps_and_levels_find_the_same_weights(seed: int, kernel, C: float, monkeypatch) -> None:
+    X, Y, _, _ = mixture(seed, count=6)
+    vectors = _Vectors(Space(features=X) if kernel is None else Space(gram=kernel(X)), "constant")
+    values = []
+    for levels_only in (False, True):
+        if levels_only:
+            monkeypatch.setattr(_Hull, "_by_newton", lambda self, evaluations: None)
+        hull = _Hull(vectors, np.full(40, C), Y[0], 1e-5)
+        for labeling in Y[1:]:
+            hull.enter(labeling)
+            assert hull.bound <= hull.value * (1 + 1e-12)
+            assert hull.solved
+        # A bound that holds: no α is better for all labellings than the one that is kept.
+        squares = vectors.squares(hull.alpha * hull.labelings)
+        assert hull.bound == pytest.approx(hull.alpha.sum() - squares.max() / 2, rel=1e-9)
+        values.append(hull.value)
+    assert values[0] == pytest.approx(values[1], rel=1e-3)
+
+
+def test_rounds_with_few_evaluations_are_bounds_all_the_same() -> None:
+    X, Y, _, _ = mixture(0, count=8)
+    vectors, upper = _Vectors(Space(gram=Gaussian(0.5)(X)), "constant"), np.full(40, 10.0)
+    rough, exact = (_Hull(vectors, upper, Y[0], 1e-6) for _ in range(2))
+    for labeling in Y[1:]:
+        rough.enter(labeling, 2)
+        exact.enter(labeling)
+        assert rough.bound <= exact.value * (1 + 1e-6)
+    assert (np.diff(rough.history) <= 0).all()
+    rough.improve()
+    assert rough.solved
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labelings": np.zeros((2, 4), np.int8)}, "labelings must be -1 or 1"),
+        ({"labelings": np.ones((2, 3), np.int8)}, "labelings must have a value for each instance"),
+        ({"mu": np.ones(3)}, "mu must have a value for each labelling"),
+        ({"mu": np.array([0.5, np.nan])}, "mu must be finite"),
+        ({"upper": np.array([1.0, 1.0, 1.0, -1.0])}, "upper must be finite and not negative"),
+        ({"alpha": np.full(4, 2.0)}, "alpha must lie between 0 and upper"),
+        ({"slope": np.zeros(3)}, "a value for each instance"),
+    ],
+)
+def test_programs_refuse_what_does_not_fit(change, message: str) -> None:
+    given = {"labelings": np.ones((2, 4), np.int8), "mu": np.full(2, 0.5), "upper": np.ones(4)}
+    given |= {"alpha": np.zeros(4), "slope": np.zeros(4), "tol": 1e-3, "max_sweeps": 10}
+    with pytest.raises(ValueError, match=message):
+        _core.LabelledPrograms(np.eye(4)).ascend(**(given | change))
+    with pytest.raises(ValueError, match="K must be"):
+        _core.LabelledPrograms(np.full((2, 2), np.nan))
 
 
 # ---------------------------------------------------------------------------------------------------- decoding

@@ -462,6 +462,7 @@ def test_scikit_learn_contract(estimator, check):
         ({"init": "mean-map", "scorer": "mlp"}, "is for a linear scorer"),
         ({"kernel": Gaussian(), "scorer": "mlp"}, "a kernel needs a linear scorer"),
         ({"validation_fraction": 1.0}, "validation_fraction must be"),
+        ({"early_stopping": "no"}, "early_stopping must be True or False, got 'no'"),
         ({"n_jobs": 0}, "n_jobs must be"),
     ],
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from mercer.proportions import (
     AlternatingProportionSVM,
@@ -11,10 +13,12 @@ from mercer.proportions import (
     BagCV,
     Bags,
     ConvexProportionSVM,
+    InverseCalibration,
     MeanMap,
     MultipleInstanceSVM,
     ProportionClassifier,
     bag_proportions,
+    bag_score,
     make_bags,
 )
 
@@ -105,3 +109,37 @@ def test_early_stopping_says_what_it_cannot_hold_out() -> None:
     bags = Bags(np.arange(40) // 4, np.linspace(0, 1, 10), bag_weight=[1.0] + [0.0] * 9)
     with pytest.raises(ValueError, match="early_stopping"):
         ProportionClassifier(early_stopping=True, random_state=0).fit(X, bags=bags)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ({"a": 1.0, "c": 1.0}, "bag_weight names bag 'c'"),
+        ({"a": 1.0}, "bag_weight has no entry for bag 'b'"),
+        ({"a": 1.0, "b": "heavy"}, "bag_weight must be numbers"),
+    ],
+)
+def test_weights_by_name_are_told_from_proportions(weight, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Bags(["a", "a", "b"], {"a": 0.5, "b": 1.0}, bag_weight=weight)
+
+
+@pytest.mark.parametrize("model", [MeanMap(), InverseCalibration(), LogisticRegression()], ids=repr)
+def test_models_that_are_not_fitted_have_no_score(model) -> None:
+    with pytest.raises(NotFittedError, match=type(model).__name__):
+        bag_score(model, np.eye(4), [0, 0, 1, 1], [0.5, 1.0])
+
+
+def test_similarities_of_labelled_rows_follow_those_of_bags() -> None:
+    """Two bags, one labelled row without a bag, one within: four points, in this order."""
+    rng = np.random.default_rng(0)
+    X, bags = rng.normal(size=(5, 2)), [0, 0, 1, 1, None]
+    y = [np.nan, 1.0, np.nan, np.nan, 0.0]
+    given = {"bags": bags, "proportions": [0.5, 0.2]}
+    with pytest.raises(ValueError, match=r"shape \(4, 4\), one row for each of 2 bags and 2 labelled rows"):
+        MeanMap(laplacian=0.1, similarity=np.eye(2)).fit(X, y, **given)
+    points = np.array([X[:2].mean(axis=0), X[2:4].mean(axis=0), X[4], X[1]])
+    S = np.exp(-np.linalg.norm(points[:, None] - points, axis=2) / 0.7)
+    by_matrix = MeanMap(laplacian=0.1, similarity=S).fit(X, y, **given)
+    by_width = MeanMap(laplacian=0.1, similarity=0.7).fit(X, y, **given)
+    np.testing.assert_allclose(by_matrix.coef_, by_width.coef_)

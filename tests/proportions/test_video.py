@@ -255,6 +255,8 @@ def test_wrong_data_is_named(videos, y, message):
 def test_wrong_use_is_named():
     with pytest.raises(NotFittedError, match="not fitted yet"):
         VideoEventDetector().score_videos(TASK.videos)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        VideoEventDetector.fuse([VideoEventDetector(), VideoEventDetector()], [TASK.videos, TASK.videos])
     model = detector((1, "all")).fit(TASK.videos, TASK.y)
     with pytest.raises(ValueError, match="fitted with 3"):
         model.predict([np.ones((5, 4))])

@@ -1,7 +1,7 @@
 """Learners for several events or attributes: clones of one given, or the default, a large-margin learner.
 
 The default weighs the rows of a bag together as much as one row elsewhere, so that C means the same for all sizes of
-bags: ½ ‖w‖² + Σ_k (mean hinge loss of bag k + C · loss of its share).
+bags: ½ ‖w‖² + Σ_k (mean hinge loss of bag k + C · loss of its share). With ``scale``, both losses are multiplied by it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def seeded_clone(estimator: Any, seed: int, **parameters: Any) -> Any:
     return model
 
 
-def default_learner(C: float, rows_per_bag: float, seed: int) -> Any:
+def default_learner(C: float, rows_per_bag: float, seed: int, *, scale: float = 1.0, **options: Any) -> Any:
     """The alternating machine, linear."""
     make = importlib.import_module("mercer.proportions").AlternatingProportionSVM
-    return make(C=float(C), C_instance=1.0 / rows_per_bag, random_state=int(seed))
+    return make(C=float(C) * scale, C_instance=scale / rows_per_bag, random_state=int(seed), **options)

@@ -28,6 +28,8 @@ class BagMeans:
     inside : int
         How many of the means are bags and labelled rows without a bag; the others repeat instances of these bags whose
         labels are known.
+    labelled : int
+        How many of the means are labelled rows.
     """
 
     average: sp.csr_matrix
@@ -37,6 +39,7 @@ class BagMeans:
     bag_weight: np.ndarray
     size: np.ndarray
     inside: int
+    labelled: int
 
     def features(self, space: Space) -> Any:
         """The means as rows, dense or sparse as the features are."""
@@ -65,4 +68,5 @@ def bag_means(problem: Problem) -> BagMeans:
         np.concatenate([single.bag_weight, np.ones(len(inside))]),
         total,
         single.n_bags,
+        len(total) - problem.n_bags,
     )

@@ -212,6 +212,13 @@ def _numbers(values: Any) -> np.ndarray:
         raise ValueError("proportion_matrix must be numbers, equally many for each category") from error
 
 
+def _spread(X: Any) -> float:
+    """The mean squared distance of rows from their mean; 1 where they are all equal."""
+    total = X.multiply(X).sum() if sp.issparse(X) else np.square(X).sum()
+    found = float(total) / X.shape[0] - float(np.square(np.asarray(X.mean(axis=0))).sum())
+    return found if found > 1e-12 * float(total) / X.shape[0] else 1.0
+
+
 # ---------------------------------------------------------------------------------------------------- with proportions
 
 
@@ -222,9 +229,10 @@ class AttributeModeler(_Attributes):
     ----------
     estimator : ProportionEstimator, optional
         The learner of one attribute. Default: `AlternatingProportionSVM`, linear, with weight ``C`` for the share of
-        each category and weight 1 for its rows together. Where the learner has a map or a kernel, it is computed once
-        for all attributes.
-    C : float, default=1.0
+        each category and weight 1 for its rows together, both divided by the mean squared distance of rows from their
+        mean, which makes them fit for features of any scale. It starts at the labels of `InverseCalibration`. Where
+        the learner has a map or a kernel, it is computed once for all attributes.
+    C : float, default=10.0
         How strictly the default learner keeps to the shares.
     random_state : int, RandomState or None, default=None
         Used where the learner has none of its own.
@@ -248,8 +256,9 @@ class AttributeModeler(_Attributes):
     Notes
     -----
     The default learner has a large margin, and tells rows of one category apart where features allow for it, even with
-    few categories. Where features say little about single rows, `ProportionClassifier` is safer: it never does more
-    than meet the shares. `C` and the learner are best chosen on categories left out.
+    few categories. Where features say little about single rows, `ProportionClassifier` and `MeanMap` are safer: they
+    do no more than meet the shares. `C` and the learner are best chosen on categories left out
+    (``benchmarks/attributes_awa.py --parts choose``, by which the default was set).
 
     Examples
     --------
@@ -269,7 +278,7 @@ class AttributeModeler(_Attributes):
         self,
         estimator: Any = None,
         *,
-        C: float = 1.0,
+        C: float = 10.0,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: Any = False,
@@ -305,10 +314,13 @@ class AttributeModeler(_Attributes):
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=P.shape[1])
         per_category = len(codes) / len(bags)
         plain = {"map": None, "kernel": None if self._kernel is None else "precomputed"}
+        default: dict[str, Any] = {}
+        if self.estimator is None:  # without annealing the machine stays near its start, better than at random
+            default = {"scale": 1.0 / _spread(shared), "init": "inverse-calibration", "annealing": False}
 
         def learn(a: int) -> Any:
             if self.estimator is None:
-                model = default_learner(self.C, per_category, int(seeds[a]))
+                model = default_learner(self.C, per_category, int(seeds[a]), **default)
             else:
                 model = seeded_clone(self.estimator, int(seeds[a]), **plain)
             unknown = np.isnan(P[:, a])

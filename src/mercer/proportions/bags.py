@@ -261,7 +261,7 @@ class Bags:
             raise ValueError(f"proportions must lie in [0, 1], but bag {_shown(name)} has {found}")
         return values, classes
 
-    def _looked_up(self, given: Any) -> tuple[np.ndarray, Any]:
+    def _looked_up(self, given: Any, what: str = "proportions") -> tuple[np.ndarray, Any]:
         """Proportions in the order of `names`; what has names of its own is looked up by them."""
         columns = list(given.columns) if hasattr(given, "columns") else None
         if isinstance(given, Mapping):
@@ -269,24 +269,24 @@ class Bags:
         elif hasattr(given, "index") and not callable(given.index):  # pandas
             table = dict(zip(given.index.tolist(), given.to_numpy(), strict=True))
             if len(table) != len(given):
-                raise ValueError("proportions names a bag twice")
+                raise ValueError(f"{what} names a bag twice")
         else:
             try:
                 return np.asarray(given, np.float64), columns
             except (TypeError, ValueError) as error:
-                raise ValueError("proportions must be numbers") from error
+                raise ValueError(f"{what} must be numbers") from error
         names = self.names.tolist()
         unknown = [name for name in table if name not in set(names)]
         if unknown:
             known = _listed(names)
-            raise ValueError(f"proportions names bag {_shown(unknown[0])}, which has no rows; bags are {known}")
+            raise ValueError(f"{what} names bag {_shown(unknown[0])}, which has no rows; bags are {known}")
         lacking = [name for name in names if name not in table]
         if lacking:
-            raise ValueError(f"proportions has no entry for bag {_shown(lacking[0])}")
+            raise ValueError(f"{what} has no entry for bag {_shown(lacking[0])}")
         try:
             return np.array([table[name] for name in names], np.float64), columns
         except (TypeError, ValueError) as error:
-            raise ValueError("proportions must be numbers, equally many for each bag") from error
+            raise ValueError(f"{what} must be numbers, equally many for each bag") from error
 
     def _without_rows(self, length: int) -> Any:
         """The first of the bags 0 … length − 1 that has no rows, where names are such integers."""
@@ -296,7 +296,7 @@ class Bags:
 
     def _weights(self, given: Any) -> np.ndarray:
         if isinstance(given, Mapping) or hasattr(given, "index"):
-            given, _ = self._looked_up(given)
+            given, _ = self._looked_up(given, "bag_weight")
         return _checked_weights("bag_weight", given, len(self))
 
     # ------------------------------------------------------------------ looking

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
+from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import linprog, nnls
 
 from mercer import _core
@@ -40,6 +40,12 @@ _ASCENTS = 20  # most steps from each
 _LEVEL = 0.3  # where the level is between the bounds
 _LEVELS = 100  # most steps on the weights of labellings
 _GAP = 3e-3  # relative, of the weights of labellings
+_NEWTON = 20  # most steps by second derivatives
+_FREE = 1000  # coefficients between their bounds, up to which there are such steps
+_FIRST = 0.3  # weight of the second labelling, to begin with
+_EARLY = 2  # evaluations of S(μ) in a round, before the last one
+_PART = 0.05  # of the relative gap: how exact an α is
+_CUTS = 40  # that are kept for the next labelling
 _SWEEPS = 2000  # most sweeps of a program
 
 
@@ -100,7 +106,10 @@ class ConvexProportionSVM(ProportionEstimator):
     More rounds lower the objective, not always the error: where bags are large, few labellings (``max_rounds`` of 1 to
     3) can be the better machine. `BagCV` chooses without labels.
 
-    Rows of different weight in one bag are refused: a best labelling is then a knapsack problem.
+    Rows of different weight in one bag are refused. With equal weights the best labelling of a bag along a direction is
+    its so many highest rows; with different ones it is a knapsack problem, and where no subset of the weights adds up
+    to the share there is no labelling to mix at all. `AlternatingProportionSVM`, where shares are met by a loss and not
+    exactly, and `InverseCalibration` take such weights.
 
     Examples
     --------
@@ -192,16 +201,22 @@ class ConvexProportionSVM(ProportionEstimator):
         directions = vectors.directions(self.variance)
         # All weights equal, as in the source (1 / N; the scale does not matter to the search).
         hull = _Hull(vectors, upper, choices.searched(vectors, directions, (upper > 0).astype(np.float64)), _GAP)
+        refined = 0  # the round whose weights are as good as they get
         while True:
             entered = len(hull.history)
-            if self.verbose:
-                print(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings", flush=True)
             found = choices.searched(vectors, directions, hull.alpha)
             small = self.tol * hull.value
             hull.converged = hull.promise(found) <= small or (entered > 1 and hull.history[-2] - hull.value <= small)
-            if hull.converged or entered == self.max_rounds:
+            last = hull.converged or entered == self.max_rounds
+            if last and refined != entered and not hull.solved:  # nearly the best weights do for the search only
+                refined = entered
+                hull.improve()
+                continue
+            if self.verbose:
+                print(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings", flush=True)
+            if last:
                 return hull
-            hull.enter(found)
+            hull.enter(found, _EARLY)
 
 
 # ---------------------------------------------------------------------------------------------------- instances
@@ -213,6 +228,7 @@ class _Vectors:
     def __init__(self, space: Space, intercept: str) -> None:
         self.space, self.constant = space, intercept == "constant"
         self.F: np.ndarray | None = None
+        self._programs: Any = None
         features = space.features
         if space.linear and features.shape[1] <= features.shape[0]:
             F = features.toarray() if sp.issparse(features) else features
@@ -257,7 +273,7 @@ class _Vectors:
         """Coordinates of instances along axes, shape (n_axes, n)."""
         if self.F is not None:
             return np.ascontiguousarray(self.F.T)
-        values, axes = eigh(self.K)
+        values, axes = eigh(self.K, driver="evd")
         values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
         kept = 1 + int(np.searchsorted(np.cumsum(values), variance * values.sum() * (1 - 1e-12)))
         return np.ascontiguousarray((axes[:, :kept] * np.sqrt(values[:kept])).T)
@@ -271,11 +287,12 @@ class _Vectors:
         Y, mu = Y[used], mu[used]
         if self.F is not None and len(upper) > _MATRIX:
             U = np.concatenate([(np.sqrt(m) * y)[:, None] * self.F for m, y in zip(mu, Y, strict=True)], axis=1)
-            gap = _core.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
+            _core.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
         else:
-            Q = ((Y.T * mu) @ Y) * self.K
-            gap = _core.ascend_matrix(Q, upper, alpha, slope, tol, _SWEEPS)
-        return alpha, float(alpha @ (1 + slope)) / 2 + gap
+            if self._programs is None:
+                self._programs = _core.LabelledPrograms(self.K)
+            self._programs.ascend(np.ascontiguousarray(Y), mu, upper, alpha, slope, tol, _SWEEPS)
+        return alpha, _bound_above(alpha, slope, upper)
 
     def function(self, coefficients: np.ndarray) -> tuple[np.ndarray, float]:
         """Σ_i c_i ⟨φ(x_i), φ(x)⟩ as weights and an intercept over what the space holds."""
@@ -307,7 +324,10 @@ class _Choices:
         """Counts within epsilon of the shares; the nearest to them where there is none."""
         starts, v = problem.offsets[:-1], problem.row_weight[: problem.n_inside]
         if (np.minimum.reduceat(v, starts) != np.maximum.reduceat(v, starts)).any():
-            raise ValueError("ConvexProportionSVM counts rows: those of one bag must have equal row_weight")
+            raise ValueError(
+                "ConvexProportionSVM counts rows: those of one bag must have equal row_weight"
+                " (AlternatingProportionSVM and InverseCalibration take any)"
+            )
         sizes = problem.sizes
         fewest = np.add.reduceat((problem.known > 0).astype(np.int64), starts)
         greatest = sizes - np.add.reduceat((problem.known < 0).astype(np.int64), starts)
@@ -335,10 +355,7 @@ class _Choices:
         ‖·‖_∞ in place of ‖·‖₂ makes it exact, axis by axis. From the best axes ascent goes on with ‖·‖₂²: a convex
         function is at least as large at the maximiser of its tangent.
         """
-        both = np.concatenate([directions, -directions])
-        Y = self.best(both, alpha)
-        along = np.einsum("tn,tn->t", Y * alpha, both)
-        Y = Y[np.argsort(-along, kind="stable")[:_STARTS]]
+        Y = self._along_axes(directions, alpha)
         for _ in range(_ASCENTS):
             risen = self.best(vectors.inner(Y * alpha), alpha)
             if np.array_equal(risen, Y):
@@ -348,15 +365,36 @@ class _Choices:
         return np.asarray(Y[vectors.squares(Y * alpha).argmax()])
 
 
+    def _along_axes(self, directions: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """The labellings with the largest Σ_i α_i s_i y_i among the best ones of all axes s, in both directions."""
+        most = np.abs(directions) @ alpha  # of any labelling, whatever the bags
+        order = np.argsort(-most, kind="stable")
+        Y, along = np.zeros((0, len(alpha)), np.int8), np.zeros(0)
+        for start in range(0, len(order), _STARTS):
+            if len(along) and most[order[start]] < along[-1]:
+                break
+            axes = directions[order[start : start + _STARTS]]
+            both = np.concatenate([axes, -axes])
+            found = self.best(both, alpha)
+            Y, along = np.concatenate([Y, found]), np.concatenate([along, np.einsum("tn,tn->t", found * alpha, both)])
+            largest = np.argsort(-along, kind="stable")[:_STARTS]
+            Y, along = Y[largest], along[largest]
+        return Y
+
+
 # ---------------------------------------------------------------------------------------------------- weights
 
 
 class _Hull:
     """Active labellings, the best weights μ for them, and an α that is best for these.
 
-    The level method: each α that was best for some μ gives a cut, S(μ) ≥ Σα − ½ Σ_t μ_t q_t(α), which holds for all μ.
-    The least value of all cuts together is a linear program, and its dual variables mix the α into one that is best for
-    the best μ. The next μ is the nearest to the best so far at which no cut is above a level between the two bounds.
+    Newton's method on S(μ), whose slopes are −½ q_t(α) for the best α. Where α_F are strictly between their bounds, its
+    second derivatives are H_tF Q_FF⁻¹ H_sFᵀ with H_t = Q_t α, rows of what Q_t = y_t y_tᵀ ∘ K and Q = Σ_t μ_t Q_t hold.
+
+    Where that stops (S has kinks if K is singular), the level method goes on: each α that was best for some μ gives a
+    cut, S(μ) ≥ Σα − ½ Σ_t μ_t q_t(α), which holds for all μ. The least value of all cuts together is a linear program,
+    and its dual variables mix the α into one that is best for the best μ. The next μ is the nearest to the best so far
+    at which no cut is above a level between the two bounds.
     """
 
     def __init__(self, vectors: _Vectors, upper: np.ndarray, first: np.ndarray, tol: float) -> None:
@@ -364,50 +402,171 @@ class _Hull:
         self.labelings, self.mu = first[None], np.ones(1)
         self.alphas = np.zeros((0, len(upper)))
         self.squares = np.zeros((0, 1))  # q_t(α_s), a row for each α
-        self.value = np.inf  # S(μ)
+        self.value, self.bound = np.inf, 0.0  # of the optimum, from above, S(μ), and from below
+        self.alpha = self.best = np.zeros(len(upper))  # the α of the bound from below; and that of μ
+        self.H = np.zeros((1, len(upper)))  # Q_t α for that, a row for each t
         self.history: list[float] = []
         self.converged = False
-        self._optimise()
+        self._evaluate(self.mu, self.alpha)
+        self.history.append(self.value)
 
-    def enter(self, labeling: np.ndarray) -> None:
-        """One more labelling; those of no weight go."""
+    def enter(self, labeling: np.ndarray, evaluations: int = _LEVELS) -> None:
+        """One more labelling; those of no weight go. With few ``evaluations`` the weights are not yet the best."""
         kept = self.mu > 0
+        share = _FIRST if len(self.mu) == 1 else max(0.7 * self.mu[-1], 0.002)  # about the weight that the last one got
         self.labelings = np.concatenate([self.labelings[kept], labeling[None]])
         self.mu = np.append(self.mu[kept], 0.0)
         added = self.vectors.squares(self.alphas * labeling)
         self.squares = np.column_stack([self.squares[:, kept], added])
-        self._optimise()
+        self.H = np.concatenate([self.H[kept], self.vectors.inner((self.best * labeling)[None]) * labeling])
+        self.bound = float(self.alpha.sum() - self.vectors.squares(self.alpha * self.labelings).max() / 2)
+        self.history.append(self.value)
+        before, mu, alpha = self.value, self.mu, self.best
+        while self.value >= before and share > 1e-4:  # at 0 the slope of S is steep, and its second derivative no guide
+            self._evaluate(_on_simplex((1 - share) * mu + share * (np.arange(len(mu)) == len(mu) - 1)), alpha, False)
+            share, evaluations = share / 5, evaluations - 1
+        self.improve(evaluations)
+
+    @property
+    def gap(self) -> float:
+        """How far the value may be above the optimum."""
+        return max(0.0, self.value - self.bound)
+
+    @property
+    def solved(self) -> bool:
+        """Whether the weights are the best, within the tolerance."""
+        return self.gap <= self.tol * self.value
 
     def promise(self, labeling: np.ndarray) -> float:
         """How much the objective can fall at most, if no labelling has a larger q than this one."""
         return self.value - float(self.alpha.sum() - self.vectors.squares((self.alpha * labeling)[None])[0] / 2)
 
-    def _evaluate(self, mu: np.ndarray) -> None:
-        """S(μ), and the cut of its α."""
-        start = self.alphas[-1] if len(self.alphas) else np.zeros(len(self.upper))
-        alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, self.tol / 4)
-        self.alphas = np.concatenate([self.alphas, alpha[None]])
-        self.squares = np.concatenate([self.squares, self.vectors.squares(alpha * self.labelings)[None]])
-        if value < self.value:
-            self.value, self.mu = value, mu
+    def improve(self, evaluations: int = _LEVELS) -> None:
+        """Better weights, until the bounds meet."""
+        if not self.solved:
+            self._by_newton(evaluations)
+        if not self.solved and evaluations > _EARLY:
+            self._by_levels()
+        latest = len(self.alphas) - np.arange(len(self.alphas)) <= _CUTS
+        self.alphas, self.squares = self.alphas[latest], self.squares[latest]
+        self.history[-1] = self.value
 
-    def _optimise(self) -> None:
+    def _evaluate(self, mu: np.ndarray, start: np.ndarray, exact: bool = True) -> None:
+        """The best α and S(μ); both are kept if they are the best so far, and the α as a cut."""
+        # If not exact, then to a part of the gap of the weights, which is all that an evaluation can close.
+        tol = self.tol / 4 if exact else float(np.clip(_PART * self.gap / max(self.value, 1e-300), self.tol / 4, 0.01))
+        alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, tol)
+        H = self.vectors.inner(alpha * self.labelings) * self.labelings
+        self.alphas = np.concatenate([self.alphas, alpha[None]])
+        self.squares = np.concatenate([self.squares, (H @ alpha)[None]])
+        if value < self.value:
+            self.value, self.mu, self.best, self.H = value, mu, alpha, H
+        self._bound_below(alpha, self.squares[-1])
+
+    def _bound_below(self, alpha: np.ndarray, squares: np.ndarray) -> None:
+        """Keep the best multiple of α if it gives a larger bound."""
+        used = alpha > 0
+        if not used.any():
+            return
+        total, largest = float(alpha.sum()), float(squares.max())
+        room = float((self.upper[used] / alpha[used]).min())
+        scale = min(room, total / largest) if largest > 0 else room
+        bound = scale * total - scale * scale * largest / 2
+        if bound > self.bound:
+            self.alpha, self.bound = scale * alpha, bound
+
+    def _by_newton(self, evaluations: int) -> None:
+        """Steps on the weights while they lower S(μ)."""
+        for _ in range(min(evaluations, _NEWTON)):
+            step = self._newton_step()
+            if step is None:
+                return
+            mu, change, alpha, moved, t = step
+            before = self.value
+            while True:
+                self._evaluate(_on_simplex(mu + t * change), np.clip(alpha + t * moved, 0.0, self.upper), False)
+                evaluations -= 1
+                if self.solved or evaluations <= 0:
+                    return
+                if self.value < before:
+                    break
+                t = 1.0 if t > 1 else 0.3 * t
+                if t < 0.02:
+                    return
+
+    def _newton_step(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float] | None:
+        """μ and its change, α and its change to first order, and how far to go; None where there is no such step."""
+        alpha, mu, Y = self.best, self.mu, self.labelings.astype(np.float64)
+        free = np.flatnonzero((alpha > 0) & (alpha < self.upper))
+        if not 0 < len(free) <= _FREE:
+            return None
+        H, q = self.H, self.H @ alpha
+        Q = ((Y[:, free].T * mu) @ Y[:, free]) * self.vectors.block(free)
+        Q.flat[:: len(Q) + 1] += 1e-8 * Q.diagonal().mean() + 1e-300
+        try:
+            Z = cho_solve(cho_factor(Q, lower=True, overwrite_a=True, check_finite=False), H[:, free].T)
+            change = _simplex_program(H[:, free] @ Z, q / 2, mu) - mu
+        except np.linalg.LinAlgError:
+            return None
+        if not np.isfinite(change).all() or float(q @ change) <= 0 or float(mu @ q) <= 0:
+            return None
+        moved = np.zeros(len(alpha))
+        moved[free] = -(Z @ change)
+        # A labelling of small weight has q ~ (c + μ)⁻², which is 0 for a tangent long before it is small enough.
+        ratio = max(float(q.max() / (mu @ q)), 1 + 1e-9)
+        falling = change < 0
+        most = 0.9 * float((mu[falling] / -change[falling]).min())
+        return mu, change, alpha, moved, max(1.0, min(2 * (np.sqrt(ratio) - 1) / (1 - 1 / ratio), most))
+
+    def _by_levels(self) -> None:
         """Cuts until the bounds meet."""
-        if not self.history:
-            self._evaluate(self.mu)
         for step in range(_LEVELS + 1):
-            mix = _best_mix(self.alphas.sum(axis=1), self.squares)
-            self.alpha = np.clip(mix @ self.alphas, 0.0, self.upper)
-            largest = self.vectors.squares(self.alpha * self.labelings).max()
-            bound = float(self.alpha.sum() - largest / 2)
-            self.gap = max(0.0, self.value - bound)
-            if len(self.mu) == 1 or self.gap <= self.tol * self.value or step == _LEVELS:
-                break
-            level = bound + _LEVEL * self.gap
-            self._evaluate(_nearest_below(level, self.alphas.sum(axis=1), self.squares, self.mu))
-        used = mix > 0  # the other cuts say nothing any more
-        self.alphas, self.squares = self.alphas[used], self.squares[used]
-        self.history.append(self.value)
+            sums = self.alphas.sum(axis=1)
+            mixed = np.clip(_best_mix(sums, self.squares) @ self.alphas, 0.0, self.upper)
+            self._bound_below(mixed, self.vectors.squares(mixed * self.labelings))
+            if len(self.mu) == 1 or self.solved or step == _LEVELS:
+                return
+            level = self.bound + _LEVEL * self.gap
+            self._evaluate(_nearest_below(level, sums, self.squares, self.mu), self.alphas[-1])
+
+
+def _bound_above(alpha: np.ndarray, slope: np.ndarray, upper: np.ndarray) -> float:
+    """The least of ½ c² αᵀQα + Σ_i u_i max(0, 1 − c (Qα)_i) over some c; the value of a program is not above it."""
+    margin = 1.0 - slope
+    square = max(float(alpha @ margin), 0.0)
+    low = np.sort(margin[margin > 0])[:16]
+    c = np.concatenate([[1.0], 1.0 / np.maximum(low, 0.25)])
+    losses = np.maximum(0.0, 1.0 - np.outer(c, margin)) @ upper
+    return float((square / 2 * c * c + losses).min())
+
+
+def _on_simplex(mu: np.ndarray) -> np.ndarray:
+    """μ without what is below rounding."""
+    mu = np.where(mu > 1e-9, mu, 0.0)
+    return np.asarray(mu / mu.sum())
+
+
+def _simplex_program(H: np.ndarray, slope: np.ndarray, mu: np.ndarray) -> np.ndarray:
+    """The ν of the simplex with the least ½ (ν − μ)ᵀH(ν − μ) − slopeᵀ(ν − μ), by its active set."""
+    T = len(mu)
+    H = H + (1e-10 * np.trace(H) / T + 1e-300) * np.eye(T)
+    linear = slope + H @ mu
+    used, nu = np.ones(T, bool), mu
+    for _ in range(3 * T):
+        i = np.flatnonzero(used)
+        system = np.ones((len(i) + 1, len(i) + 1))
+        system[:-1, :-1], system[-1, -1] = H[np.ix_(i, i)], 0.0
+        found = np.linalg.solve(system, np.append(linear[i], 1.0))
+        nu = np.zeros(T)
+        nu[i] = found[:-1]
+        if nu.min() < 0:
+            used[nu.argmin()] = False
+            continue
+        rising = np.where(used, -np.inf, linear - H @ nu - found[-1])
+        if rising.max() <= 1e-9 * abs(found[-1]):
+            break
+        used[rising.argmax()] = True
+    return _on_simplex(np.maximum(nu, 0.0))
 
 
 def _best_mix(sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
@@ -439,9 +598,7 @@ def _nearest_below(level: float, sums: np.ndarray, squares: np.ndarray, mu: np.n
     h = np.concatenate([-mu, (sums - level - squares @ mu / 2) / size, [0.0, 0.0]])
     E, f = np.column_stack([G, h]).T, np.append(np.zeros(T), 1.0)
     r = E @ nnls(E, f)[0] - f
-    found = mu - r[:T] / r[T] if r[T] != 0 else mu
-    found = np.where(found > 1e-9, found, 0.0)
-    return np.asarray(found / found.sum())
+    return _on_simplex(mu - r[:T] / r[T] if r[T] != 0 else mu)
 
 
 # ---------------------------------------------------------------------------------------------------- decoding

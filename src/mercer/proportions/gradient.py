@@ -431,6 +431,8 @@ class ProportionClassifier(ProportionEstimator):
         check_tol(self.tol)
         check_positive("learning_rate", self.learning_rate)
         check_choice("init", self.init, INITS)
+        if not isinstance(self.early_stopping, (bool, np.bool_)):
+            raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
         share = self.validation_fraction
         if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be a number between 0 and 1, got {share!r}")

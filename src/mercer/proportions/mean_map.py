@@ -51,7 +51,8 @@ class MeanMap(ProportionEstimator):
         γ: class means that vary from bag to bag, smoothly over similar bags. None: the same in all bags.
     similarity : float, array of shape (n_bags, n_bags) or None, default=None
         Of bags, for ``laplacian``: the width s of exp(−‖m_k − m_l‖ / s), None for the median distance; or a symmetric
-        matrix of numbers of at least 0.
+        matrix of numbers of at least 0. Rows whose labels are known are bags of one here, and have rows and columns of
+        the matrix after those of the bags: first rows without a bag, then rows within bags, each in their order.
     kernel : Kernel, "precomputed" or None
         None is linear.
     map : transformer, optional
@@ -212,7 +213,9 @@ class MeanMap(ProportionEstimator):
         if given is not None and not isinstance(given, Real):
             S = np.asarray(given, np.float64)
             if S.shape != (n, n):
-                raise ValueError(f"similarity must have shape ({n}, {n}), one row for each bag, got {S.shape}")
+                bags = n - means.labelled
+                rows = f"{bags} bags" + (f" and {means.labelled} labelled rows" if means.labelled else "")
+                raise ValueError(f"similarity must have shape ({n}, {n}), one row for each of {rows}, got {S.shape}")
             if not np.isfinite(S).all() or (S < 0).any() or np.abs(S - S.T).max() > 1e-9 * max(S.max(), 1e-300):
                 raise ValueError("similarity must be a symmetric matrix of finite numbers of at least 0")
             return S

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
@@ -110,6 +111,8 @@ def _known(bags: Any, proportions: Any, n_rows: int | None = None) -> Bags:
 
 
 def _bag_score(estimator: Any, X: Any, bags: Bags, loss: str) -> float:
+    if not hasattr(estimator, "classes_"):
+        raise NotFittedError(f"this {type(estimator).__name__} has no classes_: it is not a fitted classifier")
     classes = np.asarray(estimator.classes_)
     if hasattr(estimator, "predict_proportions"):
         shares = np.asarray(estimator.predict_proportions(X, bags))

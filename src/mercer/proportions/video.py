@@ -117,7 +117,9 @@ class VideoEventDetector(InFiles, BaseEstimator):
         The learner of one event. Default: `AlternatingProportionSVM`, linear, with weight ``C`` for the share of each
         video and weight 1 for its segments together.
     C : float, default=1.0
-        How strictly the default learner keeps to the shares 1 and 0; choose it by cross-validation.
+        How strictly the default learner keeps to the shares 1 and 0. On generated videos values from 0.1 to 10 rank
+        held-out videos equally well (``benchmarks/video_events.py --parts choose``); for others choose it by
+        cross-validation.
     random_state : int, RandomState or None, default=None
         Used where the learner has none of its own.
     n_jobs : int or None, default=None
@@ -450,6 +452,8 @@ class VideoEventDetector(InFiles, BaseEstimator):
         w = np.ones(len(detectors)) if weights is None else np.asarray(weights, np.float64)
         if w.shape != (len(detectors),) or not np.isfinite(w).all() or (w < 0).any() or not w.any():
             raise ValueError("weights must be a number of at least 0 for each detector, not all 0")
+        for detector in detectors:
+            detector._check_fitted()
         if any(not np.array_equal(detector.classes_, detectors[0].classes_) for detector in detectors):
             raise ValueError("detectors must have learnt the same events")
         parts = []
