@@ -30,7 +30,7 @@ pair variance], without the parts a structure does not have. With ``max_length=1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -324,7 +324,7 @@ class Segments(Structure):
     def _expectations(
         self, theta: SegmentScores, edges: bool = False, spans: bool = False, entropy: np.ndarray | None = None
     ) -> SegmentMarginals:
-        mu = self.zeros(theta)
+        mu = self._room(theta, np.empty)
         C, K, T = theta.n_labels, theta.max_length, theta.n_positions
         if edges and mu.edges is None:
             mu.edges = np.empty((T, C, C))
@@ -409,19 +409,15 @@ class Segments(Structure):
 
     def zeros(self, theta: SegmentScores) -> SegmentMarginals:
         """μ = 0."""
+        return self._room(theta, np.zeros)
+
+    def _room(self, theta: SegmentScores, make: Callable[[Any], np.ndarray]) -> SegmentMarginals:
+        """μ with the parts that θ has."""
         C, K, T = theta.n_labels, theta.max_length, theta.n_positions
-        mu = SegmentMarginals(
-            np.zeros((T, C)),
-            np.zeros((T, C)),
-            np.zeros((K, C)),
-            np.zeros((C, C)),
-            np.zeros(C),
-            np.zeros(C),
-            np.zeros(len(theta)),
-        )
+        mu = SegmentMarginals(*map(make, ((T, C), (T, C), (K, C), (C, C), C, C, len(theta))))
         for name in ("means", "edges", "spans", "variances", "pair_means", "pair_variances"):
             if getattr(theta, name) is not None:
-                setattr(mu, name, np.zeros(getattr(theta, name).shape))
+                setattr(mu, name, make(getattr(theta, name).shape))
         mu.features = theta.features
         return mu
 
