@@ -636,10 +636,11 @@ default="table"
         self._check_is_fitted()
         return self.structure_.length_scores(self.coef_)
 
-    def top_features(self, label: Any, n: int = 20) -> list[tuple[str, float]]:
+    def top_features(self, label: Any, n: int = 20, *, against: bool = False) -> list[tuple[str, float]]:
         """The features with the largest weights for a label, largest first, as ``part:name``.
 
-        Parts are ``sum``, ``mean`` and ``variance`` (of positions), ``boundary`` and ``span`` (of whole segments).
+        Parts are ``sum``, ``mean`` and ``variance`` (of positions), ``boundary`` and ``span`` (of whole segments). With
+        ``against``, those with the lowest weights, lowest first.
         """
         self._check_is_fitted()
         check_count("n", n)
@@ -648,6 +649,7 @@ default="table"
         s, C, c = self.structure_, len(self._labels), self._labels.classes.index(label)
         given = {"sum": s.pattern, "mean": s.pattern, "boundary": s.boundary_pattern}
         sizes = {"boundary": s.n_boundary_features, "span": s.n_span_features}
+        sign = 1.0 if against else -1.0
         found: list[tuple[str, float]] = []
         for part in _PARTS:
             if part not in s.slices:
@@ -655,9 +657,9 @@ default="table"
             keys = patterns.keys(given.get(part), sizes.get(part, s.n_features), C)
             chosen = keys % C == c
             columns, weights = keys[chosen] // C, self.coef_[s.slices[part]][chosen]
-            best = np.argsort(-weights, kind="stable")[:n]
+            best = np.argsort(sign * weights, kind="stable")[:n]
             found += [(f"{part}:{self._name(part, int(columns[j]))}", float(weights[j])) for j in best]
-        return sorted(found, key=lambda item: -item[1])[:n]
+        return sorted(found, key=lambda item: sign * item[1])[:n]
 
     def _name(self, part: str, column: int) -> str:
         if self._names:
