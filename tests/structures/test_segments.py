@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
 from mercer import _core
@@ -582,6 +583,25 @@ def test_a_truth_beyond_the_bounds_is_named_by_every_loss(loss):
     risk = Risk(Segments(2, 1, max_length=3), resolve_loss(loss), X, y)
     with pytest.raises(InfeasibleError, match="example 1"):
         risk.value_and_gradient(np.zeros(risk.n_weights))
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_scores_of_sums_and_boundaries_with_one_walk_over_the_features(observed):
+    rng = np.random.default_rng(0)
+    F, C, T = 6, 3, 40
+    X = Sequences(csr_array(rng.normal(size=(T, F)) * (rng.random((T, F)) < 0.4)), [0, 15, T])
+    X.edges = X.rows
+    kept = (np.cumsum([0, *rng.integers(0, C + 1, F)]), None)
+    kept = (kept[0], np.concatenate([np.sort(rng.permutation(C)[:n]) for n in np.diff(kept[0])]).astype(np.uint16))
+    segments = Segments(C, F, F, max_length=3, boundary_pattern=kept if observed else None)
+    w = rng.normal(size=segments.n_weights)
+    joint = segments.joint_weights(w, X)
+    both, apart = segments.scores(w, X[1:], joint), segments.scores(w, X[1:])
+    for name in ("frames", "starts", "lengths", "transitions"):
+        np.testing.assert_allclose(getattr(both, name), getattr(apart, name), rtol=1e-12, atol=1e-12)
+    assert segments.joint_weights(w, X[:0]) is None  # not worth it
+    X.edges = Sequences(X.rows.matrix(0, T), X.offsets).rows
+    assert segments.joint_weights(w, X) is None  # other features
 
 
 def test_a_structure_can_be_copied():

@@ -1,4 +1,4 @@
-"""The pages of a tagger and of a segmenter: what it is, transitions, the features that speak for each label, training."""
+"""The pages of a tagger and of a segmenter: what it is, transitions, features that speak for each label, training."""
 
 from __future__ import annotations
 
