@@ -255,7 +255,7 @@ template <int D> class Sweep : private SegmentRows {
     log_z_ = log_z;
     lengths_.assign(size_t(K + 1) * S, 0.0);
     pairs_.assign(size_t(C) * S, 0.0);
-    lost_pairs_.assign(size_t(C) * C, 0.0);
+    transitions_.assign(size_t(C) * C, 0.0);
     lefts_.resize(size_t(kPairs * S));
     rights_.resize(size_t(kPairs * S));
     n_pairs_ = 0;
@@ -277,7 +277,7 @@ template <int D> class Sweep : private SegmentRows {
     }
     flush_pairs();
     for (int a = 0; a < C; ++a)
-      for (int b = 0; b < C; ++b) lost_pairs_[int64_t(a) * C + b] += pairs_[a * S + b] * t_.trans.exp[a * S + b];
+      for (int b = 0; b < C; ++b) transitions_[int64_t(a) * C + b] += pairs_[a * S + b] * t_.trans.exp[a * S + b];
   }
 
   // p(label) of positions from m on, as far as segments that begin before m cover them.
@@ -286,7 +286,7 @@ template <int D> class Sweep : private SegmentRows {
   void add_sums(double* lengths, double* transitions) const {
     for (int l = 1; l <= K; ++l)
       for (int c = 0; c < C; ++c) lengths[int64_t(l - 1) * C + c] += lengths_[l * S + c];
-    for (int64_t k = 0; k < int64_t(C) * C; ++k) transitions[k] += lost_pairs_[size_t(k)];
+    for (int64_t k = 0; k < int64_t(C) * C; ++k) transitions[k] += transitions_[size_t(k)];
   }
   void add_ends(double log_z, double* labels) {
     if (D > 0) std::copy_n(b_.end, C, row_.data());
@@ -481,7 +481,7 @@ template <int D> class Sweep : private SegmentRows {
         const double score = A[a] + edge_score(t, a, b) + after[b];
         if (!(score > kNegInf<double>)) continue;
         const double p = std::exp(score - log_z_);
-        lost_pairs_[int64_t(a) * C + b] += p;
+        transitions_[int64_t(a) * C + b] += p;
         if (out.edges) out.edges[((begin_ + t) * C + a) * C + b] = p;
       }
   }
@@ -512,7 +512,7 @@ template <int D> class Sweep : private SegmentRows {
   Window<D> open_, exps_;       // B' or E', and their exponentials relative to reference_
   Window<D> cover_;             // p(label) of positions
   Buffer<double> closed_, real_, exp_, share_, reference_, padding_, lengths_, pairs_, lefts_, rights_, spill_;
-  std::vector<double> lost_pairs_;
+  std::vector<double> transitions_;
   std::vector<int> lost_;
   int64_t oldest_ = 0, newest_ = 0, n_pairs_ = 0;  // rows between the first two count for the next sum
   int reach_ = 0;

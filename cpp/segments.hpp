@@ -253,8 +253,16 @@ class SegmentWorkspace : private SegmentRows {
 
   // out += Σ_k x[k] W[k]
   void add_combination(const double* x, const double* W, int64_t stride, double* out) const {
-    for (int k = 0; k < b_.d; ++k)
-      for (int64_t c = 0; c < S; c += L) store(out + c, load(out + c) + x[k] * load(W + k * stride + c));
+    for (int64_t c = 0; c < S; c += L) {
+      Vec<double> even = load(out + c), odd{};
+      int k = 0;
+      for (; k + 1 < b_.d; k += 2) {
+        even += x[k] * load(W + k * stride + c);
+        odd += x[k + 1] * load(W + (k + 1) * stride + c);
+      }
+      if (k < b_.d) even += x[k] * load(W + k * stride + c);
+      store(out + c, even + odd);
+    }
   }
 
   // pair(s, s + l, ·, next) into a padded row: what a segment scores for the label after it.
