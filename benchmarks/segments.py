@@ -2,7 +2,12 @@
 
     python benchmarks/segments.py [--parts inference] [--repeats 5]
 
-inference   log Z and its gradient in all part scores; how time and memory grow with the length of a sequence; threads.
+inference   log Z and its gradient in all part scores; how time and memory grow with the length of a sequence.
+threads     two threads over many sequences, and from both ends of a long one.
+decode      the best segments of entities beside dlib's, on the same features.
+actions     made actions at five levels of difficulty: segments, chain and single frames; videos: 6, 4 and 3 actions.
+paragraphs  prose and made documents: segments beside models of single sentences.
+entities    Spanish and Dutch names (``MERCER_DATA``): segments beside a chain.
 
 Peers are flash-semicrf 0.2.0 and torch-struct 0.5 on torch's CPU side (``pip install torch flash-semicrf==0.2.0
 torch-struct==0.5``). Those that are not installed are shown with the figures of an earlier run, and said to be. Seconds
@@ -48,8 +53,6 @@ from mercer.tagging import Tagger
 
 # CPU seconds of an earlier run on another machine, for peers that are not installed.
 KNOWN = {"flash-semicrf 0.2.0": 3.8, "torch-struct 0.5": 0.145}
-
-
 
 
 def many(call: Callable[[], object], times: int) -> Callable[[], None]:
@@ -194,14 +197,16 @@ def peak(T: int, K: int, C: int) -> float:
 
 
 def threads(repeats: int, small: bool) -> None:
-    T, K, C, batch = 200, 20, 20, 64
-    theta = scores(T, K, C, batch)
-    calls = [lambda n=n: Segments(C, 0, max_length=K, threads=n).marginals(theta) for n in (1, 2)]  # type: ignore[misc]
-    one, two = interleaved(max(repeats, 7), *calls, clock=time.perf_counter)
-    print(f"\n{batch} sequences of {T}, K = {K}, C = {C}, wall time of the gradient:")
-    print(f"1 thread {one:.4f} s, 2 threads {two:.4f} s: {one / two:.2f}x")
-    a, b = (call().frames for call in calls)
-    assert (a == b).all(), "the number of threads changed the result"
+    """Two threads: over many sequences, and from both ends of a long one."""
+    K, C = 20, 20
+    for T, batch in ((200, 64), (100_000, 1)):
+        theta = scores(T, K, C, batch)
+        calls = [partial(Segments(C, 0, max_length=K, threads=n).marginals, theta) for n in (1, 2)]
+        one, two = interleaved(max(repeats, 7), *calls, clock=time.perf_counter)
+        print(f"\n{batch} sequence{'s' * (batch > 1)} of {T}, K = {K}, C = {C}, wall time of the gradient:")
+        print(f"1 thread {one:.4f} s, 2 threads {two:.4f} s: {one / two:.2f}x")
+        a, b = (call().frames for call in calls)
+        assert (a == b).all(), "the number of threads changed the result"
 
 
 # --------------------------------------------------------------------------------------------- actions
@@ -568,13 +573,18 @@ def decode(repeats: int, small: bool) -> None:
     """Tokens a second beside dlib, features given to both as numbers."""
     title, X, y, X_b, y_b = span_data(small)
     n_tokens = sum(map(len, y_b))
-    # Outside positions are segments of length 1; as dlib, without features of starts beside those of positions.
-    settings = {"C": 0.1, "boundaries": False, "tol": 1e-2, "random_state": 0}
-    model = Segmenter({"O": 1}, template=ENTITIES, form="bio", **settings).fit(X, y)
-    encoded = {"train": model.index_.encode(X, ENTITIES), "test": model.index_.encode(X_b, ENTITIES)}
-    calls: list[Callable[[], Any]] = [lambda: model.predict_segments(encoded["test"])]
-    names = ["mercer"]
-    found = {"mercer": model.predict(encoded["test"])}
+    # The second as dlib: outside positions are segments of length 1, and starts have no features of their own.
+    settings = {"template": ENTITIES, "form": "bio", "C": 0.1, "random_state": 0}
+    models = {
+        "mercer": Segmenter(tol=0.1, **settings).fit(X, y),
+        "mercer, as dlib": Segmenter({"O": 1}, boundaries=False, tol=1e-2, **settings).fit(X, y),
+    }
+    index = models["mercer"].index_
+    encoded = {"train": index.encode(X, ENTITIES), "test": index.encode(X_b, ENTITIES)}
+    tests = {name: model.index_.encode(X_b, ENTITIES) for name, model in models.items()}
+    calls: list[Callable[[], Any]] = [partial(model.predict_segments, tests[name]) for name, model in models.items()]
+    names = list(models)
+    found = {name: model.predict(tests[name]) for name, model in models.items()}
     print(f"\ndecode: {title}, {encoded['test'].n_features} features, {n_tokens} tokens, labels X and O, 1 thread")
     if importlib.util.find_spec("dlib") is None:
         print("dlib: not installed (pip install dlib-bin)")
@@ -595,12 +605,13 @@ def decode(repeats: int, small: bool) -> None:
         names.append("dlib, BIO")
         found["dlib, BIO"] = [dlib_tags(answer, len(tags)) for answer, tags in zip(calls[-1](), y_b, strict=True)]
     seconds = interleaved(4 * max(repeats, 5), *calls)
-    print(f"{'':12}{'span F1':>9}{'tokens right':>14}{'CPU s':>9}{'tokens/s':>12}")
+    print(f"{'':16}{'span F1':>9}{'tokens right':>14}{'CPU s':>9}{'tokens/s':>12}")
     for name, spent in zip(names, seconds, strict=True):
         f1, right = span_f1(y_b, found[name]), token_accuracy(y_b, found[name])
-        print(f"{name:12}{f1:9.4f}{right:14.4f}{spent:9.4f}{n_tokens / spent:12.0f}")
-    if len(seconds) > 1:
-        print(f"mercer decodes {seconds[1] / seconds[0]:.2f} times as many tokens a second")
+        print(f"{name:16}{f1:9.4f}{right:14.4f}{spent:9.4f}{n_tokens / spent:12.0f}")
+    if len(seconds) > len(models):
+        first, second = (seconds[-1] / spent for spent in seconds[:2])
+        print(f"mercer decodes {first:.2f} times as many tokens a second, {second:.2f} times with dlib's segments")
 
 
 def dlib_samples(X: Sequences) -> Any:

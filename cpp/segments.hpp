@@ -7,49 +7,26 @@
 // O(T K C + T C²) steps; segment scores are made from prefix sums when they are needed, so the memory is O(T C + K C)
 // (spec 000 S44, S52, with back-pointers found again on the way back). Where the score of a segment depends on the label after it
 // (pair scores, Φ3 of spec 000 S53) B is summed over c and l at once: O(T K C²) steps.
-// Sums are in the log domain: the exponentials are taken relative to the largest of their terms, forbidden parts are exact zeros.
-//
-// Where segments know sums of frames, their length and their boundaries alone, the score of a segment is a product of three factors,
-//   exp segment(s, e, c) = exp -P(s, c) · exp lengths(e - s, c) · exp P(e, c)         P: prefix sums of frames
-// so A is a convolution over s, without an exponential for each length. Its terms are kept relative to a reference for each label,
-// which moves along; sums that come out too small are done again with logarithms.
+// Where segments know sums of frames, their length and their boundaries alone, sums and maxima are those of segment_sweeps.hpp.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
+#include <atomic>
 #include <random>
 #include <tuple>
-#include <vector>
 
-#include "chain.hpp"
+#include "segment_sweeps.hpp"
 
 namespace mercer::MERCER_ARCH {
 
-class SegmentWorkspace {
+class SegmentWorkspace : private SegmentRows {
  public:
-  explicit SegmentWorkspace(const SegmentBatch& batch)
-      : b_(batch), C(batch.C), K(batch.K), S(padded(batch.C)), pairs_(batch.pair_means || batch.pair_variances) {
-    lengths_.assign(size_t(K + 1) * S, kNegInf<double>);
+  // Threads are for the one sequence at hand.
+  SegmentWorkspace(const SegmentTables& tables, int threads)
+      : SegmentRows(tables), threads_(threads), pairs_(tables.pairs), shortest_(tables.shortest), lengths_(tables.lengths),
+        swept_(tables) {
+    const SegmentBatch& batch = b_;
     inverse_.assign(size_t(K) + 1, 0.0);
-    shortest_ = K + 1;
-    for (int l = 1; l <= K; ++l) {
-      inverse_[l] = 1.0 / l;
-      for (int c = 0; c < C; ++c) {
-        lengths_[l * S + c] = batch.lengths[int64_t(l - 1) * C + c];
-        if (lengths_[l * S + c] > kNegInf<double>) shortest_ = std::min(shortest_, l);
-      }
-    }
-    trans_.prepare(batch.transitions, C, S);
-    plain_ = !pairs_ && !batch.means && !batch.variances && !batch.spans && !batch.mark_length;
-    prepare_lengths();
-    into_.assign(size_t(C) * S, kNegInf<double>);
-    from_.assign(size_t(C) * S, kNegInf<double>);
-    for (int a = 0; a < C; ++a)
-      for (int b = 0; b < C; ++b) {
-        into_[a * S + b] = batch.transitions[a * C + b];
-        from_[b * S + a] = batch.transitions[a * C + b];
-      }
+    for (int l = 1; l <= K; ++l) inverse_[l] = 1.0 / l;
     variances_.assign(size_t(batch.variances ? batch.d : 0) * S, 0.0);
     for (int k = 0; batch.variances && k < batch.d; ++k)
       std::copy(batch.variances + int64_t(k) * C, batch.variances + int64_t(k + 1) * C, variances_.begin() + k * S);
@@ -60,33 +37,34 @@ class SegmentWorkspace {
           pair_variances_[(int64_t(k) * C + b) * S + a] = batch.pair_variances[(int64_t(k) * C + a) * C + b];
     variance_.assign(size_t(batch.d), 0.0);
     x_.assign(size_t(K + 1) * S, kNegInf<double>);
-    row_.assign(S, 0.0);
-    other_.assign(S, 0.0);
-    third_.assign(S, 0.0);
     square_.assign(size_t(C) * S, kNegInf<double>);
   }
 
   // Marginals of sequence i; sums over sequences go to `sums` (see SegmentMarginals), which belong to the caller's group.
   void marginals(int64_t i, const SegmentMarginals& out, double* sums) {
-    take(i);
-    if (T_ == 0) {  // the empty segmentation: one of them, with score 0
+    if (place(i) == 0) {  // the empty segmentation: one of them, with score 0
       out.log_partition[i] = 0.0;
       if (out.entropy) out.entropy[i] = 0.0;
       return;
     }
-    const bool convolves = plain_ && barrier_.empty();
-    const double log_z = convolves ? plain_forward() : forward();
+    const bool convolves = t_.convolves && swept_.take(begin_, T_);
+    if (!convolves) take(i);
+    const double log_z = convolves ? swept_.log_partition(out.wanted(), threads_) : forward();
     out.log_partition[i] = log_z;
     if (out.entropy) out.entropy[i] = 0.0;
     if (!out.wanted()) return;
-    clear(out);
-    if (!(log_z > kNegInf<double>)) return;
+    const bool found = log_z > kNegInf<double>;
+    clear(out, !found || !convolves);
+    if (!found) return;
     own_.assign(size_t(b_.sums()), 0.0);
-    length_sums_.assign(size_t(K + 1) * S, 0.0);
-    pair_sums_.assign(size_t(C) * S, 0.0);
-    if (convolves) plain_backward(log_z, out);
-    else backward(log_z, out);
-    take_sums();
+    if (convolves) {
+      swept_.marginals(log_z, out, own_.data(), threads_);
+    } else {
+      length_sums_.assign(size_t(K + 1) * S, 0.0);
+      pair_sums_.assign(size_t(C) * S, 0.0);
+      backward(log_z, out);
+      take_sums();
+    }
     if (out.entropy) out.entropy[i] = std::max(0.0, log_z - expected_score(out));
     if (sums)
       for (size_t k = 0; k < own_.size(); ++k) sums[k] += own_[k];
@@ -94,26 +72,38 @@ class SegmentWorkspace {
 
   // The best segmentation: length and label where a segment starts, 0 elsewhere.
   double best(int64_t i, int32_t* length, int32_t* label) {
-    take(i);
+    place(i);
     std::fill(length, length + T_, 0);
     std::fill(label, label + T_, 0);
     if (T_ == 0) return 0.0;
-    best_forward();
+    const bool swept = t_.factors && swept_.take(begin_, T_);
+    if (swept) {
+      swept_.best_forward();
+    } else {
+      take(i);
+      best_forward();
+    }
+    const double* A = swept ? swept_.ending(T_) : A_.data() + T_ * S;
     int c = -1;
     double score = kNegInf<double>;
     for (int a = 0; a < C; ++a) {
-      const double value = A_[T_ * S + a] + b_.end[a];
+      const double value = A[a] + b_.end[a];
       if (value > score) { score = value; c = a; }
     }
     if (c < 0) return kNegInf<double>;
     int64_t e = T_;
-    int l = best_length(e, c);
+    int l = swept ? swept_.best_length(e, c) : best_length(e, c);
     for (;;) {
       const int64_t s = e - l;
       length[s] = l;
       label[s] = c;
       if (s == 0) return score;
-      std::tie(c, l) = best_before(s, c);
+      if (swept) {
+        c = swept_.best_label(s, c);
+        l = swept_.best_length(s, c);
+      } else {
+        std::tie(c, l) = best_before(s, c);
+      }
       e = s;
     }
   }
@@ -159,17 +149,18 @@ class SegmentWorkspace {
   }
 
  private:
-  static constexpr int L = kLanes<double>;
-
   static double* grown(Buffer<double>& x, int64_t size) { return ChainScratch<double>::grown(x, size); }
 
   // ------------------------------------------------------------------------------------------ scores of parts
 
+  int64_t place(int64_t i) {
+    begin_ = b_.offsets[i] - b_.offsets[0];
+    return T_ = b_.offsets[i + 1] - b_.offsets[i];
+  }
+
   // Prefix sums of sequence i. Where a frame forbids a label its score counts as 0 there, and barrier_ remembers it.
   void take(int64_t i) {
-    begin_ = b_.offsets[i] - b_.offsets[0];
-    T_ = b_.offsets[i + 1] - b_.offsets[i];
-    if (T_ == 0) return;
+    if (place(i) == 0) return;
     barrier_.clear();
     if (b_.frames) prefix(b_.frames, grown(P_, (T_ + 1) * S), true);
     if (b_.means) prefix(b_.means, grown(M_, (T_ + 1) * S), false);
@@ -262,8 +253,16 @@ class SegmentWorkspace {
 
   // out += Σ_k x[k] W[k]
   void add_combination(const double* x, const double* W, int64_t stride, double* out) const {
-    for (int k = 0; k < b_.d; ++k)
-      for (int64_t c = 0; c < S; c += L) store(out + c, load(out + c) + x[k] * load(W + k * stride + c));
+    for (int64_t c = 0; c < S; c += L) {
+      Vec<double> even = load(out + c), odd{};
+      int k = 0;
+      for (; k + 1 < b_.d; k += 2) {
+        even += x[k] * load(W + k * stride + c);
+        odd += x[k + 1] * load(W + (k + 1) * stride + c);
+      }
+      if (k < b_.d) even += x[k] * load(W + k * stride + c);
+      store(out + c, even + odd);
+    }
   }
 
   // pair(s, s + l, ·, next) into a padded row: what a segment scores for the label after it.
@@ -274,19 +273,6 @@ class SegmentWorkspace {
       for (int64_t c = 0; c < S; c += L) store(out + c, (load(P1 + c) - load(P0 + c)) * inverse_[l]);
     }
     if (b_.pair_variances) add_combination(variance(s, l), pair_variances_.data() + int64_t(next) * S, int64_t(C) * S, out);
-  }
-
-  double start_score(int64_t t, int c) const { return b_.starts ? b_.starts[(begin_ + t) * C + c] : 0.0; }
-  double edge_score(int64_t t, int a, int b) const {
-    const double score = b_.transitions[a * C + b];
-    return b_.edges ? score + b_.edges[((begin_ + t) * C + a) * C + b] : score;
-  }
-
-  // τ(·, b) + edges(t, ·, b) into a padded row.
-  void edge_row(int64_t t, int b, double* out) const {
-    std::copy_n(from_.data() + int64_t(b) * S, S, out);
-    if (b_.edges)
-      for (int a = 0; a < C; ++a) out[a] += b_.edges[((begin_ + t) * C + a) * C + b];
   }
 
   // ------------------------------------------------------------------------------------------ sums
@@ -307,49 +293,6 @@ class SegmentWorkspace {
       store(out + c, top > splat(kNegInf<double>) ? top + vlog(total) : top);
     }
   }
-
-  static double largest_of(const double* x, int64_t n) {
-    double top = kNegInf<double>;
-    for (int64_t k = 0; k < n; ++k) top = std::max(top, x[k]);
-    return top;
-  }
-  static double log_sum(const double* x, int64_t n) {
-    const double top = largest_of(x, n);
-    if (!(top > kNegInf<double>)) return top;
-    double total = 0;
-    for (int64_t k = 0; k < n; ++k) total += std::exp(x[k] - top);
-    return top + std::log(total);
-  }
-  // exp(x - max x) over a padded row; returns the maximum.
-  double exp_row(const double* x, double* out) const {
-    Vec<double> most = load(x);
-    for (int64_t c = L; c < S; c += L) most = vmax<double>(most, load(x + c));
-    const double top = largest<double>(most), shift = top > kNegInf<double> ? top : 0.0;
-    for (int64_t c = 0; c < S; c += L) store(out + c, vexp(load(x + c) - shift));
-    return top;
-  }
-
-  // out[b] = log Σ_a exp(x[a] + M[a][b]) from the exponentials of M; a sum that is nearly lost is done again with logarithms.
-  void log_product(const double* x, const Buffer<double>& M, const Buffer<double>& by_column, double* out) {
-    const double top = exp_row(x, other_.data());
-    if (!(top > kNegInf<double>)) return std::fill(out, out + S, kNegInf<double>);
-    matvec(other_.data(), C, M.data(), S, third_.data());
-    for (int64_t b = 0; b < S; b += L) store(out + b, vlog(load(third_.data() + b)) + (top + trans_.shift));
-    scratch_.resize(size_t(S));
-    for (int b = 0; b < C; ++b) {
-      if (third_[b] > 1e-250) continue;
-      for (int a = 0; a < C; ++a) scratch_[a] = x[a] + by_column[b * S + a];
-      out[b] = log_sum(scratch_.data(), C);
-    }
-    for (int64_t b = C; b < S; ++b) out[b] = kNegInf<double>;
-  }
-
-  void begin_row(double* B) const {
-    std::fill(B, B + S, kNegInf<double>);
-    for (int c = 0; c < C; ++c) B[c] = b_.start[c] + start_score(0, c);
-  }
-
-  int longest(int64_t e) const { return int(std::min<int64_t>(K, e)); }
 
   // x_l = B(e - l) + segment(e - l, e)
   void ending_rows(int64_t e) {
@@ -374,32 +317,12 @@ class SegmentWorkspace {
       }
       double* A = A_.data() + e * S;
       log_sum_rows(shortest_, longest(e), A);
-      if (e < T_) into(e, A, B_.data() + e * S);
+      if (e == T_) break;
+      const double top = exp_row(A, other_.data());
+      into(e, A, other_.data(), top, B_.data() + e * S);
     }
     for (int64_t c = 0; c < S; ++c) row_[c] = c < C ? A_[T_ * S + c] + b_.end[c] : kNegInf<double>;
     return log_sum(row_.data(), C);
-  }
-
-  // B(e) = starts(e) + log Σ_c exp(A(e, c) + τ + edges)
-  void into(int64_t e, const double* A, double* B) {
-    if (!b_.edges) {
-      log_product(A, trans_.exp, from_, B);
-    } else {
-      std::fill(B, B + S, kNegInf<double>);
-      for (int b = 0; b < C; ++b) {
-        edge_row(e, b, row_.data());
-        for (int a = 0; a < C; ++a) row_[a] += A[a];
-        const double top = exp_row(row_.data(), row_.data());
-        B[b] = top > kNegInf<double> ? top + std::log(total(row_.data())) : top;
-      }
-    }
-    for (int b = 0; b < C; ++b) B[b] += start_score(e, b);
-  }
-
-  double total(const double* x) const {
-    Vec<double> all{};
-    for (int64_t c = 0; c < S; c += L) all += load(x + c);
-    return sum<double>(all);
   }
 
   // log Σ over c and l of exp(x_l(c) + pair + τ + edges) for the label b after e.
@@ -423,11 +346,12 @@ class SegmentWorkspace {
 
   // ------------------------------------------------------------------------------------------ expectations
 
-  void clear(const SegmentMarginals& out) const {
+  // The sweeps write every row of frames and starts.
+  void clear(const SegmentMarginals& out, bool all) const {
     auto zero = [&](double* x, int64_t width) { if (x) std::fill(x + begin_ * width, x + (begin_ + T_) * width, 0.0); };
-    zero(out.frames, C);
+    if (all) zero(out.frames, C);
     zero(out.means, C);
-    zero(out.starts, C);
+    if (all) zero(out.starts, C);
     zero(out.edges, int64_t(C) * C);
     zero(out.pair_means, int64_t(C) * C);
     zero(out.spans, int64_t(K) * C);
@@ -515,8 +439,7 @@ class SegmentWorkspace {
       if (l < shortest_) continue;
       if (s + l == T_)
         for (int c = 0; c < C; ++c) own_end()[c] += p[c];
-      if (!plain_) count_rest(s, l, p, out);
-      else if (out.spans) std::copy_n(p, C, out.spans + ((begin_ + s) * K + (l - 1)) * C);
+      count_rest(s, l, p, out);
     }
     count_starts(s, out);
   }
@@ -596,20 +519,20 @@ class SegmentWorkspace {
     }
     const double* A = A_.data() + s * S;
     if (!b_.edges) {
-      log_product(reach_.data(), trans_.transposed, into_, after);
-      const double top = exp_row(A, other_.data()), next = exp_row(reach_.data(), third_.data());
+      const double next = exp_row(reach_.data(), share_.data()), top = exp_row(A, other_.data());
+      log_product(reach_.data(), share_.data(), next, t_.trans.transposed, t_.into, after);
       if (!(top > kNegInf<double>) || !(next > kNegInf<double>)) return;
-      const double factor = top + next + trans_.shift - log_z;
+      const double factor = top + next + t_.trans.shift - log_z;
       if (factor < 300.0) {
         const double scale = std::exp(factor);
         for (int a = 0; a < C; ++a) {
           const double x = other_[a] * scale;
           if (!(x > 0)) continue;
           double* sums = pair_sums_.data() + a * S;
-          const double* M = trans_.exp.data() + a * S;
-          for (int64_t b = 0; b < S; b += L) store(sums + b, load(sums + b) + x * load(M + b) * load(third_.data() + b));
+          const double* M = t_.trans.exp.data() + a * S;
+          for (int64_t b = 0; b < S; b += L) store(sums + b, load(sums + b) + x * load(M + b) * load(share_.data() + b));
           if (out.edges)
-            for (int b = 0; b < C; ++b) out.edges[((begin_ + s) * C + a) * C + b] = x * M[b] * third_[b];
+            for (int b = 0; b < C; ++b) out.edges[((begin_ + s) * C + a) * C + b] = x * M[b] * share_[b];
         }
         return;
       }
@@ -653,238 +576,30 @@ class SegmentWorkspace {
     return total;
   }
 
-  // ------------------------------------------------------------------------------------------ convolutions
-
-  void prepare_lengths() {
-    double low = std::numeric_limits<double>::infinity(), high = kNegInf<double>;
-    for (int l = 1; l <= K; ++l)
-      for (int c = 0; c < C; ++c) {
-        const double x = lengths_[l * S + c];
-        high = std::max(high, x);
-        if (x > kNegInf<double>) low = std::min(low, x);
-      }
-    length_shift_ = high > kNegInf<double> ? high : 0.0;
-    if (high - low > 200.0) plain_ = false;
-    length_exp_.resize(size_t(K + 1) * S);
-    for (int64_t k = 0; k < int64_t(K + 1) * S; k += L) store(length_exp_.data() + k, vexp(load(lengths_.data() + k) - splat(length_shift_)));
-  }
-
-  // Row `at` of exp(logs - reference) into G_; a label that has gone far beyond its reference gets a new one, for all rows of the
-  // window [first, last].
-  void enter(const Buffer<double>& logs, int64_t at, int64_t first, int64_t last) {
-    const double* x = logs.data() + at * S;
-    bool far = false;
-    for (int64_t c = 0; c < S; c += L) {
-      const Vec<double> y = load(x + c) - load(reference_.data() + c);
-      far |= largest<double>(y) > 100.0;
-      store(G_.data() + at * S + c, vexp(y < splat(100.0) ? y : splat(100.0)));
-    }
-    for (int c = 0; far && c < C; ++c)
-      if (x[c] - reference_[c] > 100.0) refer(logs, c, first, last);
-  }
-  // A new reference for label c: the largest of the window.
-  bool refer(const Buffer<double>& logs, int c, int64_t first, int64_t last) {
-    double top = kNegInf<double>;
-    for (int64_t t = first; t <= last; ++t) top = std::max(top, logs[t * S + c]);
-    if (!(top > kNegInf<double>)) return false;
-    reference_[c] = top;
-    for (int64_t t = first; t <= last; ++t) G_[t * S + c] = std::exp(logs[t * S + c] - top);
-    return true;
-  }
-
-  // third_ = Σ_l exp lengths(l) G(at + step l), and logs of them (without P) into out; step is -1 or 1.
-  // Labels whose sum is nearly lost are listed in lost_: out has their logarithms, third_ is 0.
-  void convolve(const Buffer<double>& logs, int64_t at, int step, int last, double* out) {
-    lost_.clear();
-    const int64_t stride = step * S;
-    for (int64_t c = 0; c < S; c += L) {
-      Vec<double> even{}, odd{};
-      const double *g = G_.data() + at * S + c, *w = length_exp_.data() + c;
-      int l = shortest_;
-      for (; l < last; l += 2) {
-        even += load(w + l * S) * load(g + l * stride);
-        odd += load(w + (l + 1) * S) * load(g + (l + 1) * stride);
-      }
-      if (l == last) even += load(w + l * S) * load(g + l * stride);
-      const Vec<double> all = even + odd;
-      store(third_.data() + c, all);
-      store(out + c, vlog(all) + load(reference_.data() + c) + splat(length_shift_));
-    }
-    for (int64_t c = 0; c < S; ++c)
-      if (!(third_[c] > 1e-60)) convolve_one(logs, at, step, last, int(c), out);
-  }
-  void convolve_one(const Buffer<double>& logs, int64_t at, int step, int last, int c, double* out) {
-    third_[c] = 0.0;
-    out[c] = kNegInf<double>;
-    if (c >= C || last < shortest_) return;
-    scratch_.resize(size_t(std::max<int64_t>(S, K + 1)));
-    for (int l = shortest_; l <= last; ++l) scratch_[l] = lengths_[l * S + c] + logs[(at + step * int64_t(l)) * S + c];
-    out[c] = log_sum(scratch_.data() + shortest_, last - shortest_ + 1);
-    if (!(out[c] > kNegInf<double>)) return;
-    refer(logs, c, std::min<int64_t>(at + step, at + step * int64_t(last)), std::max<int64_t>(at + step, at + step * int64_t(last)));
-    double all = 0.0;
-    for (int l = shortest_; l <= last; ++l) all += length_exp_[l * S + c] * G_[(at + step * int64_t(l)) * S + c];
-    if (all > 1e-60) third_[c] = all;
-    else lost_.push_back(c);
-  }
-
-  // B_ becomes B - P: the score of everything before a segment, without the part of the prefix sums that it takes away.
-  void without_prefix(double* row, int64_t t) const {
-    if (!b_.frames) return;
-    const double* P = P_.data() + t * S;
-    for (int64_t c = 0; c < S; c += L) store(row + c, load(row + c) - load(P + c));
-  }
-  void with_prefix(double* row, int64_t t) const {
-    if (!b_.frames) return;
-    const double* P = P_.data() + t * S;
-    for (int64_t c = 0; c < S; c += L) store(row + c, load(row + c) + load(P + c));
-  }
-
-  double plain_forward() {
-    grown(A_, (T_ + 1) * S);
-    grown(B_, T_ * S);
-    grown(G_, (T_ + 1) * S);
-    reference_.assign(S, 0.0);
-    begin_row(B_.data());
-    for (int c = 0; c < C; ++c)
-      if (B_[c] > kNegInf<double>) reference_[c] = B_[c];
-    for (int64_t e = 1; e <= T_; ++e) {
-      without_prefix(B_.data() + (e - 1) * S, e - 1);
-      enter(B_, e - 1, std::max<int64_t>(0, e - K), e - 1);
-      double* A = A_.data() + e * S;
-      convolve(B_, e, -1, longest(e), A);
-      with_prefix(A, e);
-      if (e < T_) into(e, A, B_.data() + e * S);
-    }
-    for (int64_t c = 0; c < S; ++c) row_[c] = c < C ? A_[T_ * S + c] + b_.end[c] : kNegInf<double>;
-    return log_sum(row_.data(), C);
-  }
-
-  // after_ becomes after + P, as B_ is B - P.
-  void plain_backward(double log_z, const SegmentMarginals& out) {
-    grown(after_, (T_ + 1) * S);
-    double* end = after_.data() + T_ * S;
-    for (int64_t c = 0; c < S; ++c) end[c] = c < C ? b_.end[c] : kNegInf<double>;
-    with_prefix(end, T_);
-    reference_.assign(S, 0.0);
-    for (int c = 0; c < C; ++c)
-      if (end[c] > kNegInf<double>) reference_[c] = end[c];
-    reach_.assign(S, 0.0);
-    share_.assign(S, 0.0);
-    below_.assign(size_t(2 * S), 0.0);
-    for (int64_t s = T_ - 1; s >= 0; --s) {
-      const int last = int(std::min<int64_t>(K, T_ - s));
-      enter(after_, s + 1, s + 1, s + last);
-      convolve(after_, s, 1, last, reach_.data());
-      const double* B = B_.data() + s * S;
-      for (int64_t c = 0; c < S; c += L) {  // what has no sum (or a lost one) has no share either
-        const Vec<double> log_share = load(B + c) + load(reference_.data() + c) + (length_shift_ - log_z), most = splat(700.0);
-        const Vec<double> share = vexp(log_share < most ? log_share : most);  // beyond the range of exp only where it has none
-        store(share_.data() + c, load(third_.data() + c) > Vec<double>{} ? share : Vec<double>{});
-      }
-      std::fill(cover_row(s), cover_row(s) + S, 0.0);
-      count_products(s, last, out);
-      for (int c : lost_) count_lost(s, last, c, log_z, out);
-      without_prefix(reach_.data(), s);
-      if (s == 0) break;
-      count_neighbours(s, log_z, out);
-      with_prefix(after_.data() + s * S, s);
-    }
-    if (out.frames)
-      for (int64_t t = 0; t < T_; ++t) std::copy_n(cover_row(t), C, out.frames + (begin_ + t) * C);
-  }
-
-  // As count_segments, with p = exp lengths(l) G(s + l) share.
-  void count_products(int64_t s, int last, const SegmentMarginals& out) {
-    for (int64_t c = 0; c < S; c += L) {
-      const Vec<double> share = load(share_.data() + c);
-      Vec<double> below{};
-      for (int l = last; l >= shortest_; --l) {
-        const Vec<double> q = load(length_exp_.data() + l * S + c) * load(G_.data() + (s + l) * S + c) * share;
-        double *sums = length_sums_.data() + l * S + c, *cover = cover_row(s + l - 1) + c;
-        below += q;
-        store(sums, load(sums) + q);
-        store(cover, load(cover) + below);
-      }
-      for (int l = std::min(last, shortest_ - 1); l >= 1; --l) {
-        double* cover = cover_row(s + l - 1) + c;
-        store(cover, load(cover) + below);
-      }
-    }
-    if (s + last == T_ && last >= shortest_)
-      for (int c = 0; c < C; ++c) own_end()[c] += length_exp_[last * S + c] * G_[T_ * S + c] * share_[c];
-    if (out.spans)
-      for (int l = shortest_; l <= last; ++l)
-        for (int c = 0; c < C; ++c)
-          out.spans[((begin_ + s) * K + (l - 1)) * C + c] = length_exp_[l * S + c] * G_[(s + l) * S + c] * share_[c];
-    count_starts(s, out);
-  }
-  // The same for a label whose products are below the range of a double: term by term.
-  void count_lost(int64_t s, int last, int c, double log_z, const SegmentMarginals& out) {
-    double below = 0.0;
-    for (int l = last; l >= 1; --l) {
-      const double x = l >= shortest_ ? B_[s * S + c] + lengths_[l * S + c] + after_[(s + l) * S + c] : kNegInf<double>;
-      const double p = x > kNegInf<double> ? std::exp(x - log_z) : 0.0;
-      below += p;
-      length_sums_[l * S + c] += p;
-      cover_row(s + l - 1)[c] += below;
-      if (s + l == T_) own_end()[c] += p;
-      if (out.spans) out.spans[((begin_ + s) * K + (l - 1)) * C + c] = p;
-    }
-    if (out.starts) out.starts[(begin_ + s) * C + c] = below;
-    if (s == 0) own_start()[c] += below;
-  }
-
   // ------------------------------------------------------------------------------------------ maxima
 
   void best_forward() {
     grown(A_, (T_ + 1) * S);
     grown(B_, T_ * S);
     begin_row(B_.data());
-    const bool plain = plain_ && barrier_.empty();
-    if (plain) grown(G_, (T_ + 1) * S);
     for (int64_t e = 1; e <= T_; ++e) {
       double* A = A_.data() + e * S;
-      const int last = longest(e);
-      if (plain) {
-        double* before = G_.data() + (e - 1) * S;
-        std::copy_n(B_.data() + (e - 1) * S, S, before);
-        without_prefix(before, e - 1);
-        best_of_sums(e, last, A);
-      } else {
-        ending_rows(e);
-        for (int64_t c = 0; c < S; c += L) {
-          Vec<double> top = splat(kNegInf<double>);
-          for (int l = shortest_; l <= last; ++l) top = vmax<double>(top, load(x_.data() + l * S + c));
-          store(A + c, top);
-        }
+      ending_rows(e);
+      for (int64_t c = 0; c < S; c += L) {
+        Vec<double> top = splat(kNegInf<double>);
+        for (int l = shortest_; l <= longest(e); ++l) top = vmax<double>(top, load(x_.data() + l * S + c));
+        store(A + c, top);
       }
       if (e == T_) break;
       double* B = B_.data() + e * S;
       std::fill(B, B + S, kNegInf<double>);
       if (!pairs_ && !b_.edges) {
-        maxplus(A, C, into_.data(), S, B);
+        maxplus(A, C, t_.into.data(), S, B);
       } else {
         for (int b = 0; b < C; ++b) B[b] = pairs_ ? pair_best(e, b, nullptr) : edge_best(e, b, A, nullptr);
       }
       for (int b = 0; b < C; ++b) B[b] += start_score(e, b);
     }
-  }
-
-  // A = P(e) + max_l lengths(l) + (B - P)(e - l)
-  void best_of_sums(int64_t e, int last, double* A) const {
-    for (int64_t c = 0; c < S; c += L) {
-      Vec<double> even = splat(kNegInf<double>), odd = even;
-      const double *g = G_.data() + e * S + c, *w = lengths_.data() + c;
-      int l = shortest_;
-      for (; l < last; l += 2) {
-        even = vmax<double>(even, load(w + l * S) + load(g - l * S));
-        odd = vmax<double>(odd, load(w + (l + 1) * S) + load(g - (l + 1) * S));
-      }
-      if (l == last) even = vmax<double>(even, load(w + l * S) + load(g - l * S));
-      store(A + c, vmax<double>(even, odd));
-    }
-    with_prefix(A, e);
   }
 
   // The best label of the segment that ends at e where the next one has label b.
@@ -930,21 +645,16 @@ class SegmentWorkspace {
     return found;
   }
 
-  const SegmentBatch& b_;
-  const int C, K;
-  const int64_t S;     // C rounded up to whole vectors
-  const bool pairs_;   // scores of segments depend on the next label
-  bool plain_ = false;  // the score of a segment is a sum of one part for its start, one for its length and one for its end
-  int shortest_ = 1;   // the shortest length that some label may have
-  int64_t begin_ = 0, T_ = 0;
-  Transitions<double> trans_;
-  Buffer<double> lengths_, length_exp_, into_, from_, variances_, pair_variances_;
-  double length_shift_ = 0.0;
-  std::vector<int> lost_;
-  std::vector<double> inverse_, center_, variance_, scratch_, own_;
+  const int threads_;
+  const bool pairs_;     // scores of segments depend on the next label
+  const int shortest_;   // the shortest length that some label may have
+  const Buffer<double>& lengths_;
+  SweptSegments swept_;
+  Buffer<double> variances_, pair_variances_;
+  std::vector<double> inverse_, center_, variance_, own_;
   std::vector<int64_t> barrier_;  // one past the last frame before e that forbids c; empty where none does
-  Buffer<double> P_, M_, PM_, X1_, X2_, A_, B_, after_, x_, pair_x_, ring_, row_, other_, third_, square_, reach_, share_, below_;
-  Buffer<double> G_, reference_, length_sums_, pair_sums_, mean_cover_;
+  Buffer<double> P_, M_, PM_, X1_, X2_, A_, B_, after_, x_, pair_x_, ring_, square_, reach_, share_, below_;
+  Buffer<double> length_sums_, pair_sums_, mean_cover_;
 };
 
 // A step of a ranked segmentation: its score so far, the segment before, and the rank of what came before that.
@@ -1114,14 +824,16 @@ inline void SegmentWorkspace::sample(int64_t i, int draws, uint64_t seed, int32_
   }
 }
 
-// Runs work(workspace, group begin, group end, group) over groups of sequences, as for chains.
+// Runs work(workspace, group begin, group end, group) over groups of sequences, as for chains. A thread has one workspace and takes the
+// next group when it is done with one; where there is one group, its sequences have all threads.
 template <class Work> void for_segment_groups(const SegmentBatch& batch, int threads, Work work) {
   const std::vector<int64_t> starts = groups_of(batch.offsets, batch.n);
   const int64_t n_groups = int64_t(starts.size()) - 1;
-  const int64_t runs = threads <= 1 ? 1 : std::min<int64_t>(n_groups, int64_t(threads) * 4);
-  in_parallel(runs, threads, [&](int64_t run) {
-    SegmentWorkspace space(batch);
-    for (int64_t g = n_groups * run / runs; g < n_groups * (run + 1) / runs; ++g) work(space, starts[g], starts[g + 1], g);
+  const SegmentTables tables(batch);
+  std::atomic<int64_t> next{0};
+  in_parallel(std::min<int64_t>(n_groups, threads), threads, [&](int64_t) {
+    SegmentWorkspace space(tables, n_groups == 1 ? threads : 1);
+    for (int64_t g = next++; g < n_groups; g = next++) work(space, starts[g], starts[g + 1], g);
   });
 }
 

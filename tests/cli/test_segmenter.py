@@ -232,6 +232,19 @@ def test_inspect_shows_what_a_segmenter_is(mercer, made):
 
 
 @pytest.mark.parametrize(
+    ("name", "shown"),
+    [("paragraphs", ("Lengths", "every segment", "boundary:")), ("names", ("Transitions", "LOC → PER", "Anna"))],
+)
+def test_inspect_writes_a_page(mercer, made, tmp_path, name, shown):
+    page = tmp_path / "page.html"
+    assert mercer("inspect", made[name], "--html", str(page)).status == 0
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    for each in shown:
+        assert each in text
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["train", "segmenter", "TEXT", "TRAIN", "--model", "m.mercer"], "reads as a text and"),
@@ -250,7 +263,7 @@ def test_inspect_shows_what_a_segmenter_is(mercer, made):
         (["predict", "NAMES", "TEST", "--json", "--marginals"], "cannot be combined"),
         (["evaluate", "NAMES", "TEST", "--sentences", "lines"], "for models of texts"),
         (["evaluate", "PARAGRAPHS", "TEXT", "--label", "x"], "for classifiers"),
-        (["inspect", "NAMES", "--html", "p.html"], "--html is for taggers"),
+        (["inspect", "NAMES", "--html", "p.html", "--label", "X"], "no label 'X'"),
     ],
 )
 def test_mistakes_are_named(mercer, made, tmp_path, monkeypatch, arguments, message):

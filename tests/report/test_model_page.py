@@ -1,4 +1,4 @@
-"""The page of a tagger."""
+"""The pages of a tagger and of a segmenter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from mercer.report.model import tagger_figures, tagger_page
+from mercer.report.model import segmenter_figures, segmenter_page, tagger_figures, tagger_page
+from mercer.segmentation import Segmenter
 from mercer.tagging import Constraints, Tagger
 
 X = [[{"word": "the"}, {"word": "dog"}, {"word": "barks"}], [{"word": "a"}, {"word": "dog"}]]
@@ -81,3 +82,53 @@ def test_figures_name_what_was_trained() -> None:
 def test_top_must_be_positive() -> None:
     with pytest.raises(ValueError, match="top"):
         tagger_page(Tagger().fit(X, y), title="none", top=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "headings"),
+    [
+        ({}, ["Lengths", "Transitions", "Features", "Training"]),
+        ({"loss": "log", "length_model": "poisson"}, ["Lengths", "Transitions", "Features", "Training"]),
+        ({"max_iter": 0}, ["Lengths", "Transitions", "Features", "Training"]),
+        ({"max_length": {"O": 1}, "boundaries": False}, ["Lengths", "Transitions", "Features", "Training"]),
+    ],
+)
+def test_every_kind_of_segmenter_has_a_page(options: dict, headings: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        segmenter = Segmenter(form="bio", **options).fit(X, y)
+    root = parsed(segmenter_page(segmenter, title="A segmenter", top=3))
+    assert [h.text for h in root.iter("h2")] == headings
+    assert [h.text for h in root.iter("h3")] == ["NP", "O"]
+
+
+def test_pages_of_segmenters_show_what_there_is() -> None:
+    X_numbers = [np.eye(4)]
+    flat = segmenter_page(Segmenter(1).fit(X_numbers, [[0, 1, 2, 1]]), title="segments of one position")
+    assert "Lengths" not in flat
+    assert "sum:x0" in flat
+    cuts = segmenter_page(Segmenter(form="boundaries").fit(X_numbers, [[0, 2]]), title="boundaries")
+    assert "Transitions" not in cuts
+    assert "every segment" in cuts
+
+
+def test_lengths_of_many_labels_are_a_table() -> None:
+    labels = [f"L{i}" for i in range(12)]
+    words = [{"w": label} for label in labels for _ in range(2)]
+    segmenter = Segmenter(max_iter=3, tol=1.0).fit([words], [[label for label in labels for _ in range(2)]])
+    page = segmenter_page(segmenter, title="many", top=1)
+    assert "scores of lengths" in page
+    parsed(page)
+
+
+def test_features_against_a_label_are_the_lowest() -> None:
+    segmenter = Segmenter(form="bio").fit(X, y)
+    every = segmenter.top_features("O", 100)
+    assert segmenter.top_features("O", 3, against=True) == sorted(every, key=lambda one: one[1])[:3]
+
+
+def test_figures_name_what_a_segmenter_is() -> None:
+    figures = dict(segmenter_figures(Segmenter(C=0.5, form="bio").fit(X, y)))
+    assert figures["labels"] == "2: NP, O"
+    assert "of 1 to 2 positions" in figures["segments"]
+    assert "C = 0.5" in figures["objective"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
 from mercer import _core
@@ -374,6 +375,27 @@ def test_long_sequences_agree_with_a_plain_recursion(scale, instruction_set):
     np.testing.assert_allclose(mu.frames.sum(axis=1), 1.0, rtol=1e-10)
 
 
+@pytest.mark.parametrize("parts", [("frames",), ("frames", "starts"), ("starts", "edges"), ()])
+@pytest.mark.parametrize(("T", "K", "C", "shortest"), [(2048, 3, 2, 1), (2511, 40, 3, 3), (2100, 3000, 1, 1)])
+def test_sweeps_from_both_ends_meet(T, K, C, shortest, parts, instruction_set):
+    """A long sequence is counted in two halves; means of 0 take the recursions that keep all rows of one sweep."""
+    theta = make([T, 5], C, K, parts=parts, shortest=shortest, seed=T + len(parts))
+    found = {n: Segments(C, 0, max_length=K, threads=n).marginals(theta, edges=True, spans=K < 100) for n in (1, 2)}
+    plain = Segments(C, 0, max_length=K)
+    slow = replace(theta, means=np.zeros((T + 5, C))) if K < 100 else None
+    if slow is not None:
+        expected = plain.marginals(slow, edges=True, spans=True)
+        for name in ("frames", "starts", "lengths", "transitions", "start", "end", "edges", "spans", "log_partition"):
+            np.testing.assert_allclose(getattr(found[1], name), getattr(expected, name), rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(plain.entropy(theta), plain.entropy(slow), rtol=1e-7)
+        np.testing.assert_allclose(plain.argmax(theta)[1], plain.argmax(slow)[1], rtol=1e-12)
+    np.testing.assert_allclose(found[1].frames.sum(axis=1), 1.0, atol=1e-8)
+    np.testing.assert_allclose((found[1].lengths * np.arange(1, K + 1)[:, None]).sum(), T + 5, rtol=1e-9)
+    np.testing.assert_array_equal(plain.log_partition(theta), found[1].log_partition)
+    for one, two in zip(found[1]._all(), found[2]._all(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 def test_results_do_not_depend_on_the_number_of_threads():
     lengths = np.random.default_rng(0).integers(0, 60, 60)
     theta = make(lengths, 3, 5, parts=PARTS["everything"])
@@ -561,6 +583,25 @@ def test_a_truth_beyond_the_bounds_is_named_by_every_loss(loss):
     risk = Risk(Segments(2, 1, max_length=3), resolve_loss(loss), X, y)
     with pytest.raises(InfeasibleError, match="example 1"):
         risk.value_and_gradient(np.zeros(risk.n_weights))
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_scores_of_sums_and_boundaries_with_one_walk_over_the_features(observed):
+    rng = np.random.default_rng(0)
+    F, C, T = 6, 3, 40
+    X = Sequences(csr_array(rng.normal(size=(T, F)) * (rng.random((T, F)) < 0.4)), [0, 15, T])
+    X.edges = X.rows
+    kept = (np.cumsum([0, *rng.integers(0, C + 1, F)]), None)
+    kept = (kept[0], np.concatenate([np.sort(rng.permutation(C)[:n]) for n in np.diff(kept[0])]).astype(np.uint16))
+    segments = Segments(C, F, F, max_length=3, boundary_pattern=kept if observed else None)
+    w = rng.normal(size=segments.n_weights)
+    joint = segments.joint_weights(w, X)
+    both, apart = segments.scores(w, X[1:], joint), segments.scores(w, X[1:])
+    for name in ("frames", "starts", "lengths", "transitions"):
+        np.testing.assert_allclose(getattr(both, name), getattr(apart, name), rtol=1e-12, atol=1e-12)
+    assert segments.joint_weights(w, X[:0]) is None  # not worth it
+    X.edges = Sequences(X.rows.matrix(0, T), X.offsets).rows
+    assert segments.joint_weights(w, X) is None  # other features
 
 
 def test_a_structure_can_be_copied():

@@ -44,14 +44,18 @@ def inspect(
     from mercer.tagging import Tagger
 
     if segmenter.is_segmenter(loaded):
-        if html is not None:
-            raise Mistake(f"{model}: --html is for taggers, this is a segmenter")
-        segmenter.show(loaded, model, top, label)
+        segmenter.check_label(loaded, model, label)
+        if html is None:
+            segmenter.show(loaded, model, top, label)
+            return
+        from mercer.report.model import segmenter_page
+
+        _write(html, segmenter_page(loaded, title=os.path.basename(model), top=top))
         return
     if not isinstance(loaded, Tagger):
         if html is not None or label is not None:
             raise Mistake(
-                f"{model}: --html and --label are for taggers, this is a model of the kind "
+                f"{model}: --html and --label are for taggers and segmenters, this is a model of the kind "
                 f"{type(loaded).__name__}"
             )
         if proportions.is_proportional(loaded):
@@ -65,17 +69,22 @@ def inspect(
             f"its labels: {', '.join(map(str, loaded.classes_))}",
         )
     if html is not None:
-        from mercer.report import write_page
         from mercer.report.model import tagger_page
 
-        write_page(html, tagger_page(loaded, title=os.path.basename(model), top=top))
-        terminal.say("page written to ", html)
+        _write(html, tagger_page(loaded, title=os.path.basename(model), top=top))
         return
     _show_summary(loaded, model)
     wanted = [c for c in loaded.classes_.tolist() if label is None or str(c) == label]
     _show_transitions(loaded, wanted, top)
     for each in wanted:
         _show_features(loaded, each, top)
+
+
+def _write(path: str, page: str) -> None:
+    from mercer.report import write_page
+
+    write_page(path, page)
+    terminal.say("page written to ", path)
 
 
 def _show_parameters(model: Any, path: str) -> None:
@@ -107,9 +116,7 @@ def _show_transitions(tagger: Tagger, wanted: list[Any], top: int) -> None:
     labels, weights = tagger.classes_.tolist(), tagger.transitions_
     print()
     if len(wanted) == len(labels) <= _WHOLE_TABLE:
-        terminal.heading(
-            "transitions (from the label on the left to the one above; start and end of a sentence)"
-        )
+        terminal.heading("transitions (from the label on the left to the one above; start and end of a sentence)")
         rows = [["start", *map(_weight, tagger.start_), ""]]
         for i, label in enumerate(labels):
             rows.append([str(label), *map(_weight, weights[i]), _weight(tagger.end_[i])])

@@ -611,25 +611,21 @@ def _boundary_scores(y: list[Any], predicted: list[Any], lengths: list[int]) -> 
 # ------------------------------------------------------------------------------------------------------------- inspect
 
 
-def show(model: Segmenter, path: str, top: int, label: str | None) -> None:
-    """Settings, size, lengths and strongest features of a segmenter."""
+def check_label(model: Segmenter, path: str, label: str | None) -> list[str]:
+    """The names of all labels, if the one that is asked for is among them."""
     known = [str(c) for c in model.classes_.tolist()]
     if label is not None and label not in known:
         raise Mistake(f"{path}: no label {label!r} in this model", f"its labels: {', '.join(known)}")
+    return known
+
+
+def show(model: Segmenter, path: str, top: int, label: str | None) -> None:
+    """Settings, size and strongest features of a segmenter."""
+    from mercer.report.model import segmenter_figures
+
+    known = check_label(model, path, label)
     terminal.heading(f"{path}: Segmenter")
-    pack = type(model.features_).__name__ if model.features_ is not None else "a template" if model.template else "none"
-    terminal.figures(
-        [
-            ("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"),
-            ("segments", f"written as {model.form_}, of 1 to {model.max_length_:,} positions"),
-            ("labels", ", ".join(known) if len(known) > 1 else "none: boundaries only"),
-            ("features", f"{model.n_features_in_:,} of a position ({pack})"),
-            ("weights", f"{len(model.coef_):,}"),
-            ("objective", f"{model.loss}, C = {model.C:g}, by {model.solver_}"),
-            ("offset", f"{model.offset_:.4g}"),
-            ("iterations", f"{model.n_iter_:,}{' (converged)' if model.converged_ else ''}"),
-        ]
-    )
+    terminal.figures([("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"), *segmenter_figures(model)])
     for each, name in zip(model.classes_.tolist(), known, strict=True):
         if label is not None and name != label:
             continue

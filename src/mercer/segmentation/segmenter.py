@@ -405,9 +405,7 @@ default="table"
             return bool(self.repeats)
         return bool(((y.labels[1:] == y.labels[:-1]) & (y.sequence[1:] == y.sequence[:-1])).any())
 
-    def _make_structure(
-        self, X: Sequences, y: Segmentations, shortest: np.ndarray, longest: np.ndarray
-    ) -> Segments:
+    def _make_structure(self, X: Sequences, y: Segmentations, shortest: np.ndarray, longest: np.ndarray) -> Segments:
         C, n_rows, begin = len(self._labels), X.rows.shape[0], int(X.offsets[0])
         # The label of every row, of the segment that starts there, and with the one before it; −2: none.
         frames, starts, pairs = (np.full(n_rows, -2, np.int32) for _ in range(3))
@@ -636,10 +634,11 @@ default="table"
         self._check_is_fitted()
         return self.structure_.length_scores(self.coef_)
 
-    def top_features(self, label: Any, n: int = 20) -> list[tuple[str, float]]:
+    def top_features(self, label: Any, n: int = 20, *, against: bool = False) -> list[tuple[str, float]]:
         """The features with the largest weights for a label, largest first, as ``part:name``.
 
-        Parts are ``sum``, ``mean`` and ``variance`` (of positions), ``boundary`` and ``span`` (of whole segments).
+        Parts are ``sum``, ``mean`` and ``variance`` (of positions), ``boundary`` and ``span`` (of whole segments). With
+        ``against``, those with the lowest weights, lowest first.
         """
         self._check_is_fitted()
         check_count("n", n)
@@ -648,6 +647,7 @@ default="table"
         s, C, c = self.structure_, len(self._labels), self._labels.classes.index(label)
         given = {"sum": s.pattern, "mean": s.pattern, "boundary": s.boundary_pattern}
         sizes = {"boundary": s.n_boundary_features, "span": s.n_span_features}
+        sign = 1.0 if against else -1.0
         found: list[tuple[str, float]] = []
         for part in _PARTS:
             if part not in s.slices:
@@ -655,9 +655,9 @@ default="table"
             keys = patterns.keys(given.get(part), sizes.get(part, s.n_features), C)
             chosen = keys % C == c
             columns, weights = keys[chosen] // C, self.coef_[s.slices[part]][chosen]
-            best = np.argsort(-weights, kind="stable")[:n]
+            best = np.argsort(sign * weights, kind="stable")[:n]
             found += [(f"{part}:{self._name(part, int(columns[j]))}", float(weights[j])) for j in best]
-        return sorted(found, key=lambda item: -item[1])[:n]
+        return sorted(found, key=lambda item: sign * item[1])[:n]
 
     def _name(self, part: str, column: int) -> str:
         if self._names:
@@ -789,13 +789,13 @@ default="table"
     def _encoded(self, y: Sequence[Any], X: Sequences) -> Segmentations:
         return Segmentations.from_segments(self._triples(y, X.lengths), X.lengths, self._labels)
 
-    def _theta(
-        self, X: Sequences, w: np.ndarray | None = None, offset: float | None = None
-    ) -> Iterator[SegmentScores]:
+    def _theta(self, X: Sequences, w: np.ndarray | None = None, offset: float | None = None) -> Iterator[SegmentScores]:
         """Part scores batch by batch, with the offset."""
         offset = self.offset_ if offset is None else offset
+        w = self.coef_ if w is None else w
+        joint = self.structure_.joint_weights(w, X)
         for batch in self.structure_.batches(X, _PREDICT_POSITIONS):
-            theta = self.structure_.scores(self.coef_ if w is None else w, X[batch])
+            theta = self.structure_.scores(w, X[batch], joint)
             yield replace(theta, lengths=theta.lengths + offset) if offset else theta
 
     def _argmax(self, thetas: Iterator[SegmentScores], X: Sequences) -> Segmentations:
@@ -803,10 +803,9 @@ default="table"
         length, label = (np.zeros(X.n_positions, np.int32) for _ in range(2))
         begin = int(X.offsets[0])
         for theta in thetas:
-            found, scores = self.structure_.argmax(theta)
-            self._check_feasible(scores, X)
             rows = slice(int(theta.offsets[0]) - begin, int(theta.offsets[-1]) - begin)
-            length[rows], label[rows] = found.marks()
+            length[rows], label[rows], scores = self.structure_.best_marks(theta)
+            self._check_feasible(scores, X)
         return Segmentations.from_marks(length, label, X.offsets)
 
     def _check_feasible(self, scores: np.ndarray, X: Sequences) -> None:

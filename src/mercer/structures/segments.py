@@ -30,7 +30,7 @@ pair variance], without the parts a structure does not have. With ``max_length=1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -187,15 +187,21 @@ class Segments(Structure):
 
     # ------------------------------------------------------------------ between weights and part scores
 
-    def scores(self, w: np.ndarray, X: Sequences) -> SegmentScores:
-        """Part scores of a batch."""
+    def scores(self, w: np.ndarray, X: Sequences, joint: np.ndarray | None = None) -> SegmentScores:
+        """Part scores of a batch; ``joint`` is what :meth:`joint_weights` gives for w, where that is known."""
         self._check_features(X)
         transitions, start, end = self.shared_scores(w)
         C = self.n_labels
         theta = SegmentScores(self.length_scores(w), transitions, start, end, X.offsets)
-        theta.frames = self._linear("sum", w, X, X.rows)
+        if joint is None:
+            theta.frames = self._linear("sum", w, X, X.rows)
+            theta.starts = self._linear("boundary", w, X, X.edges)
+        else:
+            both = np.empty((X.n_positions, 2 * C), X.rows.dtype)
+            pattern = _core.Pattern(self.n_features, 2 * C)
+            _core.scores(X.rows.core, int(X.offsets[0]), X.n_positions, pattern, joint, both, self.threads)
+            theta.frames, theta.starts = (np.ascontiguousarray(x, np.float64) for x in (both[:, :C], both[:, C:]))
         theta.means = self._linear("mean", w, X, X.rows)
-        theta.starts = self._linear("boundary", w, X, X.edges)
         theta.edges = _square(self._linear("edges", w, X, X.edges), C)
         theta.pair_means = _square(self._linear("pair mean", w, X, X.rows), C)
         if "variance" in self._patterns or "pair variance" in self._patterns:
@@ -207,6 +213,24 @@ class Segments(Structure):
         if self.n_span_features:
             theta.spans = self._spans(X) @ w[self.slices["span"]].reshape(self.n_span_features, C)
         return theta
+
+    def joint_weights(self, w: np.ndarray, X: Sequences) -> np.ndarray | None:
+        """Weights of sums and of boundaries side by side, for X whose boundaries have the features of its positions.
+
+        One walk over the features then gives both scores. None where X has other features of boundaries, or too few
+        positions to be worth it.
+        """
+        F, C = self.n_features, self.n_labels
+        if X.edges is not X.rows or not {"sum", "boundary"} <= self._patterns.keys() or X.n_positions * 16 < F * C:
+            return None
+        joint = np.zeros((F, 2, C))
+        for k, (part, given) in enumerate((("sum", self.pattern), ("boundary", self.boundary_pattern))):
+            if given is None or len(given[1]) == F * C:
+                joint[:, k] = w[self.slices[part]].reshape(F, C)
+            else:
+                feature = np.repeat(np.arange(F), np.diff(given[0]))
+                joint[feature, k, given[1]] = w[self.slices[part]]
+        return joint.ravel()
 
     def length_scores(self, w: np.ndarray) -> np.ndarray:
         """Scores (max_length, n_labels) of lengths, −inf outside the bounds."""
@@ -289,10 +313,15 @@ class Segments(Structure):
 
         Ties: from the last segment on, the lowest label, then the shortest length.
         """
+        length, label, score = self.best_marks(theta)
+        return Segmentations.from_marks(length, label, theta.offsets), score
+
+    def best_marks(self, theta: SegmentScores) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The best segmentations as length and label of the segment that starts at each position, and their scores."""
         length, label = (np.empty(theta.n_positions, np.int32) for _ in range(2))
         score = np.empty(len(theta))
         theta._parts().best(length, label, score, self.threads)
-        return Segmentations.from_marks(length, label, theta.offsets), score
+        return length, label, score
 
     def argmin(self, theta: SegmentScores) -> tuple[Segmentations, np.ndarray]:
         """The lowest-scoring allowed segmentations."""
@@ -324,7 +353,7 @@ class Segments(Structure):
     def _expectations(
         self, theta: SegmentScores, edges: bool = False, spans: bool = False, entropy: np.ndarray | None = None
     ) -> SegmentMarginals:
-        mu = self.zeros(theta)
+        mu = self._room(theta, np.empty)
         C, K, T = theta.n_labels, theta.max_length, theta.n_positions
         if edges and mu.edges is None:
             mu.edges = np.empty((T, C, C))
@@ -409,19 +438,15 @@ class Segments(Structure):
 
     def zeros(self, theta: SegmentScores) -> SegmentMarginals:
         """μ = 0."""
+        return self._room(theta, np.zeros)
+
+    def _room(self, theta: SegmentScores, make: Callable[[Any], np.ndarray]) -> SegmentMarginals:
+        """μ with the parts that θ has."""
         C, K, T = theta.n_labels, theta.max_length, theta.n_positions
-        mu = SegmentMarginals(
-            np.zeros((T, C)),
-            np.zeros((T, C)),
-            np.zeros((K, C)),
-            np.zeros((C, C)),
-            np.zeros(C),
-            np.zeros(C),
-            np.zeros(len(theta)),
-        )
+        mu = SegmentMarginals(*map(make, ((T, C), (T, C), (K, C), (C, C), C, C, len(theta))))
         for name in ("means", "edges", "spans", "variances", "pair_means", "pair_variances"):
             if getattr(theta, name) is not None:
-                setattr(mu, name, np.zeros(getattr(theta, name).shape))
+                setattr(mu, name, make(getattr(theta, name).shape))
         mu.features = theta.features
         return mu
 

@@ -52,7 +52,9 @@ class Bundle:
         keep = (self.idle < _MAX_IDLE) | (np.arange(self.size) == 0)
         if not keep.all():
             kept = np.flatnonzero(keep)
-            self.slopes[: len(kept)] = self.slopes[kept]
+            for new, old in enumerate(kept.tolist()):  # row by row: a second matrix costs more than the products below
+                if new != old:
+                    self.slopes[new] = self.slopes[old]
             self.offsets, self.a, self.idle = self.offsets[kept], self.a[kept], self.idle[kept]
             self.gram = self.gram[np.ix_(kept, kept)]
         m = self.size
