@@ -409,7 +409,7 @@ template <class T> class RowWriter {
 
   // A feature of the row at hand; the value is finite and not 0.
   void push(uint64_t hash, double value) {
-    if (n_ == hashes_.size()) grow();
+    if (n_ == hashes_.size()) grow(n_ + 1);
     hashes_[n_] = hash;
     values_[n_++] = value;
     ones_ &= value == 1.0;
@@ -417,7 +417,7 @@ template <class T> class RowWriter {
 
   // As many features as there are places of a stride, but for those of value 0.
   void push_strided(const uint64_t* hashes, const double* values, size_t stride, size_t count) {
-    while (n_ + count > hashes_.size()) grow();
+    if (n_ + count > hashes_.size()) grow(n_ + count);
     uint64_t* const to_hash = hashes_.data();
     double* const to_value = values_.data();
     size_t n = n_;
@@ -515,8 +515,8 @@ template <class T> class RowWriter {
     }
     return size;
   }
-  void grow() {
-    const size_t larger = 2 * n_ + 16;
+  void grow(size_t least) {
+    const size_t larger = std::max(2 * n_ + 16, least);
     if (larger > kPlace) fail("a row has too many features");
     hashes_.resize(larger);
     values_.resize(larger);
