@@ -95,7 +95,7 @@ def test_rows_of_every_size_are_sorted_and_added_up(size, n_bits):
 
 
 def test_words_made_up_to_have_close_columns_are_sorted_too():
-    """The highest ten of 30 bits are 0, so that they say nothing of the order, and the words come in the reverse one."""
+    """The highest ten of 30 bits are 0, so that they say nothing of the order; the words come in the reverse one."""
     words = np.array([f"w{i}" for i in range(100_000)])
     column = TextHasher(n_bits=30).transform(words).indices
     close = np.flatnonzero(column < 2**20)
