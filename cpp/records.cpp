@@ -518,15 +518,16 @@ template <class Unit> class FixedText {
   std::vector<char> buffer_;
 };
 
+#if defined(__x86_64__)
+
 // Up to 16 code points of a cell as bytes, without the zeros at the end.
 struct ShortText {
   uint64_t low, high;
   size_t size;
 };
 
-// 16 code points can be read; those from `width` on belong to others. False where one of them is beyond ASCII.
-[[maybe_unused]] bool narrow_ascii(const uint32_t* cell, size_t width, ShortText& text) {
-#if defined(__x86_64__)
+// 16 code points are read; those from `width` on belong to other cells. False where one of them is beyond ASCII.
+bool narrow_ascii(const uint32_t* cell, size_t width, ShortText& text) {
   const auto* in = reinterpret_cast<const __m128i*>(cell);
   const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1), c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
   const __m128i zero = _mm_setzero_si128(), all = _mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d));
@@ -536,10 +537,9 @@ struct ShortText {
   text = {uint64_t(_mm_cvtsi128_si64(bytes)), uint64_t(_mm_cvtsi128_si64(_mm_unpackhi_epi64(bytes, bytes))),
           used ? 32 - size_t(__builtin_clz(used)) : 0};
   return true;
-#else
-  return cell == nullptr && width && text.size;  // never: the general way serves
-#endif
 }
+
+#endif
 
 template <class Unit> class FixedColumn : public Column {
  public:
@@ -547,24 +547,29 @@ template <class Unit> class FixedColumn : public Column {
   int64_t rows() const override { return int64_t(cells_.shape(0)); }
   void fill(int64_t begin, int64_t end, uint64_t* hashes, double* values) const override {
     FixedText<Unit> text_of(cells_);
-    const size_t width = cells_.shape(1);
-    ShortText quick{};
     for (int64_t i = begin; i < end; ++i) {
       values[i - begin] = 1.0;
-      const size_t place = size_t(i) * width;
-      if constexpr (sizeof(Unit) == 4) {
-        if (width <= 16 && cells_.size() - place >= 16 && narrow_ascii(cells_.data() + place, width, quick)) {
-          hashes[i - begin] = combine(hash, hash_of_.of_words(quick.low, quick.high, quick.size));
-          continue;
-        }
-      }
+      if (quick_hash(i, hashes[i - begin])) continue;
       const std::string_view text = text_of(i);
       if (!text.data()) fail_at(i, name, "the string is not valid Unicode");
-      hashes[i - begin] = sizeof(Unit) == 1 && place >= 8 && text.size() ? category_read_back(text) : category(text);
+      hashes[i - begin] = category(text);
     }
   }
 
  private:
+  // The hash of short ASCII text, without a copy of it; false where that is not at hand.
+  bool quick_hash([[maybe_unused]] int64_t row, [[maybe_unused]] uint64_t& out) const {
+#if defined(__x86_64__)
+    if constexpr (sizeof(Unit) == 4) {
+      const size_t width = cells_.shape(1), place = size_t(row) * width;
+      ShortText text;
+      if (width > 16 || cells_.size() - place < 16 || !narrow_ascii(cells_.data() + place, width, text)) return false;
+      out = combine(hash, hash_of_.of_words(text.low, text.high, text.size));
+      return true;
+    }
+#endif
+    return false;
+  }
   In2<Unit> cells_;
 };
 

@@ -198,7 +198,8 @@ def test_strings_of_every_length_are_the_same_in_every_form(letters, width):
     data = [text.encode() for text in texts]
     for column in (np.array(texts, f"U{width}"), np.array(texts, f">U{width}"), np.array(data), data, texts,
                    tuple(texts), objects(texts), objects(texts[::-1])[::-1], pa.array(texts),
-                   pa.array(["x", *texts])[1:], pa.array(texts, pa.large_string()), pd.Series(texts, dtype=object)):  # fmt: skip
+                   pa.array(["x", *texts])[1:], pa.array(texts, pa.large_string()),
+                   pd.Series(texts, dtype=object)):  # fmt: skip
         assert same(RecordHasher(20).transform({"a": column}), expected)
     for end in (1, 2, 127, 128, 129):
         assert same(RecordHasher(20).transform({"a": np.array(texts[:end], f"U{width}")}), expected[:end])
