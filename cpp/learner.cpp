@@ -1015,6 +1015,28 @@ Examples document_examples(nb::sequence documents, In1<int64_t> order, const std
   return out;
 }
 
+// The same for documents that lie in one stretch of bytes, as in a TextBuffer.
+template <class Offset>
+Examples buffer_examples(In1<uint8_t> data, In1<Offset> offsets, In1<int64_t> order, const std::string& analyzer, int min_n, int max_n,
+                         bool lowercase, uint64_t seed) {
+  TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
+  const int64_t n = int64_t(offsets.shape(0)) - 1, size = int64_t(data.shape(0));
+  Examples out;
+  out.documents = true;
+  out.indptr.reserve(order.shape(0) + 1);
+  nb::gil_scoped_release released;
+  for (size_t i = 0; i < order.shape(0); ++i) {
+    const int64_t at = order.data()[i];
+    require(at >= 0 && at < n, "the order names a document that does not exist");
+    const int64_t begin = int64_t(offsets.data()[at]), end = int64_t(offsets.data()[at + 1]);
+    require(0 <= begin && begin <= end && end <= size, "offsets must not decrease, nor go beyond the bytes");
+    analyze(std::string_view(reinterpret_cast<const char*>(data.data()) + begin, size_t(end - begin)),
+            [&](uint64_t hash) { out.hashes.push_back(hash); });
+    out.indptr.push_back(int64_t(out.hashes.size()));
+  }
+  return out;
+}
+
 // The same features with other labels, targets and weights.
 void set_outputs(Examples& e, std::optional<In1<int32_t>> labels, std::vector<std::string> label_names,
                  std::optional<In1<double>> targets, std::optional<In1<float>> weights) {
@@ -1055,6 +1077,10 @@ void bind_learner(nb::module_& m) {
   m.def("row_examples", &row_examples<double, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a, "n_bits"_a, "seed"_a);
   m.def("row_examples", &row_examples<float, int32_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a, "n_bits"_a, "seed"_a);
   m.def("row_examples", &row_examples<float, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a, "n_bits"_a, "seed"_a);
+  m.def("buffer_examples", &buffer_examples<int32_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a,
+        "lowercase"_a, "seed"_a);
+  m.def("buffer_examples", &buffer_examples<int64_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a,
+        "lowercase"_a, "seed"_a);
   m.def("document_examples", &document_examples, "documents"_a, "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
   m.def("set_outputs", &set_outputs, "examples"_a, "labels"_a.none() = nb::none(), "label_names"_a = std::vector<std::string>(),
         "targets"_a.none() = nb::none(), "weights"_a.none() = nb::none());

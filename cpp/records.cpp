@@ -20,6 +20,11 @@
 #include "hashing.hpp"
 #include "parallel.hpp"
 #include "rows.hpp"
+#include "text.hpp"
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 namespace mercer {
 
@@ -442,7 +447,7 @@ void check_mask(const Mask& mask, size_t rows) {
 // A field of all rows.
 class Column {
  public:
-  Column(std::string name, uint64_t seed) : name(std::move(name)), hash(feature_hash(this->name, seed)), seed_(seed) {}
+  Column(std::string name, uint64_t seed) : name(std::move(name)), hash(feature_hash(this->name, seed)), seed_(seed), hash_of_(seed) {}
   virtual ~Column() = default;
   virtual int64_t rows() const = 0;
   // The entries of rows begin .. end, one a row; the value 0 is none. Not for columns of lists.
@@ -456,8 +461,11 @@ class Column {
 
  protected:
   uint64_t category(std::string_view text) const { return combine(hash, feature_hash(text, seed_)); }
+  // The same for text with 8 readable bytes before it.
+  uint64_t category_read_back(std::string_view text) const { return combine(hash, hash_of_.read_back(text.data(), text.size())); }
   static double present(const Mask& mask, int64_t row) { return !mask || mask->data()[row] ? 1.0 : 0.0; }
   const uint64_t seed_;
+  const PaddedHash hash_of_;
 };
 
 // Strings in one stretch of bytes, as Arrow keeps them.
@@ -477,7 +485,7 @@ template <class Offset> class TextColumn : public Column {
   }
   void fill(int64_t begin, int64_t end, uint64_t* hashes, double* values) const override {
     for (int64_t i = begin; i < end; ++i) {
-      hashes[i - begin] = category(text(i));
+      hashes[i - begin] = offsets_.data()[i] >= 8 ? category_read_back(text(i)) : category(text(i));
       values[i - begin] = present(mask_, i);
     }
   }
@@ -510,6 +518,29 @@ template <class Unit> class FixedText {
   std::vector<char> buffer_;
 };
 
+#if defined(__x86_64__)
+
+// Up to 16 code points of a cell as bytes, without the zeros at the end.
+struct ShortText {
+  uint64_t low, high;
+  size_t size;
+};
+
+// 16 code points are read; those from `width` on belong to other cells. False where one of them is beyond ASCII.
+bool narrow_ascii(const uint32_t* cell, size_t width, ShortText& text) {
+  const auto* in = reinterpret_cast<const __m128i*>(cell);
+  const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1), c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
+  const __m128i zero = _mm_setzero_si128(), all = _mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d));
+  if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_andnot_si128(_mm_set1_epi32(0x7F), all), zero)) != 0xFFFF) return false;
+  const __m128i bytes = _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
+  const uint32_t used = ~uint32_t(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, zero))) & ((uint32_t(1) << width) - 1);
+  text = {uint64_t(_mm_cvtsi128_si64(bytes)), uint64_t(_mm_cvtsi128_si64(_mm_unpackhi_epi64(bytes, bytes))),
+          used ? 32 - size_t(__builtin_clz(used)) : 0};
+  return true;
+}
+
+#endif
+
 template <class Unit> class FixedColumn : public Column {
  public:
   FixedColumn(std::string name, uint64_t seed, In2<Unit> cells) : Column(std::move(name), seed), cells_(cells) {}
@@ -517,14 +548,28 @@ template <class Unit> class FixedColumn : public Column {
   void fill(int64_t begin, int64_t end, uint64_t* hashes, double* values) const override {
     FixedText<Unit> text_of(cells_);
     for (int64_t i = begin; i < end; ++i) {
+      values[i - begin] = 1.0;
+      if (quick_hash(i, hashes[i - begin])) continue;
       const std::string_view text = text_of(i);
       if (!text.data()) fail_at(i, name, "the string is not valid Unicode");
       hashes[i - begin] = category(text);
-      values[i - begin] = 1.0;
     }
   }
 
  private:
+  // The hash of short ASCII text, without a copy of it; false where that is not at hand.
+  bool quick_hash([[maybe_unused]] int64_t row, [[maybe_unused]] uint64_t& out) const {
+#if defined(__x86_64__)
+    if constexpr (sizeof(Unit) == 4) {
+      const size_t width = cells_.shape(1), place = size_t(row) * width;
+      ShortText text;
+      if (width > 16 || cells_.size() - place < 16 || !narrow_ascii(cells_.data() + place, width, text)) return false;
+      out = combine(hash, hash_of_.of_words(text.low, text.high, text.size));
+      return true;
+    }
+#endif
+    return false;
+  }
   In2<Unit> cells_;
 };
 
@@ -664,6 +709,89 @@ class ListColumn : public Column {
   Large<double> values_;
 };
 
+// Python objects in a list, or in an array of objects: read where they are, while nothing else runs.
+class Objects {
+ public:
+  explicit Objects(nb::handle objects) {
+    if (PyObject_CheckBuffer(objects.ptr())) {
+      if (PyObject_GetBuffer(objects.ptr(), &view_, PyBUF_ND | PyBUF_FORMAT) != 0) throw nb::python_error();
+      held_ = true;
+      if (view_.ndim == 1 && view_.itemsize == sizeof(PyObject*) && view_.format && std::string_view(view_.format) == "O") return;
+      PyBuffer_Release(&view_);
+      held_ = false;
+    }
+    items_ = nb::steal(PySequence_Fast(objects.ptr(), "expected a list of values"));
+    if (!items_.is_valid()) throw nb::python_error();
+  }
+  Objects(const Objects&) = delete;
+  Objects& operator=(const Objects&) = delete;
+  ~Objects() {
+    if (held_) PyBuffer_Release(&view_);
+  }
+  // To be asked again when Python code may have run.
+  int64_t size() const { return held_ ? int64_t(view_.shape[0]) : int64_t(PySequence_Fast_GET_SIZE(items_.ptr())); }
+  PyObject* const* data() const { return held_ ? static_cast<PyObject* const*>(view_.buf) : PySequence_Fast_ITEMS(items_.ptr()); }
+
+ private:
+  nb::object items_;
+  Py_buffer view_{};
+  bool held_ = false;
+};
+
+// Python objects that are strings or None, one in a row.
+class StringsColumn : public Column {
+ public:
+  StringsColumn(std::string name, uint64_t seed) : Column(std::move(name), seed) {}
+  // False where there is something else among the objects.
+  bool read(const Objects& objects) {
+    hashes_.reserve(size_t(objects.size() + PIECE));
+    for (int64_t begin = 0; begin < objects.size(); begin += PIECE) {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      PyObject* const* const items = objects.data();
+      const int64_t size = objects.size(), end = std::min(size, begin + PIECE);
+      uint64_t* const out = hashes_.room(size_t(PIECE));
+      for (int64_t i = begin; i < end; ++i) {
+        if (i + AHEAD < size) {
+          const char* const ahead = reinterpret_cast<const char*>(items[i + AHEAD]);
+          __builtin_prefetch(ahead);
+          __builtin_prefetch(ahead + sizeof(PyASCIIObject) + 8);
+        }
+        if (!read(items[i], i, out[i - begin])) return false;
+      }
+      hashes_.advance(size_t(std::max<int64_t>(0, end - begin)));
+    }
+    return true;
+  }
+  int64_t rows() const override { return int64_t(hashes_.size()); }
+  void fill(int64_t begin, int64_t end, uint64_t* hashes, double* values) const override {
+    std::copy(hashes_.data() + begin, hashes_.data() + end, hashes);
+    std::fill(values, values + (end - begin), 1.0);
+    for (auto row = std::lower_bound(missing_.begin(), missing_.end(), begin); row != missing_.end() && *row < end; ++row)
+      values[*row - begin] = 0.0;
+  }
+
+ private:
+  static constexpr int64_t PIECE = 4096, AHEAD = 12;
+
+  __attribute__((always_inline)) bool read(PyObject* item, int64_t row, uint64_t& out) {
+    if (item && PyUnicode_CheckExact(item) && PyUnicode_IS_COMPACT_ASCII(item)) {  // its header lies before it
+      out = category_read_back({reinterpret_cast<const char*>(reinterpret_cast<PyASCIIObject*>(item) + 1), size_t(PyUnicode_GET_LENGTH(item))});
+      return true;
+    }
+    return read_other(item, row, out);
+  }
+  __attribute__((noinline)) bool read_other(PyObject* item, int64_t row, uint64_t& out) {
+    const std::string_view field(name);
+    out = 0;
+    if (item == nullptr || item == Py_None) missing_.push_back(row);  // places of an array that were never set are null
+    else if (is_text(item)) out = category(bytes_of(item, Place{row, &field}));
+    else return false;
+    return true;
+  }
+  Buffer<uint64_t> hashes_;
+  std::vector<int64_t> missing_;
+};
+
 class RecordColumns {
  public:
   RecordColumns(int64_t rows, uint64_t seed, bool categories) : rows_(rows), seed_(seed), categories_(categories) {
@@ -680,6 +808,8 @@ class RecordColumns {
     take(std::move(column));
   }
   void add_objects(std::string name, nb::handle objects, bool single) {
+    auto strings = std::make_unique<StringsColumn>(name, seed_);
+    if (strings->read(Objects(objects))) return take(std::move(strings));
     const double limit = single ? double(std::numeric_limits<float>::max()) : std::numeric_limits<double>::max();
     add<ListColumn>(std::move(name), objects, categories_, limit);
   }
@@ -711,7 +841,7 @@ class RecordColumns {
   }
 
  private:
-  static constexpr int64_t kBlock = 128;  // rows at a time: their entries stay in the first cache
+  static constexpr int64_t kBlock = SIDE_BY_SIDE;  // rows at a time: their entries stay in the first cache
   static constexpr size_t kStride = kBlock + 8;  // of a column's entries: not a power of two, which would crowd a few cache sets
 
   void take(std::unique_ptr<Column> column) {
@@ -722,9 +852,9 @@ class RecordColumns {
 
   template <class T>
   void write_rows(int64_t begin, int64_t end, const std::vector<std::vector<int64_t>>& crosses, RowWriter<T>& out) const {
-    const size_t n = columns_.size();
-    std::vector<uint64_t> hashes(n * kStride);
-    std::vector<double> values(n * kStride);
+    const size_t n = columns_.size(), all = n + crosses.size();
+    std::vector<uint64_t> hashes(all * kStride);
+    std::vector<double> values(all * kStride);
     std::vector<size_t> lists;  // columns whose entries are not in the block: their values there stay 0
     for (size_t c = 0; c < n; ++c)
       if (columns_[c]->has_lists()) lists.push_back(c);
@@ -736,6 +866,10 @@ class RecordColumns {
     for (int64_t first = begin; first < end; first += kBlock) {
       const int64_t last = std::min(end, first + kBlock);
       for (size_t c = 0; c < n; ++c) columns_[c]->fill(first, last, hashes.data() + c * kStride, values.data() + c * kStride);
+      if (lists.empty() && all <= FEW) {
+        for (size_t k = 0; k < crosses.size(); ++k) cross_block(crosses[k], n + k, size_t(last - first), hashes.data(), values.data());
+        if (out.write_ones(hashes.data(), values.data(), kStride, all, size_t(last - first))) continue;
+      }
       const auto part_of = [&](size_t c, int64_t row) -> Part {
         if (columns_[c]->has_lists()) return columns_[c]->entries(row);
         const size_t at = c * kStride + size_t(row - first);
@@ -756,6 +890,21 @@ class RecordColumns {
           });
         }
         out.close(row);
+      }
+    }
+  }
+  // The cross of some columns of a block, as one more column.
+  static void cross_block(const std::vector<int64_t>& fields, size_t to, size_t count, uint64_t* hashes, double* values) {
+    uint64_t* const hash = hashes + to * kStride;
+    double* const value = values + to * kStride;
+    std::copy_n(hashes + size_t(fields[0]) * kStride, count, hash);
+    std::copy_n(values + size_t(fields[0]) * kStride, count, value);
+    for (size_t f = 1; f < fields.size(); ++f) {
+      const uint64_t* const other_hash = hashes + size_t(fields[f]) * kStride;
+      const double* const other_value = values + size_t(fields[f]) * kStride;
+      for (size_t r = 0; r < count; ++r) {
+        hash[r] = combine(hash[r], other_hash[r]);
+        value[r] *= other_value[r];
       }
     }
   }

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,42 +54,60 @@ template <class T> struct SparseRows {
 
 // ---------------------------------------------------------------------------------------------- sorting
 
-// Sorts items by the bucket in their bits from `shift` on; those of one bucket keep their order. It keeps its working memory.
+// Sorts items by the n_bits bits of their bucket, from `shift` on; those of one bucket keep their order. It keeps its working memory.
+//
+// Buckets are hashes and lie evenly: where the highest bits are in order, all but a few items are in place. So passes of counting go
+// over as many bits as the number of items asks for, and insertion puts the rest right. The time does not grow with n_bits.
 template <class Word> class BucketSort {
  public:
-  __attribute__((noinline)) void operator()(std::vector<Word>& items, size_t count, int n_bits, int shift) {
-    if (count <= 24) {
-      insertion_sort(items.data(), count, shift);
-      return;
+  BucketSort(int n_bits, int shift) : n_bits_(n_bits), shift_(shift) {}
+
+  __attribute__((noinline)) void operator()(std::vector<Word>& items, size_t count) {
+    if (count > FEW_ITEMS) {
+      if (scratch_.size() < items.size()) scratch_.resize(items.size());
+      const auto [passes, width] = plan_for(count);
+      const int from = shift_ + n_bits_ - passes * width;
+      if (passes == 1) radix_sort<1>(items, count, width, from);
+      else if (passes == 2) radix_sort<2>(items, count, width, from);
+      else radix_sort<3>(items, count, width, from);
+      if (from == shift_) return;
     }
-    // Passes over digits of equal width, so many that moving items and clearing counters together take least. There is never a pass
-    // whose digit lies beyond the bucket: one pass less would be cheaper.
-    int passes = 1, width = n_bits;
-    size_t least = ~size_t(0);
-    for (int p = 1; p <= 6; ++p) {
-      const int w = (n_bits + p - 1) / p;
-      if (w > 12) continue;
-      const size_t cost = size_t(p) * (2 * count + (size_t(1) << w));
-      if (cost < least) {
-        least = cost;
-        passes = p;
-        width = w;
-      }
-    }
-    if (scratch_.size() < items.size()) scratch_.resize(items.size());
-    if (passes == 2) radix_sort<2>(items, count, width, shift);
-    else if (passes == 3) radix_sort<3>(items, count, width, shift);
-    else for (int p = 0; p < passes; ++p) radix_sort<1>(items, count, width, shift + p * width);
+    if (insertion_sort(items.data(), count)) return;
+    for (int bit = 0; bit < n_bits_; bit += 10) radix_sort<1>(items, count, std::min(10, n_bits_ - bit), shift_ + bit);
   }
 
  private:
-  // Passes of counting over the digits of the bucket, from the low one on; all digits are counted in one go.
-  template <int PASSES> __attribute__((noinline)) void radix_sort(std::vector<Word>& items, size_t count, int width, int shift) {
+  static constexpr size_t FEW_ITEMS = 24;
+  struct Plan {
+    int passes = 0, width = 0;  // bits of a pass
+  };
+
+  // Passes so many and so wide that moving items, clearing counters and putting right together take least: one answer for all counts
+  // between two powers of two.
+  Plan plan_for(size_t count) {
+    const auto log = size_t(63 - __builtin_clzll(count));
+    Plan& plan = plans_[log];
+    if (plan.passes) return plan;
+    const double n = 1.5 * std::ldexp(1.0, int(log));
+    double least = std::numeric_limits<double>::infinity();
+    for (int p = 1; p <= 3; ++p)
+      for (int w = 1; w <= 12 && p * w <= n_bits_; ++w) {
+        const double wrong = p * w < n_bits_ ? 2 * n + 10 * n * n / std::ldexp(1.0, p * w) : 0;
+        const double cost = p * (4 * n + 1.5 * std::ldexp(1.0, w)) + wrong;
+        if (cost >= least) continue;
+        least = cost;
+        plan = {p, w};
+      }
+    return plan;
+  }
+
+  // Passes of counting over digits from a bit on, the low one first; all digits are counted in one go.
+  template <int PASSES> __attribute__((noinline)) void radix_sort(std::vector<Word>& items, size_t count, int width, int from_bit) {
     const size_t digits = size_t(1) << width;
     const Word mask = Word(digits - 1);
     uint32_t at[PASSES][4096];
     for (int p = 0; p < PASSES; ++p) std::memset(at[p], 0, digits * sizeof(uint32_t));
-    const auto digit = [=](Word item, int p) { return item >> (shift + p * width) & mask; };
+    const auto digit = [=](Word item, int p) { return item >> (from_bit + p * width) & mask; };
     const Word* from = items.data();
     for (size_t i = 0; i < count; ++i)
       for (int p = 0; p < PASSES; ++p) ++at[p][digit(from[i], p)];
@@ -102,27 +121,39 @@ template <class Word> class BucketSort {
     }
   }
 
-  static void insertion_sort(Word* items, size_t count, int shift) {
+  // False, with items still to be sorted, where that would take long: names may have been made up so that their hashes are close.
+  bool insertion_sort(Word* items, size_t count) const {
+    size_t steps = 8 * count + 256;
     for (size_t i = 1; i < count; ++i) {
       const Word x = items[i];
+      if (items[i - 1] >> shift_ <= x >> shift_) continue;
       size_t j = i;
-      for (; j > 0 && items[j - 1] >> shift > x >> shift; --j) items[j] = items[j - 1];
+      do items[j] = items[j - 1];
+      while (--j > 0 && items[j - 1] >> shift_ > x >> shift_);
       items[j] = x;
+      if (steps < i - j) return false;
+      steps -= i - j;
     }
+    return true;
   }
 
+  int n_bits_, shift_;
+  std::array<Plan, 64> plans_{};
   std::vector<Word> scratch_;
 };
 
-// Sorts N keys by comparing and exchanging fixed places (Batcher's odd-even merge sort): no branch depends on the keys, which are random.
-template <size_t N> struct Network {
+constexpr size_t FEW = 16;
+
+// Which places to compare and exchange, one pair after the other, to sort up to FEW keys (Batcher's odd-even merge sort): no branch
+// depends on the keys, which are random.
+struct Network {
   std::array<std::pair<uint8_t, uint8_t>, 64> pairs{};
   size_t count = 0;
-  constexpr Network() {
-    for (size_t p = 1; p < N; p *= 2)
+  explicit constexpr Network(size_t n) {
+    for (size_t p = 1; p < n; p *= 2)
       for (size_t k = p; k >= 1; k /= 2)
-        for (size_t j = k % p; j + k < N; j += 2 * k)
-          for (size_t i = 0; i < k && i + j + k < N; ++i)
+        for (size_t j = k % p; j + k < n; j += 2 * k)
+          for (size_t i = 0; i < k && i + j + k < n; ++i)
             if ((i + j) / (2 * p) == (i + j + k) / (2 * p)) {
               pairs[count].first = uint8_t(i + j);
               pairs[count++].second = uint8_t(i + j + k);
@@ -131,7 +162,7 @@ template <size_t N> struct Network {
 };
 
 template <size_t N, size_t... I> inline void sort_fixed(uint64_t* keys, std::index_sequence<I...>) {
-  constexpr Network<N> network{};
+  constexpr Network network(N);
   uint64_t k[N];
   std::memcpy(k, keys, sizeof k);
   const auto exchange = [&](size_t a, size_t b) {
@@ -142,9 +173,7 @@ template <size_t N, size_t... I> inline void sort_fixed(uint64_t* keys, std::ind
   (exchange(network.pairs[I].first, network.pairs[I].second), ...);
   std::memcpy(keys, k, sizeof k);
 }
-template <size_t N> void sort_fixed(uint64_t* keys) { sort_fixed<N>(keys, std::make_index_sequence<Network<N>{}.count>{}); }
-
-constexpr size_t FEW = 16;
+template <size_t N> void sort_fixed(uint64_t* keys) { sort_fixed<N>(keys, std::make_index_sequence<Network(N).count>{}); }
 
 inline void sort_few(uint64_t* keys, size_t n) {
   switch (n) {
@@ -165,6 +194,36 @@ inline void sort_few(uint64_t* keys, size_t n) {
     case 16: return sort_fixed<16>(keys);
     default: return;
   }
+}
+
+// Keys of some rows, column by column: key c of row r is keys[c][r].
+constexpr size_t SIDE_BY_SIDE = 128;
+using KeyColumns = uint32_t[FEW][SIDE_BY_SIDE];
+
+// Sorts the keys of each row, all rows at once, so that vectors hold many rows.
+__attribute__((always_inline)) inline void sort_columns_with(KeyColumns& keys, const Network& network) {
+  for (size_t k = 0; k < network.count; ++k) {
+    uint32_t* const a = keys[network.pairs[k].first];
+    uint32_t* const b = keys[network.pairs[k].second];
+#pragma GCC ivdep
+    for (size_t r = 0; r < SIDE_BY_SIDE; ++r) {
+      const uint32_t x = a[r], y = b[r];
+      a[r] = x < y ? x : y;
+      b[r] = x < y ? y : x;
+    }
+  }
+}
+inline void sort_columns_portable(KeyColumns& keys, const Network& network) { sort_columns_with(keys, network); }
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) inline void sort_columns_avx2(KeyColumns& keys, const Network& network) { sort_columns_with(keys, network); }
+#endif
+
+inline void sort_columns(KeyColumns& keys, size_t n) {
+  const Network network(n);
+#if defined(__x86_64__)
+  if (std::string_view(kernels().name) != "baseline") return sort_columns_avx2(keys, network);
+#endif
+  sort_columns_portable(keys, network);
 }
 
 // ---------------------------------------------------------------------------------------------- counts, and values out of a table
@@ -218,7 +277,7 @@ template <class Item> class RowMerger {
   using Sum = typename Item::Sum;
 
   RowMerger(int n_bits, bool with_signs, Item item)
-      : item_(item), sign_(with_signs), n_bits_(n_bits), items_(PIECE) {
+      : item_(item), sign_(with_signs), items_(PIECE), sort_(n_bits, item.shift()) {
     restart(PIECE);
   }
 
@@ -230,6 +289,13 @@ template <class Item> class RowMerger {
   __attribute__((always_inline)) void add(uint64_t hash, int weight = 0) {
     if (__builtin_expect(next_ == last_, 0)) compact();
     *next_++ = pack(hash, weight);
+  }
+
+  // Many features, up to a piece.
+  void add(const uint64_t* hashes, size_t count) {
+    if (size_t(last_ - next_) < count) compact();
+    for (size_t k = 0; k < count; ++k) next_[k] = pack(hashes[k]);
+    next_ += count;
   }
 
   // Packed features, all of them so many times; a multiple of 8 may be read.
@@ -321,11 +387,10 @@ template <class Item> class RowMerger {
     return out + (sum != Sum(0));
   }
 
-  void sort() { sort_(items_, count_, n_bits_, item_.shift()); }
+  void sort() { sort_(items_, count_); }
 
   Item item_;
   uint64_t sign_;  // 1 if features have signs
-  int n_bits_;
   std::vector<Word> items_;
   BucketSort<Word> sort_;
   Word *next_ = nullptr, *last_ = nullptr;  // where the next item goes; the end of the room for items
@@ -340,11 +405,11 @@ template <class Item> class RowMerger {
 // added in the order of their hashes.
 template <class T> class RowWriter {
  public:
-  RowWriter(int n_bits, bool is_signed) : n_bits_(n_bits), mask_(bucket_mask(n_bits)), sign_(is_signed ? uint64_t(1) << 63 : 0) {}
+  RowWriter(int n_bits, bool is_signed) : mask_(bucket_mask(n_bits)), sign_(is_signed ? uint64_t(1) << 63 : 0), sort_(n_bits, 32) {}
 
   // A feature of the row at hand; the value is finite and not 0.
   void push(uint64_t hash, double value) {
-    if (n_ == hashes_.size()) grow();
+    if (n_ == hashes_.size()) grow(n_ + 1);
     hashes_[n_] = hash;
     values_[n_++] = value;
     ones_ &= value == 1.0;
@@ -352,7 +417,7 @@ template <class T> class RowWriter {
 
   // As many features as there are places of a stride, but for those of value 0.
   void push_strided(const uint64_t* hashes, const double* values, size_t stride, size_t count) {
-    while (n_ + count > hashes_.size()) grow();
+    if (n_ + count > hashes_.size()) grow(n_ + count);
     uint64_t* const to_hash = hashes_.data();
     double* const to_value = values_.data();
     size_t n = n_;
@@ -368,6 +433,53 @@ template <class T> class RowWriter {
     ones_ = ones;
   }
 
+  // Rows at once whose features stand column by column, up to SIDE_BY_SIDE rows and FEW columns, if all of them have the value 1 or 0, which
+  // is none. Otherwise nothing is written, and the answer is false.
+  bool write_ones(const uint64_t* hashes, const double* values, size_t stride, size_t columns, size_t count) {
+    KeyColumns keys;
+    const uint32_t mask = uint32_t(mask_), sign = sign_ != 0;
+    uint32_t missing = 0, other = 0;
+    for (size_t c = 0; c < columns; ++c) {
+      const uint64_t* const hash = hashes + c * stride;
+      const double* const value = values + c * stride;
+      for (size_t r = 0; r < count; ++r) {
+        const uint32_t key = (uint32_t(hash[r]) & mask) << 1 | (uint32_t(hash[r] >> 63) & sign);
+        const bool none = value[r] == 0.0;
+        missing |= uint32_t(none);
+        other |= uint32_t(!none & (value[r] != 1.0));
+        keys[c][r] = none ? NONE : key;
+      }
+      std::fill(keys[c] + count, keys[c] + SIDE_BY_SIDE, NONE);
+    }
+    if (other) return false;
+    sort_columns(keys, columns);
+    uint32_t shared = 0;
+    for (size_t c = 1; c < columns; ++c)
+      for (size_t r = 0; r < count; ++r) shared |= uint32_t((keys[c][r] ^ keys[c - 1][r]) < 2);
+    int32_t* column = rows.indices.room(count * columns);
+    T* value = rows.values.room(count * columns);
+    rows.ends.room(count);
+    const T ones[2] = {T(1), T(-1)};
+    for (size_t r = 0; r < count; ++r) {
+      if (missing | shared) {
+        const size_t size = write_sums(keys, r, columns, column, value);
+        column += size;
+        value += size;
+        rows.close(size);
+        continue;
+      }
+      for (size_t c = 0; c < columns; ++c) {
+        const uint32_t key = keys[c][r];
+        column[c] = int32_t(key >> 1);
+        value[c] = ones[key & 1];
+      }
+      column += columns;
+      value += columns;
+      rows.close(columns);
+    }
+    return true;
+  }
+
   void close(int64_t row) {
     const size_t n = n_;
     const uint64_t mask = mask_, sign = sign_;
@@ -376,7 +488,7 @@ template <class T> class RowWriter {
     // bucket | sign | place: what a row of ones needs is in the key.
     for (size_t k = 0; k < n; ++k) keys[k] = (hashes[k] & mask) << 32 | (hashes[k] & sign) >> 32 | k;
     if (n <= FEW) sort_few(keys, n);
-    else sort_(keys_, n, n_bits_, 32);
+    else sort_(keys_, n);
     keys = keys_.data();
     uint64_t shared = 0;
     for (size_t k = 1; k < n; ++k) shared |= uint64_t((keys[k] ^ keys[k - 1]) >> 32 == 0);
@@ -389,9 +501,22 @@ template <class T> class RowWriter {
 
  private:
   static constexpr uint64_t kPlace = (uint64_t(1) << 31) - 1;
+  static constexpr uint32_t NONE = ~uint32_t(0);  // behind all keys
 
-  void grow() {
-    const size_t larger = 2 * n_ + 16;
+  static size_t write_sums(const KeyColumns& keys, size_t row, size_t columns, int32_t* column, T* value) {
+    size_t size = 0;
+    for (size_t c = 0; c < columns && keys[c][row] != NONE;) {
+      const uint32_t bucket = keys[c][row] >> 1;
+      int sum = 0;
+      for (; c < columns && keys[c][row] >> 1 == bucket; ++c) sum += 1 - 2 * int(keys[c][row] & 1);
+      column[size] = int32_t(bucket);
+      value[size] = T(sum);
+      size += sum != 0;
+    }
+    return size;
+  }
+  void grow(size_t least) {
+    const size_t larger = std::max(2 * n_ + 16, least);
     if (larger > kPlace) fail("a row has too many features");
     hashes_.resize(larger);
     values_.resize(larger);
@@ -454,7 +579,6 @@ template <class T> class RowWriter {
     return value;
   }
 
-  int n_bits_;
   uint64_t mask_, sign_;
   size_t n_ = 0;
   bool ones_ = true;

@@ -25,6 +25,9 @@ using Classify = void (*)(const char* in, size_t blocks, bool lowercase, char* o
 // Where a bit differs from the one before, as in Runs.
 using FindEdges = size_t (*)(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry, uint32_t* out);
 
+// The hashes of n-grams, as in PaddedHash.
+using NgramHasher = void (*)(const PaddedHash& hash, const char* p, size_t count, size_t n, uint64_t* out);
+
 inline bool between(uint8_t c, char first, char last) { return c >= uint8_t(first) && c <= uint8_t(last); }
 
 [[maybe_unused]] void classify_portable(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word, uint64_t* space,
@@ -67,6 +70,8 @@ __attribute__((always_inline)) inline size_t find_edges_with(const uint64_t* bit
 size_t find_edges_portable(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry, uint32_t* out) {
   return find_edges_with(bits, first, count, size, flipped, carry, out);
 }
+
+void ngrams_portable(const PaddedHash& hash, const char* p, size_t count, size_t n, uint64_t* out) { hash.ngrams_portable(p, count, n, out); }
 
 #if defined(__x86_64__)
 
@@ -149,6 +154,68 @@ __attribute__((target("popcnt,bmi,bmi2"))) size_t find_edges_bmi(const uint64_t*
   return find_edges_with(bits, first, count, size, flipped, carry, out);
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own headers, where an intrinsic needs any vector to start from
+#endif
+
+// 64-bit products, lane by lane, as PaddedHash has them: the low half xor the high half of 128 bits.
+#define MERCER_PRODUCTS __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+
+MERCER_PRODUCTS inline __m512i folded_product(__m512i a, __m512i b) {
+  const __m512i low = _mm512_set1_epi64(0xFFFFFFFF);
+  const __m512i a1 = _mm512_srli_epi64(a, 32), b1 = _mm512_srli_epi64(b, 32);
+  const __m512i p00 = _mm512_mul_epu32(a, b);
+  const __m512i middle = _mm512_add_epi64(_mm512_mul_epu32(a1, b), _mm512_srli_epi64(p00, 32));
+  const __m512i other = _mm512_add_epi64(_mm512_mul_epu32(a, b1), _mm512_and_si512(middle, low));
+  const __m512i high = _mm512_add_epi64(_mm512_add_epi64(_mm512_mul_epu32(a1, b1), _mm512_srli_epi64(middle, 32)), _mm512_srli_epi64(other, 32));
+  return _mm512_xor_si512(high, _mm512_or_si512(_mm512_slli_epi64(other, 32), _mm512_and_si512(p00, low)));
+}
+
+MERCER_PRODUCTS inline __m512i mixed(__m512i x) {
+  const __m512i k = _mm512_set1_epi64(int64_t(0xD6E8FEB86659FD93u));
+  x = _mm512_mullo_epi64(_mm512_xor_si512(x, _mm512_srli_epi64(x, 32)), k);
+  x = _mm512_mullo_epi64(_mm512_xor_si512(x, _mm512_srli_epi64(x, 32)), k);
+  return _mm512_xor_si512(x, _mm512_srli_epi64(x, 32));
+}
+
+// Which of 16 bytes from p on make the words a and b of the eight n-grams at p, p + 1, … (see fast_hash); 0x80: a zero.
+struct NgramBytes {
+  alignas(64) uint8_t a[64], b[64];
+  explicit NgramBytes(size_t n) {
+    for (size_t lane = 0; lane < 8; ++lane)
+      for (size_t byte = 0; byte < 8; ++byte) {
+        uint8_t &first = a[8 * lane + byte], &second = b[8 * lane + byte];
+        if (n >= 8) first = second = uint8_t(lane + byte);
+        else if (n >= 4) first = byte < 4 ? uint8_t(lane + byte) : 0x80, second = byte < 4 ? uint8_t(lane + n - 4 + byte) : 0x80;
+        else first = byte < 3 ? uint8_t(lane + (byte == 2 ? 0 : byte == 1 ? n / 2 : n - 1)) : 0x80, second = 0x80;
+      }
+  }
+};
+
+MERCER_PRODUCTS void ngrams_avx512(const PaddedHash& hasher, const char* p, size_t count, size_t n, uint64_t* out) {
+  if (n > 16) return hasher.ngrams_portable(p, count, n, out);
+  static const NgramBytes layouts[9] = {NgramBytes(0), NgramBytes(1), NgramBytes(2), NgramBytes(3), NgramBytes(4),
+                                        NgramBytes(5), NgramBytes(6), NgramBytes(7), NgramBytes(8)};
+  const NgramBytes& layout = layouts[n < 8 ? n : 8];
+  const __m512i bytes_a = _mm512_load_si512(layout.a), bytes_b = _mm512_load_si512(layout.b);
+  const __m512i k1 = _mm512_set1_epi64(int64_t(PaddedHash::K1)), k2 = _mm512_set1_epi64(int64_t(PaddedHash::K2));
+  const __m512i key_a = _mm512_set1_epi64(int64_t(PaddedHash::K1 ^ n * PaddedHash::K1)), mixed_seed = _mm512_set1_epi64(int64_t(hasher.mixed_seed()));
+  const size_t behind = n < 8 ? 0 : n - 8;
+  for (size_t i = 0; i < count; i += 8) {
+    const __m512i at_p = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i)));
+    const __m512i at_end = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i + behind)));
+    const __m512i a = _mm512_xor_si512(_mm512_shuffle_epi8(at_p, bytes_a), key_a);
+    const __m512i b = _mm512_xor_si512(_mm512_shuffle_epi8(at_end, bytes_b), k2);
+    const __m512i hash = folded_product(_mm512_xor_si512(folded_product(a, b), k2), k1);
+    _mm512_storeu_si512(out + i, mixed(_mm512_xor_si512(hash, mixed_seed)));
+  }
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 Classify classifier() {
   const std::string_view name = kernels().name;
   return name == "avx512" ? classify_avx512 : name == "avx2" ? classify_avx2 : classify_sse2;
@@ -159,8 +226,11 @@ FindEdges edge_finder() {
   return bmi && std::string_view(kernels().name) != "baseline" ? find_edges_bmi : find_edges_portable;
 }
 
+NgramHasher ngram_hasher() { return std::string_view(kernels().name) == "avx512" ? ngrams_avx512 : ngrams_portable; }
+
 #else
 
+NgramHasher ngram_hasher() { return ngrams_portable; }
 Classify classifier() { return classify_portable; }
 FindEdges edge_finder() { return find_edges_portable; }
 
@@ -179,6 +249,8 @@ uint64_t low_bits(size_t count) { return count >= 64 ? ~uint64_t(0) : (uint64_t(
 size_t Runs::find(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry, uint32_t* out) {
   return edge_finder()(bits, first, count, size, flipped, carry, out);
 }
+
+PaddedHash::PaddedHash(uint64_t seed) : seed_(seed), mixed_(mix64(seed)), ngrams_(ngram_hasher()) {}
 
 void PreparedText::prepare(std::string_view document, bool lowercase) {
   const size_t full = document.size() / 64, blocks = full + 1;
@@ -342,12 +414,19 @@ class CopiedRow {
   uint64_t copies_;
 };
 
+// A row whose features come one by one or many at once.
+struct SingleRow {
+  RowMerger<CountItem>& row;
+  __attribute__((always_inline)) void operator()(uint64_t hash) { row.add(hash); }
+  void operator()(const uint64_t* hashes, size_t count) { row.add(hashes, count); }
+};
+
 template <class T>
 nb::tuple text_rows(const Documents& documents, const TextSettings& settings, int n_bits, bool with_signs, int copies, int threads) {
   const auto all = [&] {
     return [analyzer = TextAnalyzer(settings), copies](std::string_view document, RowMerger<CountItem>& merger) mutable {
       CopiedRow row(merger, copies);
-      if (copies == 1) analyzer(document, [&](uint64_t hash) __attribute__((always_inline)) { merger.add(hash); });
+      if (copies == 1) analyzer(document, SingleRow{merger});
       else analyzer(document, [&](uint64_t hash) { row.add(hash); });
     };
   };

@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "hashing.hpp"
@@ -90,39 +91,65 @@ class PreparedText {
 // feature_hash of bytes with 8 readable bytes before and behind them; the same value, without branches for short ones.
 class PaddedHash {
  public:
-  explicit PaddedHash(uint64_t seed) : seed_(seed), mixed_(mix64(seed)) {}
+  static constexpr uint64_t K1 = 0x9E3779B185EBCA87u, K2 = 0xC2B2AE3D27D4EB4Fu;  // of fast_hash
+
+  explicit PaddedHash(uint64_t seed);
 
   __attribute__((always_inline)) uint64_t operator()(const char* p, size_t n) const {
     if (n > 16) return feature_hash(std::string_view(p, n), seed_);
-    const uint64_t head = read64(p), tail = read64(p + n - 8);
-    const bool eight = n >= 8, four = n >= 4;
-    const uint64_t three = (head & 0xFF) << 16 | (head >> (8 * (n >> 1 & 7)) & 0xFF) << 8 | tail >> 56;
-    const uint64_t some = four ? head & 0xFFFFFFFFu : three;
-    return finish(eight ? head : some, four ? tail >> (eight ? 0 : 32) : 0, n);
+    return of_ends(read64(p), read64(p + n - 8), n);
+  }
+  // The same with readable bytes before them only.
+  __attribute__((always_inline)) uint64_t read_back(const char* p, size_t n) const {
+    if (n > 16) return feature_hash(std::string_view(p, n), seed_);
+    const size_t first = n < 8 ? n : 8;
+    return of_ends(read64(p + first - 8) >> ((64 - 8 * first) & 63), read64(p + n - 8), n);
+  }
+  // The same for up to 16 bytes, the low ones first, in two words.
+  __attribute__((always_inline)) uint64_t of_words(uint64_t low, uint64_t high, size_t n) const {
+    __extension__ typedef unsigned __int128 Wide;
+    const auto tail = uint64_t((Wide(high) << 64 | low) >> (n < 8 ? 0 : 8 * n - 64));
+    return of_ends(low, tail << (n < 8 ? (64 - 8 * n) & 63 : 0), n);
   }
 
-  // Calls loop(hash) with a function hash(p) for bytes of this one length.
-  template <class Loop> void of_length(size_t n, Loop loop) const {
-    const PaddedHash& h = *this;
-    if (n == 1) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) * 0x10101, 0, 1); });
-    else if (n == 2) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) << 16 | uint8_t(p[1]) * 0x101u, 0, 2); });
-    else if (n == 3) loop([h](const char* p) { return h.finish(uint64_t(uint8_t(p[0])) << 16 | uint8_t(p[1]) << 8 | uint8_t(p[2]), 0, 3); });
-    else if (n < 8) loop([h, n](const char* p) { return h.finish(read32(p), read32(p + n - 4), n); });
-    else if (n <= 16) loop([h, n](const char* p) { return h.finish(read64(p), read64(p + n - 8), n); });
-    else loop([h, n](const char* p) { return feature_hash(std::string_view(p, n), h.seed_); });
+  // The hashes of p .. p + n, p + 1 .. p + 1 + n, …: count of them, at least one. A multiple of BLOCK may be written, and 32 bytes behind the
+  // last of them may be read.
+  static constexpr size_t BLOCK = 64;
+  void ngrams(const char* p, size_t count, size_t n, uint64_t* out) const { ngrams_(*this, p, count, n, out); }
+  // The same, one by one.
+  void ngrams_portable(const char* p, size_t count, size_t n, uint64_t* out) const {
+    const auto each = [&](auto hash) {
+      for (size_t i = 0; i < count; ++i) out[i] = hash(p + i);
+    };
+    if (n == 1) each([&](const char* q) { return finish(uint64_t(uint8_t(q[0])) * 0x10101, 0, 1); });
+    else if (n == 2) each([&](const char* q) { return finish(uint64_t(uint8_t(q[0])) << 16 | uint8_t(q[1]) * 0x101u, 0, 2); });
+    else if (n == 3) each([&](const char* q) { return finish(uint64_t(uint8_t(q[0])) << 16 | uint8_t(q[1]) << 8 | uint8_t(q[2]), 0, 3); });
+    else if (n < 8) each([&](const char* q) { return finish(read32(q), read32(q + n - 4), n); });
+    else if (n <= 16) each([&](const char* q) { return finish(read64(q), read64(q + n - 8), n); });
+    else each([&](const char* q) { return feature_hash(std::string_view(q, n), seed_); });
   }
+  uint64_t mixed_seed() const { return mixed_; }
 
  private:
+  // head begins with the first bytes, tail ends with the last ones; what else they hold does not count.
+  __attribute__((always_inline)) uint64_t of_ends(uint64_t head, uint64_t tail, size_t n) const {
+    if (n < 4) {
+      const uint64_t three = (head & 0xFF) << 16 | (head >> (8 * (n >> 1)) & 0xFF) << 8 | tail >> 56;
+      return finish(n ? three : 0, 0, n);
+    }
+    const uint64_t eight = n < 8 ? 0 : ~uint64_t(0);
+    return finish(head & (eight | 0xFFFFFFFFu), tail >> (~eight & 32), n);
+  }
   __attribute__((always_inline)) uint64_t finish(uint64_t a, uint64_t b, size_t n) const {
     return mix64(multiply(multiply(a ^ K1 ^ n * K1, b ^ K2) ^ K2, K1) ^ mixed_);
   }
-  static constexpr uint64_t K1 = 0x9E3779B185EBCA87u, K2 = 0xC2B2AE3D27D4EB4Fu;
   static uint64_t multiply(uint64_t a, uint64_t b) {
     __extension__ typedef unsigned __int128 Wide;
     const Wide product = Wide(a) * b;
     return uint64_t(product) ^ uint64_t(product >> 64);
   }
   uint64_t seed_, mixed_;
+  void (*ngrams_)(const PaddedHash& hash, const char* p, size_t count, size_t n, uint64_t* out);
 };
 
 // The n-grams of words seen before, packed by whoever asks for them. Text repeats its words, within a document and from one to the next,
@@ -181,14 +208,12 @@ class WordMemo {
 };
 
 // Calls take(uint64_t hash) for every feature of a document, with repeats, in an order that depends on the document and the settings
-// only. Bytes that are not UTF-8 separate words and never fail. An analyzer keeps its working memory; use one for each thread.
+// only; or take(const uint64_t* hashes, size_t count) for some of them at once, where take can be called so. Bytes that are not UTF-8 separate words and never fail. An analyzer keeps its working memory; use one for each thread.
 class TextAnalyzer {
  public:
   explicit TextAnalyzer(const TextSettings& settings) : settings_(settings), hash_(settings.seed) {}
 
-  template <class Take> void operator()(std::string_view document, Take take) {
-    analyze(document, [&](uint64_t hash, auto) __attribute__((always_inline)) { take(hash); });
-  }
+  template <class Take> void operator()(std::string_view document, Take take) { analyze(document, WithoutText<Take>{take}); }
   // The same with the text of each feature: take(uint64_t hash, std::string_view text). The words of an n-gram are joined by a space.
   template <class Take> void with_text(std::string_view document, Take take) {
     analyze(document, [&](uint64_t hash, auto text) { take(hash, text()); });
@@ -218,6 +243,14 @@ class TextAnalyzer {
   }
 
  private:
+  template <class Take> struct WithoutText {
+    Take& take;
+    template <class Text> __attribute__((always_inline)) void operator()(uint64_t hash, Text) { take(hash); }
+    __attribute__((always_inline)) void operator()(const uint64_t* hashes, size_t count) {
+      if constexpr (std::is_invocable_v<Take&, const uint64_t*, size_t>) take(hashes, count);
+      else for (size_t k = 0; k < count; ++k) take(hashes[k]);
+    }
+  };
   struct Span {
     uint64_t hash;
     uint32_t begin, end;
@@ -330,9 +363,13 @@ class TextAnalyzer {
       for (size_t i = begin; i < begin + count; ++i) one(begins_[i], begins_[i + n], take);
       return;
     }
-    hash_.of_length(n, [&](auto hash) {
-      for (size_t i = 0; i < count; ++i) take(hash(data + i), [&] { return std::string_view(data + i, n); });
-    });
+    uint64_t hashes[PaddedHash::BLOCK];
+    for (size_t i = 0; i < count; i += PaddedHash::BLOCK) {
+      const size_t size = count - i < PaddedHash::BLOCK ? count - i : PaddedHash::BLOCK;
+      hash_.ngrams(data + i, size, n, hashes);
+      if constexpr (std::is_invocable_v<Take&, const uint64_t*, size_t>) take(static_cast<const uint64_t*>(hashes), size);
+      else for (size_t k = 0; k < size; ++k) take(hashes[k], [&] { return std::string_view(data + i + k, n); });
+    }
   }
 
   TextSettings settings_;

@@ -182,6 +182,56 @@ def test_every_form_gives_the_same_rows(form, n_jobs):
     assert same(hasher.transform(forms()[form]), hasher.transform(RECORDS))
 
 
+def objects(values):
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33])
+@pytest.mark.parametrize("letters", ["ab9", "aé", "a\0b", "日😀z"])
+def test_strings_of_every_length_are_the_same_in_every_form(letters, width):
+    random = np.random.default_rng(width)
+    texts = ["".join(random.choice(list(letters), n)).rstrip("\0") for n in random.integers(0, width + 1, 300)]
+    expected = RecordHasher(20).transform([{"a": text} for text in texts])
+    assert found_rows(expected[:40]) == expected_rows([{"a": text} for text in texts[:40]], RecordHasher(20))
+    data = [text.encode() for text in texts]
+    for column in (np.array(texts, f"U{width}"), np.array(texts, f">U{width}"), np.array(data), data, texts,
+                   tuple(texts), objects(texts), objects(texts[::-1])[::-1], pa.array(texts),
+                   pa.array(["x", *texts])[1:], pa.array(texts, pa.large_string()),
+                   pd.Series(texts, dtype=object)):  # fmt: skip
+        assert same(RecordHasher(20).transform({"a": column}), expected)
+    for end in (1, 2, 127, 128, 129):
+        assert same(RecordHasher(20).transform({"a": np.array(texts[:end], f"U{width}")}), expected[:end])
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("n_bits", [1, 2, 4, 30])
+@pytest.mark.parametrize("n_columns", [1, 2, 5, 14, 15, 16, 17, 40])
+def test_any_number_of_columns_collide_and_lack_values_as_records_do(n_columns, n_bits, signed):
+    random = np.random.default_rng(n_columns)
+    names = [f"c{k}" for k in range(n_columns)]
+    rows = [{name: random.choice(["x", "yy", "zzz", None]) for name in names} for _ in range(150)]
+    crosses = [(names[0], names[-1]), (names[0], names[1], names[-1])] if n_columns > 2 else None
+    hasher = RecordHasher(n_bits, crosses, signed=signed)
+    expected = hasher.transform(rows)
+    assert found_rows(expected) == expected_rows(rows, hasher)
+    assert same(hasher.transform({name: [row[name] for row in rows] for name in names}), expected)
+    one_number = [{**row, names[0]: 2.5 if i == 140 else row[names[0]]} for i, row in enumerate(rows)]
+    columns = {name: [row[name] for row in one_number] for name in names}
+    assert same(hasher.transform(columns), hasher.transform(one_number))
+
+
+def test_vectors_of_every_width_give_the_same_rows():
+    table = {f"c{k}": np.random.default_rng(k).integers(0, 50, 1000).astype(str) for k in range(9)}
+    before, found = _core.instruction_set(), []
+    for name in _core.instruction_sets():
+        _core.use_instruction_set(name)
+        found.append(RecordHasher(10).transform(table))
+    _core.use_instruction_set(before)
+    assert all(same(found[0], other) for other in found[1:])
+
+
 def test_structured_arrays_and_fixed_strings_give_the_same_rows():
     rows = [{"name": "naïve", "code": b"\xff\x01", "x": 1.5, "k": 3}, {"name": "", "code": b"ab", "x": 0.0, "k": -4}]
     dtype = [("name", "U7"), ("code", "S2"), ("x", "f4"), ("k", ">i2")]
@@ -418,6 +468,13 @@ class Odd:
         ([{"x": "\ud800"}], ValueError, r"row 0, field 'x'.*surrogates"),
         ([{"\ud800": 1}], ValueError, r"row 0.*surrogates"),
         ({"x": np.array(["a", "\ud800"])}, ValueError, r"row 1, field 'x': the string is not valid Unicode"),
+        ({"x": np.array(["a", "\ud800", "b"] + ["c"] * 20)}, ValueError, r"row 1, field 'x': the string is not valid"),
+        ({"x": np.array([97, 2**32 - 1] + [98] * 30, np.uint32).view("U1")}, ValueError, "row 1, field 'x'.*not valid"),
+        ({"x": np.array([97] * 31 + [0x110000], np.uint32).view("U2")}, ValueError, r"row 15, field 'x'.*not valid"),
+        ({"x": ["a", "\ud800"]}, ValueError, r"row 1, field 'x'.*surrogates"),
+        ({"x": np.array(["a", "\ud800"], object)}, ValueError, r"row 1, field 'x'.*surrogates"),
+        ({"x": ["a", "b", {}]}, TypeError, r"row 2, field 'x': expected a string, a number.*found dict"),
+        ({"x": np.array(["a", 1j], object)}, TypeError, r"row 1, field 'x'"),
         ([{1: 2}], TypeError, r"row 0: expected names of fields \(str\), found int"),
         ([{"a": 1}, "text"], TypeError, r"row 1: expected a dict"),
         ([{"a": 1}, 5], TypeError, r"row 1: expected a dict"),

@@ -22,6 +22,7 @@ import mercer
 from mercer import _core
 from mercer.data import TextBuffer
 from mercer.maps import TextHasher
+from reference import records as slow
 from reference.text import features
 
 
@@ -50,7 +51,58 @@ def gram(X):
     return (Z @ Z.T).toarray()
 
 
+def counted(hashes, counts, n_bits):
+    """The row of features with these hashes: columns and signed sums, zeros left out."""
+    columns, place = np.unique(hashes & np.uint64(2**n_bits - 1), return_inverse=True)
+    sums = np.bincount(place, weights=np.where(hashes >> np.uint64(63), -1.0, 1.0) * counts, minlength=len(columns))
+    return columns[sums != 0], sums[sums != 0]
+
+
+@pytest.fixture(params=_core.instruction_sets())
+def instruction_set(request):
+    before = _core.instruction_set()
+    _core.use_instruction_set(request.param)
+    yield request.param
+    _core.use_instruction_set(before)
+
+
 # ------------------------------------------------------------------------------------------------ the hash kernel
+
+
+@pytest.mark.parametrize("seed", [0, 2**64 - 1])
+@pytest.mark.parametrize("n", range(1, 20))
+def test_hashes_of_character_ngrams_equal_their_definition(n, seed, instruction_set):
+    text = "".join(np.random.default_rng(n).choice(list("abc xyz09.,\x01\x7f"), 200))
+    document = " ".join(text.split())
+    hashes = np.array([slow.name_hash(document[i : i + n], seed) for i in range(len(document) - n + 1)], np.uint64)
+    columns, sums = counted(hashes, np.ones(len(hashes)), 30)
+    row = TextHasher(n_bits=30, analyzer="char", ngrams=(n, n), seed=seed).transform([document])
+    np.testing.assert_array_equal(row.indices, columns)
+    np.testing.assert_array_equal(row.data, sums)
+
+
+@pytest.mark.parametrize("n_bits", [1, 3, 10, 13, 17, 20, 24, 25, 29, 30])
+@pytest.mark.parametrize("size", [1, 24, 25, 60, 300, 3_000, 20_000, 300_000])
+def test_rows_of_every_size_are_sorted_and_added_up(size, n_bits):
+    words = [f"w{i:x}" for i in np.random.default_rng(size).integers(0, size, size)]
+    buffer = TextBuffer([" ".join(words)])
+    hasher = TextHasher(n_bits=n_bits)
+    _, hashes, counts = _core.text_names(buffer.data, buffer.offsets, **hasher._settings())
+    columns, sums = counted(hashes, counts, n_bits)
+    row = hasher.transform(buffer)
+    np.testing.assert_array_equal(row.indices, columns)
+    np.testing.assert_array_equal(row.data, sums)
+
+
+def test_words_made_up_to_have_close_columns_are_sorted_too():
+    """The highest ten of 30 bits are 0, so that they say nothing of the order; the words come in the reverse one."""
+    words = np.array([f"w{i}" for i in range(100_000)])
+    column = TextHasher(n_bits=30).transform(words).indices
+    close = np.flatnonzero(column < 2**20)
+    close = close[np.argsort(-column[close])][:60]
+    assert len(close) == 60
+    row = TextHasher(n_bits=30).transform([" ".join(words[close])])
+    np.testing.assert_array_equal(row.indices, column[close][::-1])
 
 
 @pytest.mark.parametrize("signed", [True, False])

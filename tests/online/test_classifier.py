@@ -15,6 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
+from mercer import _core
 from mercer.data import TextBuffer
 from mercer.maps import StringHasher, TextHasher
 from mercer.online import HashedClassifier
@@ -156,6 +157,27 @@ def test_series_and_arrow_columns_are_documents():
     for kind in (pandas.Series, polars.Series, pyarrow.array, lambda x: pyarrow.chunked_array([x[:3], x[3:]])):
         model = HashedClassifier(n_bits=10).fit(kind(texts), labels)
         np.testing.assert_array_equal(model.decision_function(kind(texts)), scores)
+        np.testing.assert_array_equal(model.decision_function(kind(["", *texts])[1:]), scores)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_examples_of_a_buffer_are_those_of_its_documents(dtype):
+    texts = ["red rose", "", "naïve 日本 blue", "\0a b\0", "sky"]
+    buffer, order = TextBuffer(texts), np.array([4, 0, 2, 2, 3, 1])
+    settings = {"analyzer": "char", "min_n": 1, "max_n": 3, "lowercase": True, "seed": 3}
+    found = _core.buffer_examples(buffer.data, buffer.offsets.astype(dtype), order, **settings)
+    expected = _core.document_examples(texts, order, **settings)
+    np.testing.assert_array_equal(found.hashes, expected.hashes)
+    np.testing.assert_array_equal(found.indptr, expected.indptr)
+    for offsets, wrong, message in [
+        ([0, 3, 2], [1], "offsets"),
+        ([0, 3, 99], [1], "offsets"),
+        ([-1, 3], [0], "offsets"),
+        ([0, 3], [1], "order"),
+        ([], [0], "order"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            _core.buffer_examples(buffer.data, np.array(offsets, dtype), np.array(wrong), **settings)
 
 
 def test_no_documents_have_no_predictions():

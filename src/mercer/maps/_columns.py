@@ -130,7 +130,7 @@ def add_column(core: Any, name: str, column: Any, seed: int, *, categories: bool
     elif isinstance(column, np.ndarray):
         _add_numpy(core, name, column, None, categories, single)
     else:
-        core.add_objects(name, list(column), single)
+        core.add_objects(name, column if isinstance(column, (list, tuple)) else list(column), single)
 
 
 def _add_numpy(
@@ -142,7 +142,9 @@ def _add_numpy(
     masked = isinstance(column, np.ma.MaskedArray)  # its list has None where it is masked
     if kind in "US" and not masked:
         core.add_fixed(name, _cells(column))
-    elif kind in "OT" or masked:
+    elif kind == "O" and not masked:
+        core.add_objects(name, np.ascontiguousarray(column), single)
+    elif kind == "T" or masked:
         core.add_objects(name, column.tolist(), single)
     elif kind in "iub" and categories:
         wide = np.uint64 if column.dtype == np.uint64 else np.int64

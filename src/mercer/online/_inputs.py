@@ -112,11 +112,9 @@ class Documents:
     @classmethod
     def of(cls, X: Any, hasher: Any) -> Documents:
         """Of what `is_documents` accepts."""
-        if isinstance(X, TextBuffer):
-            X = list(X)
-        elif hasattr(X, "to_pylist"):
-            X = X.to_pylist()
-        elif not isinstance(X, (list, tuple)):
+        if len(X) and (hasattr(X, "to_pylist") or (hasattr(X, "to_numpy") and str(X.dtype) != "object")):
+            X = TextBuffer(X)  # Arrow, Polars, pandas: where the text lies
+        elif not isinstance(X, (list, tuple, TextBuffer)):
             X = X.tolist() if hasattr(X, "tolist") else list(X)
         return cls(X, text_features(hasher))
 
@@ -133,4 +131,7 @@ class Documents:
 
     def examples(self, order: np.ndarray) -> _core.Examples:
         """The documents in this order, as a block without labels."""
-        return _core.document_examples(self.texts, order, **self.hasher._settings())
+        settings = self.hasher._settings()
+        if isinstance(self.texts, TextBuffer):
+            return _core.buffer_examples(self.texts.data, self.texts.offsets, order, **settings)
+        return _core.document_examples(self.texts, order, **settings)
