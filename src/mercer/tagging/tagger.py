@@ -37,6 +37,7 @@ from mercer.structures.constraints import Constraints
 from mercer.structures.costs import cost_from_json, resolve_cost
 
 _PREDICT_POSITIONS = 8192
+_DECODE_POSITIONS = 64 * _PREDICT_POSITIONS  # decoding keeps no scores; Python looks for Ctrl-C between calls
 # Settings that a resumed training may change (the solver and the loss go into the fingerprint by their names).
 _NOT_IN_FINGERPRINT = frozenset(
     ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss", "cost")
@@ -729,8 +730,17 @@ default="log"
 
     def _argmax(self, w: np.ndarray, X: Sequences, allowed: TagSequences | None = None) -> np.ndarray:
         out = np.empty(X.n_positions, np.int32)
-        for rows, theta in self._theta(X, allowed, w):
-            out[rows], scores = self.structure_.argmax(theta)
+        if allowed is not None:
+            for rows, theta in self._theta(X, allowed, w):
+                out[rows], scores = self.structure_.argmax(theta)
+                self._check_feasible(scores)
+            return out
+        begin = int(X.offsets[0])
+        positions = _PREDICT_POSITIONS if self.structure_.n_edge_features else _DECODE_POSITIONS
+        for batch in self.structure_.batches(X, positions):
+            part = X[batch]
+            rows = slice(int(part.offsets[0]) - begin, int(part.offsets[-1]) - begin)
+            out[rows], scores = self.structure_.decode(w, part)
             self._check_feasible(scores)
         return out
 
