@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -137,8 +138,8 @@ class LabelIndex:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         lookup = self._lookup
         try:
-            flat = [lookup[tag] for tags in y for tag in tags]
-            return TagSequences(np.array(flat, dtype=np.int32), offsets, partial=False)
+            found = map(lookup.__getitem__, chain.from_iterable(y))
+            return TagSequences(np.fromiter(found, np.int32, int(offsets[-1])), offsets, partial=False)
         except (KeyError, TypeError):
             return self._encode_partial(y, offsets)
 

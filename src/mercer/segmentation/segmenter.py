@@ -711,7 +711,8 @@ default="table"
             arrays.update(_under("pack", held))
         for name in ("pattern", "boundary_pattern", "edge_pattern"):
             if getattr(s, name) is not None:
-                arrays[f"{name}.starts"], arrays[f"{name}.columns"] = getattr(s, name)
+                starts, arrays[f"{name}.columns"] = getattr(s, name)
+                arrays[f"{name}.starts"] = starts.astype(np.int64)
         for name, index in (("index", self.index_), ("edge_index", self.edge_index_)):
             if index is not None and not index.n_bits:
                 arrays.update(_under(name, index.to_arrays()))
