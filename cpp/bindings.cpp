@@ -562,6 +562,9 @@ nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_off
   return built(std::move(rows));
 }
 
+// So many features that the memory used to read them is worth giving back.
+[[maybe_unused]] constexpr int64_t kMuch = int64_t(1) << 20;
+
 // Sorts the names and carries the columns of rows read before along: each row stays ascending.
 void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::optional<Out1<double>> values) {
   const int64_t n_rows = int64_t(indptr.shape(0)) - 1, size = int64_t(indices.shape(0));
@@ -585,7 +588,7 @@ void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::
   }
   std::vector<int32_t>().swap(place);
 #if defined(__GLIBC__)
-  malloc_trim(0);  // what reading has left behind goes back to the system: the training that follows needs the room
+  if (size >= kMuch) malloc_trim(0);  // what reading has left behind goes back to the system: the training that follows needs the room
 #endif
 }
 

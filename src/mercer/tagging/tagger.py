@@ -109,7 +109,7 @@ default="log"
     transitions_ : array of shape (n_labels, n_labels), transition weights, −inf where forbidden
     start_, end_ : arrays of shape (n_labels,)
     history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration; margin solvers add
-        primal, dual and gap
+        primal, dual and gap. After a first fit that failed: what was recorded until then
     solver_ : str, the solver that ran
     converged_ : bool, whether training came to its own end (converged, stopped early or did all epochs of its rule)
     interrupted_ : bool, whether Ctrl-C ended it
@@ -199,7 +199,8 @@ default="log"
             Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again
+            (with the same data, held-out data, settings and starting weights).
 
         Returns
         -------
