@@ -143,15 +143,16 @@ inline void add_sparse_scores(const Split& items, const Pattern& p, const Column
 }
 
 #if defined(__AVX512F__)
-// The same by the bits of a pattern's heads: the weights of a feature are read as vectors and spread over the columns that its bits
-// name, so that nothing depends on how many there are. Every other feature goes to a second set of sums, which does not wait for the
-// first. NV vectors hold the columns.
 // A load that stays one: the expansion that reads memory itself takes twice as long.
 inline __m512d loaded(const double* from) {
   __m512d x = _mm512_loadu_pd(from);
   asm("" : "+v"(x));
   return x;
 }
+
+// The same by the bits of a pattern's heads: the weights of a feature are read as vectors and spread over the columns that its bits
+// name, so that nothing depends on how many there are. Every other feature goes to a second set of sums, which does not wait for the
+// first. NV vectors hold the columns.
 template <int NV> inline __attribute__((always_inline)) void expand_by_bits(Pattern::Head head, double value, const Pattern& p,
                                                                          const double* w, __m512d (&sums)[NV]) {
   const bool inside = int64_t(head.start) + 8 * NV <= p.n_weights;
@@ -305,9 +306,9 @@ inline void add_by_bits(const Row<T>& x, int64_t k, int64_t stop, const Pattern&
     const Pattern::Head head = p.heads[x.indices[k]];
     const double value = x.value(k);
     if (int64_t(head.start) + 8 * NV > limit) {
-      double* to = g + head.start;
+      double* to = g + head.start;  // rounded as below: where the limit is depends on the number of threads
       for (int c = 0; c < p.width; ++c)
-        if (head.bits >> c & 1) *to++ += value * mu[c];
+        if (head.bits >> c & 1) *to = __builtin_fma(value, mu[c], *to), ++to;
       continue;
     }
     __m512d sums[NV];
