@@ -4,6 +4,9 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -115,40 +118,44 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
   }
   for (size_t k = 0; k < indices.shape(0); ++k)
     require(indices.data()[k] >= 0 && indices.data()[k] < n_features, "a feature is out of range");
-  std::vector<int64_t> starts;
+  std::vector<uint32_t> starts;
   std::vector<uint16_t> kept;
   std::vector<int32_t> kept_wide;
   bool everything = true;
   {
     nb::gil_scoped_release release;
-    const int64_t words = (n_columns + 63) / 64;
-    std::vector<uint64_t> seen(size_t(n_features * words), 0);
+    const int64_t words = (n_columns + 31) / 32;
+    std::vector<uint32_t> seen(size_t(n_features * words), 0);
     for (int64_t t = 0; t < n_rows; ++t) {
       const int32_t c = columns.data()[t];
       if (c == -2) continue;
       for (int64_t k = indptr.data()[t]; k < indptr.data()[t + 1]; ++k) {
-        uint64_t* set = seen.data() + indices.data()[k] * words;
-        if (c >= 0) set[c / 64] |= uint64_t(1) << (c % 64);
-        else std::fill(set, set + words, ~uint64_t(0));
+        uint32_t* set = seen.data() + indices.data()[k] * words;
+        if (c >= 0) set[c / 32] |= uint32_t(1) << (c % 32);
+        else std::fill(set, set + words, ~uint32_t(0));
       }
     }
     auto count = [&](int64_t f) {
       int64_t total = 0;
-      for (int64_t i = 0; i < words; ++i) total += __builtin_popcountll(seen[f * words + i]);
+      for (int64_t i = 0; i < words; ++i) total += __builtin_popcount(seen[f * words + i]);
       return double(total) >= std::max(1.0, fill * double(n_columns)) ? n_columns : total;
     };
     starts.reserve(size_t(n_features) + 1);
     starts.push_back(0);
+    int64_t total = 0;
     for (int64_t f = 0; f < n_features; ++f) {
-      starts.push_back(starts.back() + count(f));
-      everything = everything && starts[f + 1] - starts[f] == n_columns;
+      const int64_t size = count(f);
+      total += size;
+      require(total <= int64_t(UINT32_MAX), "the pattern has too many weights");
+      starts.push_back(uint32_t(total));
+      everything = everything && size == n_columns;
     }
     const auto fill_in = [&](auto& out) {
-      out.reserve(size_t(starts.back()));
+      out.reserve(size_t(total));
       for (int64_t f = 0; f < n_features; ++f) {
-        const bool full = starts[f + 1] - starts[f] == n_columns;
+        const bool full = int64_t(starts[f + 1] - starts[f]) == n_columns;
         for (int64_t c = 0; c < n_columns; ++c)
-          if (full || (seen[f * words + c / 64] >> (c % 64) & 1)) out.push_back(typename std::decay_t<decltype(out)>::value_type(c));
+          if (full || (seen[f * words + c / 32] >> (c % 32) & 1)) out.push_back(typename std::decay_t<decltype(out)>::value_type(c));
       }
     };
     if (!everything && n_columns <= 65536) fill_in(kept);
@@ -336,13 +343,10 @@ void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std
   require(sound, kNotFinite);
 }
 
-// The log loss of fully known sequences; adds its gradient to out_nodes, out_transitions, out_start and out_end.
+// Chains whose node scores are made on the way, from rows and weights.
 template <class T>
-void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<double> w, In2<T> transitions, In1<T> start,
-                    In1<T> end, In1<int64_t> offsets, In1<int32_t> labels, Out1<double> loss, Out1<double> out_nodes,
-                    Out1<double> out_shared, int threads) {
-  const Pattern p = pattern.view();
-  const Rows<T> x = rows.view<T>();
+Chains<T> chains_over(const FeatureRows& rows, const Pattern& p, In1<double> w, In2<T> transitions, In1<T> start, In1<T> end,
+                      In1<int64_t> offsets) {
   const int64_t C = p.width, n = int64_t(offsets.shape(0)) - 1;
   require(C <= 32767, "a chain needs between 1 and 32767 labels");
   require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
@@ -351,14 +355,72 @@ void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<d
   for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
   require(offsets.data()[n] <= rows.n_rows(), "offsets go beyond the rows");
   require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
-  require(int64_t(w.shape(0)) == p.n_weights && int64_t(out_nodes.shape(0)) == p.n_weights,
-          "the number of weights does not fit the pattern");
+  require(int64_t(w.shape(0)) == p.n_weights, "the number of weights does not fit the pattern");
+  return {nullptr, transitions.data(), start.data(), end.data(), nullptr, offsets.data(), n, int(C)};
+}
+
+// The best labelling of each sequence, from rows and weights.
+template <class T>
+void chain_decode(const FeatureRows& rows, const WeightPattern& pattern, In1<double> w, In2<T> transitions, In1<T> start,
+                  In1<T> end, In1<int64_t> offsets, Out1<int32_t> labels, Out1<double> score, int threads) {
+  const Pattern p = pattern.view();
+  const Rows<T> x = rows.view<T>();
+  const Chains<T> chains = chains_over<T>(rows, p, w, transitions, start, end, offsets);
+  require(int64_t(labels.shape(0)) == offsets.data()[chains.n] - offsets.data()[0], "labels has the wrong shape");
+  require(int64_t(score.shape(0)) == chains.n, "score needs one place a sequence");
+  const int n_threads = thread_count(threads);
+  bool sound;
+  {
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(T) == 8) sound = kernels().decode_f64(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
+    else sound = kernels().decode_f32(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
+  }
+  require(sound, kNotFinite);
+}
+
+// The labels' own objects in a list for each sequence; None for -1.
+nb::list label_lists(nb::list classes, In1<int32_t> labels, In1<int64_t> offsets) {
+  const int64_t n = int64_t(offsets.shape(0)) - 1, C = int64_t(nb::len(classes));
+  require(n >= 0, "offsets must hold at least one value");
+  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
+  require(int64_t(labels.shape(0)) == offsets.data()[n] - offsets.data()[0], "offsets do not fit the number of labels");
+  for (size_t t = 0; t < labels.shape(0); ++t)
+    require(labels.data()[t] >= -1 && labels.data()[t] < C, "a label is out of range");
+  const int32_t* label = labels.data();
+  PyObject* out = PyList_New(Py_ssize_t(n));
+  if (!out) throw nb::python_error();
+  for (int64_t i = 0; i < n; ++i) {
+    const Py_ssize_t size = Py_ssize_t(offsets.data()[i + 1] - offsets.data()[i]);
+    PyObject* row = PyList_New(size);
+    if (!row) {
+      Py_DECREF(out);
+      throw nb::python_error();
+    }
+    for (Py_ssize_t t = 0; t < size; ++t, ++label) {
+      PyObject* object = *label < 0 ? Py_None : PyList_GET_ITEM(classes.ptr(), Py_ssize_t(*label));
+      Py_INCREF(object);
+      PyList_SET_ITEM(row, t, object);
+    }
+    PyList_SET_ITEM(out, Py_ssize_t(i), row);
+  }
+  return nb::steal<nb::list>(out);
+}
+
+// The log loss of fully known sequences; adds its gradient to out_nodes, out_transitions, out_start and out_end.
+template <class T>
+void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<double> w, In2<T> transitions, In1<T> start,
+                    In1<T> end, In1<int64_t> offsets, In1<int32_t> labels, Out1<double> loss, Out1<double> out_nodes,
+                    Out1<double> out_shared, int threads) {
+  const Pattern p = pattern.view();
+  const Rows<T> x = rows.view<T>();
+  const Chains<T> chains = chains_over<T>(rows, p, w, transitions, start, end, offsets);
+  const int64_t C = p.width, n = chains.n;
+  require(int64_t(out_nodes.shape(0)) == p.n_weights, "the number of weights does not fit the pattern");
   require(int64_t(labels.shape(0)) == offsets.data()[n] - offsets.data()[0], "labels has the wrong shape");
   for (size_t t = 0; t < labels.shape(0); ++t)
     require(labels.data()[t] >= 0 && labels.data()[t] < C, "a label is out of range");
   require(int64_t(loss.shape(0)) == n, "loss needs one place a sequence");
   require(int64_t(out_shared.shape(0)) == C * C + 2 * C, "out_shared must hold labels x labels + 2 labels values");
-  const Chains<T> chains{nullptr, transitions.data(), start.data(), end.data(), nullptr, offsets.data(), n, int(C)};
   const int n_threads = thread_count(threads);
   bool sound;
   {
@@ -500,6 +562,9 @@ nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_off
   return built(std::move(rows));
 }
 
+// So many features that the memory used to read them is worth giving back.
+[[maybe_unused]] constexpr int64_t kMuch = int64_t(1) << 20;
+
 // Sorts the names and carries the columns of rows read before along: each row stays ascending.
 void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::optional<Out1<double>> values) {
   const int64_t n_rows = int64_t(indptr.shape(0)) - 1, size = int64_t(indices.shape(0));
@@ -509,7 +574,7 @@ void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::
   for (int64_t k = 0; k < size; ++k)
     require(indices.data()[k] >= 0 && indices.data()[k] < v.size(), "a column index is out of range");
   if (values) require(int64_t(values->shape(0)) == size, "values and indices must have one length");
-  const std::vector<int32_t> place = v.sort();
+  std::vector<int32_t> place = v.sort();
   std::vector<std::pair<int32_t, double>> row;
   for (int64_t i = 0; i < n_rows; ++i) {
     const int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
@@ -521,6 +586,10 @@ void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::
       if (values) values->data()[k] = row[k - begin].second;
     }
   }
+  std::vector<int32_t>().swap(place);
+#if defined(__GLIBC__)
+  if (size >= kMuch) malloc_trim(0);  // what reading has left behind goes back to the system: the training that follows needs the room
+#endif
 }
 
 nb::tuple vocabulary_state(const Vocabulary& v) {
@@ -579,6 +648,8 @@ NB_MODULE(_core, m) {
 
   nb::class_<WeightPattern>(m, "Pattern", "Which (feature, column) pairs have weights: all, or those listed.")
       .def(nb::init<int64_t, int64_t>(), "n_features"_a, "width"_a)
+      .def(nb::init<In1<uint32_t>, In1<uint16_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
+      .def(nb::init<In1<uint32_t>, In1<int32_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
       .def(nb::init<In1<int64_t>, In1<uint16_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
       .def(nb::init<In1<int64_t>, In1<int32_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
       .def_prop_ro("n_weights", [](const WeightPattern& p) { return p.view().n_weights; })
@@ -605,6 +676,9 @@ NB_MODULE(_core, m) {
   m.def("chain_viterbi", &chain_viterbi<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
   m.def("chain_k_best", &chain_k_best<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
   m.def("chain_sample", &chain_sample<T>, MERCER_CHAIN_ARGUMENTS, "seed"_a, "labels"_a.noconvert(), "threads"_a = 1);       \
+  m.def("chain_decode", &chain_decode<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),              \
+        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(), "score"_a.noconvert(),    \
+        "threads"_a = 1);                                                                                                      \
   m.def("chain_log_loss", &chain_log_loss<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),          \
         "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(), "loss"_a.noconvert(),     \
         "out_nodes"_a.noconvert(), "out_shared"_a.noconvert(), "threads"_a = 1);                                              \
@@ -619,6 +693,8 @@ NB_MODULE(_core, m) {
   m.def("hidden_marginals", &hidden_marginals, "table"_a.noconvert(), "codes"_a.noconvert(), "transitions"_a.noconvert(),
         "start"_a.noconvert(), "offsets"_a.noconvert(), "nodes"_a.noconvert(), "counts"_a.noconvert(), "out_transitions"_a.noconvert(),
         "out_start"_a.noconvert(), "log_partition"_a.noconvert(), "threads"_a = 1);
+  m.def("label_lists", &label_lists, "classes"_a, "labels"_a.noconvert(), "offsets"_a.noconvert(),
+        "The labels of each sequence as a list of objects; None for -1.");
   m.def("observed_pattern", &observed_pattern, "indptr"_a.noconvert(), "indices"_a.noconvert(), "columns"_a.noconvert(),
         "n_features"_a, "n_columns"_a, "fill"_a, "The pairs that occur together: (starts, columns) or (None, None) for all.");
 

@@ -131,42 +131,62 @@ class WeightPattern {
     require(n_features == 0 || width <= (int64_t(1) << 40) / n_features, "the pattern has too many weights");
     n_weights_ = n_features * width;
   }
-  // columns: uint16 where width allows it (half the memory to read), or int32.
-  WeightPattern(In1<int64_t> starts, In1<uint16_t> columns, int64_t width) : columns_(columns), width_(width) {
+  // starts: uint32, which are kept as they are, or int64. columns: uint16 where width allows it (half the memory to read), or int32.
+  template <class Start> WeightPattern(In1<Start> starts, In1<uint16_t> columns, int64_t width) : columns_(columns), width_(width) {
     set(starts, columns);
   }
-  WeightPattern(In1<int64_t> starts, In1<int32_t> columns, int64_t width) : wide_columns_(columns), width_(width) {
+  template <class Start> WeightPattern(In1<Start> starts, In1<int32_t> columns, int64_t width) : wide_columns_(columns), width_(width) {
     set(starts, columns);
   }
   Pattern view() const {
-    return {columns_.is_valid() || wide_columns_.is_valid() ? starts_.data() : nullptr,
+    return {starts_,
             columns_.is_valid() ? columns_.data() : nullptr,
             wide_columns_.is_valid() ? wide_columns_.data() : nullptr,
             n_features_,
             width_,
-            n_weights_};
+            n_weights_,
+            heads_.empty() ? nullptr : heads_.data()};
   }
 
  private:
-  template <class Column> void set(const In1<int64_t>& starts, const In1<Column>& columns) {
+  template <class Start, class Column> void set(const In1<Start>& starts, const In1<Column>& columns) {
     require(width_ >= 1 && starts.shape(0) >= 1, "a pattern needs width >= 1 and at least one start");
     n_features_ = int64_t(starts.shape(0)) - 1;
     n_weights_ = int64_t(columns.shape(0));
-    const int64_t* s = starts.data();
+    const Start* s = starts.data();
     require(n_weights_ <= int64_t(UINT32_MAX), "the pattern has too many weights");
-    require(s[0] == 0 && s[n_features_] == n_weights_, "starts must run from 0 to the number of columns");
+    require(s[0] == 0 && int64_t(s[n_features_]) == n_weights_, "starts must run from 0 to the number of columns");
     for (int64_t f = 0; f < n_features_; ++f) require(s[f] <= s[f + 1], "starts must not decrease");
-    starts_.assign(s, s + n_features_ + 1);
+    keep(starts);
     for (int64_t f = 0; f < n_features_; ++f) {
-      for (int64_t k = s[f]; k < s[f + 1]; ++k) {
+      for (int64_t k = int64_t(s[f]); k < int64_t(s[f + 1]); ++k) {
         const int64_t c = columns.data()[k];
         require(c >= 0 && c < width_, "a column of the pattern is out of range");
-        require(k == s[f] || columns.data()[k - 1] < c, "columns must ascend in every row of the pattern");
+        require(k == int64_t(s[f]) || columns.data()[k - 1] < c, "columns must ascend in every row of the pattern");
       }
+    }
+    if (width_ <= 32) set_heads(columns);
+  }
+  void keep(const In1<uint32_t>& starts) {
+    given_starts_ = starts;
+    starts_ = given_starts_.data();
+  }
+  void keep(const In1<int64_t>& starts) {
+    own_starts_.assign(starts.data(), starts.data() + starts.shape(0));
+    starts_ = own_starts_.data();
+  }
+  template <class Column> void set_heads(const In1<Column>& columns) {
+    heads_.resize(size_t(n_features_));
+    for (int64_t f = 0; f < n_features_; ++f) {
+      heads_[size_t(f)] = {starts_[f], 0};
+      for (uint32_t k = starts_[f]; k < starts_[f + 1]; ++k) heads_[size_t(f)].bits |= uint32_t(1) << columns.data()[k];
     }
   }
 
-  std::vector<uint32_t> starts_;
+  In1<uint32_t> given_starts_;
+  std::vector<uint32_t> own_starts_;
+  const uint32_t* starts_ = nullptr;  // nullptr: all pairs have a weight
+  std::vector<Pattern::Head> heads_;
   In1<uint16_t> columns_;
   In1<int32_t> wide_columns_;
   int64_t n_features_ = 0, width_ = 0, n_weights_ = 0;

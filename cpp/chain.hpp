@@ -805,6 +805,32 @@ template <class T> bool viterbi(const Chains<T>& chains, int32_t* labels, double
   });
 }
 
+// The best labellings from rows and weights: chains.nodes is not used, node scores are made for a group of sequences at a time and
+// used while they are at hand.
+template <class T>
+bool decode(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const double* w, int32_t* labels, double* score, int threads) {
+  const std::vector<int64_t> starts = groups_of(all.offsets, all.n);
+  const int64_t n_groups = int64_t(starts.size()) - 1;
+  const int64_t runs = threads <= 1 ? 1 : std::min<int64_t>(n_groups, int64_t(threads) * 4);
+  std::atomic<bool> bad{false};
+  in_parallel(runs, threads, [&](int64_t run) {
+    Buffer<T> nodes;
+    Chains<T> chains = all;
+    ChainWorkspace<T> space(chains);
+    for (int64_t g = n_groups * run / runs; g < n_groups * (run + 1) / runs && !space.bad(); ++g) {
+      const int64_t begin = starts[g], row = all.offsets[begin], count = all.offsets[starts[g + 1]] - row;
+      chains.nodes = ChainScratch<T>::grown(nodes, count * all.C);
+      chains.offsets = all.offsets + begin;
+      scores(x, row, count, p, w, nodes.data(), 1);
+      for (int64_t i = begin; i < starts[g + 1]; ++i)
+        score[i] = space.viterbi(i - begin, labels + (all.offsets[i] - all.offsets[0]));
+    }
+    if (space.bad()) bad = true;
+    ChainScratch<T>::mine().trim();
+  });
+  return !bad;
+}
+
 template <class T> bool k_best(const Chains<T>& chains, int k, int32_t* labels, double* score, int threads) {
   const int64_t total = chains.offsets[chains.n] - chains.offsets[0];
   return for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t) {

@@ -19,10 +19,10 @@ const Kernels& kernels() {
       segment_marginals, segment_best, segment_k_best, segment_sample, segment_spans, segment_score,
       dot<float, float>, dot<float, double>, dot<double, double>,
       axpy<float, float>, axpy<float, double>, axpy<double, double>,
-      scores<double>, backward<double>, marginals<double>, log_loss<double>, viterbi<double>,
+      scores<double>, backward<double>, marginals<double>, log_loss<double>, viterbi<double>, decode<double>,
       k_best<double>, sample<double>, score<double>, online<double>, margin<double>,
       multiclass_prepare<double>, multiclass_epoch<double>, multiclass_check<double>,
-      scores<float>, backward<float>, marginals<float>, log_loss<float>, viterbi<float>,
+      scores<float>, backward<float>, marginals<float>, log_loss<float>, viterbi<float>, decode<float>,
       k_best<float>, sample<float>, score<float>, online<float>, margin<float>,
       multiclass_prepare<float>, multiclass_epoch<float>, multiclass_check<float>,
   };

@@ -27,10 +27,15 @@ template <class T> struct Rows {
 // Which (feature, column) pairs have a weight. starts == nullptr: all, weight f * width + column. Otherwise feature f owns
 // the weights starts[f] .. starts[f+1], for the columns named in columns; a row with all columns is used as a dense one.
 struct Pattern {
+  // The first weight of a feature and, as bits, the columns that it has weights for: one word to read at random.
+  struct Head {
+    uint32_t start, bits;
+  };
   const uint32_t* starts;        // short, as they are read at random
   const uint16_t* columns;       // where width allows it; otherwise nullptr, and
   const int32_t* wide_columns;
   int64_t n_features, width, n_weights;
+  const Head* heads = nullptr;   // of sparse patterns with at most 32 columns
 
   int32_t column(int64_t i) const { return columns ? columns[i] : wide_columns[i]; }
 };
@@ -197,6 +202,8 @@ struct Kernels {
   bool (*log_loss_##suffix)(const Rows<T>&, const Pattern&, const Chains<T>&, const int32_t* labels,               \
                             const double* w, double* loss, double* gradient, double* sums, int threads);           \
   bool (*viterbi_##suffix)(const Chains<T>&, int32_t* labels, double* score, int threads);                         \
+  bool (*decode_##suffix)(const Rows<T>&, const Pattern&, const Chains<T>&, const double* w, int32_t* labels,      \
+                          double* score, int threads);                                                             \
   bool (*k_best_##suffix)(const Chains<T>&, int k, int32_t* labels, double* score, int threads);                   \
   bool (*sample_##suffix)(const Chains<T>&, int draws, uint64_t seed, int32_t* labels, int threads);               \
   bool (*score_##suffix)(const Chains<T>&, const int32_t* labels, double* score);                                  \

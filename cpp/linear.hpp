@@ -12,6 +12,9 @@
 #include "parallel.hpp"
 #include "simd.hpp"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -31,6 +34,13 @@ template <class T> inline Row<T> row_of(const Rows<T>& x, int64_t t) {
   const int64_t begin = x.indptr[t];
   return {x.indices + begin, x.values ? x.values + begin : nullptr, x.indptr[t + 1] - begin};
 }
+
+// Whether rows of weights are spread by the bits of a pattern's heads (see score_by_bits).
+#if defined(__AVX512F__)
+constexpr bool kByBits = true;
+#else
+constexpr bool kByBits = false;
+#endif
 
 struct Span {
   int64_t begin;
@@ -132,10 +142,55 @@ inline void add_sparse_scores(const Split& items, const Pattern& p, const Column
   for (int64_t c = 0; c < p.width; c += L) store(out + c, load(out + c) + load(second + c));
 }
 
+#if defined(__AVX512F__)
+// A load that stays one: the expansion that reads memory itself takes twice as long.
+inline __m512d loaded(const double* from) {
+  __m512d x = _mm512_loadu_pd(from);
+  asm("" : "+v"(x));
+  return x;
+}
+
+// The same by the bits of a pattern's heads: the weights of a feature are read as vectors and spread over the columns that its bits
+// name, so that nothing depends on how many there are. Every other feature goes to a second set of sums, which does not wait for the
+// first. NV vectors hold the columns.
+template <int NV> inline __attribute__((always_inline)) void expand_by_bits(Pattern::Head head, double value, const Pattern& p,
+                                                                         const double* w, __m512d (&sums)[NV]) {
+  const bool inside = int64_t(head.start) + 8 * NV <= p.n_weights;
+  for (int j = 0; j < NV; ++j) {
+    const __mmask8 bits = __mmask8(head.bits >> (8 * j));
+    const double* from = w + head.start + __builtin_popcount(head.bits & ((uint32_t(1) << (8 * j)) - 1));
+    const __m512d row = inside ? _mm512_maskz_expand_pd(bits, loaded(from)) : _mm512_maskz_expandloadu_pd(bits, from);
+    sums[j] = _mm512_fmadd_pd(_mm512_set1_pd(value), row, sums[j]);
+  }
+}
+template <int NV, class T> inline void score_by_bits(const Row<T>& x, const Pattern& p, const double* w, double* out) {
+  __m512d even[NV], odd[NV];
+  for (int j = 0; j < NV; ++j) even[j] = odd[j] = _mm512_setzero_pd();
+  int64_t k = 0;
+  for (; k + 2 <= x.size; k += 2) {
+    expand_by_bits(p.heads[x.indices[k]], x.value(k), p, w, even);
+    expand_by_bits(p.heads[x.indices[k + 1]], x.value(k + 1), p, w, odd);
+  }
+  if (k < x.size) expand_by_bits(p.heads[x.indices[k]], x.value(k), p, w, even);
+  for (int j = 0; j < NV; ++j) _mm512_storeu_pd(out + 8 * j, _mm512_add_pd(even[j], odd[j]));
+}
+template <class T> inline void score_by_bits(const Row<T>& x, const Pattern& p, const double* w, double* out) {
+  switch ((p.width + 7) / 8) {
+    case 1: return score_by_bits<1>(x, p, w, out);
+    case 2: return score_by_bits<2>(x, p, w, out);
+    case 3: return score_by_bits<3>(x, p, w, out);
+    default: return score_by_bits<4>(x, p, w, out);
+  }
+}
+#endif
+
 // scratch holds width rounded up to whole vectors.
 template <class T>
 inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double* scratch) {
   constexpr int L = kLanes<double>;
+#if defined(__AVX512F__)
+  if (p.heads && x.indices) return score_by_bits(x, p, w, scratch);
+#endif
   for (int64_t c = 0; c < p.width; c += L) store(scratch + c, Vec<double>{});
   if (!p.starts) {
     const int64_t width = p.width;
@@ -158,16 +213,34 @@ inline int64_t padded(int64_t width) {
 }
 
 // With many features the weights of a row lie far apart and none of them is in a cache: the addresses needed two rows on are
-// fetched ahead, then the weights of the next row (write = they will be changed).
-inline void fetch(const void* address) { __builtin_prefetch(address, 0); }
-template <class T> inline void fetch_starts(const Rows<T>& x, int64_t t, const Pattern& p) {
+// fetched ahead, then the weights of the next row. Always inline: a function that only fetches has no effect for the compiler, and a
+// call of it is left out.
+#define MERCER_FETCHING inline __attribute__((always_inline))
+MERCER_FETCHING void fetch(const void* address) { __builtin_prefetch(address, 0); }
+template <class T> MERCER_FETCHING void fetch_starts(const Rows<T>& x, int64_t t, const Pattern& p) {
   if (!p.starts || !x.indptr) return;
   const Row<T> row = row_of(x, t);
-  for (int64_t k = 0; k < row.size; ++k) fetch(p.starts + row.indices[k]);
+  if (kByBits && p.heads)
+    for (int64_t k = 0; k < row.size; ++k) fetch(p.heads + row.indices[k]);
+  else
+    for (int64_t k = 0; k < row.size; ++k) fetch(p.starts + row.indices[k]);
 }
-template <class T> inline void fetch_weights(const Rows<T>& x, int64_t t, const Pattern& p, const double* w) {
+// By the bits of the heads, without a branch: as many lines as the longest row may lie on, the last ones often the same.
+template <class T> MERCER_FETCHING void fetch_by_bits(const Row<T>& row, const Pattern& p, const double* w) {
+  for (int64_t k = 0; k < row.size; ++k) {
+    const Pattern::Head head = p.heads[row.indices[k]];
+    const int64_t last = std::max(__builtin_popcount(head.bits) - 1, 0);
+    const double* begin = w + head.start;
+    fetch(begin);
+    fetch(begin + last);
+    if (p.width > 8) fetch(begin + std::min<int64_t>(8, last));
+    if (p.width > 16) fetch(begin + std::min<int64_t>(16, last));
+  }
+}
+template <class T> MERCER_FETCHING void fetch_weights(const Rows<T>& x, int64_t t, const Pattern& p, const double* w) {
   if (!x.indptr) return;
   const Row<T> row = row_of(x, t);
+  if (kByBits && p.heads) return fetch_by_bits(row, p, w);
   for (int64_t k = 0; k < row.size; ++k) {
     const int64_t f = row.indices[k], begin = p.starts ? int64_t(p.starts[f]) : f * p.width;
     fetch(w + begin);
@@ -181,6 +254,8 @@ template <class T> inline void fetch_weights(const Rows<T>& x, int64_t t, const 
     if (p.width > 16) fetch(w + begin + 16);
   }
 }
+
+#undef MERCER_FETCHING
 
 // Calls take(t, scores of row + t) for t = 0 .. count.
 template <class T, class Take>
@@ -219,6 +294,44 @@ inline void add_dense(double* g, int64_t begin, int64_t limit, int64_t width, do
   }
 }
 
+#if defined(__AVX512F__)
+// x ⊗ μ for the features k .. stop of a row, by the bits of the heads: μ is packed to the columns that a feature has, as vectors. All sums
+// of a feature are made before the first is stored, so that each store puts right what the one before wrote beyond its own columns, and
+// the last writes back what it found there, within [.., limit).
+template <int NV, class T>
+inline void add_by_bits(const Row<T>& x, int64_t k, int64_t stop, const Pattern& p, int64_t limit, const double* mu, double* g) {
+  __m512d all[NV];
+  for (int j = 0; j < NV; ++j) all[j] = _mm512_loadu_pd(mu + 8 * j);
+  for (; k < stop; ++k) {
+    const Pattern::Head head = p.heads[x.indices[k]];
+    const double value = x.value(k);
+    if (int64_t(head.start) + 8 * NV > limit) {
+      double* to = g + head.start;  // rounded as below: where the limit is depends on the number of threads
+      for (int c = 0; c < p.width; ++c)
+        if (head.bits >> c & 1) *to = __builtin_fma(value, mu[c], *to), ++to;
+      continue;
+    }
+    __m512d sums[NV];
+    double* to[NV];
+    for (int j = 0; j < NV; ++j) {
+      to[j] = g + head.start + __builtin_popcount(head.bits & ((uint32_t(1) << (8 * j)) - 1));
+      const __m512d packed = _mm512_maskz_compress_pd(__mmask8(head.bits >> (8 * j)), all[j]);
+      sums[j] = _mm512_fmadd_pd(_mm512_set1_pd(value), packed, _mm512_loadu_pd(to[j]));
+    }
+    for (int j = 0; j < NV; ++j) _mm512_storeu_pd(to[j], sums[j]);
+  }
+}
+template <class T>
+inline void add_by_bits(const Row<T>& x, int64_t k, int64_t stop, const Pattern& p, int64_t limit, const double* mu, double* g) {
+  switch ((p.width + 7) / 8) {
+    case 1: return add_by_bits<1>(x, k, stop, p, limit, mu, g);
+    case 2: return add_by_bits<2>(x, k, stop, p, limit, mu, g);
+    case 3: return add_by_bits<3>(x, k, stop, p, limit, mu, g);
+    default: return add_by_bits<4>(x, k, stop, p, limit, mu, g);
+  }
+}
+#endif
+
 // How many of the row's features are below a bound: counted, since a search guesses wrong at every step.
 template <class T> inline int64_t count_below(const Row<T>& x, int64_t bound) {
   if (x.size > 128) return std::lower_bound(x.indices, x.indices + x.size, bound) - x.indices;
@@ -236,6 +349,9 @@ inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t la
   if (x.indices) {
     k = first > 0 ? count_below(x, first) : 0;
     stop = last < p.n_features ? count_below(x, last) : x.size;
+#if defined(__AVX512F__)
+    if (p.heads) return add_by_bits(x, k, stop, p, limit, mu, g);
+#endif
   }
   for (int64_t from = k; from < stop; from += Split::kSize) {
     const Split items(x, from, std::min<int64_t>(from + Split::kSize, stop), p);

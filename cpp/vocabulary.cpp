@@ -10,7 +10,17 @@
 
 namespace mercer {
 
-int64_t Vocabulary::column(std::string_view name, bool grow) { return locate(name, hash_of(name), grow); }
+int64_t Vocabulary::column(std::string_view name, bool grow) {
+  prepare();
+  return locate(name, hash_of(name), grow);
+}
+
+void Vocabulary::prepare() {
+  if (n_bits_ || !slots_.empty()) return;
+  size_t capacity = 64;
+  while (crowded(capacity)) capacity *= 2;
+  rehash(capacity);
+}
 
 int64_t Vocabulary::locate(std::string_view name, uint64_t hash, bool grow) {
   if (n_bits_) return int64_t(hash >> (64 - n_bits_));
@@ -29,11 +39,12 @@ int64_t Vocabulary::locate(std::string_view name, uint64_t hash, bool grow) {
   slots_[at] = Slot(tag, uint32_t(ends_.size() + 1), bytes_.size(), name.size());
   bytes_.append(name);
   ends_.push_back(bytes_.size());
-  if (ends_.size() * 3 > slots_.size() * 2) rehash(slots_.size() * 2);
+  if (crowded(slots_.size())) rehash(slots_.size() * 2);
   return int64_t(ends_.size()) - 1;
 }
 
 void Vocabulary::rehash(size_t capacity) {
+  decltype(slots_)().swap(slots_);
   slots_.assign(capacity, Slot{});
   for (size_t i = 0; i < ends_.size(); ++i) {
     const std::string_view text = name(int64_t(i));
@@ -45,12 +56,14 @@ void Vocabulary::rehash(size_t capacity) {
 }
 
 std::vector<int32_t> Vocabulary::sort() {
+  decltype(slots_)().swap(slots_);
   std::vector<int32_t> order(ends_.size()), place(ends_.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return name(a) < name(b); });
   std::string bytes;
   bytes.reserve(bytes_.size());
   std::vector<uint64_t> ends;
+  ends.reserve(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     bytes.append(name(order[i]));
     ends.push_back(bytes.size());
@@ -58,7 +71,6 @@ std::vector<int32_t> Vocabulary::sort() {
   }
   bytes_ = std::move(bytes);
   ends_ = std::move(ends);
-  rehash(slots_.size());
   return place;
 }
 

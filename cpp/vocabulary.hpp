@@ -44,7 +44,7 @@ template <class T> struct HugePages {
 class Vocabulary {
  public:
   // n_bits == 0: a table of the names seen; otherwise names are hashed and nothing is kept.
-  explicit Vocabulary(int n_bits) : n_bits_(n_bits) { slots_.assign(64, Slot{}); }
+  explicit Vocabulary(int n_bits) : n_bits_(n_bits) {}
 
   int n_bits() const { return n_bits_; }
   int64_t size() const { return n_bits_ ? int64_t(1) << n_bits_ : int64_t(ends_.size()); }
@@ -54,7 +54,8 @@ class Vocabulary {
   }
   // The column of a name; -1 if it is not in the table and the table is not to grow.
   int64_t column(std::string_view name, bool grow);
-  // Puts the names into byte order; returns the new column of each old one.
+  // Puts the names into byte order; returns the new column of each old one. The table of places is made again when a name is next looked
+  // up: a training that follows does not need it.
   std::vector<int32_t> sort();
   const std::string& bytes() const { return bytes_; }
   const std::vector<uint64_t>& ends() const { return ends_; }
@@ -73,6 +74,8 @@ class Vocabulary {
   // What is kept in model files (columns of hashed names) rests on a hash that never changes; the table does not.
   uint64_t hash_of(std::string_view name) const { return n_bits_ ? hash_bytes(name) : fast_hash(name); }
   size_t home(uint64_t hash) const { return size_t(hash) & (slots_.size() - 1); }
+  bool crowded(size_t capacity) const { return ends_.size() * 3 > capacity * 2; }
+  void prepare();  // makes the table where there is none
   void rehash(size_t capacity);
   int n_bits_;
   std::string bytes_;
@@ -110,7 +113,7 @@ struct RowsBuilder {
 // touches are on their way for all of them.
 class NameBatch {
  public:
-  NameBatch(Vocabulary& vocabulary, bool grow, RowsBuilder& out) : v_(vocabulary), grow_(grow), out_(out) {}
+  NameBatch(Vocabulary& vocabulary, bool grow, RowsBuilder& out) : v_(vocabulary), grow_(grow), out_(out) { v_.prepare(); }
   void add(std::string_view name, double value);
   void add(std::string_view key, char separator, std::string_view name);  // key + separator + name, value 1
   void close_row() { row_ends_.push_back(items_.size()); }

@@ -608,6 +608,56 @@ def test_bad_arguments_of_the_observed_pairs_are_refused(changes):
         _core.observed_pattern(*{**given, **changes}.values())
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pattern": _core.Pattern(3, 2)},
+        {"pattern": _core.Pattern(4, 3)},
+        {"w": np.zeros(9)},
+        {"transitions": np.zeros((2, 3))},
+        {"transitions": np.zeros((2, 2), np.float32)},
+        {"start": np.zeros(3)},
+        {"end": np.zeros(1)},
+        {"offsets": ints()},
+        {"offsets": ints(-1, 1, 2)},
+        {"offsets": ints(0, 3, 2)},
+        {"offsets": ints(1, 2, 4)},
+        {"labels": np.zeros(2, I32)},
+        {"labels": read_only(np.zeros(3, I32))},
+        {"score": np.zeros(3)},
+        {"threads": 0},
+    ],
+    ids=stable,
+)
+def test_bad_arguments_of_decoding_are_refused(changes):
+    given = {
+        "rows": rows(),
+        "pattern": _core.Pattern(4, 2),
+        "w": np.zeros(8),
+        "transitions": np.zeros((2, 2)),
+        "start": np.zeros(2),
+        "end": np.zeros(2),
+        "offsets": ints(0, 1, 3),
+        "labels": np.zeros(3, I32),
+        "score": np.zeros(2),
+        "threads": 1,
+    }
+    _core.chain_decode(*given.values())
+    given.update(changes)
+    with pytest.raises(REFUSED):
+        _core.chain_decode(*given.values())
+
+
+def test_labels_become_lists_of_their_own_objects():
+    classes = ["a", "long label", 3.5]
+    found = _core.label_lists(classes, ints(2, 0, -1, 1, dtype=I32), ints(5, 7, 7, 9))
+    assert found == [[3.5, "a"], [], [None, "long label"]]
+    assert found[2][1] is classes[1]
+    for labels, offsets in (((3,), (0, 1)), ((-2,), (0, 1)), ((0,), (0, 2)), ((0,), ()), ((0, 1), (0, 3, 2))):
+        with pytest.raises(ValueError):
+            _core.label_lists(classes, ints(*labels, dtype=I32), ints(*offsets))
+
+
 # -------------------------------------------------------------------------------------------- the rest
 
 

@@ -46,7 +46,7 @@ def make_pattern(n_features, width, sparse, seed=0):
     mask = rng.random((n_features, width)) < 0.4
     mask[::4] = True
     mask[1::4] = False
-    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64 if seed % 2 else np.uint32)
     columns = np.nonzero(mask)[1].astype(np.int32 if sparse == "wide" else np.uint16)
     return _core.Pattern(starts, columns, width), patterns.keys((starts, columns), n_features, width)
 
@@ -129,6 +129,57 @@ def test_products_are_the_same_to_the_last_bit_for_any_number_of_threads(
     for theta, out in results[1:]:
         np.testing.assert_array_equal(theta, results[0][0])
         np.testing.assert_array_equal(out, results[0][1])
+
+
+@dtypes
+@sparsities
+@kinds
+def test_decoding_in_one_call_is_decoding_the_scores(kind, sparse, dtype, instruction_set):
+    """To the last bit of the best score, for any number of threads and a view that does not begin at 0."""
+    from mercer.data import Sequences
+
+    for width in (2, 7, 22, 40):
+        rows, _ = make_rows(kind, 1500, 30, dtype, seed=width)
+        offsets = np.r_[0, 0, 700, np.arange(703, 1500, 3), 1500]
+        X = Sequences(rows, offsets)[1:]
+        pattern = None
+        if sparse and kind != "dense":
+            mask = np.random.default_rng(width).random((30, width)) < 0.4
+            counts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
+            pattern = counts, np.nonzero(mask)[1].astype(np.int32 if sparse == "wide" else np.uint16)
+        chain = Chain(width, 30, pattern=pattern)
+        w = np.random.default_rng(width).normal(size=chain.n_weights)
+        wanted = chain.argmax(chain.scores(w, X))
+        for threads in (1, 2, 5):
+            chain.threads = threads
+            for found, expected in zip(chain.decode(w, X), wanted, strict=True):
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_decoding_with_features_of_transitions_uses_them():
+    from mercer.data import Sequences
+
+    rng = np.random.default_rng(0)
+    X = Sequences(rng.normal(size=(20, 4)), [0, 9, 20], edges=rng.normal(size=(20, 3)))
+    chain = Chain(3, 4, n_edge_features=3)
+    w = rng.normal(size=chain.n_weights)
+    labels, score = chain.decode(w, X)
+    wanted = chain.argmax(chain.scores(w, X))
+    np.testing.assert_array_equal(labels, wanted[0])
+    np.testing.assert_array_equal(score, wanted[1])
+    w[chain.slices["edges"]] = 0.0
+    assert (chain.decode(w, X)[1] != score).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_decoding_refuses_weights_that_are_not_finite(bad):
+    from mercer.data import Sequences
+
+    chain = Chain(3, 4)
+    w = np.zeros(chain.n_weights)
+    w[0] = bad
+    with pytest.raises(ValueError, match="finite"):
+        chain.decode(w, Sequences(np.ones((5, 4))))
 
 
 @pytest.mark.parametrize("edge_width", [None, 2, 6])

@@ -251,3 +251,21 @@ def test_compiled_templates_equal_the_expansion_in_python(sentences):
 def test_sentences_that_do_not_fit_the_template_are_refused(sentences, error, message):
     with pytest.raises(error, match=message):
         FeatureIndex().learn(sentences, TEMPLATE)
+
+
+def test_names_are_found_again_after_sorting_and_growing():
+    """The table of a sorted vocabulary is made anew when it is next needed, and then grows as before."""
+    words = [f"w{i}" for i in range(500)]
+    index = FeatureIndex()
+    assert index.find("w0") == -1
+    index.learn([[words]])
+    assert [index.find(word) for word in words] == [sorted(words).index(word) for word in words]
+    assert index.find("w500") == -1
+    fresh = FeatureIndex()
+    fresh.learn([[words]])
+    grown = fresh.learn([[[*words, *(f"v{i}" for i in range(500))]]])
+    assert (len(fresh), grown[0].nnz) == (1000, 1000)
+    assert fresh.names()[:500] == sorted(words)
+    assert fresh.encode([[["w7", "v7", "nothing"]]])[0].indices.tolist() == [sorted(words).index("w7"), 507]
+    assert len(FeatureIndex(4)) == 16
+    assert FeatureIndex(4).encode([["a"]])[0].nnz == 1

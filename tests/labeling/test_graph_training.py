@@ -233,6 +233,8 @@ def test_killed_training_resumes_from_its_checkpoint(solver, tmp_path, monkeypat
     assert path.exists()
     with pytest.raises(ValueError, match="checkpoint"):
         GraphLabeler(**{**options, "C": 2.0}).fit(task.X, task.y, checkpoint=path)
+    with pytest.raises(ValueError, match="held-out data"):
+        GraphLabeler(**options).fit(task.X, task.y, dev=(task.X, task.y), checkpoint=path)
     resumed = GraphLabeler(**options).fit(task.X, task.y, checkpoint=path)
     assert not path.exists()
     assert resumed.n_iter_ == whole.n_iter_ > 5

@@ -81,7 +81,7 @@ def strike(solver, path, sent, after=5):
     return process.returncode, out, err
 
 
-def unfinished(path, solver="lbfgs", iterations=4):
+def unfinished(path, solver="lbfgs", iterations=4, *, dev=None, model=None, **changes):
     """Leaves the checkpoint of a run that died, made by a fit that is interrupted from within."""
     record = Checkpoint.write
 
@@ -93,7 +93,7 @@ def unfinished(path, solver="lbfgs", iterations=4):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoint, "write", write)
         with pytest.raises(SystemExit):
-            tagger(solver).fit(*data(), checkpoint=Checkpoint(path, every=0))
+            (model or tagger(solver, **changes)).fit(*data(), dev=dev, checkpoint=Checkpoint(path, every=0))
     assert path.exists()
 
 
@@ -196,6 +196,73 @@ def test_a_checkpoint_of_other_data_is_refused_and_left_alone(tmp_path):
         with pytest.raises(ModelFileError, match="other data or settings"):
             tagger().fit(*given, checkpoint=path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("seed", [1, None, np.random.RandomState(0), np.random.default_rng(0)], ids=repr)
+def test_a_checkpoint_of_another_random_state_is_refused(seed, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path)
+    with pytest.raises(ModelFileError, match="random_state"):
+        tagger(random_state=seed).fit(*data(), checkpoint=path)
+    quiet_fit(tagger(random_state=np.int64(0), max_iter=6), *data(), checkpoint=path)
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_generators_in_the_same_state_go_on(make, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path, random_state=make(3))
+    with pytest.raises(ModelFileError, match="random_state"):
+        tagger(random_state=make(4)).fit(*data(), checkpoint=path)
+    assert quiet_fit(tagger(random_state=make(3), max_iter=6), *data(), checkpoint=path).n_iter_ == 6
+
+
+def test_a_checkpoint_of_other_held_out_data_is_refused(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    X, y = data()
+    unfinished(path, dev=(X[:5], y[:5]))
+    for dev in (None, (X[:6], y[:6]), (X[:5], [tags[::-1] for tags in y[:5]])):
+        with pytest.raises(ModelFileError, match="held-out data"):
+            tagger().fit(X, y, dev=dev, checkpoint=path)
+    assert quiet_fit(tagger(max_iter=6), X, y, dev=(X[:5], y[:5]), checkpoint=path).n_iter_ == 6
+
+
+def test_a_checkpoint_of_another_start_is_refused(tmp_path):
+    """Warm starts: the weights to begin with are part of what a run is."""
+    path = tmp_path / "run.checkpoint"
+    X, y = data()
+
+    def begun(iterations):
+        return quiet_fit(tagger(max_iter=iterations), X, y).set_params(warm_start=True, max_iter=400)
+
+    unfinished(path, model=begun(2))
+    for other in (begun(3), tagger()):
+        with pytest.raises(ModelFileError, match="starting weights"):
+            other.fit(X, y, checkpoint=path)
+    assert quiet_fit(begun(2).set_params(max_iter=6), X, y, checkpoint=path).n_iter_ == 6
+
+
+def test_a_fit_that_fails_keeps_its_history_and_a_fitted_model_its_own(monkeypatch):
+    X, y = data()
+    fitted = quiet_fit(tagger(max_iter=2), X, y)
+    value_and_gradient, calls = Risk.value_and_gradient, []
+
+    def tires(self, *args):
+        calls.append(1)
+        if len(calls) > 12:
+            raise RuntimeError("tired")
+        return value_and_gradient(self, *args)
+
+    monkeypatch.setattr(Risk, "value_and_gradient", tires)
+    model = tagger()
+    with pytest.raises(RuntimeError, match="tired"):
+        model.fit(X, y)
+    assert len(model.history_["objective"]) >= 3
+    assert not hasattr(model, "coef_")
+    own = {name: list(values) for name, values in fitted.history_.items()}
+    calls.clear()
+    with pytest.raises(RuntimeError, match="tired"):
+        fitted.set_params(max_iter=50).fit(X, y)
+    assert fitted.history_ == own
 
 
 def test_runs_that_differ_only_in_which_rules_or_sets_they_have_are_told_apart():

@@ -225,6 +225,8 @@ def test_a_killed_training_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(Monitor, "save", save)
     with pytest.raises(mercer.ModelFileError, match="other data or settings"):
         Segmenter(loss="log", C=2.0).fit(X, y, checkpoint=tmp_path / "run")
+    with pytest.raises(mercer.ModelFileError, match="held-out data"):
+        Segmenter(loss="log", tol=1e-7).fit(X, y, dev=(X[:2], y[:2]), checkpoint=tmp_path / "run")
     again = Segmenter(loss="log", tol=1e-7).fit(X, y, checkpoint=tmp_path / "run")
     assert again.history_["objective"][:5] == whole.history_["objective"][:5]
     np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-4)

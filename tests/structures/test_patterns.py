@@ -38,7 +38,7 @@ def test_observed_pairs_are_those_that_occur_together(n_columns, unknown):
     assert pairs_of(pattern, 40, n_columns) == slow_pairs(matrix, columns, n_columns)
     if pattern is not None:
         starts, listed = pattern
-        assert (starts.dtype, listed.dtype) == (np.int64, np.uint16 if n_columns <= 1 << 16 else np.int32)
+        assert (starts.dtype, listed.dtype) == (np.uint32, np.uint16 if n_columns <= 1 << 16 else np.int32)
         assert starts[0] == 0
         assert starts[-1] == len(listed)
         for a, b in itertools.pairwise(starts):

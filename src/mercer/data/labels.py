@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
+
+from mercer import _core
 
 
 class TagSequences:
@@ -70,8 +72,6 @@ class LabelIndex:
         if len(kinds) > 1:
             raise TypeError("labels must be all strings or all numbers, found both")
         self._lookup = {c: i for i, c in enumerate(self.classes)}
-        self._objects = np.empty(len(self.classes), dtype=object)
-        self._objects[:] = self.classes
         if len(self._lookup) != len(self.classes):
             raise ValueError("a label stands twice")
 
@@ -138,8 +138,8 @@ class LabelIndex:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         lookup = self._lookup
         try:
-            flat = [lookup[tag] for tags in y for tag in tags]
-            return TagSequences(np.array(flat, dtype=np.int32), offsets, partial=False)
+            found = map(lookup.__getitem__, chain.from_iterable(y))
+            return TagSequences(np.fromiter(found, np.int32, int(offsets[-1])), offsets, partial=False)
         except (KeyError, TypeError):
             return self._encode_partial(y, offsets)
 
@@ -171,7 +171,5 @@ class LabelIndex:
             raise ValueError(f"sequence {i}, position {t}: unknown label {tag!r}; known are {known}") from None
 
     def decode(self, labels: np.ndarray, offsets: np.ndarray) -> list[list[Any]]:
-        """Stacked numbers as lists of labels, one list for each sequence."""
-        flat = self._objects[labels].tolist()
-        bounds = (offsets - offsets[0]).tolist()
-        return [flat[a:b] for a, b in pairwise(bounds)]
+        """Stacked numbers as lists of labels, one list for each sequence; None for −1."""
+        return _core.label_lists(self.classes, np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(offsets))

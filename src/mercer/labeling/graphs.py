@@ -201,6 +201,7 @@ default="auto"
         w0 = None if previous is None else self._carried(*previous)
         risk = Risk(self.structure_, loss.for_labels(self._labels.classes), inputs, tags)
         self._say_what_is_approximate(inputs, risk.loss)
+        held_out = None if dev is None else self._held_out(*dev)
         with self.structure_.remembering():
             result, history = train(
                 risk,
@@ -211,10 +212,10 @@ default="auto"
                 tol=self.tol,
                 random_state=self.random_state,
                 verbose=self.verbose,
-                evaluate=None if dev is None else self._evaluator(*dev),
+                evaluate=None if held_out is None else self._evaluator(*held_out),
                 patience=self.patience,
                 checkpoint=checkpoint,
-                fingerprint=lambda: self._fingerprint(risk),
+                fingerprint=lambda: self._fingerprint(risk, held_out),
             )
         self.coef_ = self.structure_.feasible(result.w)
         self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
@@ -275,14 +276,15 @@ default="auto"
         except ValueError as error:
             raise ValueError(f"warm_start: {error}") from None
 
-    def _fingerprint(self, risk: Risk) -> str:
-        X, y = risk.X, risk.y
+    def _fingerprint(self, risk: Risk, held_out: tuple[GraphInputs, TagSequences] | None) -> str:
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
         solver = resolve_solver(self.solver, risk.loss)
         said = solver.name, risk.loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
-        nodes = [X.nodes.data, X.nodes.indices, X.nodes.indptr] if issparse(X.nodes) else [X.nodes]
-        graphs = [X.offsets, X.edges, X.edge_features, X.edge_types]
-        return fingerprint(said, [*nodes, *graphs, y.labels, y.allowed])
+        arrays: list[np.ndarray | None] = []
+        for X, y in ((risk.X, risk.y), *(() if held_out is None else (held_out,))):
+            nodes = [X.nodes.data, X.nodes.indices, X.nodes.indptr] if issparse(X.nodes) else [X.nodes]
+            arrays += [*nodes, X.offsets, X.edges, X.edge_features, X.edge_types, y.labels, y.allowed]
+        return fingerprint((said, held_out is None), arrays)
 
     def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
         labels = LabelIndex.from_sequences(y)
@@ -314,15 +316,18 @@ default="auto"
                 stacklevel=4,
             )
 
-    def _evaluator(self, X: Any, y: Any) -> Any:
+    def _held_out(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
         inputs = self._inputs(X)
         tags = self._encode(y, inputs)
-        known = tags.labels >= 0
-        if not known.any():
+        if not (tags.labels >= 0).any():
             raise ValueError("the held-out data has no known label")
+        return inputs, tags
+
+    def _evaluator(self, X: GraphInputs, y: TagSequences) -> Any:
+        known = y.labels >= 0
 
         def accuracy(w: np.ndarray) -> float:
-            return float((self._argmax(w, inputs)[known] == tags.labels[known]).mean())
+            return float((self._argmax(w, X)[known] == y.labels[known]).mean())
 
         return accuracy
 

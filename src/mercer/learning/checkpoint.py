@@ -61,8 +61,8 @@ class Checkpoint:
         file = read_file(self.path, KIND)
         if file.meta.get("fingerprint") != fingerprint:
             raise ModelFileError(
-                f"{self.path}: the checkpoint belongs to a training run with other data or settings; "
-                "remove it or give another path"
+                f"{self.path}: the checkpoint belongs to a training run with other data or settings "
+                "(held-out data, random_state and starting weights are among them); remove it or give another path"
             )
         return file.meta["state"], dict(file.arrays)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer._validation import check_count
 from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
@@ -21,16 +22,21 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: _Method) -> _Method:
-    """A training that fails leaves the model as it was."""
+    """A training that fails leaves the model as it was.
+
+    A model without a history gets what was recorded until then (see :func:`train`) as ``history_``.
+    """
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(self.__dict__)
         try:
             return method(self, *args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
+            if "history_" not in before and hasattr(error, "history"):
+                self.history_ = error.history
             raise
 
     return cast(_Method, run)
@@ -68,8 +74,8 @@ def train(
 
     A run that ended too early gives a :class:`ConvergenceWarning`. An error on the way keeps the history: it is in the
     attribute ``history`` of the exception. With ``evaluate`` the weights with the best score are kept (see
-    :class:`Monitor`); with ``checkpoint`` a killed run goes on, if its ``fingerprint`` of data and settings is the
-    same.
+    :class:`Monitor`); with ``checkpoint`` a killed run goes on, if its ``fingerprint`` of data and settings, its
+    ``random_state`` and its ``w0`` are the same.
     """
     penalty = penalty or Penalty()
     method = resolve_solver(solver, getattr(risk, "loss", None), penalty)
@@ -87,7 +93,9 @@ def train(
         patience=check_count("patience", patience),
         checkpoint=checkpoint,
     )
-    resumed = None if fingerprint is None or checkpoint is None else monitor.resume(fingerprint())
+    resumed = None
+    if fingerprint is not None and checkpoint is not None:
+        resumed = monitor.resume(fingerprint_of((fingerprint(), _seed_state(random_state)), [w0]))
     try:
         with monitor:
             result = method.minimize(
@@ -110,6 +118,17 @@ def train(
     if checkpoint is not None and not result.interrupted:
         checkpoint.close()
     return result, monitor.history
+
+
+def _seed_state(random_state: Any) -> Any:
+    """What a generator would give next, as plain data: two runs with the same draw the same numbers."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return random_state.bit_generator.state
+    if isinstance(random_state, np.random.RandomState):
+        return [part.tolist() if isinstance(part, np.ndarray) else part for part in random_state.get_state()]
+    return repr(random_state)
 
 
 def history_to_json(history: dict[str, list[float]]) -> dict[str, list[float | None]]:

@@ -262,6 +262,7 @@ default="table"
         X_, y_ = self._read_training(X, segments)
         self.offset_ = float(self.offset)
         loss = loss.for_labels(self._labels.classes)
+        held_out = None if dev is None else self._held_out(*dev)
         result, history = train(
             Risk(self.structure_, loss, X_, y_),
             solver=solver,
@@ -271,10 +272,10 @@ default="table"
             tol=self.tol,
             random_state=self.random_state,
             verbose=self.verbose,
-            evaluate=None if dev is None else self._evaluator(*dev),
+            evaluate=None if held_out is None else self._evaluator(*held_out),
             patience=self.patience,
             checkpoint=checkpoint,
-            fingerprint=lambda: self._fingerprint(solver, loss, X_, y_),
+            fingerprint=lambda: self._fingerprint(solver, loss, (X_, y_), held_out),
         )
         self.coef_, self.history_, self.solver_ = result.w, history, solver.name
         self.converged_, self.interrupted_ = result.converged, result.interrupted
@@ -447,17 +448,22 @@ default="table"
             np.fill_diagonal(masks[0], True)
         return masks
 
-    def _evaluator(self, X: Any, y: Any) -> Callable[[np.ndarray], float]:
+    def _held_out(self, X: Any, y: Any) -> tuple[Sequences, Segmentations]:
         sequences = self._sequences(X)
-        truth = self._encoded(y, sequences)
-        return lambda w: self._quality(truth, self._argmax(self._theta(sequences, w), sequences))
+        return sequences, self._encoded(y, sequences)
 
-    def _fingerprint(self, solver: Solver, loss: Loss, X: Sequences, y: Segmentations) -> str:
+    def _evaluator(self, X: Sequences, truth: Segmentations) -> Callable[[np.ndarray], float]:
+        return lambda w: self._quality(truth, self._argmax(self._theta(X, w), X))
+
+    def _fingerprint(self, solver: Solver, loss: Loss, *data: tuple[Sequences, Segmentations] | None) -> str:
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
         settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
         said = solver.name, loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
-        edges = [] if X.edges is None else X.edges.arrays
-        return fingerprint(said, [*X.rows.arrays, *edges, getattr(X, "spans", None), X.offsets, y.lengths, y.labels])
+        arrays: list[np.ndarray | None] = []
+        for X, y in [pair for pair in data if pair is not None]:
+            edges = [] if X.edges is None else X.edges.arrays
+            arrays += [*X.rows.arrays, *edges, getattr(X, "spans", None), X.offsets, y.lengths, y.labels]
+        return fingerprint((said, [pair is None for pair in data]), arrays)
 
     # ------------------------------------------------------------------ prediction
 
@@ -711,7 +717,8 @@ default="table"
             arrays.update(_under("pack", held))
         for name in ("pattern", "boundary_pattern", "edge_pattern"):
             if getattr(s, name) is not None:
-                arrays[f"{name}.starts"], arrays[f"{name}.columns"] = getattr(s, name)
+                starts, arrays[f"{name}.columns"] = getattr(s, name)
+                arrays[f"{name}.starts"] = starts.astype(np.int64)
         for name, index in (("index", self.index_), ("edge_index", self.edge_index_)):
             if index is not None and not index.n_bits:
                 arrays.update(_under(name, index.to_arrays()))

@@ -235,6 +235,17 @@ class Chain(Structure):
         out[self.slices["transitions"].start : self.slices["end"].stop] += shared
         return values
 
+    def decode(self, w: np.ndarray, X: Sequences) -> tuple[np.ndarray, np.ndarray]:
+        """``argmax(scores(w, X))`` without the scores: one compiled call where transitions depend on labels alone."""
+        if self._edges is not None and X.edges is not None:
+            return self.argmax(self.scores(w, X))
+        self._check_features(X)
+        labels, score = np.empty(X.n_positions, np.int32), np.empty(len(X))
+        shared = self.shared_scores(w, X.dtype)
+        nodes = w[self.slices["nodes"]]
+        _core.chain_decode(X.rows.core, self._nodes, nodes, *shared, X.offsets, labels, score, self.threads)
+        return labels, score
+
     def batches(self, X: Sequences, positions: int) -> Iterator[slice]:
         """Slices of whole sequences of about ``positions`` positions (fewer where edges make them large)."""
         if self._edges is not None:

@@ -1,8 +1,9 @@
 """Which (feature, column) pairs have a weight.
 
 A pattern is None (all pairs) or ``(starts, columns)`` in CSR form: feature f owns the weights ``starts[f] .. starts[f
-+ 1]``, for the ascending columns listed there, in 16-bit integers where these can name all columns. As a set of pairs
-it is a sorted array of keys ``feature · n_columns + column``.
++ 1]``, for the ascending columns listed there, in 16-bit integers where these can name all columns. Starts are 32-bit
+integers, which the compiled loops use as they are, or 64-bit ones. As a set of pairs it is a sorted array of keys
+``feature · n_columns + column``.
 """
 
 from __future__ import annotations

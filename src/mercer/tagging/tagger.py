@@ -37,7 +37,8 @@ from mercer.structures.constraints import Constraints
 from mercer.structures.costs import cost_from_json, resolve_cost
 
 _PREDICT_POSITIONS = 8192
-# Settings that a resumed training may change (the solver and the loss go into the fingerprint by their names).
+_DECODE_POSITIONS = 64 * _PREDICT_POSITIONS  # decoding keeps no scores; Python looks for Ctrl-C between calls
+# Settings that a resumed training may change, or that go into the fingerprint in another form.
 _NOT_IN_FINGERPRINT = frozenset(
     ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss", "cost")
 )
@@ -108,7 +109,7 @@ default="log"
     transitions_ : array of shape (n_labels, n_labels), transition weights, −inf where forbidden
     start_, end_ : arrays of shape (n_labels,)
     history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration; margin solvers add
-        primal, dual and gap
+        primal, dual and gap. After a first fit that failed: what was recorded until then
     solver_ : str, the solver that ran
     converged_ : bool, whether training came to its own end (converged, stopped early or did all epochs of its rule)
     interrupted_ : bool, whether Ctrl-C ended it
@@ -198,7 +199,8 @@ default="log"
             Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again
+            (with the same data, held-out data, settings and starting weights).
 
         Returns
         -------
@@ -210,6 +212,7 @@ default="log"
         X_, y_ = self._training
         loss = loss.for_labels(self._labels.classes)
         w0 = None if previous is None else self._carry_over(self.coef_, previous)
+        held_out = None if dev is None else self._held_out(*dev)
         try:
             result, history = train(
                 Risk(self.structure_, loss, X_, y_),
@@ -221,10 +224,10 @@ default="log"
                 tol=self.tol,
                 random_state=self.random_state,
                 verbose=self.verbose,
-                evaluate=None if dev is None else self._evaluator(*dev),
+                evaluate=None if held_out is None else self._evaluator(*held_out),
                 patience=self.patience,
                 checkpoint=checkpoint,
-                fingerprint=lambda: self._fingerprint(solver),
+                fingerprint=lambda: self._fingerprint(solver, held_out),
             )
         finally:
             del self._training
@@ -360,13 +363,9 @@ default="log"
 
     def _make_structure(self, X: Sequences, y: TagSequences, previous: dict[str, Any] | None) -> Chain:
         C = len(self._labels)
-        # The label and the pair of labels of every row; −1 where it is not known, −2 where there is none.
-        labels = np.full(X.rows.shape[0], -2, np.int32)
+        labels = np.full(X.rows.shape[0], -2, np.int32)  # −1 where it is not known, −2 for a row outside of X
         labels[int(X.offsets[0]) : int(X.offsets[-1])] = y.labels
-        pairs = np.full(len(labels), -2, np.int32)
-        pairs[1:] = np.where((labels[:-1] < 0) | (labels[1:] < 0), -1, labels[:-1] * C + labels[1:])
-        pairs[labels == -2] = -2
-        pairs[X.offsets[:-1][X.lengths > 0]] = -2  # nothing leads into a first position
+        pairs = _label_pairs(labels, X, C) if X.edges is not None or self.transitions == "observed" else None
         old: Chain | None = None if previous is None else previous["structure"]
         place = np.arange(C) if previous is None else _label_map(previous["labels"], self._labels)
         pattern = edge_pattern = trained = None
@@ -376,13 +375,13 @@ default="log"
                 found = patterns.moved(old.keys("nodes"), place, C)
                 n = X.n_features
                 pattern = patterns.from_keys(np.union1d(patterns.keys(pattern, n, C), found), n, C)
-        if X.edges is not None:
+        if X.edges is not None and pairs is not None:
             n, width = X.n_edge_features, C * C
             edge_pattern = patterns.observed(X.edges, pairs, width)
             if edge_pattern is not None and old is not None:
                 found = patterns.moved(old.keys("edges"), (place[:, None] * C + place).ravel(), width)
                 edge_pattern = patterns.from_keys(np.union1d(patterns.keys(edge_pattern, n, width), found), n, width)
-        if self.transitions == "observed":
+        if self.transitions == "observed" and pairs is not None:
             trained = (np.bincount(pairs[pairs >= 0], minlength=C * C) > 0).reshape(C, C)
             if old is not None and old.trained_transitions is not None:
                 trained[np.ix_(place, place)] |= old.trained_transitions
@@ -411,27 +410,32 @@ default="log"
         """A weight vector of an earlier model in the layout of the present one."""
         return self.structure_.carry_over(w, previous["structure"], _label_map(previous["labels"], self._labels))
 
-    def _evaluator(self, X: Any, y: Any) -> Any:
+    def _held_out(self, X: Any, y: Any) -> tuple[Sequences, TagSequences]:
         sequences = self._sequences(X)
         tags = self._labels.encode(y, sequences.lengths)
-        known = tags.labels >= 0
-        if not known.any():
+        if not (tags.labels >= 0).any():
             raise ValueError("the held-out data has no known label")
+        return sequences, tags
+
+    def _evaluator(self, X: Sequences, y: TagSequences) -> Any:
+        known = y.labels >= 0
 
         def evaluate(w: np.ndarray) -> float:
-            predicted = self._argmax(w, sequences)
-            return float((predicted[known] == tags.labels[known]).mean())
+            predicted = self._argmax(w, X)
+            return float((predicted[known] == y.labels[known]).mean())
 
         return evaluate
 
-    def _fingerprint(self, solver: Solver) -> str:
-        X, y = self._training
+    def _fingerprint(self, solver: Solver, held_out: tuple[Sequences, TagSequences] | None = None) -> str:
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
         settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
         loss = resolve_loss(self.loss, resolve_cost(self.cost)).for_labels(self._labels.classes)
         said = solver.name, loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
-        edges = [] if X.edges is None else X.edges.arrays
-        return fingerprint(said, [*X.rows.arrays, *edges, X.offsets, y.labels, y.allowed])
+        arrays: list[np.ndarray | None] = []
+        for X, y in (self._training, *(() if held_out is None else (held_out,))):
+            edges = [] if X.edges is None else X.edges.arrays
+            arrays += [*X.rows.arrays, *edges, X.offsets, y.labels, y.allowed]
+        return fingerprint((said, held_out is None), arrays)
 
     def _finish(self, result: Result, history: dict[str, list[float]], penalty: Penalty) -> None:
         self.coef_ = result.w
@@ -621,7 +625,7 @@ default="log"
         arrays = {"w": self.coef_}
         for name, pattern in (("pattern", s.pattern), ("edge_pattern", s.edge_pattern)):
             if pattern is not None:
-                arrays[f"{name}.starts"], arrays[f"{name}.columns"] = pattern
+                arrays[f"{name}.starts"], arrays[f"{name}.columns"] = pattern[0].astype(np.int64), pattern[1]
         if s.trained_transitions is not None:
             arrays["trained_transitions"] = s.trained_transitions
         for name, index in (("index", self.index_), ("edge_index", self.edge_index_)):
@@ -729,8 +733,17 @@ default="log"
 
     def _argmax(self, w: np.ndarray, X: Sequences, allowed: TagSequences | None = None) -> np.ndarray:
         out = np.empty(X.n_positions, np.int32)
-        for rows, theta in self._theta(X, allowed, w):
-            out[rows], scores = self.structure_.argmax(theta)
+        if allowed is not None:
+            for rows, theta in self._theta(X, allowed, w):
+                out[rows], scores = self.structure_.argmax(theta)
+                self._check_feasible(scores)
+            return out
+        begin = int(X.offsets[0])
+        positions = _PREDICT_POSITIONS if self.structure_.n_edge_features else _DECODE_POSITIONS
+        for batch in self.structure_.batches(X, positions):
+            part = X[batch]
+            rows = slice(int(part.offsets[0]) - begin, int(part.offsets[-1]) - begin)
+            out[rows], scores = self.structure_.decode(w, part)
             self._check_feasible(scores)
         return out
 
@@ -742,6 +755,15 @@ default="log"
 
 def _label_map(old: LabelIndex, new: LabelIndex) -> np.ndarray:
     return np.array([new.classes.index(c) for c in old.classes])
+
+
+def _label_pairs(labels: np.ndarray, X: Sequences, C: int) -> np.ndarray:
+    """The pair of labels that leads into every row; −1 where it is not known, −2 where there is none."""
+    pairs = np.full(len(labels), -2, np.int32)
+    pairs[1:] = np.where((labels[:-1] < 0) | (labels[1:] < 0), -1, labels[:-1] * C + labels[1:])
+    pairs[labels == -2] = -2
+    pairs[X.offsets[:-1][X.lengths > 0]] = -2  # nothing leads into a first position
+    return pairs
 
 
 def _n_columns(X: Any) -> int | None:
