@@ -355,7 +355,7 @@ double HashedModel::score_one(const ExampleWork& work) const {
   const uint64_t* hashes = work.hashes;
   double even = 0, odd = 0;
   const auto weight = [&](int64_t k) { return table[int64_t(hashes[k] & mask_) * stride]; };
-  const auto fetch = [&](int64_t k) {
+  const auto fetch = [&](int64_t k) __attribute__((always_inline)) {  // else the compiler sees no effect, and drops the calls
     if (k < n) __builtin_prefetch(table + int64_t(hashes[k] & mask_) * stride, 1);
   };
   for (int64_t k = 0; k < std::min(n, kAhead); ++k) fetch(k);
