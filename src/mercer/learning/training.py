@@ -21,16 +21,18 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: _Method) -> _Method:
-    """A training that fails leaves the model as it was."""
+    """A training that fails leaves the model as it was, but for ``history_``: what was recorded until then."""
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(self.__dict__)
         try:
             return method(self, *args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
+            if history := getattr(error, "history", None):
+                self.history_ = history
             raise
 
     return cast(_Method, run)
@@ -76,8 +78,6 @@ def train(
     method.check(risk, penalty)
     max_iter = method.default_max_iter if max_iter is None else check_count("max_iter", max_iter, 0)
     tol = method.default_tol if tol is None else check_tol(tol)
-    if checkpoint is not None and not method.resumable:
-        raise ValueError(f"solver {method.name!r} writes no checkpoints; leave checkpoint out")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
     monitor = Monitor(
@@ -87,7 +87,7 @@ def train(
         patience=check_count("patience", patience),
         checkpoint=checkpoint,
     )
-    resumed = None if fingerprint is None or checkpoint is None else monitor.resume(fingerprint())
+    resumed = None if fingerprint is None or checkpoint is None else monitor.resume(fingerprint() + _options(method))
     try:
         with monitor:
             result = method.minimize(
@@ -110,6 +110,12 @@ def train(
     if checkpoint is not None and not result.interrupted:
         checkpoint.close()
     return result, monitor.history
+
+
+def _options(method: Solver) -> str:
+    """The settings of a solver, which are part of what a run is."""
+    plain = (str, int, float, bool, type(None))
+    return "".join(f" {name}={value!r}" for name, value in sorted(vars(method).items()) if isinstance(value, plain))
 
 
 def history_to_json(history: dict[str, list[float]]) -> dict[str, list[float | None]]:
