@@ -14,9 +14,9 @@
 //
 //   ‖Δ‖² = Σ_k ‖x_k‖² ‖δ_k‖² + 2 ⟨z'_k - z_k, δ_k⟩.
 //
-// D along the batch's change is slope · t - ½ curvature · t². The whole change is kept if it wins a quarter of the slope, which each
-// example alone would do; else the best t is taken. Sparse examples share few features, so that hardly ever happens; where it does,
-// batches become smaller, down to one example.
+// D along the batch's change is slope · t - ½ curvature · t². The whole change is kept if it wins a quarter of the slope (each example
+// alone would win half of it or more); else the best t is taken. Sparse examples share few features, so that what a batch wins is nearly
+// the sum of what its examples would win alone; where it is not, batches become smaller.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,10 @@
 
 namespace mercer::MERCER_ARCH {
 
-constexpr int64_t kBatchWork = 1 << 17;  // weights that a batch touches: they fit the cache
+constexpr int64_t kBatchWork = 1 << 16;  // weights that a batch touches: they fit the cache
 constexpr int64_t kLeastWork = 1 << 13;  // with fewer, meeting takes longer than the work
+constexpr int64_t kBatches = 32;         // in an epoch, at least
+constexpr double kWasted = 0.8, kFree = 0.9;  // share of the sum of separate gains: below, batches become smaller; above, larger
 
 // The stored values of row i in a strip.
 template <class T> inline Row<T> strip_of(const MarginProblem<T>& p, const MarginState& s, int64_t i, int strip) {
@@ -103,13 +105,15 @@ template <class T> inline double score_and_update(const Row<T>& x, double* w, in
 template <class T> class StripVisits {
  public:
   StripVisits(const MarginProblem<T>& problem, MarginState& state, std::vector<uint8_t>& rests)
-      : p_(problem), s_(state), rests_(rests), width_(padded(problem.C)), strips_(state.strips.count()), batch_(state.strips.batch),
+      : p_(problem), s_(state), rests_(rests), width_(padded(problem.C)), strips_(state.strips.count()),
+        batch_(std::min(state.strips.batch, std::max<int64_t>(1, int64_t(state.active.size()) / kBatches))),
         batches_((int64_t(state.active.size()) + batch_ - 1) / batch_) {
     for (Slots& slots : slots_) {
       slots.parts.resize(strips_ * batch_ * width_);
       slots.deltas.resize(batch_ * width_);
       slots.slope.resize(batch_);
       slots.curvature.resize(batch_);
+      slots.along.resize(batch_);
       slots.gaps.resize(batch_);
       slots.crossing.resize(strips_);
       for (int a = 0; a < strips_; ++a) slots.shards.emplace_back(p_, s_, nullptr, true);
@@ -124,8 +128,8 @@ template <class T> class StripVisits {
     if (batches_ == 0) return 0.0;
     in_stages(strips_, work < kLeastWork ? 1 : std::min(threads, strips_), [&](int64_t part) { this->part(int(part)); },
               [&] { return next(); });
-    if (8 * refused_ > batches_) s_.strips.batch = std::max<int64_t>(1, batch_ / 2);
-    else if (refused_ == 0) s_.strips.batch = std::min(s_.strips.most, 2 * batch_);
+    if (won_ < kWasted * alone_) s_.strips.batch = std::max<int64_t>(2, batch_ / 2);  // 2, or it would never be known to be too small
+    else if (won_ > kFree * alone_) s_.strips.batch = std::max(s_.strips.batch, std::min(s_.strips.most, 2 * batch_));
     return total_;
   }
 
@@ -134,8 +138,8 @@ template <class T> class StripVisits {
   // What is known of the examples of a batch.
   struct Slots {
     Buffer<double> parts, deltas;  // scores by strip; δ
-    std::vector<double> slope, curvature, gaps;
-    std::vector<double> crossing;  // Σ_k ⟨z'_k, δ_k⟩ of each strip; -2 ⟨z_k, δ_k⟩ is in curvature
+    std::vector<double> slope, curvature, along, gaps;  // along: ⟨z_k, δ_k⟩
+    std::vector<double> crossing;                       // Σ_k ⟨z'_k, δ_k⟩ of each strip
     std::vector<MarginShard<T>> shards;
   };
   int64_t size(int64_t batch) const { return std::min(batch_, int64_t(s_.active.size()) - batch * batch_); }
@@ -151,7 +155,6 @@ template <class T> class StripVisits {
     if (stage_ == Stage::move && b_ > 0) {
       step_ = step_of(b_ - 1);
       if (step_ < 1) {
-        ++refused_;
         stage_ = Stage::take_back;
         return true;
       }
@@ -192,7 +195,7 @@ template <class T> class StripVisits {
         for (int strip = 1; strip < strips_; ++strip) total += load(scores(slots, strip, k) + c);
         store(z + c, total);
       }
-      shard.slope = shard.curvature = slots.slope[k] = slots.curvature[k] = 0;
+      shard.slope = shard.curvature = slots.slope[k] = slots.curvature[k] = slots.along[k] = 0;
       slots.gaps[k] = shard.visit(i, z, delta);
       rests_[b * batch_ + k] = shard.at_rest(i, slots.gaps[k]);
       if (!(slots.gaps[k] > 0)) continue;
@@ -203,7 +206,8 @@ template <class T> class StripVisits {
       }
       const double along = sum<double>(products), square = sum<double>(squares);
       slots.slope[k] = shard.slope - along;
-      slots.curvature[k] = shard.curvature + s_.norms[i] * square - 2 * along;
+      slots.curvature[k] = shard.curvature + s_.norms[i] * square;
+      slots.along[k] = along;
     }
   }
   void update(int64_t b, int strip) {
@@ -227,15 +231,19 @@ template <class T> class StripVisits {
       label_update(strip_of(p_, s_, example(b, k), strip), s_.w[0], s_.stride, width_, delta.data());
     }
   }
-  double step_of(int64_t b) const {
+  double step_of(int64_t b) {
     const Slots& slots = slots_[b % 2];
-    double slope = 0, curvature = 0;
+    double slope = 0, curvature = 0, crossing = 0;
     for (int64_t k = 0; k < size(b); ++k) {
       slope += slots.slope[k];
       curvature += slots.curvature[k];
+      crossing -= slots.along[k];
     }
-    for (int strip = 0; strip < strips_; ++strip) curvature += 2 * slots.crossing[strip];
-    return curvature <= 1.5 * slope ? 1.0 : std::max(0.0, slope / curvature);
+    for (int strip = 0; strip < strips_; ++strip) crossing += slots.crossing[strip];
+    const double whole = curvature + 2 * crossing, step = whole <= 1.5 * slope ? 1.0 : std::max(0.0, slope / whole);
+    alone_ += slope - 0.5 * curvature;
+    won_ += step * (slope - 0.5 * step * whole);
+    return step;
   }
 
   double* scores(Slots& slots, int strip, int64_t k) const { return slots.parts.data() + (strip * batch_ + k) * width_; }
@@ -254,8 +262,8 @@ template <class T> class StripVisits {
   Slots slots_[2];                       // of this batch and of the one before
   std::vector<Buffer<double>> scratch_;  // of every strip
   Stage stage_ = Stage::move;
-  int64_t b_ = 0, refused_ = 0;
-  double step_ = 1, total_ = 0;
+  int64_t b_ = 0;
+  double step_ = 1, total_ = 0, won_ = 0, alone_ = 0;  // what D has won, and what the examples would each have won alone
 };
 
 template <class T> double visit_by_strips(const MarginProblem<T>& p, MarginState& s, std::vector<uint8_t>& rests, int threads) {

@@ -209,17 +209,19 @@ def test_strips_give_feasible_dual_variables_and_the_optimum_of_one_example_at_a
     random = np.random.default_rng(4)
     X = sparse_rows(400, 300, 10, random)
     y = random.integers(0, 8, 400)
+    X.data /= 4  # C ‖x‖² about 1: both converge in few epochs
     whole, cut, threads = (cut_ascent(X, y, k, squared) for k in (1, strips, strips))
     assert (whole.strips, cut.strips) == (1, strips)
     values = []
-    for _ in range(40):
+    for _ in range(80):
         whole.epoch(1)
         whole.check(0.0, 1)
         cut.epoch(1)
         threads.epoch(3)
         values.append(cut.check(0.0, 1))
         assert threads.check(0.0, 2) == values[-1]
-    assert values[-1][0] == pytest.approx(whole.check(0.0, 1)[0], rel=1e-4)
+    assert values[-1][0] - values[-1][1] <= 1e-3 * values[-1][0]
+    assert values[-1][0] == pytest.approx(whole.check(0.0, 1)[0], rel=1e-3)
     assert np.all(np.diff([d for _, d in values]) >= 0)
     alpha, W = np.empty((400, 8)), np.empty(2400)
     cut.dual_variables(alpha)
@@ -240,7 +242,7 @@ def test_examples_that_are_all_alike_make_batches_smaller_and_never_lower_the_du
     random = np.random.default_rng(6)
     X = np.tile(np.abs(random.normal(size=(1, 40))), (300, 1))
     y = random.integers(0, 8, 300)
-    ascent = cut_ascent(X, y, 2, squared, C=10.0)
+    ascent = cut_ascent(X, y, 2, squared, C=0.01)
     largest = ascent.state()["counts"][3]
     duals = []
     for _ in range(30):
@@ -249,11 +251,10 @@ def test_examples_that_are_all_alike_make_batches_smaller_and_never_lower_the_du
     assert ascent.state()["counts"][3] < largest
     assert np.isfinite(duals).all()
     assert np.all(np.diff(duals) >= -1e-9 * np.abs(duals[1:]))
-    serial = cut_ascent(X, y, 1, squared, C=10.0)
-    for _ in range(30):
-        serial.epoch(1)
-        serial.check(0.0, 1)
-    assert duals[-1] == pytest.approx(serial.check(0.0, 1)[1], rel=0.05)
+    for _ in range(100):
+        ascent.epoch(2)
+        primal, dual = ascent.check(0.0, 1)
+    assert primal - dual <= 0.01 * primal
 
 
 def test_rows_that_cannot_be_cut_are_visited_whole():

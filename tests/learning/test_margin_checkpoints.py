@@ -191,6 +191,8 @@ def estimators():
             "(S (NP (N dogs)) (VP (V see) (NP (N cats))))",
             "(S (NP (N cats)) (VP (V see) (NP (N dogs) (PP (P with) (N cats)))))",
             "(S (NP (N dogs)) (VP (V see) (NP (N cats)) (PP (P with) (N dogs))))",
+            "(S (NP (N dogs)) (VP (V see) (NP (N dogs) (PP (P with) (N dogs)))))",
+            "(S (NP (N cats)) (VP (V see) (NP (N cats)) (PP (P with) (N cats))))",
         )
     ]
     pairs = [("ACGT", "AGT"), ("AACC", "ACC"), ("GATT", "GCT"), ("CCG", "CG")]
@@ -208,7 +210,7 @@ def estimators():
         "GraphLabeler": (lambda: GraphLabeler("hinge", C=1.0, max_iter=9, **exact), (regions.X, regions.y)),
         "Ranker": (lambda: Ranker(C=1.0, max_iter=9, **exact), (X, y, y % 2)),
         "LabelRanker": (lambda: LabelRanker(C=1.0, max_iter=9, **exact), (X, edges)),
-        "Parser": (lambda: Parser(C=1.0, max_iter=9, solver="bmrm", **exact), (None, trees)),
+        "Parser": (lambda: Parser(C=1.0, max_iter=9, **exact), (None, trees)),
         "Aligner": (lambda: Aligner(C=1.0, max_iter=9, **exact), (pairs, gapped)),
     }
 
@@ -279,9 +281,9 @@ def test_an_interrupted_margin_training_goes_on_from_its_checkpoint(tmp_path, mo
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         first = model.fit(*data, checkpoint=Checkpoint(path, every=0))
     assert path.exists()
-    again = quietly(task("bcfw")[0], *data, checkpoint=path)
-    assert again.history_["passes"][: first.n_iter_] == first.history_["passes"]
-    assert again.history_["gap"][-1] <= 1e-4
+    again, whole = quietly(task("bcfw")[0], *data, checkpoint=path), quietly(task("bcfw")[0], *data)
+    assert again.n_iter_ > first.n_iter_
+    same_history(again.history_, whole.history_)
 
 
 # ------------------------------------------------------------------------------------- the compiled planes
