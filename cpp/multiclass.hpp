@@ -102,7 +102,11 @@ template <class T> void extrapolate(const MarginProblem<T>& p, MarginState& s, i
   const int64_t n = p.rows.n_rows;
   if (++s.since < kEpochs && !s.old_starts.empty()) return;
   if (!s.old_starts.empty()) {
-    if (s.shards == 1) std::copy(s.w[0], s.w[0] + p.rows.n_columns * s.stride, s.w[1]);
+    const int64_t size = p.rows.n_columns * s.stride;
+    const int parts = s.shards > 1 ? 0 : size < kSmallWork ? 1 : 16;
+    in_parallel(parts, threads, [&](int64_t a) {
+      std::copy(s.w[0] + size * a / parts, s.w[0] + size * (a + 1) / parts, s.w[1] + size * a / parts);
+    });
     std::vector<MarginShard<T>> shards;
     for (int a = 0; a < s.shards; ++a) shards.emplace_back(p, s, s.w[a + 1], true);
     if (s.strips.count() > 1) {

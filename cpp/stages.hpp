@@ -3,14 +3,16 @@
 // in_parallel wakes all threads up and waits for all of them at each call: too slow for a stage of some microseconds, and where other
 // programs use the processors too, every stage waits for the thread that is not running. Here a thread begins with a task of its own,
 // always the same, so that its memory stays in its cache, and goes on with tasks that nobody has begun. A thread that is put aside
-// between two tasks holds up nobody.
+// between two tasks holds up nobody, and one that waits for another sleeps before long.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <thread>
+#include <mutex>
 
 #include "kernels.hpp"
 
@@ -51,7 +53,6 @@ template <class Run, class Next> class Stages {
   static constexpr int64_t kOver = -1;
 
   void work(int64_t worker) {
-    constexpr int kPatience = 1000;  // looks at the stage before another thread is let onto the processor
     for (int64_t stage = 0; stage != kOver;) {
       for (int64_t k = 0; k < tasks_; ++k) {
         const int64_t task = (worker + k) % tasks_;
@@ -59,11 +60,24 @@ template <class Run, class Next> class Stages {
         if (begun_[task].load(std::memory_order_relaxed) == stage && begun_[task].compare_exchange_strong(expected, stage + 1))
           finish(stage, task);
       }
-      int64_t now;
-      for (int looks = 0; (now = stage_.load(std::memory_order_acquire)) == stage; ++looks)
-        if (looks >= kPatience) std::this_thread::yield();
-      stage = now;
+      stage = after(stage);
     }
+  }
+  // Waits for the end of a stage; the next one. First by looking, which sees it at once; then asleep, which leaves the processor to others.
+  int64_t after(int64_t stage) {
+    using Clock = std::chrono::steady_clock;
+    constexpr auto kPatience = std::chrono::microseconds(50);
+    constexpr int kLooks = 64;  // between two looks at the clock
+    const auto end = Clock::now() + kPatience;
+    do {
+      for (int looks = 0; looks < kLooks; ++looks)
+        if (const int64_t now = stage_.load(std::memory_order_acquire); now != stage) return now;
+    } while (Clock::now() < end);
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++sleepers_;
+    wake_.wait(lock, [&] { return stage_.load() != stage; });
+    --sleepers_;
+    return stage_.load();
   }
   // The thread that ends the last task of a stage prepares the next.
   void finish(int64_t stage, int64_t task) {
@@ -71,7 +85,11 @@ template <class Run, class Next> class Stages {
     if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 < tasks_ * (stage + 1)) return;
     bool more = false;
     attempt([&] { more = next_(); });
-    stage_.store(more && !failed_ ? stage + 1 : kOver, std::memory_order_release);
+    stage_.store(more && !failed_ ? stage + 1 : kOver);
+    if (sleepers_.load() > 0) {  // who is not counted yet will see the new stage
+      std::lock_guard<std::mutex> lock(mutex_);
+      wake_.notify_all();
+    }
   }
   template <class Do> void attempt(Do what) {
     try {
@@ -89,6 +107,9 @@ template <class Run, class Next> class Stages {
   std::unique_ptr<std::atomic<int64_t>[]> begun_;
   alignas(64) std::atomic<int64_t> stage_{0};
   alignas(64) std::atomic<int64_t> done_{0};
+  std::atomic<int> sleepers_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
   std::exception_ptr failure_;
   std::atomic<bool> failed_{false};
 };

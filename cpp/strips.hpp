@@ -27,7 +27,7 @@
 
 namespace mercer::MERCER_ARCH {
 
-constexpr int64_t kBatchWork = 1 << 16;  // weights that a batch touches: they fit the cache
+constexpr int64_t kBatchWork = 3 << 15;  // weights that a batch touches: they fit the cache
 constexpr int64_t kLeastWork = 1 << 13;  // with fewer, meeting takes longer than the work
 constexpr int64_t kBatches = 32;         // in an epoch, at least
 constexpr double kWasted = 0.8, kFree = 0.9;  // share of the sum of separate gains: below, batches become smaller; above, larger
