@@ -172,14 +172,14 @@ def test_wide_sparse_data_is_cut_by_features_and_the_weights_do_not_depend_on_th
     random = np.random.default_rng(3)
     X = sparse_rows(4500, 3000, 12, random)
     y = np.argmax(X @ random.normal(size=(3000, 8)) + random.normal(size=(4500, 8)), axis=1)
-    models = [LinearClassifier(C=1.0, random_state=0, n_jobs=j, tol=1e-4).fit(X, y) for j in (1, 2, 3)]
+    models = [LinearClassifier(C=0.1, random_state=0, n_jobs=j, tol=1e-3).fit(X, y) for j in (1, 2, 3)]
     for model in models[1:]:
         np.testing.assert_array_equal(models[0].coef_, model.coef_)
     assert models[0].history_["gap"] == models[1].history_["gap"]
-    assert models[0].history_["gap"][-1] <= 1e-4
+    assert models[0].history_["gap"][-1] <= 1e-3
     rows = np.hstack([models[0].coef_, models[0].intercept_[:, None]])
     padded = np.hstack([X.toarray(), np.ones((4500, 1))])
-    primal = margin_objective(rows, padded, y, 1.0 - np.eye(8), np.ones(4500), False)
+    primal = margin_objective(rows, padded, y, 1.0 - np.eye(8), np.full(4500, 0.1), False)
     assert primal == pytest.approx(models[0].history_["primal"][-1], rel=1e-9)
 
 
