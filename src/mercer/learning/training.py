@@ -21,7 +21,10 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: _Method) -> _Method:
-    """A training that fails leaves the model as it was, but for ``history_``: what was recorded until then."""
+    """A training that fails leaves the model as it was.
+
+    A model without a history gets what was recorded until then (see :func:`train`) as ``history_``.
+    """
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -31,8 +34,8 @@ def all_or_nothing(method: _Method) -> _Method:
         except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
-            if history := getattr(error, "history", None):
-                self.history_ = history
+            if "history_" not in before and hasattr(error, "history"):
+                self.history_ = error.history
             raise
 
     return cast(_Method, run)
@@ -47,6 +50,12 @@ def keeping_history(model: Any) -> Iterator[None]:
         if hasattr(error, "history"):
             model.history_ = error.history
         raise
+
+
+def _options(method: Solver) -> str:
+    """The settings of a solver, which are part of what a run is."""
+    plain = (str, int, float, bool, type(None))
+    return "".join(f" {name}={value!r}" for name, value in sorted(vars(method).items()) if isinstance(value, plain))
 
 
 def train(
@@ -80,6 +89,8 @@ def train(
     tol = method.default_tol if tol is None else check_tol(tol)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
+    if (data := fingerprint) is not None:
+        fingerprint = lambda: data() + _options(method)  # noqa: E731
     monitor = Monitor(
         verbose=verbose,
         max_iter=max_iter,
@@ -87,7 +98,7 @@ def train(
         patience=check_count("patience", patience),
         checkpoint=checkpoint,
     )
-    resumed = None if fingerprint is None or checkpoint is None else monitor.resume(fingerprint() + _options(method))
+    resumed = None if fingerprint is None or checkpoint is None else monitor.resume(fingerprint())
     try:
         with monitor:
             result = method.minimize(
@@ -110,12 +121,6 @@ def train(
     if checkpoint is not None and not result.interrupted:
         checkpoint.close()
     return result, monitor.history
-
-
-def _options(method: Solver) -> str:
-    """The settings of a solver, which are part of what a run is."""
-    plain = (str, int, float, bool, type(None))
-    return "".join(f" {name}={value!r}" for name, value in sorted(vars(method).items()) if isinstance(value, plain))
 
 
 def history_to_json(history: dict[str, list[float]]) -> dict[str, list[float | None]]:
