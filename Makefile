@@ -75,7 +75,7 @@ docs: $(VENV)/.stamp-docs
 $(SANITIZE)/.stamp: $(CORE)
 	$(call install_into,$(SANITIZE),dev$(comma)data,--config-settings=build-dir=build/sanitize --config-settings=cmake.define.MERCER_SANITIZE=ON)
 
-COMPILED_TESTS := tests/core tests/inference tests/structures tests/labeling/test_graph_training.py tests/learning/test_margin_solvers.py tests/classification/test_linear.py \
+COMPILED_TESTS := tests/core tests/inference tests/structures tests/labeling/test_graph_training.py tests/learning/test_margin_solvers.py tests/learning/test_margin_checkpoints.py tests/classification/test_linear.py \
 	tests/classification/test_relative.py tests/parsing/test_charts.py tests/alignment/test_recursions.py \
 	tests/ranking/test_losses.py tests/ranking/test_pairwise_error.py tests/data/test_text.py tests/maps \
 	tests/online tests/kernels tests/retrieval tests/proportions tests/markov tests/kernel_methods/test_hsic.py \

@@ -139,6 +139,45 @@ class Planes {
     if (max_idle > 0) prune(block, max_idle);
   }
 
+  // What restore() needs, as arrays by name: all planes, block after block.
+  nb::dict state() const {
+    std::vector<int64_t> blocks, indptr(1, 0);
+    std::vector<int32_t> indices, idle;
+    std::vector<double> values, offsets, multipliers, gaps;
+    std::vector<uint8_t> bounds;
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      gaps.push_back(blocks_[i].gap);
+      for (const Plane& p : blocks_[i].planes) {
+        blocks.push_back(int64_t(i));
+        indices.insert(indices.end(), p.index.begin(), p.index.end());
+        values.insert(values.end(), p.value.begin(), p.value.end());
+        indptr.push_back(int64_t(indices.size()));
+        offsets.push_back(p.offset);
+        multipliers.push_back(p.a);
+        bounds.push_back(p.bound);
+        idle.push_back(p.idle);
+      }
+    }
+    nb::dict all;
+    all["blocks"] = to_numpy(std::move(blocks));
+    all["indptr"] = to_numpy(std::move(indptr));
+    all["indices"] = to_numpy(std::move(indices));
+    all["values"] = to_numpy(std::move(values));
+    all["offsets"] = to_numpy(std::move(offsets));
+    all["multipliers"] = to_numpy(std::move(multipliers));
+    all["bounds"] = to_numpy(std::move(bounds));
+    all["idle"] = to_numpy(std::move(idle));
+    all["gaps"] = to_numpy(std::move(gaps));
+    all["linear"] = to_numpy(std::vector<double>{linear_});
+    return all;
+  }
+  // The rest of the last plane added to block i.
+  void resume(int64_t i, double a, int idle) {
+    blocks_[i].planes.back().a = a;
+    blocks_[i].planes.back().idle = idle;
+  }
+  void resume(double linear) { linear_ = linear; }
+
   // Drops the oldest planes without weight of blocks with more than `most`.
   void trim(int64_t most) {
     for (Block& block : blocks_) {
@@ -369,6 +408,39 @@ int64_t add_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In1
   return added;
 }
 
+// Planes that another object gave as its state(), into one that has none yet.
+void restore_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In1<int32_t> indices, In1<double> values,
+                    In1<double> offsets, In1<double> multipliers, In1<uint8_t> bounds, In1<int32_t> idle, In1<double> gaps,
+                    In1<double> linear) {
+  const int64_t n = int64_t(blocks.shape(0)), size = int64_t(indices.shape(0));
+  require(planes.count() == 0, "there are planes already");
+  check_blocks(planes, blocks);
+  require(int64_t(indptr.shape(0)) == n + 1 && indptr.data()[0] == 0 && indptr.data()[n] == size && int64_t(values.shape(0)) == size,
+          "the slopes are no CSR matrix");
+  require(int64_t(offsets.shape(0)) == n && int64_t(multipliers.shape(0)) == n && int64_t(bounds.shape(0)) == n &&
+              int64_t(idle.shape(0)) == n, "one offset, multiplier, bound and idle count a plane");
+  require(int64_t(gaps.shape(0)) == planes.n_blocks() && linear.shape(0) == 1, "one gap a block");
+  require(all_finite(values.data(), size) && all_finite(offsets.data(), n) && all_finite(multipliers.data(), n) &&
+              all_finite(gaps.data(), planes.n_blocks()) && std::isfinite(linear.data()[0]), "planes must be finite");
+  for (int64_t k = 0; k < n; ++k) {
+    require(indptr.data()[k] <= indptr.data()[k + 1] && indptr.data()[k + 1] <= size, "indptr must not decrease");
+    require(multipliers.data()[k] >= 0 && idle.data()[k] >= 0, "multipliers and idle counts must not be negative");
+    for (int64_t j = indptr.data()[k]; j < indptr.data()[k + 1]; ++j)
+      require(indices.data()[j] >= 0 && indices.data()[j] < planes.n_weights(), "a column index is out of range");
+  }
+  const std::vector<double> nowhere(planes.n_weights(), 0.0);
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t begin = indptr.data()[k], i = blocks.data()[k];
+    const bool added = planes.add(i, indptr.data()[k + 1] - begin,
+                                  [&](int64_t j) { return std::make_pair(int64_t(indices.data()[begin + j]), values.data()[begin + j]); },
+                                  offsets.data()[k], bounds.data()[k] != 0, nowhere.data());
+    require(added, "a plane is there twice");
+    planes.resume(i, multipliers.data()[k], idle.data()[k]);
+  }
+  for (int64_t i = 0; i < planes.n_blocks(); ++i) planes.forget_gap(i, gaps.data()[i]);
+  planes.resume(linear.data()[0]);
+}
+
 void solve_blocks(Planes& planes, In1<int64_t> blocks, Out1<double> w, int max_idle) {
   check_weights(planes, w.shape(0));
   check_blocks(planes, blocks);
@@ -581,6 +653,10 @@ void bind_blocks(nb::module_& m) {
            "offsets"_a.noconvert(), "bound"_a, "w"_a.noconvert(), "Adds one plane to each named block; returns how many were new.")
       .def("solve", &solve_blocks, "blocks"_a.noconvert(), "w"_a.noconvert(), "max_idle"_a = 0,
            "Maximises the dual over each block in turn; w follows. Planes idle for max_idle visits are dropped (0: never).")
+      .def("state", &Planes::state, "All planes and their multipliers as arrays by name.")
+      .def("restore", &restore_planes, "blocks"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
+           "values"_a.noconvert(), "offsets"_a.noconvert(), "multipliers"_a.noconvert(), "bounds"_a.noconvert(),
+           "idle"_a.noconvert(), "gaps"_a.noconvert(), "linear"_a.noconvert(), "Goes on from a state.")
       .def("trim", [](Planes& planes, int64_t most) {
         require(most >= 0, "most must not be negative");
         planes.trim(most);

@@ -136,6 +136,14 @@ template <class T> struct MarginProblem {
   int C;
   bool squared;
 };
+// Strips of features, each with about as many stored values, for wide sparse rows (strips.hpp).
+struct MarginStrips {
+  int wanted = 0;                         // 0 or 1: none
+  std::vector<int64_t> cuts;              // where the strips of a row begin and end among its stored values; empty: no strips
+  int64_t batch = 0, most = 0;            // examples between two changes of W, and the most there may be
+  int count() const { return cuts.empty() ? 1 : wanted; }
+  const int64_t* of(int64_t i) const { return cuts.data() + i * (wanted + 1); }
+};
 // What dual ascent carries from call to call. α_i is kept as the (label, value) pairs of wrong labels with a value above 0.
 struct MarginState {
   static constexpr int kMaxShards = 8;
@@ -154,6 +162,7 @@ struct MarginState {
   std::vector<int64_t> active;            // the examples to visit in the next epoch
   uint64_t seed = 0;
   int64_t block = 0;                      // examples of a shard between two merges
+  MarginStrips strips;
   double primal = 0, dual = 0;            // as of the last check
 };
 

@@ -19,6 +19,8 @@
 // through a block of its examples on its own copy of W; then the changes of all are added, times the step in [0, 1] that is best for
 // D (a quadratic along that line; 1 / shards already is an ascent, D being concave). So the result is the same for any number of threads.
 //
+// Wide sparse data, where a merge would cost about as much as the visits before it, is cut by features instead: see strips.hpp.
+//
 // Extrapolation. Where U ‖x‖² is large, α needs many epochs to get where it goes, along nearly the same way. So every few epochs it
 // is moved further along its change since, projected back to its domain, and again the best step towards that point is taken.
 #pragma once
@@ -28,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include "linear.hpp"
+#include "strips.hpp"
 
 namespace mercer::MERCER_ARCH {
 
@@ -42,263 +44,8 @@ inline uint64_t next_random(uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-// z = Σ_k value(k) w[feature(k)]: two running sums for each vector of labels hide the latency of the additions.
-template <int NV, class T> inline void label_scores_block(const Row<T>& x, const double* w, int64_t stride, double* z) {
-  constexpr int L = kLanes<double>;
-  Vec<double> even[NV] = {}, odd[NV] = {};
-  int64_t k = 0;
-  for (; k + 1 < x.size; k += 2) {
-    const double *a = w + x.feature(k) * stride, *b = w + x.feature(k + 1) * stride;
-    const double u = x.value(k), v = x.value(k + 1);
-    for (int j = 0; j < NV; ++j) even[j] += u * load(a + j * L);
-    for (int j = 0; j < NV; ++j) odd[j] += v * load(b + j * L);
-  }
-  if (k < x.size) {
-    const double *a = w + x.feature(k) * stride, u = x.value(k);
-    for (int j = 0; j < NV; ++j) even[j] += u * load(a + j * L);
-  }
-  for (int j = 0; j < NV; ++j) store(z + j * L, even[j] + odd[j]);
-}
-// Reads whole vectors: up to a vector past the last weight (the memory has room), and what lies beyond the labels is noise.
-template <class T> inline void label_scores(const Row<T>& x, const double* w, int64_t stride, int64_t width, double* z) {
-  constexpr int L = kLanes<double>;
-  for (int64_t c = 0; c < width; c += 4 * L) {
-    switch (std::min<int64_t>((width - c) / L, 4)) {
-      case 4: label_scores_block<4>(x, w + c, stride, z + c); break;
-      case 3: label_scores_block<3>(x, w + c, stride, z + c); break;
-      case 2: label_scores_block<2>(x, w + c, stride, z + c); break;
-      case 1: label_scores_block<1>(x, w + c, stride, z + c); break;
-    }
-  }
-}
-
-// w[feature(k)] += value(k) δ; δ is 0 beyond the labels, so whole vectors may be written.
-template <class T>
-inline void label_update(const Row<T>& x, double* w, int64_t stride, int64_t width, const double* delta) {
-  constexpr int L = kLanes<double>;
-  for (int64_t k = 0; k < x.size; ++k) {
-    double* row = w + x.feature(k) * stride;
-    const double v = x.value(k);
-    for (int64_t c = 0; c < width; c += L) store(row + c, load(row + c) + v * load(delta + c));
-  }
-}
-
-template <class T> inline void fetch_row(const Rows<T>& rows, int64_t i, const double* w, int64_t stride) {
-  if (!rows.indptr) return;
-  const Row<T> x = row_of(rows, i);
-  for (int64_t k = 0; k < x.size; ++k)
-    for (int64_t c = 0; c < stride; c += 8) fetch(w + x.indices[k] * stride + c);
-}
-
-// The work of one shard (or of one thread of a check): visits examples on its own weights.
-template <class T> class MarginShard {
- public:
-  MarginShard(const MarginProblem<T>& problem, MarginState& state, double* w, bool merges)
-      : p_(problem), s_(state), w_(w), width_(padded(problem.C)), merges_(merges),
-        scores_(width_), gains_(width_, -std::numeric_limits<double>::infinity()), before_(width_, 0.0), after_(width_, 0.0) {
-    if (merges_ && p_.rows.indptr) marks_.assign(p_.rows.n_columns, 0);
-  }
-
-  // gap_i at these weights.
-  double gap(int64_t i) {
-    const Row<T> x = row_of(p_.rows, i);
-    label_scores(x, w_, s_.stride, width_, scores_.data());
-    const double* cost = s_.costs.data() + p_.labels[i] * width_;
-    Vec<double> top = splat(-std::numeric_limits<double>::infinity());
-    for (int64_t c = 0; c < width_; c += kLanes<double>) {
-      const Vec<double> g = load(cost + c) + load(scores_.data() + c);
-      store(gains_.data() + c, g);
-      top = vmax<double>(top, g);
-    }
-    // Sums of terms that are not negative, so that a gap close to 0 is as exact as the scores.
-    const double U = p_.upper[i], best = largest<double>(top);
-    violation_ = best - gains_[p_.labels[i]];
-    double total = 0;
-    mass_ = 0;
-    for (const auto& [c, a] : s_.alpha[i]) {
-      total += a * (best - gains_[c]);
-      mass_ += a;
-    }
-    if (!p_.squared) return total + std::max(0.0, U - mass_) * violation_;
-    const double rest = 2 * U * violation_ - mass_;
-    return total + rest * rest / (4 * U);
-  }
-  // At a vertex of the simplex there is nothing to do but to stay, if the gap is 0.
-  bool at_rest(int64_t i, double gap) const {
-    const auto& a = s_.alpha[i];
-    return gap <= 0 && (a.empty() || (a.size() == 1 && !p_.squared && a[0].second >= p_.upper[i]));
-  }
-  double violation() const { return violation_; }
-
-  // Maximises D over α_i; the gap before.
-  double visit(int64_t i) {
-    const double before = gap(i), U = p_.upper[i];
-    if (!(before > 0)) return 0.0;
-    const int y = p_.labels[i];
-    for (const auto& [c, a] : s_.alpha[i]) before_[c] = a;
-    if (!p_.squared) before_[y] = U - mass_;
-    const double q = s_.norms[i];
-    const double mass = q > 0 ? (p_.squared ? solve_cone(y, U, q) : solve_simplex(U, q)) : solve_without_features(U);
-    replace(i, y, mass);
-    label_update(row_of(p_.rows, i), w_, s_.stride, width_, before_.data());
-    std::fill(before_.begin(), before_.end(), 0.0);
-    if (merges_) mark(i);
-    return before;
-  }
-
-  // α_i goes on by `reach` times its change since the last extrapolation.
-  void extrapolate(int64_t i, double reach) {
-    const std::pair<int32_t, double>*old = s_.old.data() + s_.old_starts[i], *end = s_.old.data() + s_.old_starts[i + 1];
-    const auto& block = s_.alpha[i];
-    if (std::equal(block.begin(), block.end(), old, end)) return;
-    const int y = p_.labels[i];
-    const double U = p_.upper[i];
-    double old_mass = 0;
-    mass_ = 0;
-    std::fill(gains_.begin(), gains_.begin() + p_.C, 0.0);
-    for (const auto& [c, a] : block) {
-      before_[c] = a;
-      gains_[c] = (1 + reach) * a;
-      mass_ += a;
-    }
-    for (; old < end; ++old) {
-      gains_[old->first] -= reach * old->second;
-      old_mass += old->second;
-    }
-    double mass = U;
-    if (p_.squared) {
-      mass = clip(0.0, 1.0);
-    } else {
-      before_[y] = U - mass_;
-      gains_[y] = U - mass_ - reach * (mass_ - old_mass);
-      mass = onto_simplex(U, 1.0);
-    }
-    replace(i, y, mass);
-    label_update(row_of(p_.rows, i), w_, s_.stride, width_, before_.data());
-    std::fill(before_.begin(), before_.end(), 0.0);
-    mark(i);
-  }
-
-  // D's slope and curvature along this shard's changes of α, apart from -½‖W‖².
-  double slope = 0, curvature = 0;
-
-  bool marked(int32_t f) const { return marks_[f]; }
-  // α of the examples since the last merge at the given step between before (0) and now (1).
-  void shorten(double step) {
-    size_t at = 0;
-    for (const auto& [i, count] : changed_) {
-      for (const auto& [c, a] : s_.alpha[i]) after_[c] = step * a;
-      for (size_t k = at; k < at + count; ++k) after_[old_[k].first] += (1 - step) * old_[k].second;
-      at += count;
-      auto& block = s_.alpha[i];
-      block.clear();
-      for (int c = 0; c < p_.C; ++c)
-        if (after_[c] > 0) block.emplace_back(c, after_[c]);
-      std::fill(after_.begin(), after_.end(), 0.0);
-    }
-  }
-  void forget() {
-    std::fill(marks_.begin(), marks_.end(), 0);
-    changed_.clear();
-    old_.clear();
-    slope = curvature = 0;
-  }
-
- private:
-  // Σ_c max(0, v_c - τ) = mass + rho τ by Newton's method from below: τ rises and labels leave until none does.
-  double threshold(double tau, double mass, double rho) const {
-    constexpr int L = kLanes<double>;
-    for (double last = std::numeric_limits<double>::infinity();;) {
-      Vec<double> total{}, count{};
-      for (int64_t c = 0; c < width_; c += L) {
-        const Vec<double> v = load(gains_.data() + c);
-        total += v > splat(tau) ? v : Vec<double>{};
-        count += v > splat(tau) ? splat(1.0) : Vec<double>{};
-      }
-      const double k = sum<double>(count);
-      if (k >= last || k + rho <= 0) return tau;
-      last = k;
-      tau = (sum<double>(total) - mass) / (k + rho);
-    }
-  }
-  // after = max(0, v - τ) / q; its sum.
-  double clip(double tau, double q) {
-    constexpr int L = kLanes<double>;
-    Vec<double> total{};
-    for (int64_t c = 0; c < width_; c += L) {
-      const Vec<double> v = load(gains_.data() + c) - splat(tau), zero{};
-      const Vec<double> a = (v > zero ? v : zero) / splat(q);
-      store(after_.data() + c, a);
-      total += a;
-    }
-    return sum<double>(total);
-  }
-  // Hinge: α = the projection of before + g / q onto the simplex of mass U.
-  double solve_simplex(double U, double q) {
-    for (int c = 0; c < p_.C; ++c) gains_[c] += q * before_[c];
-    return onto_simplex(U, q);
-  }
-  double onto_simplex(double U, double q) {
-    const double top = *std::max_element(gains_.begin(), gains_.begin() + p_.C);
-    clip(threshold(top - q * U, q * U, 0.0), q);
-    for (int c = 0; c < p_.C; ++c)  // a vertex is one to the last bit
-      if (after_[c] > 0 && after_[c] >= (1 - 1e-12) * U) after_[c] = U;
-    return U;
-  }
-  // Squared hinge: α_c = max(0, v_c - κ s) / q with s = Σ α, κ = q + 1 / (2 U), v_c = g_c - g_y + q (before_c + s before).
-  double solve_cone(int y, double U, double q) {
-    const double kappa = q + 0.5 / U, shift = q * mass_ - gains_[y];
-    for (int c = 0; c < p_.C; ++c) gains_[c] += shift + q * before_[c];
-    gains_[y] = -std::numeric_limits<double>::infinity();
-    return clip(threshold(0.0, 0.0, q / kappa), q);
-  }
-  // x_i = 0: all mass to the label with the highest cost.
-  double solve_without_features(double U) {
-    const int best = int(std::max_element(gains_.begin(), gains_.begin() + p_.C) - gains_.begin());
-    const double mass = p_.squared ? 2 * U * violation_ : U;
-    after_[best] = mass;
-    return mass;
-  }
-
-  // after becomes α_i, before becomes the change of W's row: W += x ⊗ (s e_y - α), both taken as now less before.
-  void replace(int64_t i, int y, double mass) {
-    const double* cost = s_.costs.data() + y * width_;
-    auto& block = s_.alpha[i];
-    if (merges_) {
-      changed_.emplace_back(i, block.size());
-      old_.insert(old_.end(), block.begin(), block.end());
-    }
-    block.clear();
-    for (int c = 0; c < p_.C; ++c) {
-      const double a = after_[c];
-      slope += cost[c] * (a - before_[c]);
-      if (a > 0 && c != y) block.emplace_back(c, a);
-      before_[c] -= a;
-    }
-    std::fill(after_.begin(), after_.end(), 0.0);
-    if (!p_.squared) return;
-    const double change = mass - mass_;
-    before_[y] += change;
-    slope -= mass_ * change / (2 * p_.upper[i]);
-    curvature += change * change / (2 * p_.upper[i]);
-  }
-  void mark(int64_t i) {
-    if (!p_.rows.indptr) return;
-    const Row<T> x = row_of(p_.rows, i);
-    for (int64_t k = 0; k < x.size; ++k) marks_[x.indices[k]] = 1;
-  }
-
-  const MarginProblem<T>& p_;
-  MarginState& s_;
-  double* w_;
-  const int64_t width_;
-  const bool merges_;
-  Buffer<double> scores_, gains_, before_, after_;
-  double violation_ = 0, mass_ = 0;
-  std::vector<uint8_t> marks_;
-  std::vector<std::pair<int64_t, size_t>> changed_;
-  MarginState::Block old_;
-};
+// A random number turned into one of 0 .. n - 1, without the division of a remainder.
+inline int64_t below(uint64_t random, int64_t n) { return int64_t(((random >> 32) * uint64_t(n)) >> 32); }
 
 // W += step Σ_s (W_s - W) with the step that is best for D; all copies are equal again afterwards.
 template <class T>
@@ -355,12 +102,20 @@ template <class T> void extrapolate(const MarginProblem<T>& p, MarginState& s, i
   const int64_t n = p.rows.n_rows;
   if (++s.since < kEpochs && !s.old_starts.empty()) return;
   if (!s.old_starts.empty()) {
-    if (s.shards == 1) std::copy(s.w[0], s.w[0] + p.rows.n_columns * s.stride, s.w[1]);
+    const int64_t size = p.rows.n_columns * s.stride;
+    const int parts = s.shards > 1 ? 0 : size < kSmallWork ? 1 : 16;
+    in_parallel(parts, threads, [&](int64_t a) {
+      std::copy(s.w[0] + size * a / parts, s.w[0] + size * (a + 1) / parts, s.w[1] + size * a / parts);
+    });
     std::vector<MarginShard<T>> shards;
     for (int a = 0; a < s.shards; ++a) shards.emplace_back(p, s, s.w[a + 1], true);
-    in_parallel(s.shards, threads, [&](int64_t a) {
-      for (int64_t i = n * a / s.shards; i < n * (a + 1) / s.shards; ++i) shards[a].extrapolate(i, s.reach);
-    });
+    if (s.strips.count() > 1) {
+      extrapolate_by_strips(p, s, shards, threads);
+    } else {
+      in_parallel(s.shards, threads, [&](int64_t a) {
+        for (int64_t i = n * a / s.shards; i < n * (a + 1) / s.shards; ++i) shards[a].extrapolate(i, s.reach);
+      });
+    }
     const double step = merge_shards(p, s, shards, threads);
     if (step >= 1) s.reach = std::min(2 * s.reach, 1024.0);
     else if (step < 0.5) s.reach = std::max(0.5 * s.reach, 1.0);
@@ -395,6 +150,7 @@ template <class T> void multiclass_prepare(const MarginProblem<T>& p, const doub
     for (int64_t k = 0; k < x.size; ++k) s.norms[i] += x.value(k) * x.value(k);
     if (p.upper[i] > 0) s.active.push_back(i);
   }
+  if (s.strips.wanted) cut_strips(p, s);
 }
 
 // W after an epoch goes into the average, which is steadier than its last value.
@@ -410,14 +166,11 @@ template <class T> void average_weights(const MarginProblem<T>& p, MarginState& 
   });
 }
 
-// One visit of every active example in random order; the sum of their gaps just before. Examples at rest leave the active ones.
-template <class T> double multiclass_epoch(const MarginProblem<T>& p, MarginState& s, int threads) {
+// Visits of the active examples by shards; the sum of their gaps just before.
+template <class T> double visit_by_shards(const MarginProblem<T>& p, MarginState& s, std::vector<uint8_t>& rests, int threads) {
   const int64_t m = int64_t(s.active.size());
-  extrapolate(p, s, threads);  // before the visits, which repair what it breaks
-  for (int64_t i = m - 1; i > 0; --i) std::swap(s.active[i], s.active[next_random(s.seed) % uint64_t(i + 1)]);
   std::vector<MarginShard<T>> shards;
   for (int a = 0; a < s.shards; ++a) shards.emplace_back(p, s, s.w[s.shards > 1 ? a + 1 : 0], s.shards > 1);
-  std::vector<uint8_t> rests(m, 0);
   std::vector<double> gaps(s.shards, 0.0);
   auto go = [&](int64_t a, int64_t begin, int64_t end) {
     const double* w = s.w[s.shards > 1 ? a + 1 : 0];
@@ -435,13 +188,23 @@ template <class T> double multiclass_epoch(const MarginProblem<T>& p, MarginStat
     in_parallel(s.shards, threads, [&](int64_t a) { go(a, begin + size * a / s.shards, begin + size * (a + 1) / s.shards); });
     merge_shards(p, s, shards, threads);
   }
+  double total = 0;
+  for (double gap : gaps) total += gap;
+  return total;
+}
+
+// One visit of every active example in random order; the sum of their gaps just before. Examples at rest leave the active ones.
+template <class T> double multiclass_epoch(const MarginProblem<T>& p, MarginState& s, int threads) {
+  const int64_t m = int64_t(s.active.size());
+  extrapolate(p, s, threads);  // before the visits, which repair what it breaks
+  for (int64_t i = m - 1; i > 0; --i) std::swap(s.active[i], s.active[below(next_random(s.seed), i + 1)]);
+  std::vector<uint8_t> rests(m, 0);
+  const double total = s.strips.count() > 1 ? visit_by_strips(p, s, rests, threads) : visit_by_shards(p, s, rests, threads);
   int64_t kept = 0;
   for (int64_t k = 0; k < m; ++k)
     if (!rests[k]) s.active[kept++] = s.active[k];
   s.active.resize(kept);
   average_weights(p, s, threads);
-  double total = 0;
-  for (double gap : gaps) total += gap;
   return total;
 }
 

@@ -376,6 +376,20 @@ class Planes:
     def highest(self, w: np.ndarray, values: np.ndarray, slope: np.ndarray) -> tuple[float, float]: ...
     def residual(self, w: np.ndarray) -> float: ...
     def gaps(self) -> np.ndarray: ...
+    def state(self) -> dict[str, np.ndarray]: ...
+    def restore(
+        self,
+        blocks: np.ndarray,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        values: np.ndarray,
+        offsets: np.ndarray,
+        multipliers: np.ndarray,
+        bounds: np.ndarray,
+        idle: np.ndarray,
+        gaps: np.ndarray,
+        linear: np.ndarray,
+    ) -> None: ...
 
 def chain_ascent(*args: Any) -> float: ...
 def chain_subgradient(*args: Any) -> tuple[float, float]: ...
@@ -391,12 +405,29 @@ class MulticlassDual:
         seed: int,
         shards: int,
         block: int,
+        strips: int = 1,
     ) -> None: ...
     active: int
+    strips: int
     def epoch(self, threads: int) -> float: ...
     def check(self, tol: float, threads: int) -> tuple[float, float]: ...
     def weights(self, out: np.ndarray) -> None: ...
     def dual_variables(self, out: np.ndarray) -> None: ...
+    def state(self) -> dict[str, np.ndarray]: ...
+    def restore(
+        self,
+        w: np.ndarray,
+        average: np.ndarray,
+        starts: np.ndarray,
+        labels: np.ndarray,
+        values: np.ndarray,
+        old_starts: np.ndarray,
+        old_labels: np.ndarray,
+        old_values: np.ndarray,
+        active: np.ndarray,
+        counts: np.ndarray,
+        reach: np.ndarray,
+    ) -> None: ...
 
 class AlignmentBatch:
     def __init__(

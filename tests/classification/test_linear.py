@@ -168,6 +168,156 @@ def test_weights_do_not_depend_on_the_number_of_threads(loss, sparse):
     assert one.history_["gap"] == two.history_["gap"]
 
 
+def test_wide_sparse_data_is_cut_by_features_and_the_weights_do_not_depend_on_the_number_of_threads():
+    random = np.random.default_rng(3)
+    X = sparse_rows(4500, 3000, 12, random)
+    y = np.argmax(X @ random.normal(size=(3000, 8)) + random.normal(size=(4500, 8)), axis=1)
+    models = [LinearClassifier(C=0.1, random_state=0, n_jobs=j, tol=1e-3).fit(X, y) for j in (1, 2, 3)]
+    for model in models[1:]:
+        np.testing.assert_array_equal(models[0].coef_, model.coef_)
+    assert models[0].history_["gap"] == models[1].history_["gap"]
+    assert models[0].history_["gap"][-1] <= 1e-3
+    rows = np.hstack([models[0].coef_, models[0].intercept_[:, None]])
+    padded = np.hstack([X.toarray(), np.ones((4500, 1))])
+    primal = margin_objective(rows, padded, y, 1.0 - np.eye(8), np.full(4500, 0.1), False)
+    assert primal == pytest.approx(models[0].history_["primal"][-1], rel=1e-9)
+
+
+def sparse_rows(n, n_columns, per_row, random):
+    rows = np.repeat(np.arange(n), per_row)
+    columns = random.zipf(1.3, n * per_row) % n_columns
+    return csr_array((random.normal(size=n * per_row), (rows, columns)), shape=(n, n_columns))
+
+
+def cut_ascent(X, y, strips, squared=False, C=1.0, n_labels=8):
+    return _core.MulticlassDual(
+        Rows.from_matrix(csr_array(X)).core,
+        y.astype(np.int32),
+        np.full(len(y), C),
+        1.0 - np.eye(n_labels),
+        squared,
+        seed=5,
+        shards=1,
+        block=100,
+        strips=strips,
+    )
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("strips", [2, 5])
+def test_strips_give_feasible_dual_variables_and_the_optimum_of_one_example_at_a_time(strips, squared):
+    random = np.random.default_rng(4)
+    X = sparse_rows(400, 300, 10, random)
+    y = random.integers(0, 8, 400)
+    X.data /= 4  # C ‖x‖² about 1: both converge in few epochs
+    whole, cut, threads = (cut_ascent(X, y, k, squared) for k in (1, strips, strips))
+    assert (whole.strips, cut.strips) == (1, strips)
+    values = []
+    for _ in range(80):
+        whole.epoch(1)
+        whole.check(0.0, 1)
+        cut.epoch(1)
+        threads.epoch(3)
+        values.append(cut.check(0.0, 1))
+        assert threads.check(0.0, 2) == values[-1]
+    assert values[-1][0] - values[-1][1] <= 1e-3 * values[-1][0]
+    assert values[-1][0] == pytest.approx(whole.check(0.0, 1)[0], rel=1e-3)
+    assert np.all(np.diff([d for _, d in values]) >= 0)
+    alpha, W = np.empty((400, 8)), np.empty(2400)
+    cut.dual_variables(alpha)
+    cut.weights(W)
+    mass = alpha.sum(axis=1)
+    assert (alpha >= 0).all()
+    assert squared or (mass <= 1 + 1e-12).all()
+    pull = -alpha
+    pull[np.arange(400), y] += mass
+    np.testing.assert_allclose(W.reshape(300, 8), X.T @ pull, atol=1e-9)
+    dual = (alpha * (1.0 - np.eye(8))[y]).sum() - 0.5 * W @ W - (mass @ mass / 4 if squared else 0.0)
+    assert values[-1][1] == pytest.approx(dual, rel=1e-9)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_examples_that_are_all_alike_make_batches_smaller_and_never_lower_the_dual(squared):
+    """Each example of a batch moves as if it were alone; of many equal ones, all together would go much too far."""
+    random = np.random.default_rng(6)
+    X = np.tile(np.abs(random.normal(size=(1, 40))), (300, 1))
+    y = random.integers(0, 8, 300)
+    ascent = cut_ascent(X, y, 2, squared, C=0.01)
+    largest = ascent.state()["counts"][3]
+    duals = []
+    for _ in range(30):
+        ascent.epoch(2)
+        duals.append(ascent.check(0.0, 1)[1])
+    assert ascent.state()["counts"][3] < largest
+    assert np.isfinite(duals).all()
+    assert np.all(np.diff(duals) >= -1e-9 * np.abs(duals[1:]))
+    for _ in range(100):
+        ascent.epoch(2)
+        primal, dual = ascent.check(0.0, 1)
+    assert primal - dual <= 0.01 * primal
+
+
+def test_rows_that_cannot_be_cut_are_visited_whole():
+    y = np.array([0, 1, 2, 3, 4, 5, 6, 7])
+    assert cut_ascent(np.eye(8), y, 2).strips == 2
+    unsorted = csr_array((np.ones(4), np.array([3, 1, 0, 2]), np.array([0, 2, 4])), shape=(2, 8))
+    core = Rows.from_matrix(unsorted).core
+    few = _core.MulticlassDual(core, np.array([0, 1], np.int32), np.ones(2), 1.0 - np.eye(2), False, 0, 1, 9, 4)
+    assert few.strips == 1
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize(("shards", "strips"), [(1, 1), (2, 1), (1, 3)])
+def test_an_ascent_goes_on_from_its_state_to_the_last_bit(shards, strips, squared):
+    random = np.random.default_rng(8)
+    X = sparse_rows(300, 200, 8, random)
+    y = random.integers(0, 6, 300).astype(np.int32)
+    core = Rows.from_matrix(X).core
+    fresh = [
+        _core.MulticlassDual(core, y, np.ones(300), 1.0 - np.eye(6), squared, 3, shards, 20, strips) for _ in range(2)
+    ]
+    for _ in range(3):
+        for _ in range(5):
+            fresh[0].epoch(1)
+        fresh[0].check(1e-9, 1)
+    fresh[1].restore(**fresh[0].state())
+    ends = []
+    for ascent in fresh:
+        for _ in range(11):
+            ascent.epoch(2)
+        W = np.empty(1200)
+        ends.append((ascent.check(1e-9, 1), ascent.weights(W), W.tobytes()))
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"w": np.zeros(3)}, "n_features"),
+        ({"average": np.full(24, np.nan)}, "finite"),
+        ({"starts": np.array([0, 0, 0, 1])}, "starts do not fit"),
+        ({"starts": np.array([0, 2, 1, 2])}, "decrease"),
+        ({"labels": np.array([0, 9], np.int32)}, "out of range"),
+        ({"labels": np.array([2, 0], np.int32)}, "ascend"),
+        ({"values": np.array([0.5, -0.5])}, "not negative"),
+        ({"active": np.array([0, 0])}, "different"),
+        ({"active": np.array([3])}, "different"),
+        ({"counts": np.array([0, 1])}, "counts"),
+        ({"reach": np.array([0.0])}, "reach"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(change, message):
+    rows = Rows.from_matrix(csr_array(np.eye(3, 8))).core
+    ascent = _core.MulticlassDual(rows, np.array([0, 1, 2], np.int32), np.ones(3), ZERO_ONE, False, 0, 1, 10)
+    state = {
+        **ascent.state(),
+        "starts": np.array([0, 0, 2, 2]), "labels": np.array([0, 2], np.int32), "values": np.array([0.5, 0.25]),
+    }  # fmt: skip
+    ascent.restore(**state)
+    with pytest.raises(ValueError, match=message):
+        ascent.restore(**{**state, **change})
+
+
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("shards", [1, 2, 8])
 def test_dual_variables_are_feasible_and_give_weights_and_dual_value(shards, squared):
@@ -323,6 +473,8 @@ def test_wrong_data_is_named():
         ({"costs": np.zeros((3, 2))}, "square"),
         ({"shards": 9}, "shards"),
         ({"block": 0}, "block"),
+        ({"strips": 0}, "strips"),
+        ({"strips": 2, "shards": 2}, "strips"),
     ],
 )
 def test_the_binding_checks_its_arrays(change, message):

@@ -244,12 +244,6 @@ def test_killed_training_resumes_from_its_checkpoint(solver, tmp_path, monkeypat
         np.testing.assert_allclose(resumed.coef_, whole.coef_)
 
 
-def test_solvers_without_checkpoints_say_so(tmp_path):
-    task = make_regions(6, n_regions=(4, 5), random_state=0)
-    with pytest.raises(ValueError, match="writes no checkpoints"):
-        GraphLabeler("hinge").fit(task.X, task.y, checkpoint=tmp_path / "x")
-
-
 # ---------------------------------------------------------------------------------------------- the hybrid; messages
 
 

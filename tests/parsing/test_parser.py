@@ -239,3 +239,22 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     with pytest.raises(ValueError):
         parser.fit(None, [])
     assert parser.coef_ is before
+
+
+def test_a_fit_that_fails_on_the_way_keeps_the_history_until_then(monkeypatch):
+    from mercer.learning.risk import Risk
+
+    inner, calls = Risk.oracle, []
+
+    def fails(self, *args):
+        calls.append(1)
+        if len(calls) == 2 * len(TREES):  # in the second pass of one example at a time
+            raise RuntimeError("lost")
+        return inner(self, *args)
+
+    monkeypatch.setattr(Risk, "oracle", fails)
+    parser = Parser(solver="bcfw", random_state=0)
+    with pytest.raises(RuntimeError, match="lost"):
+        parser.fit(None, TREES)
+    assert len(parser.history_["objective"]) == 1
+    assert not hasattr(parser, "coef_")

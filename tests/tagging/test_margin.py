@@ -280,13 +280,6 @@ def test_labels_that_are_not_known_need_the_log_loss(loss, solver, hidden):
 
 
 @pytest.mark.parametrize("solver", MARGIN)
-def test_checkpoints_are_refused_where_there_are_none(solver, tmp_path):
-    with pytest.raises(ValueError, match=f"solver '{solver}' writes no checkpoints"):
-        Tagger("hinge", solver).fit(*data(), checkpoint=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("solver", MARGIN)
 def test_margin_solvers_do_not_learn_online(solver):
     with pytest.raises(ValueError, match="online solver"):
         Tagger("hinge", solver).partial_fit(*data())

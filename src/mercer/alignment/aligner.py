@@ -12,6 +12,7 @@ gap_extend = 0. Local alignments have no such freedom.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -26,6 +27,7 @@ from mercer.alignment.batch import Coded, Encoder, Scores, check_sequences, comp
 from mercer.alignment.joint import AlignmentJoint
 from mercer.alignment.pairs import Alignment, check_pairs, read_rows
 from mercer.alignment.structure import AlignmentStructure, shared_pairs
+from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.training import history_from_json, history_to_json, train
@@ -161,7 +163,13 @@ class Aligner(BaseEstimator):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, pairs: Any, alignments: Sequence[Any]) -> Aligner:
+    def fit(
+        self,
+        pairs: Any,
+        alignments: Sequence[Any],
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> Aligner:
         """Learns the scores from pairs and their true alignments.
 
         Parameters
@@ -170,6 +178,8 @@ class Aligner(BaseEstimator):
             Strings or lists of tokens.
         alignments : list
             For each pair an :class:`Alignment`, index pairs (i, j), or two gapped strings such as ``("AC-G", "A-TG")``.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
         Returns
         -------
@@ -184,6 +194,8 @@ class Aligner(BaseEstimator):
         X = _encode(encoder, sequences)
         Y = _read_alignments(alignments, sequences)
         risk = Risk(AlignmentJoint(structure, thread_count(self.n_jobs)), loss, Examples(X), Examples(Y))
+        solver = self.solver if isinstance(self.solver, str) else self.solver.name
+        said = solver, loss.to_json(), C, self.mode, self.symmetric, self.cost, list(encoder.symbols)
         result, history = train(
             risk,
             solver=self.solver,
@@ -192,6 +204,11 @@ class Aligner(BaseEstimator):
             tol=self.tol,
             random_state=self.random_state,
             verbose=self.verbose,
+            checkpoint=checkpoint,
+            fingerprint=lambda: fingerprint(
+                (said, [(len(s), len(t), len(y)) for (s, t), y in zip(sequences, Y, strict=True)]),
+                [array for pair, y in zip(X, Y, strict=True) for array in (pair.s, pair.t, y)],
+            ),
         )
         n_iter = len(history.get("seconds", ()))
         self._set(encoder, structure, np.array(result.w, dtype=float), history, result.converged, n_iter)

@@ -13,6 +13,7 @@ the binary machine with twice the C (spec 002 H3, its factor 2).
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mercer._validation import check_positive, thread_count
 from mercer.data.sequences import Sequences
+from mercer.learning.checkpoint import Checkpoint, arrays_of, fingerprint
 from mercer.learning.losses import (
     Hinge,
     Log,
@@ -149,7 +151,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> LinearClassifier:
         """Trains on examples and their labels.
 
         Parameters
@@ -158,6 +167,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Factors of C, not negative.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
         Returns
         -------
@@ -186,16 +197,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             risk = Risk(structure, loss, inputs, labels.astype(np.int32))
         else:
             risk = WeightedRisk(structure, loss, inputs, labels.astype(np.int32), weights)
+        solver = _solver(loss, penalty, risk, self.tol) if self.solver == "auto" else self.solver
+        solver_name = solver if isinstance(solver, str) else solver.name
+        said = solver_name, loss.to_json(), self.penalty, C, bool(self.fit_intercept), classes.tolist()
         with keeping_history(self):
             result, history = train(
                 risk,
-                solver=_solver(loss, penalty, risk, self.tol) if self.solver == "auto" else self.solver,
+                solver=solver,
                 C=C,
                 penalty=penalty,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 random_state=self.random_state,
                 verbose=self.verbose,
+                checkpoint=checkpoint,
+                fingerprint=lambda: fingerprint(said, [*arrays_of(X), labels, weights]),
             )
         W = result.w.reshape(rows.shape[1], len(classes)).T
         if len(classes) == 2:

@@ -193,8 +193,8 @@ def train_segmenter(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Save the state of training here every few seconds (solvers that can); after a crash the same "
-            "command goes on from it.",
+            help="Save the state of training here every few seconds; after a crash the same command "
+            "goes on from it.",
             rich_help_panel=_RUNNING,
         ),
     ] = None,

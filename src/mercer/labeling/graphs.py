@@ -182,8 +182,7 @@ default="auto"
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy on it are kept.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds, by solvers that can (lbfgs, sgd, averaged-perceptron,
-            passive-aggressive); a fit that was killed goes on from there when it is called again.
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
         Returns
         -------

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mercer._persistence import ModelFileError, read_file, write_file
 
 KIND = "checkpoint"
+_MOST = 10.0  # times as long as a write takes is the least time between two
 
 
 def fingerprint(settings: Any, arrays: Iterable[np.ndarray | None]) -> str:
@@ -28,6 +30,25 @@ def fingerprint(settings: Any, arrays: Iterable[np.ndarray | None]) -> str:
     return digest.hexdigest()
 
 
+def arrays_of(X: Any) -> list[np.ndarray]:
+    """The arrays that make up a matrix, sparse (CSR) or not, for :func:`fingerprint`."""
+    return [X.data, X.indices, X.indptr, np.array(X.shape)] if issparse(X) else [X, np.array(X.shape)]
+
+
+def generator_to_state(random: np.random.Generator) -> list[Any]:
+    """Where a generator (PCG64) is, as plain data."""
+    inner: Any = random.bit_generator.state
+    return [str(inner["state"][name]) for name in ("state", "inc")] + [inner["has_uint32"], inner["uinteger"]]
+
+
+def generator_from_state(random: np.random.Generator, state: list[Any]) -> None:
+    """The inverse of :func:`generator_to_state`."""
+    inner: Any = dict(random.bit_generator.state)
+    number, step, inner["has_uint32"], inner["uinteger"] = map(int, state)
+    inner["state"] = {"state": number, "inc": step}
+    random.bit_generator.state = inner
+
+
 class Checkpoint:
     """A file that holds where a training run is.
 
@@ -36,7 +57,8 @@ class Checkpoint:
     path : str or path
         Written atomically; removed when training ends.
     every : float, default=5.0
-        Seconds between two writes.
+        Seconds between two writes; more where a write takes long, so that training does most of the work. 0: after
+        every iteration.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float = 5.0) -> None:
@@ -45,7 +67,7 @@ class Checkpoint:
             raise ValueError(f"every must not be negative, got {every}")
         self.every = every
         self._fingerprint = ""
-        self._written = time.monotonic()
+        self._written, self._pause = time.monotonic(), every
 
     def open(self, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """What an earlier, unfinished run with the same data and settings left; None if there is nothing.
@@ -68,12 +90,15 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Whether it is time to write again."""
-        return time.monotonic() - self._written >= self.every
+        return time.monotonic() - self._written >= self._pause
 
     def write(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Writes the state now."""
+        begin = time.monotonic()
         write_file(self.path, KIND, {"fingerprint": self._fingerprint, "state": state}, arrays)
         self._written = time.monotonic()
+        if self.every:
+            self._pause = max(self.every, _MOST * (self._written - begin))
 
     def close(self) -> None:
         """Removes the file: the run is over."""

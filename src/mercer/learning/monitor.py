@@ -102,7 +102,7 @@ class Monitor:
             return
         everything = {
             "solver": state,
-            "history": self.history,
+            "history": {name: [_plain(x) for x in values] for name, values in self.history.items()},
             "seconds": self.seconds,
             "best_score": self.best_score if np.isfinite(self.best_score) else None,
             "stale": self._stale,
@@ -120,7 +120,7 @@ class Monitor:
         if found is None:
             return None
         state, arrays = found
-        self.history = {name: list(values) for name, values in state["history"].items()}
+        self.history = {name: [float(x) for x in values] for name, values in state["history"].items()}
         self._before = float(state["seconds"])
         self._stale = int(state["stale"])
         if state["best_score"] is not None:
@@ -135,3 +135,8 @@ class Monitor:
             self._progress.update(self._task, completed=self.iterations, figures=figures)
         else:
             print(f"{self.iterations:5d}  {figures}  {row['seconds']:.2f} s", flush=True)
+
+
+def _plain(x: float) -> float | str:
+    """A number as JSON has it; a bound that is not known yet is infinite, which JSON has not."""
+    return x if np.isfinite(x) else str(x)

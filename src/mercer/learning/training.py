@@ -53,6 +53,12 @@ def keeping_history(model: Any) -> Iterator[None]:
         raise
 
 
+def _options(method: Solver) -> str:
+    """The settings of a solver, which are part of what a run is."""
+    plain = (str, int, float, bool, type(None))
+    return "".join(f" {name}={value!r}" for name, value in sorted(vars(method).items()) if isinstance(value, plain))
+
+
 def train(
     risk: Any,
     *,
@@ -82,10 +88,10 @@ def train(
     method.check(risk, penalty)
     max_iter = method.default_max_iter if max_iter is None else check_count("max_iter", max_iter, 0)
     tol = method.default_tol if tol is None else check_tol(tol)
-    if checkpoint is not None and not method.resumable:
-        raise ValueError(f"solver {method.name!r} writes no checkpoints; leave checkpoint out")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
+    if (data := fingerprint) is not None:
+        fingerprint = lambda: data() + _options(method)  # noqa: E731
     monitor = Monitor(
         verbose=verbose,
         max_iter=max_iter,

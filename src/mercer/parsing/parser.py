@@ -8,6 +8,7 @@ Prediction is the tree of highest score, by a compiled chart.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from mercer._persistence import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.trees import Tree, Word
+from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Log, Loss, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
@@ -147,7 +149,13 @@ class Parser(BaseEstimator):
     # ------------------------------------------------------------------ training
 
     @all_or_nothing
-    def fit(self, sentences: Sequence[Sequence[str]] | None, trees: Sequence[Tree]) -> Parser:
+    def fit(
+        self,
+        sentences: Sequence[Sequence[str]] | None,
+        trees: Sequence[Tree],
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> Parser:
         """Learns from sentences and their trees.
 
         Parameters
@@ -155,12 +163,17 @@ class Parser(BaseEstimator):
         sentences : list of lists of words, or None
             None: the leaves of the trees. Otherwise they must agree with them.
         trees : list of Tree
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Not for ``method="pcfg"``, which counts.
 
         Returns
         -------
         self
         """
         self._check_parameters()
+        if checkpoint is not None and self.method == "pcfg":
+            raise ValueError("method='pcfg' counts and needs no checkpoint; leave checkpoint out")
         trees = check_trees(trees)
         sentences = _leaves(sentences, trees)
         grammar, trees = self._grammar_of(trees)
@@ -170,14 +183,19 @@ class Parser(BaseEstimator):
             return self
         structure = TreeStructure(grammar, self.cost, features=self.features, preterminals=self.preterminals)
         batches = TreeBatches(structure, thread_count(self.n_jobs))
+        C, loss = check_positive("C", self.C), resolve_loss(self.loss)
+        solver = self.solver if isinstance(self.solver, str) else self.solver.name
+        said = solver, loss.to_json(), C, self.cost, self.features, self.preterminals, grammar.rules
         result, history = train(
-            Risk(batches, resolve_loss(self.loss), Examples(X), Examples(Y)),
+            Risk(batches, loss, Examples(X), Examples(Y)),
             solver=self.solver,
-            C=check_positive("C", self.C),
+            C=C,
             max_iter=self.max_iter,
             tol=self.tol,
             random_state=self.random_state,
             verbose=self.verbose,
+            checkpoint=checkpoint,
+            fingerprint=lambda: fingerprint((said, [str(tree) for tree in trees]), []),
         )
         self._keep(structure, result.w)
         self.history_, self.converged_ = history, result.converged

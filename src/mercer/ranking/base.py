@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.solvers import LBFGS, ConvergenceWarning, Solver
 from mercer.learning.training import train
 
@@ -71,18 +74,28 @@ class LinearModel(BaseEstimator):
             )
         return csr_matrix(X) if issparse(X) else X
 
-    def _train(self, risk: Any) -> np.ndarray:
-        """Runs the solver; the weights."""
+    def _train(
+        self,
+        risk: Any,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None,
+        said: Any,
+        arrays: Callable[[], list[np.ndarray]],
+    ) -> np.ndarray:
+        """Runs the solver; the weights. ``said`` and the arrays are the data, for checkpoints."""
         auto = "lbfgs" if self._smooth else "bmrm"
+        solver = auto if self.solver == "auto" else self.solver
+        settings = solver if isinstance(solver, str) else solver.name, self.loss, float(self.C)
         result, history = train(
             risk,
-            solver=auto if self.solver == "auto" else self.solver,
+            solver=solver,
             C=float(self.C),
             max_iter=self.max_iter,
             tol=self.tol,
             random_state=self.random_state,
             verbose=self.verbose,
             warn=False,
+            checkpoint=checkpoint,
+            fingerprint=lambda: fingerprint((type(self).__name__, settings, said), arrays()),
         )
         self.history_, self.converged_ = history, result.converged
         self.n_iter_ = len(history.get("seconds", ()))

@@ -9,11 +9,13 @@ vector machine.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from mercer.learning.checkpoint import Checkpoint, arrays_of
 from mercer.learning.solvers import Solver
 from mercer.ranking import preference_graph
 from mercer.ranking.base import LinearModel, check_shape
@@ -109,7 +111,13 @@ class LabelRanker(LinearModel):
         """Parts of several edges have kinks where two edges are equally bad."""
         return self.loss == "squared-hinge" and self.decomposition == "edges"
 
-    def fit(self, X: Any, y: Sequence[Sequence[Edge]]) -> LabelRanker:
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Sequence[Edge]],
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> LabelRanker:
         """Learns from preferences.
 
         Parameters
@@ -119,6 +127,8 @@ class LabelRanker(LinearModel):
             Each a list of edges (u, v): for this example label u is preferred to label v. Labels are strings or
             numbers. An empty list says nothing. :mod:`mercer.ranking.preference_graph` makes them from labels, label
             sets and rankings.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
         Returns
         -------
@@ -137,7 +147,7 @@ class LabelRanker(LinearModel):
         risk = LabelRankingRisk(
             X, numbered, len(classes), squared=self.loss == "squared-hinge", intercept=intercept, threads=threads
         )
-        W = self._train(risk).reshape(risk.shape)
+        W = self._train(risk, checkpoint, (intercept, numbered), lambda: arrays_of(X)).reshape(risk.shape)
         self.n_features_in_, self.classes_ = X.shape[1], classes
         self.coef_ = W[:, : X.shape[1]].copy()
         self.intercept_ = W[:, -1].copy() if intercept else np.zeros(len(classes))

@@ -9,6 +9,7 @@ conjoint analysis; spec 002 H9), or a bound on ROC area, average precision or F1
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.utils.validation import column_or_1d
 
 from mercer._validation import check_choice, group_order
+from mercer.learning.checkpoint import Checkpoint, arrays_of
 from mercer.learning.solvers import Solver
 from mercer.metrics import pairwise_error
 from mercer.ranking.base import LinearModel, check_shape
@@ -116,7 +118,14 @@ class Ranker(LinearModel):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Ranker:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> Ranker:
         """Learns from graded examples.
 
         Parameters
@@ -128,6 +137,8 @@ class Ranker(LinearModel):
         groups : array of n values, optional
             The query or the user each example belongs to: only examples of one group are compared. None: all are one
             group.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
         Returns
         -------
@@ -158,7 +169,13 @@ class Ranker(LinearModel):
             raise ValueError(f"y has only one grade (one class), {classes[0]}: there is nothing to rank")
         if self.measure != "f1" and not risk.n_pairs.any():
             raise ValueError("y has only one grade in each of the groups: there is no pair to learn from")
-        w = self._train(risk)
+        grouped = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        w = self._train(
+            risk,
+            checkpoint,
+            (self.measure, intercept, grouped is None),
+            lambda: [*arrays_of(X), grades, *([] if grouped is None else [grouped])],
+        )
         self.n_features_in_ = X.shape[1]
         self.classes_ = classes
         self.coef_, self.intercept_ = (w[:-1].copy(), float(w[-1])) if intercept else (w, 0.0)

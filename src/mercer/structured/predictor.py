@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer._validation import check_positive
+from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
@@ -100,9 +102,24 @@ class StructuredPredictor(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Sequence[Any], Y: Sequence[Any]) -> StructuredPredictor:
+    def fit(
+        self,
+        X: Sequence[Any],
+        Y: Sequence[Any],
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> StructuredPredictor:
         """Trains on inputs and their outputs.
 
+        Parameters
+        ----------
+        X, Y : lists of inputs and outputs, as the structure takes them
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Other data is known by other features of the true outputs.
+
+        Notes
+        -----
         An error in the structure's methods is an :class:`OracleError` that names the example; ``history_`` then holds
         what was recorded until it came.
         """
@@ -113,11 +130,14 @@ class StructuredPredictor(BaseEstimator):
         if not X:
             raise ValueError("nothing to learn from: X is empty")
         joint = self._joint(X[0], Y[0])
+        rows = []
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            joint.features(x, y, i)
+            rows.append(joint.features(x, y, i))
             if (cost := joint.cost(y, y, i)) != 0.0:
                 raise OracleError(f"example {i}: cost(y, y) is {cost:g}: the true output must cost nothing")
         risk = Risk(joint, loss, Examples(X), Examples(Y))
+        solver = self.solver if isinstance(self.solver, str) else self.solver.name
+        said = type(self.structure).__name__, solver, loss.to_json(), C, [len(row.indices) for row in rows]
         with keeping_history(self):
             result, history = train(
                 risk,
@@ -127,6 +147,8 @@ class StructuredPredictor(BaseEstimator):
                 tol=self.tol,
                 random_state=self.random_state,
                 verbose=self.verbose,
+                checkpoint=checkpoint,
+                fingerprint=lambda: fingerprint(said, [array for row in rows for array in row]),
             )
         self.coef_, self.history_ = result.w, history
         self.converged_, self.interrupted_ = result.converged, result.interrupted

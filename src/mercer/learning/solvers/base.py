@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
+
+# What an unfinished run left: plain data and arrays; None if there is no such run.
+Resumed: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]] | None
 
 
 class ConvergenceWarning(UserWarning):
@@ -48,7 +51,6 @@ class Solver(ABC):
     default_max_iter: int
     default_tol: float
     online: bool = False  # one example a step, so that it can go on with more data
-    resumable: bool = True  # writes checkpoints and goes on from them
 
     @abstractmethod
     def minimize(
@@ -65,7 +67,7 @@ class Solver(ABC):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """Runs from w0 (None: from 0), or from where a resumed run was.
+        """Runs from w0 (None: from 0), or from where a resumed run was: what it gave to ``monitor.save``.
 
         ``state`` is what an earlier call gave, for ``partial_fit``.
         """

@@ -27,7 +27,7 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.qp import simplex_qp
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
-from mercer.learning.solvers.certified import Best, check_ridge
+from mercer.learning.solvers.certified import Best, check_ridge, named, part_of
 
 _MAX_IDLE = 30
 _PATIENCE, _SHARE = 15, 0.3  # quasi-Newton steps end when so many in a row bring less than this share of the gap
@@ -74,6 +74,21 @@ class Bundle:
         w = -(self.a @ self.slopes[: self.size])
         return w, float(self.offsets @ self.a) - 0.5 * float(w @ w)
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        return {
+            "slopes": self.slopes[: self.size],
+            "offsets": self.offsets,
+            "gram": self.gram,
+            "multipliers": self.a,
+            "idle": self.idle,
+        }
+
+    def resume(self, arrays: dict[str, np.ndarray]) -> None:
+        """The inverse of :meth:`arrays`."""
+        self.slopes, self.offsets = np.array(arrays["slopes"]), np.array(arrays["offsets"])
+        self.gram, self.a, self.idle = (np.array(arrays[name]) for name in ("gram", "multipliers", "idle"))
+
     def model(self, w: np.ndarray) -> float:
         """The highest plane at w."""
         return float((self.offsets + self.slopes[: self.size] @ w).max())
@@ -92,7 +107,6 @@ class BMRM(Solver):
     name = "bmrm"
     default_max_iter = 1000
     default_tol = 1e-3
-    resumable = False
 
     def __init__(self, line_search: bool = True, descent: bool | None = None) -> None:
         self.line_search, self.descent = line_search, descent
@@ -125,7 +139,7 @@ class BMRM(Solver):
     ) -> Result:
         """See :class:`Solver`."""
         weight, bundle, best = C / penalty.l2, Bundle(risk.n_weights), Best(risk.n_weights)
-        passes, done = 0, False
+        passes, used, done = 0, 0, False
         recent: deque[float] = deque(maxlen=_PATIENCE)
         held: tuple[np.ndarray, float] | None = None  # slope and value of R at the best point
 
@@ -153,24 +167,46 @@ class BMRM(Solver):
         def record() -> bool:
             return monitor.record(lambda: best.w, **best.figures(penalty.l2, passes=passes, planes=bundle.size - 1))
 
+        def save(descending: bool) -> None:
+            monitor.save(
+                {"used": used, "passes": passes, "descending": descending, "recent": list(recent)},
+                lambda: {
+                    **best.arrays(),
+                    **named("bundle", bundle.arrays()),
+                    **({} if held is None else {"held.slope": held[0], "held.value": np.array([held[1]])}),
+                },
+            )
+
         def after_step() -> tuple[bool, bool]:
+            nonlocal used
+            used += 1
             certify()
             recent.append(best.primal)
             # At kinks quasi-Newton steps hardly move: what is open is then for planes to close.
             stuck = len(recent) == _PATIENCE and recent[0] - recent[-1] < _SHARE * (best.primal - best.dual)
-            return record(), done or stuck
+            stopped = record()
+            save(not stuck)
+            return stopped, done or stuck
 
         try:
             w = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=float)
-            left = max_iter
-            if self._descends(risk) and max_iter > 1:
-                steps, stopped = _descend(visit, w, max_iter // 2, tol, after_step)
-                if stopped:
+            descending = self._descends(risk) and max_iter > 1
+            if resumed is not None:
+                numbers, arrays = resumed
+                best.resume(arrays)
+                bundle.resume(part_of(arrays, "bundle"))
+                if "held.slope" in arrays:
+                    held = np.array(arrays["held.slope"]), float(arrays["held.value"][0])
+                passes, used, descending = int(numbers["passes"]), int(numbers["used"]), bool(numbers["descending"])
+                recent.extend(map(float, numbers["recent"]))
+                w = best.w.copy()  # quasi-Newton steps begin anew there; the bundle knows of no point
+            if descending and used < max_iter // 2:
+                if _descend(visit, w, max_iter // 2 - used, tol, after_step):
                     return best.result(monitor, True, tol, max_iter, stopped=True)
-                left = 0 if done else max_iter - steps
-            else:
+            elif resumed is None:
                 visit(w)
-            for _ in range(left):
+            while used < max_iter and not done:
+                used += 1
                 w = certify()
                 if not done:
                     center, at_center, primal = best.w, held, best.primal
@@ -181,8 +217,8 @@ class BMRM(Solver):
                             visit(center + step * (w - center))
                 if record():
                     return best.result(monitor, True, tol, max_iter, stopped=True)
-                if done:
-                    break
+                if not done:
+                    save(descending=False)
         except KeyboardInterrupt:
             return best.interrupted(monitor)
         return best.result(monitor, done, tol, max_iter)
@@ -194,8 +230,8 @@ def _descend(
     most: int,
     tol: float,
     after_step: Callable[[], tuple[bool, bool]],
-) -> tuple[int, bool]:
-    """L-BFGS on ½‖w‖² + R from w; returns the number of steps, and whether the monitor stopped them."""
+) -> bool:
+    """L-BFGS on ½‖w‖² + R from w; returns whether the monitor stopped it."""
     from scipy.optimize import minimize  # here, as few need it and it takes a while to load
 
     stopped = False
@@ -211,8 +247,8 @@ def _descend(
             raise StopIteration
 
     options = {"maxiter": most, "maxfun": 3 * most, "maxcor": 20, "ftol": 1e-4 * tol, "gtol": 0.0}
-    found = minimize(objective, w, jac=True, method="L-BFGS-B", callback=after, options=options)
-    return int(found.nit), stopped
+    minimize(objective, w, jac=True, method="L-BFGS-B", callback=after, options=options)
+    return stopped
 
 
 def _crossing(u: np.ndarray, at_u: tuple[np.ndarray, float], v: np.ndarray, at_v: tuple[np.ndarray, float]) -> float:

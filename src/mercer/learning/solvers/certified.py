@@ -53,6 +53,15 @@ class Best:
         if primal < self.primal:
             self.primal, self.w = primal, w.copy()
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a checkpoint; a bound may be infinite."""
+        return {"best.w": self.w, "best.bounds": np.array([self.primal, self.dual])}
+
+    def resume(self, arrays: dict[str, np.ndarray]) -> None:
+        """The inverse of :meth:`arrays`."""
+        self.w = np.array(arrays["best.w"], dtype=float)
+        self.primal, self.dual = map(float, arrays["best.bounds"])
+
     @property
     def gap(self) -> float:
         """(P − D) / |P|; 0 where both are 0."""
@@ -83,3 +92,15 @@ class Best:
         """The end of a run by Ctrl-C."""
         w = monitor.best_w if monitor.best_w is not None else self.w
         return Result(w, False, f"interrupted: these are the best weights so far (relative gap {self.gap:.2g})", True)
+
+
+def named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a part of a solver's state, told apart from those of others by a prefix."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The inverse of :func:`named`."""
+    return {
+        name.removeprefix(f"{prefix}."): array for name, array in arrays.items() if name.startswith(f"{prefix}.")
+    }

@@ -20,9 +20,9 @@ from mercer.learning.losses import RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
-from mercer.learning.solvers.base import Result, Solver
+from mercer.learning.solvers.base import Result, Resumed, Solver
 from mercer.learning.solvers.bundle import Bundle
-from mercer.learning.solvers.certified import Best, check_planes, check_ridge
+from mercer.learning.solvers.certified import Best, check_planes, check_ridge, named, part_of
 
 _KEPT = 5  # planes of an example in the cache of the 1-slack form
 _SWEEPS = 20  # over the working sets, at most, before searching again
@@ -39,6 +39,15 @@ class WorkingSets:
         self.planes = _core.Planes(risk.n_examples, risk.n_weights, np.full(risk.n_examples, weight), self.power)
         self.w = np.zeros(risk.n_weights)
         self.everyone = np.arange(risk.n_examples)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        return {"w": self.w, **self.planes.state()}
+
+    def resume(self, arrays: dict[str, np.ndarray]) -> None:
+        """The inverse of :meth:`arrays`."""
+        self.w = np.array(arrays["w"], dtype=float)
+        self.planes.restore(**{name: np.ascontiguousarray(x) for name, x in arrays.items() if name != "w"})
 
     @property
     def dual(self) -> float:
@@ -112,7 +121,6 @@ class CuttingPlane(Solver):
     name = "cutting-plane"
     default_max_iter = 2000
     default_tol = 1e-3
-    resumable = False
 
     def __init__(self, slack: str = "one", cache: bool = True) -> None:
         self.slack, self.cache = check_choice("slack", slack, ("one", "n")), cache
@@ -141,19 +149,39 @@ class CuttingPlane(Solver):
         squared = getattr(risk.loss, "power", 1) == 2
         rounds = self._n_slack if self.slack == "n" or squared or isinstance(risk.loss, RelativeMargin) else self._one
         try:
-            if not isinstance(risk.loss, RelativeMargin):
+            if resumed is not None:
+                best.resume(resumed[1])
+            elif not isinstance(risk.loss, RelativeMargin):
                 best.start(risk, C / penalty.l2, w0)
-            return rounds(risk, C / penalty.l2, penalty.l2, best, max_iter, tol, monitor)
+            return rounds(risk, C / penalty.l2, penalty.l2, best, max_iter, tol, monitor, resumed)
         except KeyboardInterrupt:
             return best.interrupted(monitor)
 
     def _one(
-        self, risk: Risk, weight: float, scale: float, best: Best, max_iter: int, tol: float, monitor: Monitor
+        self,
+        risk: Risk,
+        weight: float,
+        scale: float,
+        best: Best,
+        max_iter: int,
+        tol: float,
+        monitor: Monitor,
+        resumed: Resumed,
     ) -> Result:
         sets, bundle = WorkingSets(risk, weight), Bundle(risk.n_weights)
         values, w = np.empty(risk.n_examples), np.zeros(risk.n_weights)
-        passes, cached, done = 0, 0, False
-        for _ in range(max_iter):
+        rounds, passes, cached, done = 0, 0, 0, False
+        if resumed is not None:
+            rounds, passes, cached = (int(resumed[0][name]) for name in ("rounds", "passes", "cached"))
+            w = np.array(resumed[1]["w"], dtype=float)
+            bundle.resume(part_of(resumed[1], "bundle"))
+            sets.resume(part_of(resumed[1], "sets"))
+
+        def arrays() -> dict[str, np.ndarray]:
+            parts = {**named("bundle", bundle.arrays()), **named("sets", sets.arrays())}
+            return {"w": w, **best.arrays(), **parts}
+
+        for round_ in range(rounds + 1, max_iter + 1):
             slope = np.zeros(risk.n_weights)
             fresh = True
             if self.cache and passes:
@@ -180,14 +208,26 @@ class CuttingPlane(Solver):
                 return best.result(monitor, True, tol, max_iter, stopped=True)
             if done:
                 break
+            monitor.save({"rounds": round_, "passes": passes, "cached": cached}, arrays)
         return best.result(monitor, done, tol, max_iter)
 
     def _n_slack(
-        self, risk: Risk, weight: float, scale: float, best: Best, max_iter: int, tol: float, monitor: Monitor
+        self,
+        risk: Risk,
+        weight: float,
+        scale: float,
+        best: Best,
+        max_iter: int,
+        tol: float,
+        monitor: Monitor,
+        resumed: Resumed,
     ) -> Result:
         sets = WorkingSets(risk, weight)
-        done = False
-        for passes in range(1, max_iter + 1):
+        before, done = 0, False
+        if resumed is not None:
+            before = int(resumed[0]["passes"])
+            sets.resume(part_of(resumed[1], "sets"))
+        for passes in range(before + 1, max_iter + 1):
             values, _, _ = sets.search(sets.w)
             lead = 0.0
             if np.isfinite(sets.bound):
@@ -206,4 +246,5 @@ class CuttingPlane(Solver):
                 return best.result(monitor, True, tol, max_iter, stopped=True)
             if done:
                 break
+            monitor.save({"passes": passes}, lambda: {**best.arrays(), **named("sets", sets.arrays())})
         return best.result(monitor, done, tol, max_iter)

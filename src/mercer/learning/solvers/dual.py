@@ -4,9 +4,9 @@
 
 One block of dual variables an example is solved exactly at each visit; examples without work to do are left out until a
 pass over all of them, which also gives the primal and dual values: the reported gap is certified. The examples of an
-epoch are dealt to a few shards, each with its own copy of W between merges. Their number depends on the data and not on
-the number of threads: one for few examples, and for wide sparse data, where a merge costs about half as much as the
-visits before it (threads then share the passes over all examples only).
+epoch are dealt to a few shards, each with its own copy of W between merges. On wide sparse data, where a merge would
+cost about half as much as the visits before it, they are visited in batches instead, and the features are cut into a
+few strips. How many shards or strips there are depends on the data and not on the number of threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
-from mercer.learning.solvers.certified import Best, check_ridge
+from mercer.learning.solvers.certified import Best, check_ridge, named, part_of
 from mercer.structures.base import check_random_seed
 from mercer.structures.costs import Hamming
 from mercer.structures.labels import Labels
@@ -31,6 +31,8 @@ _SPARSE = 0.3  # a dense matrix with a smaller share of non-zeros is walked as a
 _SHARD_EXAMPLES = 4096  # fewer than this, and a second shard costs more than it brings
 _SHARD_VALUES = 32  # non-zeros for each feature: with fewer, merges take too large a share of the time
 _SHARD_BYTES = 2**30  # room for the copies of the weights
+_STRIP_VALUES = 32  # non-zeros of a row in each of the strips, on average, and at least two strips
+_MOST_STRIPS = 8
 _BLOCK = 1024  # least number of examples that a shard visits between two merges
 _MERGE_SHARE = 8  # and so many that they touch this many times the number of features
 _LONG = 3  # visits of all examples, or as many, between two checks
@@ -83,7 +85,11 @@ class Dual(Solver):
         """See :class:`Solver`. ``w0`` is not used: the method starts from dual variables, all at the true labels."""
         n, threads, best = risk.n_examples, risk.structure.threads, Best(risk.n_weights)
         ascent = _ascent(risk, C / penalty.l2, check_random_seed(random_state))
-        epochs = 0
+        epochs, waits = 0, False
+        if resumed is not None:
+            best.resume(resumed[1])
+            epochs, waits = int(resumed[0]["epochs"]), True  # the state is that after a check
+            ascent.restore(**{name: np.ascontiguousarray(x) for name, x in part_of(resumed[1], "ascent").items()})
 
         def weights() -> np.ndarray:
             ascent.weights(best.w)
@@ -91,16 +97,18 @@ class Dual(Solver):
 
         try:
             while True:
-                primal, dual = ascent.check(tol, threads)
-                if not np.isfinite(primal):
-                    raise ValueError("scores left the range of floating point: scale the features, or lower C")
-                best.primal, best.dual = primal, max(best.dual, dual)
-                done = best.gap <= tol
-                figures = best.figures(penalty.l2, passes=epochs, active=float(ascent.active))
-                if monitor.record(weights, **figures):
-                    return best.result(monitor, True, tol, max_iter, stopped=True)
+                if not waits:
+                    primal, dual = ascent.check(tol, threads)
+                    if not np.isfinite(primal):
+                        raise ValueError("scores left the range of floating point: scale the features, or lower C")
+                    best.primal, best.dual = primal, max(best.dual, dual)
+                    figures = best.figures(penalty.l2, passes=epochs, active=float(ascent.active))
+                    if monitor.record(weights, **figures):
+                        return best.result(monitor, True, tol, max_iter, stopped=True)
+                done, waits = best.gap <= tol, False
                 if done or epochs >= max_iter or not ascent.active:
                     break
+                monitor.save({"epochs": epochs}, lambda: {**best.arrays(), **named("ascent", ascent.state())})
                 epochs += _round(ascent, best, n, tol, max_iter - epochs, threads)
             if done and self.polish:
                 _polish(ascent, best, max_iter - epochs, threads)
@@ -152,7 +160,7 @@ def _ascent(risk: Risk, C: float, seed: int) -> Any:
 
         rows = Rows.from_matrix(csr_array(rows.dense))
     cost = (risk.loss.cost or Hamming()).table(np.arange(structure.n_labels), structure.n_labels)
-    weights = getattr(risk, "weights", None)
+    weights, shards = getattr(risk, "weights", None), _shards(rows, 8 * risk.n_weights)
     upper = np.full(risk.n_examples, float(C)) if weights is None else C * np.asarray(weights, dtype=float)
     return _core.MulticlassDual(
         rows.core,
@@ -161,8 +169,9 @@ def _ascent(risk: Risk, C: float, seed: int) -> Any:
         np.array(cost, dtype=float),
         risk.loss.power == 2,
         seed,
-        _shards(rows, 8 * risk.n_weights),
+        shards,
         max(_BLOCK, _MERGE_SHARE * rows.shape[1] * rows.shape[0] // max(1, _values(rows))),
+        _strips(rows) if shards == 1 else 1,
     )
 
 
@@ -179,3 +188,13 @@ def _shards(rows: Rows, weight_bytes: int) -> int:
     while shards > 1 and (shards + 2) * weight_bytes > _SHARD_BYTES:
         shards //= 2
     return shards if _values(rows) >= _SHARD_VALUES * rows.shape[1] else 1
+
+
+def _strips(rows: Rows) -> int:
+    """Parts into which the features of sparse rows are cut; a matter of the data alone, too."""
+    if rows.dense is not None or rows.shape[0] < _SHARD_EXAMPLES:
+        return 1
+    strips = 2
+    while strips < _MOST_STRIPS and _values(rows) >= 2 * strips * _STRIP_VALUES * rows.shape[0]:
+        strips *= 2
+    return strips

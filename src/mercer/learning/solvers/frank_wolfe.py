@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from mercer._validation import check_choice, check_count
+from mercer.learning.checkpoint import generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import InfeasibleError, Risk
 from mercer.learning.solvers.base import Result, Solver
-from mercer.learning.solvers.certified import Best, check_planes, check_ridge
+from mercer.learning.solvers.certified import Best, check_planes, check_ridge, named, part_of
 from mercer.learning.solvers.cutting_plane import WorkingSets
 from mercer.structures.base import check_random_seed
 
@@ -50,7 +51,6 @@ class BCFW(Solver):
     name = "bcfw"
     default_max_iter = 1000
     default_tol = 1e-3
-    resumable = False
 
     def __init__(
         self, sampling: str = "gap", cached: int | None = None, average: bool = False, check_every: int = 4
@@ -84,11 +84,22 @@ class BCFW(Solver):
         cached = self.cached
         if cached is None:
             cached = 3 if hasattr(risk.structure, "ascent") else 10
-        average, weights, done = np.zeros(risk.n_weights), 0.0, False
+        average, weights, done, before = np.zeros(risk.n_weights), 0.0, False, 0
+        if resumed is not None:
+            numbers, found = resumed
+            best.resume(found)
+            sets.resume(part_of(found, "sets"))
+            generator_from_state(random, numbers["random"])
+            before, weights = int(numbers["passes"]), float(numbers["weights"])
+            average[:] = found["average"]
+
+        def arrays() -> dict[str, np.ndarray]:
+            return {"average": average, **best.arrays(), **named("sets", sets.arrays())}
+
         try:
-            if not np.isfinite(sets.bound):
+            if resumed is None and not np.isfinite(sets.bound):
                 best.start(risk, sets.weight, w0)
-            for passes in range(1, max_iter + 1):
+            for passes in range(before + 1, max_iter + 1):
                 measures = passes % self.check_every == 0 or passes == max_iter
                 if measures:
                     self._measure(sets, best, average, tol)
@@ -111,6 +122,8 @@ class BCFW(Solver):
                     return best.result(monitor, True, tol, max_iter, stopped=True)
                 if done:
                     break
+                numbers = {"passes": passes, "weights": weights, "random": generator_to_state(random)}
+                monitor.save(numbers, arrays)
         except KeyboardInterrupt:
             if not np.isfinite(best.primal):
                 best.w = sets.w

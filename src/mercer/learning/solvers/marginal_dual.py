@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.learning.checkpoint import generator_from_state, generator_to_state
 from mercer.learning.losses import Hinge
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -33,7 +34,6 @@ class MarginalDual(Solver):
     name = "marginal-dual"
     default_max_iter = 500
     default_tol = 1e-3
-    resumable = False
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """The hinge, ½‖w‖²."""
@@ -60,9 +60,15 @@ class MarginalDual(Solver):
         weight, best = C / penalty.l2, Best(risk.n_weights)
         random = np.random.default_rng(check_random_seed(random_state))
         blocks = [_Block(risk, i) for i in range(risk.n_examples)]
-        w, done = np.zeros(risk.n_weights), False
+        w, done, before = np.zeros(risk.n_weights), False, 0
+        if resumed is not None:
+            numbers, arrays = resumed
+            best.resume(arrays)
+            generator_from_state(random, numbers["random"])
+            w[:], before = arrays["w"], int(numbers["passes"])
+            _resume(blocks, arrays)
         try:
-            for passes in range(1, max_iter + 1):
+            for passes in range(before + 1, max_iter + 1):
                 for i in random.permutation(risk.n_examples).tolist():
                     blocks[i].step(w, weight)
                 best.dual = max(best.dual, weight * sum(b.cost for b in blocks) - 0.5 * float(w @ w))
@@ -72,6 +78,10 @@ class MarginalDual(Solver):
                     return best.result(monitor, True, tol, max_iter, stopped=True)
                 if done:
                     break
+                monitor.save(
+                    {"passes": passes, "random": generator_to_state(random)},
+                    lambda: {"w": w, **best.arrays(), **_arrays(blocks)},
+                )
         except KeyboardInterrupt:
             return best.interrupted(monitor)
         return best.result(monitor, done, tol, max_iter)
@@ -107,3 +117,26 @@ class _Block:
         structure.add_output(self.mu, z, np.array([share]))
         self.cost += share * (float(delta[0]) - self.cost)
         w -= weight * share * d
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """The marginals as arrays, in a fixed order."""
+        return [part for part in vars(self.mu).values() if isinstance(part, np.ndarray) and part.dtype == float]
+
+
+def _arrays(blocks: list[_Block]) -> dict[str, np.ndarray]:
+    """All marginals, one after the other, for a checkpoint."""
+    parts = [part.ravel() for block in blocks for part in block.parts]
+    return {"marginals": np.concatenate(parts), "costs": np.array([block.cost for block in blocks])}
+
+
+def _resume(blocks: list[_Block], arrays: dict[str, np.ndarray]) -> None:
+    """The inverse of :func:`_arrays`."""
+    parts = [part for block in blocks for part in block.parts]
+    stops = np.cumsum([part.size for part in parts])
+    if len(arrays["marginals"]) != stops[-1] or len(arrays["costs"]) != len(blocks):
+        raise ValueError("the checkpoint's marginals do not fit the data")
+    for part, values in zip(parts, np.split(arrays["marginals"], stops[:-1]), strict=True):
+        part[...] = values.reshape(part.shape)
+    for block, cost in zip(blocks, arrays["costs"].tolist(), strict=True):
+        block.cost = cost

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mercer import _core
+from mercer.learning.checkpoint import generator_from_state, generator_to_state
 from mercer.learning.risk import InfeasibleError, Risk
 from mercer.structures.base import check_random_seed
 
@@ -92,13 +93,11 @@ class Epochs:
 
     def to_state(self) -> dict[str, Any]:
         """Counters and the random generator, as plain data."""
-        inner = self.random.bit_generator.state
         return {
             "scale": self.state.scale,
             "step": self.state.step,
             "l1_total": self.state.l1_total,
-            "random": [str(inner["state"][name]) for name in ("state", "inc")]
-            + [inner["has_uint32"], inner["uinteger"]],
+            "random": generator_to_state(self.random),
         }
 
     def from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -106,10 +105,7 @@ class Epochs:
         self.w, self.extra = np.array(arrays["w"], dtype=float), np.array(arrays["extra"], dtype=float)
         self.state.scale, self.state.step = float(state["scale"]), float(state["step"])
         self.state.l1_total = float(state["l1_total"])
-        inner = dict(self.random.bit_generator.state)
-        number, step, inner["has_uint32"], inner["uinteger"] = map(int, state["random"])
-        inner["state"] = {"state": number, "inc": step}
-        self.random.bit_generator.state = inner
+        generator_from_state(self.random, state["random"])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The vectors to keep."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer.learning.checkpoint import generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import InfeasibleError, Risk
@@ -27,7 +28,6 @@ class Subgradient(Solver):
     name = "subgradient"
     default_max_iter = 200
     default_tol = 1e-3
-    resumable = False
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """Losses that are maxima of planes, not squared and without bound, ½‖w‖²."""
@@ -54,10 +54,18 @@ class Subgradient(Solver):
         weight, n, best = C / penalty.l2, risk.n_examples, Best(risk.n_weights)
         random = np.random.default_rng(check_random_seed(random_state))
         total, steps, offsets = np.zeros(risk.n_weights), _core.OnlineState(), 0.0  # w = steps.scale · total
-        done = False
+        done, before = False, 0
+        if resumed is not None:
+            numbers, arrays = resumed
+            best.resume(arrays)
+            generator_from_state(random, numbers["random"])
+            total[:] = arrays["total"]
+            before, offsets = int(numbers["epochs"]), float(numbers["offsets"])
+            steps.step, steps.scale = float(numbers["step"]), float(numbers["scale"])
         try:
-            best.start(risk, weight, w0)
-            for epoch in range(1, max_iter + 1):
+            if resumed is None:
+                best.start(risk, weight, w0)
+            for epoch in range(before + 1, max_iter + 1):
                 offsets += self._epoch(risk, weight * n, random.permutation(n), total, steps)
                 w = total * steps.scale
                 best.offer(0.5 * float(w @ w) + weight * risk.value(w), w)
@@ -67,6 +75,16 @@ class Subgradient(Solver):
                     return best.result(monitor, True, tol, max_iter, stopped=True)
                 if done:
                     break
+                monitor.save(
+                    {
+                        "epochs": epoch,
+                        "offsets": offsets,
+                        "step": steps.step,
+                        "scale": steps.scale,
+                        "random": generator_to_state(random),
+                    },
+                    lambda: {"total": total, **best.arrays()},
+                )
         except KeyboardInterrupt:
             return best.interrupted(monitor)
         return best.result(monitor, done, tol, max_iter)
