@@ -29,12 +29,24 @@ constexpr int64_t kStreams = 8;
 constexpr int64_t kTile = 128;              // queries that walk over the codes together
 constexpr int64_t kMaxWords = 1 << 18;      // of one code: 2^24 bits
 
-// Blocks of a stretch with at least one distance below the limit.
+// Blocks of a stretch with at least one distance below the limit. Each thread keeps its own, as large as any it has needed: fresh memory
+// would take longer than a short search.
 struct Hits {
   std::unique_ptr<int32_t[]> block;
   std::unique_ptr<uint8_t[]> lanes;      // bit i: code i of the block is below the limit
   std::unique_ptr<int32_t[]> distances;  // eight a block
-  explicit Hits(int64_t blocks) : block(new int32_t[size_t(blocks)]), lanes(new uint8_t[size_t(blocks)]), distances(new int32_t[size_t(blocks) * 8]) {}
+  int64_t room = 0;
+  static Hits& of_thread(int64_t blocks) {
+    static thread_local Hits hits;
+    if (hits.room < blocks) {
+      hits.room = 0;
+      hits.block.reset(new int32_t[size_t(blocks)]);
+      hits.lanes.reset(new uint8_t[size_t(blocks)]);
+      hits.distances.reset(new int32_t[size_t(blocks) * 8]);
+      hits.room = blocks;
+    }
+    return hits;
+  }
 };
 
 using Scan = int64_t (*)(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit, Hits& hits);
@@ -265,16 +277,16 @@ void walk(const Codes& codes, int64_t first, int64_t last, const uint64_t* queri
   const int64_t bytes = n_queries == 1 ? kLoneBytes : kStretchBytes, block = 64 * codes.words;
   const int64_t stretch = std::max<int64_t>(8, bytes / block), stream = kStreamBytes / block;
   const bool side_by_side = streams && last - first >= stretch + kStreams * stream;
-  Hits hits(side_by_side ? kStreams * stream : stretch);
+  Hits& hits = Hits::of_thread(side_by_side ? kStreams * stream : stretch);
   for (int64_t at = first; at < last;) {
-    if (side_by_side && at > first && last - at >= kStreams * stream) {
+    if (side_by_side && at - first >= stretch && last - at >= kStreams * stream) {
       int64_t found[kStreams];
       streams(codes.blocks + 8 * codes.words * at, stream, queries, best->limit(), hits, found);
       for (int64_t s = 0; s < kStreams; ++s) offer(codes, hits, s * stream, s * stream + found[s], at + s * stream, *best);
       at += kStreams * stream;
       continue;
     }
-    const int64_t count = std::min(stretch, last - at);
+    const int64_t count = std::min(at == first ? std::min<int64_t>(stretch, 64) : stretch, last - at);  // a first limit, soon
     for (int64_t q = 0; q < n_queries; ++q) {
       const int64_t found = scan(codes.blocks + 8 * codes.words * at, count, codes.words, queries + q * codes.words, best[q].limit(), hits);
       offer(codes, hits, 0, found, at, best[q]);
@@ -286,6 +298,7 @@ void walk(const Codes& codes, int64_t first, int64_t last, const uint64_t* queri
 // All neighbours of all queries, sorted. Codes are cut into ranges where there are fewer tiles of queries than threads.
 std::vector<std::vector<uint64_t>> neighbours(const Codes& codes, const uint64_t* queries, int64_t n_queries, int64_t k, int64_t radius,
                                               int threads) {
+  if (n_queries == 0) return {};
   const int64_t tile = std::min(kTile, std::max<int64_t>(1, (n_queries + threads - 1) / threads));
   const int64_t tiles = (n_queries + tile - 1) / tile;
   const int64_t ranges = tiles >= threads ? 1 : std::min<int64_t>((threads + tiles - 1) / tiles, std::max<int64_t>(1, codes.count() / 1024));

@@ -276,21 +276,18 @@ class HammingIndex:
         step = max(16, 4_000_000_000 // max(1, self._n * self._words))
         if self.method == "multi-index" and self._tables is None:
             self._tables = self._make_tables(threads)
-        offsets, distances, positions = [np.zeros(1, np.int64)], [], []
-        for start in range(0, len(words), step):
-            block = np.ascontiguousarray(words[start : start + step])
+
+        def found(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             if self.method == "multi-index":
-                found = self._tables.search(self._blocks, block, k, radius, allowed, threads)
-            else:
-                found = core.hamming_search(self._blocks, self._n, block, k, radius, allowed, threads)
-            offsets.append(found[0][1:] + offsets[-1][-1])
-            distances.append(found[1])
-            positions.append(found[2])
-        if len(distances) == 1:
-            return found
-        if not distances:
-            return offsets[0], np.zeros(0, np.int32), np.zeros(0, np.int64)
-        return np.concatenate(offsets), np.concatenate(distances), np.concatenate(positions)
+                return self._tables.search(self._blocks, block, k, radius, allowed, threads)
+            return core.hamming_search(self._blocks, self._n, block, k, radius, allowed, threads)
+
+        if len(words) <= step:
+            return found(words)
+        parts = [found(np.ascontiguousarray(words[start : start + step])) for start in range(0, len(words), step)]
+        sizes, distances, positions = zip(*((np.diff(part[0]), *part[1:]) for part in parts), strict=True)
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        return offsets, np.concatenate(distances), np.concatenate(positions)
 
     def _plain_scan(
         self, queries: np.ndarray, k: int, radius: int, mask: np.ndarray | None
