@@ -6,7 +6,7 @@ inference   log Z and its gradient in all part scores; how time and memory grow 
 threads     two threads over many sequences, and from both ends of a long one.
 decode      the best segments of entities beside dlib's, on the same features.
 actions     made actions at five levels of difficulty: segments, chain and single frames; videos: 6, 4 and 3 actions.
-paragraphs  prose and made documents: segments beside models of single sentences.
+paragraphs  prose, made documents, pieces of movie reviews (``MERCER_DATA``): segments beside models of sentences.
 entities    Spanish and Dutch names (``MERCER_DATA``): segments beside a chain.
 
 Peers are flash-semicrf 0.2.0 and torch-struct 0.5 on torch's CPU side (``pip install torch flash-semicrf==0.2.0
@@ -42,6 +42,7 @@ from mercer.datasets import (
     ActionTask,
     ParagraphTask,
     load_conll2002,
+    load_movie_reviews,
     load_topics_prose,
     make_actions,
     make_paragraphs,
@@ -434,6 +435,24 @@ def paragraph_fold(task: ParagraphTask, train: list[int], dev: list[int], test: 
     return found
 
 
+def review_pieces(n_documents: int = 60) -> ParagraphTask:
+    """Documents of 6 to 10 pieces of 3 to 6 sentences, each from another movie review (which has no paragraphs)."""
+    rng = np.random.default_rng(0)
+    texts = load_movie_reviews().texts
+    reviews = [[line.strip() for line in text.splitlines() if line.strip()] for text in texts]
+    waiting = iter(rng.permutation([i for i, review in enumerate(reviews) if len(review) >= 6]))
+    documents, starts = [], []
+    for _ in range(n_documents):
+        pieces = []
+        for i in itertools.islice(waiting, int(rng.integers(6, 11))):
+            length = int(rng.integers(3, 7))
+            start = int(rng.integers(len(reviews[i]) - length + 1))
+            pieces.append(reviews[i][start : start + length])
+        documents.append([sentence for piece in pieces for sentence in piece])
+        starts.append(np.cumsum([0, *map(len, pieces[:-1])]))
+    return ParagraphTask(documents, starts, [f"reviews {i}" for i in range(n_documents)])
+
+
 def paragraphs(repeats: int, small: bool) -> None:
     """Tables in the shape of S48 (5.2, 5.6) with the offset tuned for F1 and for accuracy (5.4, 5.5)."""
     n_folds = 2 if small else 10  # as in table 5.6
@@ -442,6 +461,8 @@ def paragraphs(repeats: int, small: bool) -> None:
         "made, cues of paragraphs only": make_paragraphs(60, topic_share=0.35),
         "made, with words that open paragraphs": make_paragraphs(60, topic_share=0.35, cue_share=0.5),
     }
+    if os.environ.get("MERCER_DATA"):
+        tasks["pieces of movie reviews"] = review_pieces()
     for title, task in tasks.items():
         n = len(task)
         order = np.random.default_rng(0).permutation(n)
@@ -510,8 +531,8 @@ def entities(repeats: int, small: bool) -> None:
     if not os.environ.get("MERCER_DATA"):
         print("\nentities: left out, set MERCER_DATA to the folder of public data sets (conll2002)")
         return
-    limit = 600 if small else 2000
-    print(f"\nentities, the first {limit} training sentences, the log loss; C by testa, one look at testb")
+    limit = 600 if small else None
+    print(f"\nentities, {limit or 'all'} training sentences, the log loss; C by testa, one look at testb")
     print(f"{'':20}{'C':>6}{'testa F1':>10}{'testb F1':>10}{'weights':>10}{'train s':>9}{'decoded tokens/s':>18}")
     for language in ("esp", "ned"):
         (X, y), (X_a, y_a), (X_b, y_b) = (entity_data(language, part, limit) for part in ("train", "testa", "testb"))

@@ -262,7 +262,7 @@ _CURVES = (
     ("gap", "gap", True, "How far it can be from the optimum: the relative gap to the dual objective."),
     ("gradient_norm", "gradient norm", True, "The norm of its gradient, which is 0 at the optimum."),
     ("mistakes", "mistakes", False, "Positions labelled wrong during each pass over the training data."),
-    ("dev_score", "accuracy", False, "Share of held-out tokens labelled right."),
+    ("dev_score", "score", False, "The score of the model on held-out data."),
 )
 
 

@@ -12,12 +12,12 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, NamedTuple
 
-from mercer.retrieval._cuda import Kernel, KernelError
+from mercer.retrieval._cuda import Kernel, KernelError, available
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Layout", "distances", "layout_for", "source"]
+__all__ = ["Layout", "distances", "layout_for", "serves", "source"]
 
 _THREADS = 256
 _SHARED = 32 * 1024  # bytes for queries
@@ -118,6 +118,17 @@ class _Arguments(ctypes.Structure):
     )  # fmt: skip
 
 
+_refused: set[tuple[Layout, int]] = set()  # that could not be compiled or started, on a device
+
+
+def serves(codes: Tensor) -> bool:
+    """Whether the kernel can be used for these codes, as far as is known."""
+    if not codes.is_cuda or not available():
+        return False
+    layout = layout_for(codes.shape[1], codes.data_ptr())
+    return layout.queries > 0 and (layout, codes.device.index) not in _refused
+
+
 @functools.lru_cache(maxsize=32)
 def _kernel(layout: Layout, device: int) -> Kernel:
     return Kernel(source(layout), "hamming", device)
@@ -129,6 +140,7 @@ def distances(queries: Tensor, codes: Tensor, shift: int | None = None) -> Tenso
     Parameters
     ----------
     queries, codes : CUDA tensors of uint8 of shape (q, width) and (n, width), contiguous
+        Codes that the kernel `serves`.
     shift : int, optional
 
     Returns
@@ -147,12 +159,14 @@ def distances(queries: Tensor, codes: Tensor, shift: int | None = None) -> Tenso
     if not out.numel():
         return out
     layout = layout_for(width, codes.data_ptr())
-    if not layout.queries:
-        raise KernelError(f"codes of {width} bytes do not fit into shared memory")
     per_block = _THREADS // layout.lanes
     arguments = _Arguments(
         codes.data_ptr(), n, queries.data_ptr(), len(queries), shift or 0, int(shift is not None), out.data_ptr()
     )
     blocks = (-(-n // per_block), -(-len(queries) // layout.queries))
-    _kernel(layout, codes.device.index).start(blocks, _THREADS, arguments)
+    try:
+        _kernel(layout, codes.device.index).start(blocks, _THREADS, arguments)
+    except KernelError:
+        _refused.add((layout, codes.device.index))
+        raise
     return out

@@ -114,9 +114,9 @@ def _counts_bits(codes: Tensor) -> bool:
     """Whether a kernel of our own finds distances."""
     if not codes.is_cuda:
         return False
-    from mercer.retrieval import _cuda
+    from mercer.retrieval import _cuda_hamming
 
-    return _cuda.available()
+    return _cuda_hamming.serves(codes)
 
 
 def nearest(codes: Tensor, queries: Tensor, n_bits: int, k: int) -> tuple[Tensor, Tensor]:
