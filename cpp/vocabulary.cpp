@@ -144,7 +144,7 @@ void NameBatch::add(std::string_view key, char separator, std::string_view name)
 void NameBatch::finish(size_t begin, double value) {
   const size_t size = text_.size() - begin;
   const uint64_t hash = v_.hash_of(std::string_view(text_).substr(begin, size));
-  if (!v_.n_bits()) __builtin_prefetch(&v_.slots_[v_.home(hash)]);
+  if (!v_.slots_.empty()) __builtin_prefetch(&v_.slots_[v_.home(hash)]);
   items_.emplace_back();
   Item& item = items_.back();
   item.begin = begin;
@@ -154,6 +154,7 @@ void NameBatch::finish(size_t begin, double value) {
 }
 
 void NameBatch::close_sequence() {
+  v_.prepare();  // what gave the tokens may have sorted the vocabulary, which drops the table
   if (!v_.n_bits())
     for (const Item& item : items_) __builtin_prefetch(v_.bytes_.data() + v_.slots_[v_.home(item.hash)].begin);
   size_t k = 0;

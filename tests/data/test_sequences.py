@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mercer.data import FeatureIndex, Sequences
+from mercer.data import FeatureIndex, LabelIndex, Sequences
 from mercer.data.features import as_sequences
 
 OFFSETS = [0, 2, 2, 5, 6]
@@ -335,3 +335,18 @@ def test_nulls_outside_of_an_arrow_slice_do_not_matter():
     column = pa.array([["a"], ["b", None], None, ["c"]])
     assert len(FeatureIndex().learn(column[:1])) == 1
     assert len(FeatureIndex().learn(column[3:])) == 1
+
+
+def test_tokens_that_learn_while_they_are_read_do_no_harm():
+    index = FeatureIndex()
+
+    def tokens():
+        index.learn([[["c"]]])  # sorts the vocabulary, which the outer call goes on with
+        yield ["d"]
+
+    index.learn([tokens()])
+    assert {"c", "d"} <= set(index.names())
+
+
+def test_offsets_of_any_integers_cut_decoded_labels():
+    assert LabelIndex(["a", "b"]).decode(np.array([0, 1]), np.array([0, 2], np.int32)) == [["a", "b"]]

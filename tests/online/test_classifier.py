@@ -480,3 +480,14 @@ def test_tables_beyond_the_memory_of_the_machine_are_refused():
     X, y = topics(2000, 1000)
     with pytest.raises(MemoryError, match=r"2\^32 weights for each of .* GiB"):
         HashedClassifier(n_bits=32, label_hashing="separate").fit(X, y)
+
+
+def test_series_of_objects_and_of_lone_surrogates_are_read_as_lists_are():
+    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    texts, y = ["good movie", "bad film", "good film", "bad movie"] * 10, [1, 0, 1, 0] * 10
+    model = HashedClassifier().fit(texts, y)
+    found = model.decision_function(pl.Series(texts, dtype=pl.Object))
+    np.testing.assert_array_equal(found, model.decision_function(texts))
+    odd = ["good \ud800 day", "bad day"]
+    found = model.decision_function(pd.Series(odd, dtype="string[python]"))
+    np.testing.assert_array_equal(found, model.decision_function(odd))

@@ -663,3 +663,9 @@ def test_fits_that_end_too_early_say_so():
         warnings.simplefilter("error", ConvergenceWarning)
         with pytest.raises(ConvergenceWarning, match="max_iter=1"):
             Segmenter(solver="bmrm", max_iter=1).fit(*small())
+
+
+@pytest.mark.parametrize("X", [[[[], ["x"], [], ["y"]]], [[[], [], [], []]]])
+def test_positions_without_features_at_starts_or_at_all_are_no_special_case(X):
+    model = Segmenter().fit(X, [[(0, 2, "a"), (2, 4, "b")]])
+    assert model.predict(X)[0][-1][1] == 4

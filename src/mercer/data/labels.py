@@ -172,4 +172,5 @@ class LabelIndex:
 
     def decode(self, labels: np.ndarray, offsets: np.ndarray) -> list[list[Any]]:
         """Stacked numbers as lists of labels, one list for each sequence; None for −1."""
-        return _core.label_lists(self.classes, np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(offsets))
+        bounds = np.ascontiguousarray(offsets, np.int64)
+        return _core.label_lists(self.classes, np.ascontiguousarray(labels, np.int32), bounds)

@@ -208,15 +208,18 @@ _ARROW_BINARY = ("is_binary", "is_large_binary", "is_binary_view", "is_fixed_siz
 def _from_series(X: Any) -> Packed:
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "dtype"):
         raise TypeError(f"expected one column of documents, found {type(X).__name__}: choose a column")
-    if type(X).__module__.startswith("pandas") and str(X.dtype) == "object":
-        return _core.pack_documents(X.tolist())
+    if str(X.dtype).lower() == "object":
+        return _core.pack_documents(X.to_list())
     try:
         import pyarrow as pa
     except ModuleNotFoundError:
         return _core.pack_documents(X.to_list())
     if type(X).__module__.startswith("polars"):
         return _from_arrow(X.to_arrow())
-    return _from_arrow(pa.array(X, from_pandas=True))
+    try:
+        return _from_arrow(pa.array(X, from_pandas=True))
+    except UnicodeEncodeError:  # lone surrogates, which Arrow has no place for
+        return _core.pack_documents(X.to_list())
 
 
 def _from_path(path: Path) -> Packed:

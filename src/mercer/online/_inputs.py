@@ -102,6 +102,13 @@ class Rows:
         return _core.row_examples(m.indptr, m.indices, m.data, order, m.shape[1], self.n_bits, 0)
 
 
+def _is_column_of_bytes(X: Any) -> bool:
+    """Whether a series holds text in one buffer, not objects of Python, which may hold what has no form in UTF-8."""
+    if not hasattr(X, "to_numpy"):
+        return False
+    return str(X.dtype).lower() != "object" and getattr(X.dtype, "storage", None) != "python"
+
+
 @dataclass(frozen=True)
 class Documents:
     """Documents and the features they have."""
@@ -112,7 +119,7 @@ class Documents:
     @classmethod
     def of(cls, X: Any, hasher: Any) -> Documents:
         """Of what `is_documents` accepts."""
-        if len(X) and (hasattr(X, "to_pylist") or (hasattr(X, "to_numpy") and str(X.dtype) != "object")):
+        if len(X) and (hasattr(X, "to_pylist") or _is_column_of_bytes(X)):
             X = TextBuffer(X)  # Arrow, Polars, pandas: where the text lies
         elif not isinstance(X, (list, tuple, TextBuffer)):
             X = X.tolist() if hasattr(X, "tolist") else list(X)

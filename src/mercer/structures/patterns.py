@@ -27,7 +27,11 @@ def observed(rows: Rows, columns: np.ndarray, n_columns: int) -> Pattern:
     assert rows.indptr is not None
     assert rows.indices is not None
     starts, kept = _core.observed_pattern(rows.indptr, rows.indices, columns, rows.shape[1], n_columns, FILL)
-    return None if starts is None or kept is None else (starts, kept)
+    if starts is None or kept is None:
+        return None
+    for array in (starts, kept):  # compiled patterns check them once, and read them where they lie
+        array.setflags(write=False)
+    return starts, kept
 
 
 def from_keys(found: np.ndarray, n_features: int, n_columns: int) -> Pattern:

@@ -165,7 +165,8 @@ class Segments(Structure):
             "pair mean": (F and "mean" in self.neighbours, F, C * C, None),
             "pair variance": (F and "variance" in self.neighbours, F, C * C, None),
         }
-        return {name: _pattern(n, width, given) for name, (has, n, width, given) in wanted.items() if has}
+        made = {name: _pattern(n, width, given) for name, (has, n, width, given) in wanted.items() if has}
+        return {name: pattern for name, pattern in made.items() if pattern.n_weights}
 
     def _sizes(self) -> dict[str, int]:
         C = self.n_labels
