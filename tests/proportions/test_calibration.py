@@ -200,6 +200,18 @@ def test_a_limit_on_steps_warns():
         InverseCalibration(max_iter=3).fit(X, bags=make_bags(y, 4, random_state=0))
 
 
+def test_a_warning_of_rounding_does_not_ask_for_more_steps():
+    from mercer.learning.solvers import ConvergenceWarning
+
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    X = rng.normal(size=(400, 100)) + y[:, None]
+    with pytest.warns(ConvergenceWarning, match="by rounding.*scale the features") as caught:
+        model = InverseCalibration().fit(1e7 * X, bags=make_bags(y, 8, random_state=0))
+    assert model.duality_gap_ > 1e-8
+    assert not any("max_iter" in str(warning.message) for warning in caught)
+
+
 def test_a_kernel_works_on_what_a_map_gives():
     X, y = blobs(60)
     bags = make_bags(y, 4, random_state=0)

@@ -332,6 +332,25 @@ def test_orientation_that_proportions_do_not_tell_is_reported() -> None:
     assert sign == -1.0
 
 
+def test_labels_inside_bags_tell_the_orientation() -> None:
+    scores = np.array([-2.0, -1.0, 1.0, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", IllPosedWarning)
+        assert _oriented(scores, problem_of([4], [0.5], known=[0, -1, 0, 0])) == (1.0, 0.0)
+        assert _oriented(scores, problem_of([4], [0.5], known=[0, 1, 0, 0])) == (-1.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_inside_bags_of_equal_shares_are_enough(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + 2 * y[:, None]
+    labels = np.where(np.arange(60) < 20, y, np.nan)
+    for truth, given in ((y, labels), (1 - y, 1 - labels)):
+        model = ConvexProportionSVM().fit(X, given, bags=Bags(np.arange(60) // 6, np.full(10, 0.5)))
+        assert model.score(X, truth) > 0.85
+
+
 # ---------------------------------------------------------------------------------------------------- data
 
 
@@ -389,6 +408,33 @@ def test_more_columns_than_rows(intercept: str) -> None:
     sparse = ConvexProportionSVM(intercept=intercept).fit(sp.csr_matrix(X), bags=bags)
     assert dense.score(X, y) > 0.9
     np.testing.assert_allclose(dense.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=1e-8)
+
+
+def test_large_means_of_many_columns_cost_no_digits() -> None:
+    X, y = two_classes(4, 80, d=120, apart=12.0)
+    X = np.round(256 * X) / 256  # exact with the offset, too
+    bags = make_bags(y, 4, random_state=0)
+    near, far = ConvexProportionSVM().fit(X, bags=bags), ConvexProportionSVM().fit(X + 2.0**27, bags=bags)
+    np.testing.assert_allclose(far.objective_history_, near.objective_history_, rtol=1e-6)
+    np.testing.assert_allclose(far.decision_function(X + 2.0**27), near.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(("scale", "C"), [(1.0, 1.0), (1e-8, 1.0), (1.0, 1e-14)])
+def test_outputs_of_any_size_are_compared(scale: float, C: float) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    X = scale * (rng.normal(size=(150, 3)) + 6 * np.eye(3)[y])
+    model = ConvexProportionSVM(C=C, intercept="center").fit(X, bags=make_bags(y, 5, random_state=0))
+    assert model.score(X, y) > 0.9
+
+
+def test_a_class_that_is_nowhere_does_not_blur_the_others() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = rng.normal(size=(80, 2)) + 6 * np.eye(2)[y]
+    made = make_bags(y, 4, random_state=0)
+    shares = np.column_stack([1 - made.proportions, made.proportions, np.zeros(20)])
+    assert ConvexProportionSVM().fit(X, bags=Bags(made, shares)).score(X, y) > 0.9
 
 
 def test_maps_and_kernels_learn_what_lines_cannot() -> None:

@@ -27,7 +27,7 @@ from mercer.proportions.bags import Bags, _missing, _plain
 __all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space"]
 
 _NEVER = -1e300  # the output for a class that no bag and no label allows
-_EQUAL = 1e-10  # relative: outputs that differ by less are the same
+_EQUAL = 1e-10  # of the largest output of a row: those that differ by less are the same
 _NULL = 1e-10  # of the largest eigenvalue: directions that the instances do not span
 
 
@@ -408,7 +408,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             return self.classes_[(scores > 0).astype(np.intp)]
         # Rows of other classes are often at one output exactly: rounding must not choose among these.
         largest = scores.max(axis=1, keepdims=True)
-        return self.classes_[(scores >= largest - _EQUAL * (1.0 + np.abs(largest))).argmax(axis=1)]
+        size = np.where(scores > _NEVER / 2, np.abs(scores), 0.0).max(axis=1, keepdims=True)
+        return self.classes_[(scores >= largest - _EQUAL * size).argmax(axis=1)]
 
     def predict_proportions(self, X: Any, bags: Any) -> np.ndarray:
         """The share of each class that is predicted for each bag.

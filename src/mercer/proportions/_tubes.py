@@ -23,12 +23,13 @@ _BACK = 0.995  # of the way to the nearest bound
 _NEAR = (1e-5, 1e-3, 1e-7)  # of a bound: coefficients this near to 0 or to it are tried there at the end
 _STEPS = 200
 _STALLED = 5  # steps without a smaller gap
-_ROUNDING = 1e-13  # of the losses at w = 0: gaps below are not told from 0
+_ROUNDING = 1e-13  # of the losses at w = 0: steps hardly make gaps smaller than that
+_OVERFLOW = "inner products of the features are beyond the range of numbers: scale the features"
 
 
 @dataclass(frozen=True)
 class TubeFit:
-    """β, b, P, P − D, the steps taken, and whether the gap is as small as asked."""
+    """β, b, P, P − D, the steps taken, whether P − D is at most tol · P, and whether rounding ended them before."""
 
     coefficients: np.ndarray
     intercept: float
@@ -36,6 +37,7 @@ class TubeFit:
     gap: float
     steps: int = 0
     converged: bool = True
+    stalled: bool = False
 
 
 def fit_tubes(
@@ -58,14 +60,19 @@ class _Products:
 
     def __init__(self, points: Any, gram: bool) -> None:
         self.F: np.ndarray | None = None
-        if not gram and points.shape[1] < points.shape[0]:
+        self.mean: np.ndarray | None = None
+        narrow = not gram and points.shape[1] < points.shape[0]
+        if narrow or not (gram or sp.issparse(points)):
             F = points.toarray() if sp.issparse(points) else points
             self.mean = F.mean(axis=0)
-            self.F = np.ascontiguousarray(F - self.mean)
+            self.centred = np.ascontiguousarray(F - self.mean)  # before any product: large means take its digits
+        if narrow:
+            self.F = self.centred
             return
-        if not gram:
-            product = points @ points.T
-            points = product.toarray() if sp.issparse(product) else product
+        if self.mean is not None:
+            points = self.centred @ self.centred.T
+        elif not gram:
+            points = (points @ points.T).toarray()
         self.middle = points.mean(axis=0)
         self.K = np.asarray(points - self.middle - self.middle[:, None] + self.middle.mean())
 
@@ -80,7 +87,7 @@ class _Products:
 
     def offset(self, beta: np.ndarray) -> float:
         """What the points have besides as they were given, less than here."""
-        return -float(self.middle @ beta if self.F is None else self.mean @ (beta @ self.F))
+        return -float(self.middle @ beta if self.mean is None else self.mean @ (beta @ self.centred))
 
     def factor(self, E: np.ndarray) -> None:
         """Prepare `solve` for a diagonal E."""
@@ -98,7 +105,9 @@ class _Products:
             try:
                 self.H = cho_factor(H, lower=True, overwrite_a=False, check_finite=False)
                 break
-            except LinAlgError:
+            except LinAlgError as error:
+                if not np.isfinite(H).all():
+                    raise ValueError(_OVERFLOW) from error
                 ridge = 10 * ridge if ridge else 1e-14 * float(np.abs(H.diagonal()).max())
                 H.flat[:: len(H) + 1] += ridge
         if self.F is None:
@@ -161,24 +170,28 @@ class _Path:
         """Steps until the gap is small."""
         best = self._evaluated(self.beta, self.b)
         nothing = _ROUNDING * float(self.upper @ (np.abs(self.low) + np.abs(self.high)))
+        if not np.isfinite(best.objective + self.products.size()):
+            raise ValueError(_OVERFLOW)
         steps = since = 0
         while best.gap > max(tol * best.objective, nothing) and steps < max_iter and since < _STALLED:
             self._step()
             steps += 1
             found = self._evaluated(self.beta, self.b)
-            since = since + 1 if found.gap >= best.gap else 0
+            since = 0 if found.gap < best.gap else since + 1  # also where it is NaN
             best = found if found.gap < best.gap else best
         for near in _NEAR:
             polished = self._polished(best, near)
-            if polished.gap <= max(best.gap, tol * polished.objective, nothing) and polished is not best:
+            if polished.gap <= max(best.gap, tol * polished.objective) and polished is not best:
                 best = polished
                 break
+        converged = best.gap <= tol * best.objective
         return replace(
             best,
             intercept=best.intercept + self.products.offset(best.coefficients),
             gap=max(best.gap, 0.0),
             steps=steps,
-            converged=best.gap <= max(tol * best.objective, nothing),
+            converged=converged,
+            stalled=not converged and steps < max_iter,
         )
 
     def _step(self) -> None:

@@ -127,14 +127,16 @@ class InverseCalibration(ProportionEstimator):
         points = means.features(space) if space.linear else means.gram(space)
         upper, epsilon = float(self.C) * means.bag_weight, float(self.epsilon)
         found = fit_tubes(points, low - epsilon, high + epsilon, upper, self.tol, self.max_iter, gram=not space.linear)
+        gap = found.gap / max(found.objective, 1e-300)
         if not found.converged:
-            message = f"stopped after {found.steps} steps: scale the features, or raise max_iter or tol"
+            advice = "scale the features, or raise tol" if found.stalled else "raise max_iter or tol"
+            cause = " by rounding" if found.stalled else ""
+            message = f"stopped after {found.steps} steps{cause}, with a relative gap of {gap:.1e}: {advice}"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if space.linear:
             weights = np.asarray(points.T @ found.coefficients).ravel()
         else:
             weights = np.asarray(means.average.T @ found.coefficients)
-        gap = found.gap / max(found.objective, 1e-300)
         return Solution(weights, found.intercept, {"duality_gap": gap, "n_iter": found.steps})
 
     def _tubes(self, means: BagMeans) -> tuple[np.ndarray, np.ndarray]:

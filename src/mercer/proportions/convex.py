@@ -16,7 +16,7 @@ come from any (μ, α): S(μ) = max_α … from above, Σα − ½ max_t q_t(α)
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -101,7 +101,8 @@ class ConvexProportionSVM(ProportionEstimator):
     Notes
     -----
     The last step is the threshold: among all, one with the least error of proportions on the training bags, next to 0.
-    The form itself has no bias, which costs accuracy where classes differ in size.
+    Rows whose label is known are bags of one there, with weight 1, also where they are in a bag. The form itself has no
+    bias, which costs accuracy where classes differ in size.
 
     More rounds lower the objective, not always the error: where bags are large, few labellings (``max_rounds`` of 1 to
     3) can be the better machine. `BagCV` chooses without labels.
@@ -170,12 +171,12 @@ class ConvexProportionSVM(ProportionEstimator):
         check_positive("tol", self.tol)
 
     def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
-        n_bags, problem = problem.n_bags, problem.single_bags()
+        given, problem = problem, problem.single_bags()
         choices = _Choices.of(problem, self.epsilon, thread_count(self.n_jobs))
         adjusted = np.flatnonzero(choices.adjusted)
         if len(adjusted):
             warnings.warn(
-                f"{len(adjusted)} of {n_bags} bags have proportions that no count of their rows meets within"
+                f"{len(adjusted)} of {given.n_bags} bags have proportions that no count of their rows meets within"
                 f" epsilon={self.epsilon:g}: the nearest counts are used (see adjusted_bags_)",
                 UserWarning,
                 stacklevel=3,
@@ -184,7 +185,7 @@ class ConvexProportionSVM(ProportionEstimator):
         upper = self.C * np.repeat(problem.bag_weight, problem.sizes)
         hull = self._hull(vectors, choices, upper)
         coefficients = hull.alpha * _rank_one(hull.labelings, hull.mu)
-        sign, shift = _oriented(vectors.inner(coefficients[None])[0], problem)
+        sign, shift = _oriented(vectors.inner(coefficients[None])[0], given)
         weights, intercept = vectors.function(sign * coefficients)
         info = {
             "active_labelings": hull.labelings,
@@ -229,18 +230,22 @@ class _Vectors:
         self.space, self.constant = space, intercept == "constant"
         self.F: np.ndarray | None = None
         self._programs: Any = None
+        self.mean: np.ndarray | None = None
         features = space.features
-        if space.linear and features.shape[1] <= features.shape[0]:
+        narrow = space.linear and features.shape[1] <= features.shape[0]
+        if narrow or (space.linear and not sp.issparse(features)):
             F = features.toarray() if sp.issparse(features) else features
             self.mean = F.mean(axis=0)
-            self.F = F - self.mean
+            self.centred = F - self.mean  # before any product, of which large means would take the digits
+        if narrow:
             if self.constant:
-                self.F = np.column_stack([self.F, np.ones(len(F))])
-            self._K: np.ndarray | None = None
+                self.centred = np.column_stack([self.centred, np.ones(len(self.centred))])
+            self.F, self._K = self.centred, None
             return
-        if space.linear:  # more columns than rows
-            product = features @ features.T
-            K = product.toarray() if sp.issparse(product) else product
+        if self.mean is not None:  # more columns than rows
+            K = self.centred @ self.centred.T
+        elif space.linear:
+            K = (features @ features.T).toarray()
         else:
             assert space.gram is not None
             K = space.gram
@@ -297,8 +302,8 @@ class _Vectors:
     def function(self, coefficients: np.ndarray) -> tuple[np.ndarray, float]:
         """Σ_i c_i ⟨φ(x_i), φ(x)⟩ as weights and an intercept over what the space holds."""
         constant = float(coefficients.sum()) if self.constant else 0.0
-        if self.F is not None:
-            w = (coefficients @ self.F)[: len(self.mean)]
+        if self.mean is not None:
+            w = (coefficients @ self.centred)[: len(self.mean)]
             return w, constant - float(w @ self.mean)
         weights = coefficients - coefficients.mean()  # Σ_i c_i (φ(x_i) − m), m the mean
         weights = np.asarray(self.space.features.T @ weights) if self.space.linear else weights
@@ -615,8 +620,16 @@ def _oriented(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
     """The sign of f, and what to add to it.
 
     The sign is that with the lower error of proportions at the threshold 0 (spec 004 II-16). Thresholds of their own
-    would make both signs fit where all bags have equal shares; they only settle ties.
+    would make both signs fit where all bags have equal shares; they only settle ties. Labelled instances are bags of
+    one, also where they are in a bag: its share knows nothing of which of them are positive.
     """
+    labelled = np.flatnonzero(problem.known[: problem.n_inside])
+    scores = np.append(scores, scores[labelled])
+    problem = replace(
+        problem,
+        known=np.append(problem.known, problem.known[labelled]),
+        row_weight=np.append(problem.row_weight, np.ones(len(labelled))),
+    ).single_bags()
     at_zero = [_error(problem, problem.shares(sign * scores > 0)) for sign in (1.0, -1.0)]
     best, shifts = zip(*[_threshold(sign * scores, problem) for sign in (1.0, -1.0)], strict=True)
     errors = best if abs(at_zero[0] - at_zero[1]) <= 1e-9 else at_zero
