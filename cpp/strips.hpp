@@ -38,11 +38,11 @@ template <class T> inline Row<T> strip_of(const MarginProblem<T>& p, const Margi
   return {p.rows.indices + cut[0], p.rows.values ? p.rows.values + cut[0] : nullptr, cut[1] - cut[0]};
 }
 
-// No strips for rows that are dense or whose features are not in order, nor where the weights of a feature are less than a vector: two
-// threads would write the vector at a border.
+// No strips for rows that are dense or whose features are not in order, nor where the weights of a feature may be less than a vector (of
+// eight, whatever the instruction set, so that all take the same steps): two threads would write the vector at a border.
 template <class T> void cut_strips(const MarginProblem<T>& p, MarginState& s) {
   const int64_t n = p.rows.n_rows, n_columns = p.rows.n_columns, strips = s.strips.wanted;
-  if (!p.rows.indptr || strips < 2 || n == 0 || s.stride < padded(p.C)) return;
+  if (!p.rows.indptr || strips < 2 || n == 0 || s.stride % 8 != 0) return;
   const int64_t first = p.rows.indptr[0], last = p.rows.indptr[n];
   std::vector<int64_t> count(n_columns + 1, 0);
   for (int64_t i = 0; i < n; ++i)
