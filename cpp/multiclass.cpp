@@ -150,11 +150,11 @@ class MulticlassDual {
     const int64_t n = rows_.n_rows(), size = int64_t(labels.shape(0));
     require(int64_t(starts.shape(0)) == n + 1 && starts.data()[0] == 0 && starts.data()[n] == size, "starts do not fit");
     require(int64_t(values.shape(0)) == size, "labels and values must be equally many");
+    for (int64_t i = 0; i < n; ++i) require(starts.data()[i] <= starts.data()[i + 1], "starts must not decrease");
     for (int64_t i = 0; i < n; ++i) {
-      require(starts.data()[i] <= starts.data()[i + 1], "starts must not decrease");
       double total = 0;
       for (int64_t k = starts.data()[i]; k < starts.data()[i + 1]; ++k) {
-        require(k < size && labels.data()[k] >= 0 && labels.data()[k] < n_labels_, "a label is out of range");
+        require(labels.data()[k] >= 0 && labels.data()[k] < n_labels_, "a label is out of range");
         require(k == starts.data()[i] || labels.data()[k - 1] < labels.data()[k], "the labels of an example must ascend");
         require(labels.data()[k] != labels_.data()[i], "the true label has no dual variable");
         require(std::isfinite(values.data()[k]) && values.data()[k] >= 0, "dual variables must be finite and not negative");

@@ -118,10 +118,10 @@ class StructuredPredictor(BaseEstimator):
         X, Y : lists of inputs and outputs, as the structure takes them
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
-            Other data is known by other features of the true outputs, another structure by its class, its settings
-            (numbers, strings, arrays, and lists, dicts or objects of them, in attributes whose names do not begin with an
-            underscore: what methods change, such as a cache, belongs into one that does) and the costs between the true
-            outputs of some neighbouring examples. A change in the code of a method is not seen, unless it changes these.
+            Other data is known by other features of the true outputs; another structure by its class, its settings
+            (attributes whose names do not begin with an underscore: numbers, strings, arrays, and lists, dicts or
+            objects of them) and the costs between some of the true outputs. The code of its methods is not read. What
+            they change, such as a cache, belongs into attributes that begin with an underscore.
 
         Notes
         -----

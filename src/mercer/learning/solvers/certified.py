@@ -68,8 +68,8 @@ class Best:
         """The inverse of :meth:`arrays`; ``source`` names the checkpoint in messages."""
         w = array_of(arrays, "best.w", self.w.shape)
         primal, dual = map(float, arrays["best.bounds"])
-        if np.isnan(primal) or primal == -np.inf or not dual < np.inf or dual > primal + _ROUNDING * abs(primal) + 1e-12:
-            raise ValueError(f"best.bounds must be a primal value and a dual one below it, found {primal:g} and {dual:g}")
+        if not (dual < np.inf and dual <= primal + _ROUNDING * abs(primal) + 1e-12):
+            raise ValueError(f"best.bounds must be P and a D below it, found {primal:g} and {dual:g}")
         self.w, self.primal, self.dual, self.source = w, primal, dual, source
 
     def verify(self, risk: Any, weight: float, known: float = 0.0) -> None:
@@ -108,8 +108,8 @@ class Best:
             return np.inf
         if self.source is not None and self.dual > self.primal + _SINGLE * abs(self.primal) + 1e-12:
             raise ModelFileError(
-                f"{self.source}: the checkpoint's dual value {self.dual:g} lies above the objective {self.primal:g}: it "
-                "belongs to another training (or the worst outputs are missed); remove it or give another path"
+                f"{self.source}: the checkpoint's dual value {self.dual:g} lies above the objective {self.primal:g}: "
+                "it belongs to another training (or the worst outputs are missed); remove it or give another path"
             )
         return max(0.0, self.primal - self.dual) / max(abs(self.primal), 1e-300)
 

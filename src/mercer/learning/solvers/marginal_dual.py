@@ -67,7 +67,7 @@ class MarginalDual(Solver):
                 best.resume(arrays, monitor.source)
                 generator_from_state(random, numbers["random"])
                 w, before = array_of(arrays, "w", w.shape), int(numbers["passes"])
-                _resume(blocks, arrays)
+                _resume(blocks, arrays, w / weight)
                 best.match(weight * sum(b.cost for b in blocks) - 0.5 * float(w @ w))
         try:
             if resumed is not None:
@@ -134,8 +134,17 @@ def _arrays(blocks: list[_Block]) -> dict[str, np.ndarray]:
     return {"marginals": np.concatenate(parts), "costs": np.array([block.cost for block in blocks])}
 
 
-def _resume(blocks: list[_Block], arrays: dict[str, np.ndarray]) -> None:
-    """The inverse of :func:`_arrays`."""
+def _features(blocks: list[_Block], size: int) -> np.ndarray:
+    """Σ_i Σ_y μ_i(y) Φ(x_i, y)."""
+    total = np.zeros(size)
+    for block in blocks:
+        block.risk.structure.backward(block.X, block.mu, total)
+    return total
+
+
+def _resume(blocks: list[_Block], arrays: dict[str, np.ndarray], v: np.ndarray) -> None:
+    """The inverse of :func:`_arrays`; v is w / C, which the marginals must give."""
+    start = _features(blocks, len(v))  # of the true outputs
     parts = [part for block in blocks for part in block.parts]
     stops = np.cumsum([part.size for part in parts])
     marginals, costs = array_of(arrays, "marginals", (int(stops[-1]),)), array_of(arrays, "costs", (len(blocks),))
@@ -143,3 +152,6 @@ def _resume(blocks: list[_Block], arrays: dict[str, np.ndarray]) -> None:
         part[...] = values.reshape(part.shape)
     for block, cost in zip(blocks, costs.tolist(), strict=True):
         block.cost = cost
+    change = start - _features(blocks, len(v))
+    if not np.abs(change - v).max(initial=0.0) <= 1e-4 * max(1.0, np.abs(start).max(initial=0.0)):
+        raise ValueError("its weights are not those of its marginals")
