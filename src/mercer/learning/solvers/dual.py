@@ -132,8 +132,9 @@ def _check_weights(risk: Risk, found: dict[str, np.ndarray]) -> None:
     """W = Σ_i Σ_c α_ic x_i ⊗ (e_{y_i} − e_c), up to the rounding of many steps."""
     X, y = risk.X, np.asarray(risk.y)
     rows = csr_array(X.rows.matrix(int(X.offsets[0]), int(X.offsets[-1])))
-    alpha = csr_array((found["values"], found["labels"], found["starts"]), shape=(len(y), risk.n_weights // rows.shape[1]))
-    mass = csr_array((alpha.sum(axis=1), y, np.arange(len(y) + 1)), shape=alpha.shape)
+    shape = len(y), risk.n_weights // rows.shape[1]
+    alpha = csr_array((found["values"], found["labels"], found["starts"]), shape=shape)
+    mass = csr_array((alpha.sum(axis=1), y, np.arange(len(y) + 1)), shape=shape)
     W, most = (rows.T @ (mass - alpha)).toarray().ravel(), (abs(rows).T @ (mass + alpha)).max()
     if not np.abs(W - found["w"]).max(initial=0.0) <= 1e-4 * most + 1e-9:
         raise ValueError("its weights are not those of its dual variables")
