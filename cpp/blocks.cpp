@@ -54,6 +54,8 @@ class Planes {
   int64_t n_blocks() const { return int64_t(blocks_.size()); }
   int64_t n_weights() const { return n_weights_; }
   int64_t count() const { return count_; }
+  int power() const { return power_; }
+  double mass(int64_t i) const { return mass_[i]; }
   double linear() const { return linear_; }
   double quadratic() const {
     if (power_ == 1) return 0.0;
@@ -408,6 +410,23 @@ int64_t add_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In1
   return added;
 }
 
+// Σ a <= mass in every block (power 1), and linear = Σ a offset, both up to the rounding of many steps.
+void check_multipliers(const Planes& planes, In1<int64_t> blocks, In1<double> offsets, In1<double> multipliers, In1<uint8_t> bounds,
+                       double linear) {
+  std::vector<double> used(planes.n_blocks(), 0.0);
+  double total = 0, scale = 0;
+  for (size_t k = 0; k < blocks.shape(0); ++k) {
+    const int64_t i = blocks.data()[k];
+    const double a = multipliers.data()[k], offset = offsets.data()[k];
+    if (!bounds.data()[k]) used[i] += a;
+    total += a * offset;
+    scale += (a + 1e-3 * planes.mass(i)) * std::fabs(offset);
+  }
+  for (int64_t i = 0; i < planes.n_blocks(); ++i)
+    require(planes.power() == 2 || used[i] <= planes.mass(i) * (1 + 1e-6), "the multipliers of a block are above its mass");
+  require(std::fabs(linear - total) <= 1e-6 * scale + 1e-12, "linear is not the sum of multipliers times offsets");
+}
+
 // Planes that another object gave as its state(), into one that has none yet.
 void restore_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In1<int32_t> indices, In1<double> values,
                     In1<double> offsets, In1<double> multipliers, In1<uint8_t> bounds, In1<int32_t> idle, In1<double> gaps,
@@ -422,12 +441,18 @@ void restore_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In
   require(int64_t(gaps.shape(0)) == planes.n_blocks() && linear.shape(0) == 1, "one gap a block");
   require(all_finite(values.data(), size) && all_finite(offsets.data(), n) && all_finite(multipliers.data(), n) &&
               all_finite(gaps.data(), planes.n_blocks()) && std::isfinite(linear.data()[0]), "planes must be finite");
+  std::vector<int64_t> seen(planes.n_weights(), -1);
   for (int64_t k = 0; k < n; ++k) {
     require(indptr.data()[k] <= indptr.data()[k + 1] && indptr.data()[k + 1] <= size, "indptr must not decrease");
     require(multipliers.data()[k] >= 0 && idle.data()[k] >= 0, "multipliers and idle counts must not be negative");
-    for (int64_t j = indptr.data()[k]; j < indptr.data()[k + 1]; ++j)
-      require(indices.data()[j] >= 0 && indices.data()[j] < planes.n_weights(), "a column index is out of range");
+    for (int64_t j = indptr.data()[k]; j < indptr.data()[k + 1]; ++j) {
+      const int64_t f = indices.data()[j];
+      require(f >= 0 && f < planes.n_weights(), "a column index is out of range");
+      require(seen[f] != k, "a plane names a column twice");
+      seen[f] = k;
+    }
   }
+  check_multipliers(planes, blocks, offsets, multipliers, bounds, linear.data()[0]);
   const std::vector<double> nowhere(planes.n_weights(), 0.0);
   for (int64_t k = 0; k < n; ++k) {
     const int64_t begin = indptr.data()[k], i = blocks.data()[k];

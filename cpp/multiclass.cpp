@@ -101,6 +101,7 @@ class MulticlassDual {
     }
     check_variables(starts, labels, values);
     if (old_starts.shape(0)) check_variables(old_starts, old_labels, old_values);
+    else require(old_labels.shape(0) == 0 && old_values.shape(0) == 0, "old variables without starts");
     std::vector<uint8_t> seen(n, 0);
     for (size_t k = 0; k < active.shape(0); ++k) {
       const int64_t i = active.data()[k];
@@ -149,13 +150,18 @@ class MulticlassDual {
     const int64_t n = rows_.n_rows(), size = int64_t(labels.shape(0));
     require(int64_t(starts.shape(0)) == n + 1 && starts.data()[0] == 0 && starts.data()[n] == size, "starts do not fit");
     require(int64_t(values.shape(0)) == size, "labels and values must be equally many");
+    for (int64_t i = 0; i < n; ++i) require(starts.data()[i] <= starts.data()[i + 1], "starts must not decrease");
     for (int64_t i = 0; i < n; ++i) {
-      require(starts.data()[i] <= starts.data()[i + 1], "starts must not decrease");
+      double total = 0;
       for (int64_t k = starts.data()[i]; k < starts.data()[i + 1]; ++k) {
-        require(k < size && labels.data()[k] >= 0 && labels.data()[k] < n_labels_, "a label is out of range");
+        require(labels.data()[k] >= 0 && labels.data()[k] < n_labels_, "a label is out of range");
         require(k == starts.data()[i] || labels.data()[k - 1] < labels.data()[k], "the labels of an example must ascend");
+        require(labels.data()[k] != labels_.data()[i], "the true label has no dual variable");
         require(std::isfinite(values.data()[k]) && values.data()[k] >= 0, "dual variables must be finite and not negative");
+        total += values.data()[k];
       }
+      // The sum of an example is kept up to rounding.
+      require(squared_ || total <= upper_.data()[i] * (1 + 1e-6), "the dual variables of an example are above their bound");
     }
   }
   template <class T> MarginProblem<T> problem() const {

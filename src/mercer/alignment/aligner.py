@@ -296,6 +296,9 @@ class Aligner(BaseEstimator):
         coded = _encode(self._encoder, sequences)
         return compile_batch(coded, self._scores, self.structure_.local), coded, sequences
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "coef_"):
             raise NotFittedError("this Aligner is not fitted yet: call fit first, or make one with Aligner.from_scores")

@@ -149,6 +149,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     # ------------------------------------------------------------------ training
 
     def fit(
@@ -241,7 +244,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n_samples, n_classes), or (n_samples,) with two classes, above 0 for ``classes_[1]``."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.coef_) == 1 else scores
@@ -266,7 +269,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         params = self.get_params(deep=False)
         if not isinstance(self.random_state, (int, type(None))):
             params["random_state"] = None

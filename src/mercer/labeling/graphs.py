@@ -466,6 +466,9 @@ default="auto"
     def _encode(self, y: Any, inputs: GraphInputs) -> TagSequences:
         return self._labels.encode(y, inputs.lengths)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "coef_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")

@@ -35,6 +35,14 @@ def arrays_of(X: Any) -> list[np.ndarray]:
     return [X.data, X.indices, X.indptr, np.array(X.shape)] if issparse(X) else [X, np.array(X.shape)]
 
 
+def array_of(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """A copy of one array of a state: finite numbers of this shape."""
+    found = np.array(arrays[name], dtype=float)
+    if found.shape != shape or not np.isfinite(found).all():
+        raise ValueError(f"{name} must be finite numbers of shape {shape}, found shape {found.shape}")
+    return found
+
+
 def generator_to_state(random: np.random.Generator) -> list[Any]:
     """Where a generator (PCG64) is, as plain data."""
     inner: Any = random.bit_generator.state

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from mercer.learning.checkpoint import Checkpoint
+from mercer._persistence import ModelFileError
+from mercer.learning.checkpoint import Checkpoint, array_of
 
 
 class Monitor:
@@ -112,20 +114,37 @@ class Monitor:
             data["best_w"] = self.best_w
         self.checkpoint.write(everything, data)
 
-    def resume(self, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    def resume(self, fingerprint: str, n_weights: int) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """The solver's state of an unfinished run, if there is one."""
         if self.checkpoint is None:
             return None
         found = self.checkpoint.open(fingerprint)
         if found is None:
             return None
-        state, arrays = found
-        self.history = {name: [float(x) for x in values] for name, values in state["history"].items()}
-        self._before = float(state["seconds"])
-        self._stale = int(state["stale"])
-        if state["best_score"] is not None:
-            self.best_score, self.best_w = float(state["best_score"]), arrays["best_w"]
-        return state["solver"], {k.removeprefix("solver."): v for k, v in arrays.items() if k.startswith("solver.")}
+        with self.restoring():
+            state, arrays = found
+            self.history = {name: [float(x) for x in values] for name, values in state["history"].items()}
+            self._before = float(state["seconds"])
+            self._stale = int(state["stale"])
+            if state["best_score"] is not None:
+                self.best_score = float(state["best_score"])
+                self.best_w = array_of(arrays, "best_w", (n_weights,))
+            solver = dict(state["solver"])
+        return solver, {k.removeprefix("solver."): v for k, v in arrays.items() if k.startswith("solver.")}
+
+    @contextlib.contextmanager
+    def restoring(self) -> Iterator[None]:
+        """What goes wrong while a state is taken up is the file's fault, and the error names the file."""
+        try:
+            yield
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            why = f"there is no {error} in it" if isinstance(error, KeyError) else str(error)
+            raise ModelFileError(f"{self.source}: the checkpoint does not fit this training: {why}") from error
+
+    @property
+    def source(self) -> str:
+        """The checkpoint's name, for messages."""
+        return "checkpoint" if self.checkpoint is None else str(self.checkpoint.path)
 
     def _show(self, row: dict[str, float]) -> None:
         if not self.verbose:

@@ -101,7 +101,7 @@ def train(
     )
     resumed = None
     if fingerprint is not None and checkpoint is not None:
-        resumed = monitor.resume(fingerprint_of((fingerprint(), _seed_state(random_state)), [w0]))
+        resumed = monitor.resume(fingerprint_of((fingerprint(), _seed_state(random_state)), [w0]), risk.n_weights)
     try:
         with monitor:
             result = method.minimize(

@@ -302,6 +302,9 @@ class Parser(BaseEstimator):
     def _is_log(self) -> bool:
         return self.loss == "log" or isinstance(self.loss, Log)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):
             raise NotFittedError("this Parser is not fitted yet: call fit first")

@@ -777,6 +777,9 @@ default="table"
 
     # ------------------------------------------------------------------ parts
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "coef_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from mercer.learning.solvers import Solver
 from mercer.learning.training import history_from_json, history_to_json, keeping_history, train
 from mercer.structured.structure import Structure
 from mercer.structures.joint import Examples, Joint, OracleError
+
+_PAIRS = 64  # of true outputs whose costs tell structures apart
 
 
 class StructuredPredictor(BaseEstimator):
@@ -116,7 +118,10 @@ class StructuredPredictor(BaseEstimator):
         X, Y : lists of inputs and outputs, as the structure takes them
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
-            Other data is known by other features of the true outputs.
+            Other data is known by other features of the true outputs; another structure by its class, its settings
+            (attributes whose names do not begin with an underscore: numbers, strings, arrays, and lists, dicts or
+            objects of them) and the costs between some of the true outputs. The code of its methods is not read. What
+            they change, such as a cache, belongs into attributes that begin with an underscore.
 
         Notes
         -----
@@ -132,12 +137,18 @@ class StructuredPredictor(BaseEstimator):
         joint = self._joint(X[0], Y[0])
         rows = []
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            rows.append(joint.features(x, y, i))
+            row = joint.features(x, y, i)
+            if checkpoint is not None:
+                rows.append(row)
             if (cost := joint.cost(y, y, i)) != 0.0:
                 raise OracleError(f"example {i}: cost(y, y) is {cost:g}: the true output must cost nothing")
         risk = Risk(joint, loss, Examples(X), Examples(Y))
         solver = self.solver if isinstance(self.solver, str) else self.solver.name
-        said = type(self.structure).__name__, solver, loss.to_json(), C, [len(row.indices) for row in rows]
+
+        def said() -> Any:
+            structure = _settings(self.structure), _costs(self.structure, Y)
+            return structure, solver, loss.to_json(), C, [len(row.indices) for row in rows]
+
         with keeping_history(self):
             result, history = train(
                 risk,
@@ -148,7 +159,7 @@ class StructuredPredictor(BaseEstimator):
                 random_state=self.random_state,
                 verbose=self.verbose,
                 checkpoint=checkpoint,
-                fingerprint=lambda: fingerprint(said, [array for row in rows for array in row]),
+                fingerprint=lambda: fingerprint(said(), [array for row in rows for array in row]),
             )
         self.coef_, self.history_ = result.w, history
         self.converged_, self.interrupted_ = result.converged, result.interrupted
@@ -188,6 +199,9 @@ class StructuredPredictor(BaseEstimator):
             raise OracleError("example 0: features gave an empty vector")
         return joint
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def _weights(self) -> np.ndarray:
         if not hasattr(self, "coef_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
@@ -218,6 +232,51 @@ class StructuredPredictor(BaseEstimator):
         model.converged_, model.interrupted_ = bool(meta["converged"]), False
         model.n_iter_ = len(model.history_.get("seconds", ()))
         return model
+
+
+def _settings(value: Any, within: tuple[int, ...] = ()) -> Any:
+    """What a structure is set to, as data whose ``repr`` is the same in every process."""
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        return value
+    if isinstance(value, np.generic):
+        return _settings(value.item(), within) if not value.dtype.hasobject else str(value)
+    if id(value) in within:  # it holds itself
+        return "..."
+    within = (*within, id(value))
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return str(value.dtype), value.shape, fingerprint(None, [value])
+    if issparse(value):
+        value = value.tocsr()
+        return value.shape, fingerprint(None, [value.data, value.indices, value.indptr])
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_settings(item, within) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(repr(_settings(item, within)) for item in value)
+    if isinstance(value, Mapping):
+        return [(_settings(key, within), _settings(item, within)) for key, item in value.items()]
+    if callable(value) and hasattr(value, "__qualname__"):
+        return value.__qualname__
+    attributes: dict[str, Any] = {}
+    for kind in reversed(type(value).__mro__):
+        attributes.update((k, v) for k, v in vars(kind).items() if not callable(v) and not hasattr(v, "__get__"))
+    attributes.update(getattr(value, "__dict__", {}))
+    attributes.update((k, getattr(value, k)) for k in getattr(value, "__slots__", ()) if hasattr(value, k))
+    return type(value).__qualname__, [
+        (name, _settings(attributes[name], within)) for name in sorted(attributes) if not name.startswith("_")
+    ]
+
+
+def _costs(structure: Any, Y: Sequence[Any]) -> list[Any]:
+    """cost(y, z) of some pairs of true outputs; such pairs need not have one."""
+    found: list[Any] = []
+    for i in range(0, len(Y) - 1, max(1, len(Y) // _PAIRS)):
+        try:
+            found.append(float(structure.cost(Y[i], Y[i + 1])))
+        except Exception as error:
+            found.append(type(error).__name__)
+    return found
 
 
 class _NotLoaded:

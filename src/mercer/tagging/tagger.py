@@ -694,6 +694,9 @@ default="log"
         same = self.edge_index_ is self.index_
         return bool(self.structure_.n_edge_features and same and not own)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "coef_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")

@@ -47,8 +47,9 @@ class _MistakeDriven(Solver):
         epochs = Epochs(risk, self.rule, w0, random_state)
         done = 0
         if resumed is not None:
-            epochs.from_state(*resumed)
-            done = int(resumed[0]["epochs"])
+            with monitor.restoring():
+                epochs.from_state(*resumed)
+                done = int(resumed[0]["epochs"])
         elif state:
             epochs.w, epochs.extra = state["w"], state["extra"]
             epochs.state.step = float(state["step"])

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import PlaneLoss, RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -86,8 +87,17 @@ class Bundle:
 
     def resume(self, arrays: dict[str, np.ndarray]) -> None:
         """The inverse of :meth:`arrays`."""
-        self.slopes, self.offsets = np.array(arrays["slopes"]), np.array(arrays["offsets"])
-        self.gram, self.a, self.idle = (np.array(arrays[name]) for name in ("gram", "multipliers", "idle"))
+        m, n = len(arrays["offsets"]), self.slopes.shape[1]
+        self.slopes, self.gram = array_of(arrays, "slopes", (m, n)), array_of(arrays, "gram", (m, m))
+        self.offsets, self.a = array_of(arrays, "offsets", (m,)), array_of(arrays, "multipliers", (m,))
+        self.idle = array_of(arrays, "idle", (m,)).astype(int)
+        if not m or self.offsets[0] or self.slopes[0].any():
+            raise ValueError("the first plane of the bundle must be 0")
+        if (self.a < 0).any() or abs(self.a.sum() - 1.0) > 1e-6:
+            raise ValueError("the multipliers of the bundle must be shares of 1")
+        products = self.slopes @ self.slopes.T
+        if np.abs(products - self.gram).max() > 1e-6 * np.diagonal(products).max() + 1e-12:
+            raise ValueError("gram is not that of the slopes")
 
     def model(self, w: np.ndarray) -> float:
         """The highest plane at w."""
@@ -192,13 +202,15 @@ class BMRM(Solver):
             w = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=float)
             descending = self._descends(risk) and max_iter > 1
             if resumed is not None:
-                numbers, arrays = resumed
-                best.resume(arrays)
-                bundle.resume(part_of(arrays, "bundle"))
-                if "held.slope" in arrays:
-                    held = np.array(arrays["held.slope"]), float(arrays["held.value"][0])
-                passes, used, descending = int(numbers["passes"]), int(numbers["used"]), bool(numbers["descending"])
-                recent.extend(map(float, numbers["recent"]))
+                with monitor.restoring():
+                    numbers, arrays = resumed
+                    best.resume(arrays, monitor.source)
+                    bundle.resume(part_of(arrays, "bundle"))
+                    if "held.slope" in arrays:
+                        held = array_of(arrays, "held.slope", w.shape), float(array_of(arrays, "held.value", (1,))[0])
+                    passes, used, descending = int(numbers["passes"]), int(numbers["used"]), bool(numbers["descending"])
+                    recent.extend(map(float, numbers["recent"]))
+                best.verify(risk, weight, bundle.model(best.w))
                 w = best.w.copy()  # quasi-Newton steps begin anew there; the bundle knows of no point
             if descending and used < max_iter // 2:
                 if _descend(visit, w, max_iter // 2 - used, tol, after_step):

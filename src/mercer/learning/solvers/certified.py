@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer._persistence import ModelFileError
+from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import PlaneLoss, RelativeMargin, check_known
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -34,10 +36,15 @@ def check_planes(risk: Any, name: str, *, bounds: bool = False) -> None:
         raise ValueError(f"solver {name!r} takes no bound on margins; use 'cutting-plane' or 'bcfw'")
 
 
+_ROUNDING = 1e-6  # share of P by which D may lie above it in a state that was saved
+_SINGLE = 1e-3  # the same for values computed anew, where scores may be single precision
+
+
 class Best:
     """The best primal and dual values so far, and what is recorded of them."""
 
     def __init__(self, n_weights: int) -> None:
+        self.source: str | None = None  # the checkpoint that it went on from
         self.w = np.zeros(n_weights)
         self.primal, self.dual = np.inf, -np.inf
 
@@ -57,16 +64,53 @@ class Best:
         """For a checkpoint; a bound may be infinite."""
         return {"best.w": self.w, "best.bounds": np.array([self.primal, self.dual])}
 
-    def resume(self, arrays: dict[str, np.ndarray]) -> None:
-        """The inverse of :meth:`arrays`."""
-        self.w = np.array(arrays["best.w"], dtype=float)
-        self.primal, self.dual = map(float, arrays["best.bounds"])
+    def resume(self, arrays: dict[str, np.ndarray], source: str) -> None:
+        """The inverse of :meth:`arrays`; ``source`` names the checkpoint in messages."""
+        w = array_of(arrays, "best.w", self.w.shape)
+        primal, dual = map(float, arrays["best.bounds"])
+        if not (dual < np.inf and dual <= primal + _ROUNDING * abs(primal) + 1e-12):
+            raise ValueError(f"best.bounds must be P and a D below it, found {primal:g} and {dual:g}")
+        self.w, self.primal, self.dual, self.source = w, primal, dual, source
+
+    def verify(self, risk: Any, weight: float, known: float = 0.0) -> None:
+        """The objective of the restored weights must be what it was, and no lower than ``known`` planes give there.
+
+        Says nothing of losses whose worst output may be missed: their values are estimates.
+        """
+        if not getattr(getattr(risk, "loss", None), "exact", True):
+            self.source = None
+        if self.source is None or not np.isfinite(self.primal):
+            return
+        half = 0.5 * float(self.w @ self.w)
+        primal = half + weight * risk.value_and_gradient(self.w)[0]
+        slack = _SINGLE * max(abs(primal), abs(self.primal)) + _ROUNDING * weight * getattr(risk, "n_examples", 1)
+        if not abs(primal - self.primal) <= slack:
+            raise ModelFileError(
+                f"{self.source}: the best weights had the objective {self.primal:g} and have {primal:g} now: "
+                "the checkpoint belongs to another training; remove it or give another path"
+            )
+        if not half + known <= self.primal + slack:
+            raise ModelFileError(f"{self.source}: the planes of the checkpoint lie above the loss")
+
+    def match(self, dual: float) -> None:
+        """The restored multipliers cannot have a better dual value than the best."""
+        if not dual <= self.dual + _ROUNDING * max(abs(self.dual), abs(dual)) + 1e-12:
+            raise ValueError(f"its multipliers have the dual value {dual:g}, above the best of {self.dual:g}")
 
     @property
     def gap(self) -> float:
-        """(P − D) / |P|; 0 where both are 0."""
+        """(P − D) / |P|; 0 where both are 0.
+
+        D above P by rounding counts as 0. More than that, after a checkpoint, means that the bound was proven for
+        another problem. (In a run of its own it means that the worst outputs were missed, and P is an estimate.)
+        """
         if not np.isfinite(self.primal) or not np.isfinite(self.dual):
             return np.inf
+        if self.source is not None and self.dual > self.primal + _SINGLE * abs(self.primal) + 1e-12:
+            raise ModelFileError(
+                f"{self.source}: the checkpoint's dual value {self.dual:g} lies above the objective {self.primal:g}: "
+                "it belongs to another training (or the worst outputs are missed); remove it or give another path"
+            )
         return max(0.0, self.primal - self.dual) / max(abs(self.primal), 1e-300)
 
     def figures(self, scale: float, **more: float) -> dict[str, float]:

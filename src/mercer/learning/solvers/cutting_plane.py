@@ -13,9 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mercer import _core
 from mercer._validation import check_choice
+from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -46,8 +48,20 @@ class WorkingSets:
 
     def resume(self, arrays: dict[str, np.ndarray]) -> None:
         """The inverse of :meth:`arrays`."""
-        self.w = np.array(arrays["w"], dtype=float)
-        self.planes.restore(**{name: np.ascontiguousarray(x) for name, x in arrays.items() if name != "w"})
+        self.w = array_of(arrays, "w", self.w.shape)
+        found = {name: np.ascontiguousarray(x) for name, x in arrays.items() if name != "w"}
+        self.planes.restore(**found)
+        a = found["multipliers"]
+        slopes = csr_array((found["values"], found["indices"], found["indptr"]), shape=(len(a), len(self.w)))
+        most = (abs(slopes).T @ (a + 1e-3 * self.weight)).max(initial=0.0)
+        if np.abs(slopes.T @ a - self.w).max(initial=0.0) > 1e-6 * most + 1e-12:
+            raise ValueError("its weights are not those of its multipliers")
+
+    def known(self, w: np.ndarray) -> float:
+        """C Σ loss at w as far as the planes met so far tell."""
+        values = np.empty(len(self.everyone))
+        self.planes.highest(w, values, np.zeros(len(w)))
+        return self.loss(values)
 
     @property
     def dual(self) -> float:
@@ -150,7 +164,8 @@ class CuttingPlane(Solver):
         rounds = self._n_slack if self.slack == "n" or squared or isinstance(risk.loss, RelativeMargin) else self._one
         try:
             if resumed is not None:
-                best.resume(resumed[1])
+                with monitor.restoring():
+                    best.resume(resumed[1], monitor.source)
             elif not isinstance(risk.loss, RelativeMargin):
                 best.start(risk, C / penalty.l2, w0)
             return rounds(risk, C / penalty.l2, penalty.l2, best, max_iter, tol, monitor, resumed)
@@ -172,10 +187,12 @@ class CuttingPlane(Solver):
         values, w = np.empty(risk.n_examples), np.zeros(risk.n_weights)
         rounds, passes, cached, done = 0, 0, 0, False
         if resumed is not None:
-            rounds, passes, cached = (int(resumed[0][name]) for name in ("rounds", "passes", "cached"))
-            w = np.array(resumed[1]["w"], dtype=float)
-            bundle.resume(part_of(resumed[1], "bundle"))
-            sets.resume(part_of(resumed[1], "sets"))
+            with monitor.restoring():
+                rounds, passes, cached = (int(resumed[0][name]) for name in ("rounds", "passes", "cached"))
+                w = array_of(resumed[1], "w", w.shape)
+                bundle.resume(part_of(resumed[1], "bundle"))
+                sets.resume(part_of(resumed[1], "sets"))
+            best.verify(risk, weight, max(sets.known(best.w), bundle.model(best.w)))
 
         def arrays() -> dict[str, np.ndarray]:
             parts = {**named("bundle", bundle.arrays()), **named("sets", sets.arrays())}
@@ -225,8 +242,11 @@ class CuttingPlane(Solver):
         sets = WorkingSets(risk, weight)
         before, done = 0, False
         if resumed is not None:
-            before = int(resumed[0]["passes"])
-            sets.resume(part_of(resumed[1], "sets"))
+            with monitor.restoring():
+                before = int(resumed[0]["passes"])
+                sets.resume(part_of(resumed[1], "sets"))
+                best.match(sets.dual)
+            best.verify(risk, weight, sets.known(best.w))
         for passes in range(before + 1, max_iter + 1):
             values, _, _ = sets.search(sets.w)
             lead = 0.0

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mercer import _core
 from mercer.data.sequences import Rows
@@ -87,15 +88,23 @@ class Dual(Solver):
         ascent = _ascent(risk, C / penalty.l2, check_random_seed(random_state))
         epochs, waits = 0, False
         if resumed is not None:
-            best.resume(resumed[1])
-            epochs, waits = int(resumed[0]["epochs"]), True  # the state is that after a check
-            ascent.restore(**{name: np.ascontiguousarray(x) for name, x in part_of(resumed[1], "ascent").items()})
+            with monitor.restoring():
+                best.resume(resumed[1], monitor.source)
+                epochs, waits = int(resumed[0]["epochs"]), True  # the state is that after a check
+                found = {name: np.ascontiguousarray(x) for name, x in part_of(resumed[1], "ascent").items()}
+                ascent.restore(**found)
+                _check_weights(risk, found)
+                if not ascent.active:
+                    raise ValueError("no example is active")
 
         def weights() -> np.ndarray:
             ascent.weights(best.w)
             return best.w
 
         try:
+            if resumed is not None:
+                weights()
+                best.verify(risk, C / penalty.l2)
             while True:
                 if not waits:
                     primal, dual = ascent.check(tol, threads)
@@ -117,6 +126,18 @@ class Dual(Solver):
             return best.interrupted(monitor)
         weights()
         return best.result(monitor, done, tol, max_iter)
+
+
+def _check_weights(risk: Risk, found: dict[str, np.ndarray]) -> None:
+    """W = Σ_i Σ_c α_ic x_i ⊗ (e_{y_i} − e_c), up to the rounding of many steps."""
+    X, y = risk.X, np.asarray(risk.y)
+    rows = csr_array(X.rows.matrix(int(X.offsets[0]), int(X.offsets[-1])))
+    shape = len(y), risk.n_weights // rows.shape[1]
+    alpha = csr_array((found["values"], found["labels"], found["starts"]), shape=shape)
+    mass = csr_array((alpha.sum(axis=1), y, np.arange(len(y) + 1)), shape=shape)
+    W, most = (rows.T @ (mass - alpha)).toarray().ravel(), (abs(rows).T @ (mass + alpha)).max()
+    if not np.abs(W - found["w"]).max(initial=0.0) <= 1e-4 * most + 1e-9:
+        raise ValueError("its weights are not those of its dual variables")
 
 
 def _round(ascent: Any, best: Best, n: int, tol: float, epochs: int, threads: int) -> int:
@@ -156,8 +177,6 @@ def _ascent(risk: Risk, C: float, seed: int) -> Any:
     if (first, last) != (0, rows.shape[0]):
         rows = Rows.from_matrix(rows.matrix(first, last))
     if rows.dense is not None and np.count_nonzero(rows.dense) < _SPARSE * rows.dense.size:
-        from scipy.sparse import csr_array
-
         rows = Rows.from_matrix(csr_array(rows.dense))
     cost = (risk.loss.cost or Hamming()).table(np.arange(structure.n_labels), structure.n_labels)
     weights, shards = getattr(risk, "weights", None), _shards(rows, 8 * risk.n_weights)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mercer._validation import check_choice, check_count
-from mercer.learning.checkpoint import generator_from_state, generator_to_state
+from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import InfeasibleError, Risk
@@ -86,18 +86,22 @@ class BCFW(Solver):
             cached = 3 if hasattr(risk.structure, "ascent") else 10
         average, weights, done, before = np.zeros(risk.n_weights), 0.0, False, 0
         if resumed is not None:
-            numbers, found = resumed
-            best.resume(found)
-            sets.resume(part_of(found, "sets"))
-            generator_from_state(random, numbers["random"])
-            before, weights = int(numbers["passes"]), float(numbers["weights"])
-            average[:] = found["average"]
+            with monitor.restoring():
+                numbers, found = resumed
+                best.resume(found, monitor.source)
+                sets.resume(part_of(found, "sets"))
+                best.match(sets.dual)
+                generator_from_state(random, numbers["random"])
+                before, weights = int(numbers["passes"]), float(numbers["weights"])
+                average = array_of(found, "average", average.shape)
 
         def arrays() -> dict[str, np.ndarray]:
             return {"average": average, **best.arrays(), **named("sets", sets.arrays())}
 
         try:
-            if resumed is None and not np.isfinite(sets.bound):
+            if resumed is not None:
+                best.verify(risk, sets.weight, sets.known(best.w))
+            elif not np.isfinite(sets.bound):
                 best.start(risk, sets.weight, w0)
             for passes in range(before + 1, max_iter + 1):
                 measures = passes % self.check_every == 0 or passes == max_iter

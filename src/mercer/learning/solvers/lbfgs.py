@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -114,13 +115,15 @@ class LBFGS(Solver):
     ) -> Result:
         """See :class:`Solver`."""
         if resumed is not None:
-            w0 = resumed[1]["w"]
+            with monitor.restoring():
+                w0 = array_of(resumed[1], "w", (risk.n_weights,))
         cold = w0 is None or not w0.any()
         w = np.zeros(risk.n_weights) if cold else np.array(w0, dtype=float)
         objective = _Objective(risk, penalty, C)
         done = 0
         if resumed is not None:
-            objective.passes, done = int(resumed[0]["passes"]), int(resumed[0]["iterations"])
+            with monitor.restoring():
+                objective.passes, done = int(resumed[0]["passes"]), int(resumed[0]["iterations"])
 
         def chosen() -> np.ndarray:
             return w if monitor.best_w is None else monitor.best_w

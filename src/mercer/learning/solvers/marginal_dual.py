@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.learning.checkpoint import generator_from_state, generator_to_state
+from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.losses import Hinge
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -62,12 +62,16 @@ class MarginalDual(Solver):
         blocks = [_Block(risk, i) for i in range(risk.n_examples)]
         w, done, before = np.zeros(risk.n_weights), False, 0
         if resumed is not None:
-            numbers, arrays = resumed
-            best.resume(arrays)
-            generator_from_state(random, numbers["random"])
-            w[:], before = arrays["w"], int(numbers["passes"])
-            _resume(blocks, arrays)
+            with monitor.restoring():
+                numbers, arrays = resumed
+                best.resume(arrays, monitor.source)
+                generator_from_state(random, numbers["random"])
+                w, before = array_of(arrays, "w", w.shape), int(numbers["passes"])
+                _resume(blocks, arrays, w / weight)
+                best.match(weight * sum(b.cost for b in blocks) - 0.5 * float(w @ w))
         try:
+            if resumed is not None:
+                best.verify(risk, weight)
             for passes in range(before + 1, max_iter + 1):
                 for i in random.permutation(risk.n_examples).tolist():
                     blocks[i].step(w, weight)
@@ -130,13 +134,24 @@ def _arrays(blocks: list[_Block]) -> dict[str, np.ndarray]:
     return {"marginals": np.concatenate(parts), "costs": np.array([block.cost for block in blocks])}
 
 
-def _resume(blocks: list[_Block], arrays: dict[str, np.ndarray]) -> None:
-    """The inverse of :func:`_arrays`."""
+def _features(blocks: list[_Block], size: int) -> np.ndarray:
+    """Σ_i Σ_y μ_i(y) Φ(x_i, y)."""
+    total = np.zeros(size)
+    for block in blocks:
+        block.risk.structure.backward(block.X, block.mu, total)
+    return total
+
+
+def _resume(blocks: list[_Block], arrays: dict[str, np.ndarray], v: np.ndarray) -> None:
+    """The inverse of :func:`_arrays`; v is w / C, which the marginals must give."""
+    start = _features(blocks, len(v))  # of the true outputs
     parts = [part for block in blocks for part in block.parts]
     stops = np.cumsum([part.size for part in parts])
-    if len(arrays["marginals"]) != stops[-1] or len(arrays["costs"]) != len(blocks):
-        raise ValueError("the checkpoint's marginals do not fit the data")
-    for part, values in zip(parts, np.split(arrays["marginals"], stops[:-1]), strict=True):
+    marginals, costs = array_of(arrays, "marginals", (int(stops[-1]),)), array_of(arrays, "costs", (len(blocks),))
+    for part, values in zip(parts, np.split(marginals, stops[:-1]), strict=True):
         part[...] = values.reshape(part.shape)
-    for block, cost in zip(blocks, arrays["costs"].tolist(), strict=True):
+    for block, cost in zip(blocks, costs.tolist(), strict=True):
         block.cost = cost
+    change = start - _features(blocks, len(v))
+    if not np.abs(change - v).max(initial=0.0) <= 1e-4 * max(1.0, np.abs(start).max(initial=0.0)):
+        raise ValueError("its weights are not those of its marginals")

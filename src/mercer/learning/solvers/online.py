@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mercer import _core
-from mercer.learning.checkpoint import generator_from_state, generator_to_state
+from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.risk import InfeasibleError, Risk
 from mercer.structures.base import check_random_seed
 
@@ -102,7 +102,7 @@ class Epochs:
 
     def from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """The inverse of :meth:`to_state`."""
-        self.w, self.extra = np.array(arrays["w"], dtype=float), np.array(arrays["extra"], dtype=float)
+        self.w, self.extra = array_of(arrays, "w", self.w.shape), array_of(arrays, "extra", self.extra.shape)
         self.state.scale, self.state.step = float(state["scale"]), float(state["step"])
         self.state.l1_total = float(state["l1_total"])
         generator_from_state(self.random, state["random"])

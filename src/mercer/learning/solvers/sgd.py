@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -81,10 +82,11 @@ class SGD(Solver):
 
         try:
             if resumed is not None:
-                epochs.from_state(*resumed)
-                rate, done = float(resumed[0]["rate"]), int(resumed[0]["epochs"])
-                previous, calm = float(resumed[0]["previous"]), int(resumed[0]["calm"])
-                mean[:] = resumed[1]["mean"]
+                with monitor.restoring():
+                    epochs.from_state(*resumed)
+                    rate, done = float(resumed[0]["rate"]), int(resumed[0]["epochs"])
+                    previous, calm = float(resumed[0]["previous"]), int(resumed[0]["calm"])
+                    mean[:] = array_of(resumed[1], "mean", mean.shape)
             elif state:
                 rate = float(state["rate"])
                 epochs.extra = state["extra"]

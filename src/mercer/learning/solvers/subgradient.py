@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.learning.checkpoint import generator_from_state, generator_to_state
+from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import InfeasibleError, Risk
@@ -56,15 +56,19 @@ class Subgradient(Solver):
         total, steps, offsets = np.zeros(risk.n_weights), _core.OnlineState(), 0.0  # w = steps.scale · total
         done, before = False, 0
         if resumed is not None:
-            numbers, arrays = resumed
-            best.resume(arrays)
-            generator_from_state(random, numbers["random"])
-            total[:] = arrays["total"]
-            before, offsets = int(numbers["epochs"]), float(numbers["offsets"])
-            steps.step, steps.scale = float(numbers["step"]), float(numbers["scale"])
+            with monitor.restoring():
+                numbers, arrays = resumed
+                best.resume(arrays, monitor.source)
+                generator_from_state(random, numbers["random"])
+                total = array_of(arrays, "total", total.shape)
+                before, offsets = int(numbers["epochs"]), float(numbers["offsets"])
+                steps.step, steps.scale = float(numbers["step"]), float(numbers["scale"])
+                best.match(offsets * steps.scale - 0.5 * steps.scale**2 * float(total @ total))
         try:
             if resumed is None:
                 best.start(risk, weight, w0)
+            else:
+                best.verify(risk, weight)
             for epoch in range(before + 1, max_iter + 1):
                 offsets += self._epoch(risk, weight * n, random.permutation(n), total, steps)
                 w = total * steps.scale
