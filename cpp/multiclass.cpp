@@ -35,22 +35,22 @@ class MulticlassDual {
     state_.strips.wanted = strips;
     state_.seed = seed;
     nb::gil_scoped_release release;
-    if (rows.single()) kernels().multiclass_prepare_f32(problem<float>(), costs.data(), state_);
-    else kernels().multiclass_prepare_f64(problem<double>(), costs.data(), state_);
+    if (rows.single()) kernels_.multiclass_prepare_f32(problem<float>(), costs.data(), state_);
+    else kernels_.multiclass_prepare_f64(problem<double>(), costs.data(), state_);
   }
 
   double epoch(int threads) {
     const int n_threads = thread_count(threads);
     nb::gil_scoped_release release;
-    if (rows_.single()) return kernels().multiclass_epoch_f32(problem<float>(), state_, n_threads);
-    return kernels().multiclass_epoch_f64(problem<double>(), state_, n_threads);
+    if (rows_.single()) return kernels_.multiclass_epoch_f32(problem<float>(), state_, n_threads);
+    return kernels_.multiclass_epoch_f64(problem<double>(), state_, n_threads);
   }
   std::pair<double, double> check(double tol, int threads) {
     require(tol >= 0, "tol must not be negative");
     const int n_threads = thread_count(threads);
     nb::gil_scoped_release release;
-    if (rows_.single()) kernels().multiclass_check_f32(problem<float>(), state_, tol, n_threads);
-    else kernels().multiclass_check_f64(problem<double>(), state_, tol, n_threads);
+    if (rows_.single()) kernels_.multiclass_check_f32(problem<float>(), state_, tol, n_threads);
+    else kernels_.multiclass_check_f64(problem<double>(), state_, tol, n_threads);
     return {state_.primal, state_.dual};
   }
   int strips() const { return state_.strips.count(); }
@@ -174,6 +174,7 @@ class MulticlassDual {
   int64_t n_labels_;
   bool squared_;
   MarginState state_;
+  const Kernels& kernels_ = kernels();  // costs are laid out for its vectors
 };
 
 }  // namespace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, random_array
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, LinearSVC
@@ -494,3 +494,31 @@ def test_the_binding_checks_its_arrays(change, message):
         ascent.epoch(0)
     with pytest.raises(ValueError, match="n_features"):
         ascent.weights(np.empty(5))
+
+
+@pytest.mark.skipif(len(_core.instruction_sets()) < 2, reason="this processor has one instruction set")
+def test_an_ascent_stays_with_its_instruction_set_and_its_state_fits_any_other():
+    rng = np.random.default_rng(0)
+    n, F, C = 300, 4000, 4
+    X = random_array((n, F), density=0.02, format="csr", random_state=1)
+    X.sort_indices()
+    y = np.asarray(X @ rng.normal(size=(F, C))).argmax(axis=1).astype(np.int32)
+    rows = (X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data)
+
+    def ascent():
+        return _core.MulticlassDual(_core.Rows(*rows, F, False), y, np.ones(n), 1 - np.eye(C), False, 0, 1, 1000, 2)
+
+    before, found = _core.instruction_set(), []
+    try:
+        for first, second in (_core.instruction_sets()[:2], _core.instruction_sets()[1::-1]):
+            _core.use_instruction_set(first)
+            one = ascent()
+            _core.use_instruction_set(second)
+            for _ in range(3):
+                one.epoch(1)
+            one.check(1e-3, 1)
+            found.append(one.state()["w"])
+            ascent().restore(**one.state())
+    finally:
+        _core.use_instruction_set(before)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
