@@ -51,8 +51,13 @@ def test_the_most_violating_output_equals_brute_force(kind, name):
             np.testing.assert_allclose(value, [t.max() for t in totals], atol=1e-10)
             best = [t.argmax() for t in totals]
             np.testing.assert_allclose(delta, [d[k] for d, k in zip(problem.costs, best, strict=True)], atol=1e-10)
-            found = problem.pack([o[k] for o, k in zip(problem.outputs, best, strict=True)])
-            assert problem.structure.equal(z, found).all()
+            # Two segments of one label may change places: then several outputs are the best, up to rounding.
+            tied = [np.flatnonzero(t >= t.max() - 1e-10) for t in totals]
+            found = np.zeros(len(problem), bool)
+            for rank in range(max(map(len, tied))):
+                chosen = [o[k[min(rank, len(k) - 1)]] for o, k in zip(problem.outputs, tied, strict=True)]
+                found |= problem.structure.equal(z, problem.pack(chosen))
+            assert found.all()
             np.testing.assert_allclose(problem.structure.score(theta, z) + factor * delta, value, atol=1e-10)
 
 
