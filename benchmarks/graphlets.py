@@ -11,6 +11,7 @@ numbers of samples are those of the thesis unless given.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 import warnings
@@ -127,6 +128,7 @@ def accuracy(arguments: argparse.Namespace) -> None:
 
 def one_set(name: str, arguments: argparse.Namespace) -> None:
     graphs, y = load_tu(name)
+    scored = Scores(name, y, arguments)
     shown = THESIS.get(name.split("_")[0], "")
     print(f"\n{name}: {len(graphs)} graphs, {len(np.unique(y))} classes", flush=True)
     if shown:
@@ -138,22 +140,18 @@ def one_set(name: str, arguments: argparse.Namespace) -> None:
         X = X[:, np.unique(X.indices)]
         made = time.process_time() - start
         for title, steps in (("HK", []), ("HKF", [CorrelationSelector()])):
-            scores = linear_scores(X, y, steps, arguments.repeats)
-            report(f"{title}{' labelled' if labels else ''}", scores, made, X.shape[1])
+            scored(f"{title}{' labelled' if labels else ''}", linear(X, y, steps), made, X.shape[1])
             made = 0.0
     if arguments.no_peers:
         return
     for title, kernel, labelled in peers():
-        if len(graphs) > 1500 and title.startswith("SP"):  # GraKeL would take about an hour; the kernel is the same
-            title, start = title.replace("GraKeL", "mercer"), time.process_time()
-            K = ShortestPath(labels=labelled).normalized()(graphs)
-            made = time.process_time() - start
-            report(title, kernel_scores(K, y, arguments.repeats), made, None)
-            continue
         start = time.process_time()
-        K = kernel().fit_transform(for_grakel(graphs if labelled else unlabelled(graphs)))
-        made = time.process_time() - start
-        report(title, kernel_scores(np.nan_to_num(K), y, arguments.repeats), made, None)
+        if len(graphs) > 1500 and title.startswith("SP"):  # GraKeL would take about an hour; the kernel is the same
+            title = title.replace("GraKeL", "mercer")
+            K = ShortestPath(labels=labelled).normalized()(graphs)
+        else:
+            K = np.nan_to_num(kernel().fit_transform(for_grakel(graphs if labelled else unlabelled(graphs))))
+        scored(title, precomputed(K, y), time.process_time() - start, None)
 
 
 def unlabelled(graphs: Graphs) -> Graphs:
@@ -178,43 +176,52 @@ def peers() -> list[tuple[str, Callable[[], Any], bool]]:
     ]
 
 
-def report(title: str, scores: tuple[np.ndarray, float], made: float, width: int | None) -> None:
-    values, seconds = scores
-    features = f"{made:6.2f} s features" if made else f"{'':17s}"
-    columns = f"   {width} columns" if width else ""
-    score = f"{100 * values.mean():5.1f} ± {100 * values.std():3.1f}"
-    print(f"  {title:22s} {score}   {features} {seconds:6.1f} s folds{columns}", flush=True)
+Fold = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def linear_scores(X: Any, y: np.ndarray, steps: list[Any], repeats: int) -> tuple[np.ndarray, float]:
+def linear(X: Any, y: np.ndarray, steps: list[Any]) -> Fold:
     svm = LinearSVC(tol=1e-3, max_iter=2000)
     pipeline = make_pipeline(MaxAbsScaler(), *steps, svm)
     search = GridSearchCV(pipeline, {"linearsvc__C": [0.01, 0.1, 1.0, 10.0]}, cv=3)
-
-    def fold(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        return search.fit(X[train], y[train]).predict(X[test])
-
-    return repeated(fold, y, repeats)
+    return lambda train, test: search.fit(X[train], y[train]).predict(X[test])
 
 
-def kernel_scores(K: np.ndarray, y: np.ndarray, repeats: int) -> tuple[np.ndarray, float]:
+def precomputed(K: np.ndarray, y: np.ndarray) -> Fold:
     search = GridSearchCV(SVC(kernel="precomputed", max_iter=200_000), {"C": [0.1, 1.0, 10.0, 100.0]}, cv=3)
-
-    def fold(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        return search.fit(K[np.ix_(train, train)], y[train]).predict(K[np.ix_(test, train)])
-
-    return repeated(fold, y, repeats)
+    return lambda train, test: search.fit(K[np.ix_(train, train)], y[train]).predict(K[np.ix_(test, train)])
 
 
-def repeated(
-    fold: Callable[[np.ndarray, np.ndarray], np.ndarray], y: np.ndarray, repeats: int
-) -> tuple[np.ndarray, float]:
-    """Accuracy of each repetition of 10-fold cross-validation, and CPU seconds."""
-    start, values = time.process_time(), []
-    for repeat in range(repeats):
+class Scores:
+    """Accuracy of each repetition of 10-fold cross-validation; with a file of them, what it has is not run again."""
+
+    def __init__(self, name: str, y: np.ndarray, arguments: argparse.Namespace) -> None:
+        self.y, self.repeats, self.path = y, arguments.repeats, arguments.out
+        self.key = [name, arguments.sizes, arguments.n_samples]
+        self.known: dict[str, tuple[float, float]] = {}
+        if self.path and os.path.exists(self.path):
+            with open(self.path) as lines:
+                self.known = {json.dumps(key): (value, cpu) for key, value, cpu in map(json.loads, lines)}
+
+    def __call__(self, title: str, fold: Fold, made: float, width: int | None) -> None:
+        results = np.array([self.one(title, fold, repeat) for repeat in range(self.repeats)])
+        values, cpu = results[:, 0], results[:, 1].sum()
+        features = f"{made:6.2f} s features" if made else f"{'':17s}"
+        columns = f"   {width} columns" if width else ""
+        score = f"{100 * values.mean():5.1f} ± {100 * values.std():3.1f}"
+        print(f"  {title:22s} {score}   {features} {cpu:6.1f} s folds{columns}", flush=True)
+
+    def one(self, title: str, fold: Fold, repeat: int) -> tuple[float, float]:
+        key = [*self.key, title, repeat]
+        if (found := self.known.get(json.dumps(key))) is not None:
+            return found
+        start, y = time.process_time(), self.y
         folds = StratifiedKFold(10, shuffle=True, random_state=repeat).split(y, y)
-        values.append(np.mean([(fold(train, test) == y[test]).mean() for train, test in folds]))
-    return np.array(values), time.process_time() - start
+        value = float(np.mean([(fold(train, test) == y[test]).mean() for train, test in folds]))
+        result = (value, time.process_time() - start)
+        if self.path:
+            with open(self.path, "a") as lines:
+                lines.write(json.dumps([key, *result]) + "\n")
+        return result
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {"speed": speed, "accuracy": accuracy}
@@ -227,6 +234,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--sizes", nargs="+", type=int, default=[4, 5, 6, 7, 8, 9])
     parser.add_argument("--n-samples", type=int, default=10_000)
+    parser.add_argument("--out", help="file of scores, a line for each repetition: what is there is not run again")
     parser.add_argument("--no-peers", action="store_true", help="leave out GraKeL's kernels in the accuracy part")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)

@@ -458,6 +458,7 @@ def told(self, block, number):
 files._Training._learn = told
 model = HashedClassifier(n_bits=10).fit_file("-", "text")
 mercer.save(model, sys.argv[1])
+print()  # Ctrl-C may have come within a line of the above
 print("kept", model.interrupted_, model.progress_.examples, model.score(["red one", "blue two"], ["a", "b"]))
 """
     process = subprocess.Popen(
