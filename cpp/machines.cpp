@@ -14,9 +14,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "bindings.hpp"
+#include "clones.hpp"
 
 namespace mercer {
 namespace {
@@ -50,17 +52,105 @@ nb::tuple shown(const Outcome& o) { return nb::make_tuple(o.intercept, o.squared
 
 // ---------------------------------------------------------------------------------------------- over a kernel matrix
 
+constexpr int64_t kBlock = 64;  // entries among which the place of an extreme value is looked for
+
+// What a machine looks through at every step, of the instances not set aside. v_s = y_s - g_s; grows_s is 0 where beta_s may grow and
+// -infinity elsewhere, falls_s is 0 where it may fall and infinity elsewhere. Rows of K are read at `places`, or straight where that is null.
+struct Watched {
+  double* v;
+  const double *grows, *falls, *diagonal;
+  const int32_t* places;
+  int64_t size;
+};
+
+struct Extremes {
+  double up = -kInfinity, down = kInfinity;  // the largest v + grows, the smallest v + falls
+  int64_t block = 0;                         // where the largest is
+};
+
+template <class Read> [[gnu::always_inline]] inline Extremes moved(Watched w, const double* ki, const double* kj, double t, Read read) {
+  Extremes found;
+  double* __restrict values = w.v;
+  const double *__restrict grows = w.grows, *__restrict falls = w.falls;
+  for (int64_t first = 0; first < w.size; first += kBlock) {
+    const int64_t end = std::min(first + kBlock, w.size);
+    double up = -kInfinity, down = kInfinity;
+#pragma omp simd reduction(max : up) reduction(min : down)
+    for (int64_t s = first; s < end; ++s) {
+      const double v = values[s] - t * (read(ki, s) - read(kj, s)), grown = v + grows[s], fallen = v + falls[s];
+      values[s] = v;
+      up = grown > up ? grown : up;
+      down = fallen < down ? fallen : down;
+    }
+    if (up > found.up) {
+      found.up = up;
+      found.block = first;
+    }
+    found.down = std::min(found.down, down);
+  }
+  return found;
+}
+
+// v -= t (ki - kj) and what is extreme then.
+MERCER_CLONES Extremes move(Watched w, const double* ki, const double* kj, double t) {
+  if (w.places) return moved(w, ki, kj, t, [places = w.places](const double* k, int64_t s) { return k[places[s]]; });
+  return moved(w, ki, kj, t, [](const double* k, int64_t s) { return k[s]; });
+}
+
+// What a pair with s promises: (up - v_s)^2 / curvature, 0 where s may not fall.
+template <class Read> [[gnu::always_inline]] inline double promise(Watched w, const double* ki, double up, double kii, int64_t s, Read read) {
+  const double violation = up - (w.v[s] + w.falls[s]), curvature = kii + w.diagonal[s] - 2 * read(ki, s);
+  const double positive = violation > 0 ? violation : 0.0;
+  return positive * positive / (curvature > 1e-12 ? curvature : 1e-12);
+}
+
+template <class Read> [[gnu::always_inline]] inline int64_t most_promising(Watched w, const double* ki, double up, double kii, Read read) {
+  double most = 0;
+  int64_t block = -1, at = -1;
+  for (int64_t first = 0; first < w.size; first += kBlock) {
+    const int64_t end = std::min(first + kBlock, w.size);
+    double here = 0;
+#pragma omp simd reduction(max : here)
+    for (int64_t s = first; s < end; ++s) {
+      const double of_s = promise(w, ki, up, kii, s, read);
+      here = of_s > here ? of_s : here;
+    }
+    if (here > most) {
+      most = here;
+      block = first;
+    }
+  }
+  if (block < 0) return -1;
+  most = -1;
+  for (int64_t s = block; s < std::min(block + kBlock, w.size); ++s)
+    if (const double here = promise(w, ki, up, kii, s, read); here > most) {
+      most = here;
+      at = s;
+    }
+  return at;
+}
+
+// The best partner of an instance by a second-order model; -1 if none promises anything.
+MERCER_CLONES int64_t partner(Watched w, const double* ki, double up, double kii) {
+  if (w.places) return most_promising(w, ki, up, kii, [places = w.places](const double* k, int64_t s) { return k[places[s]]; });
+  return most_promising(w, ki, up, kii, [](const double* k, int64_t s) { return k[s]; });
+}
+
+MERCER_CLONES void add_row(const double* k, double change, double* g, int64_t n) {
+  for (int64_t t = 0; t < n; ++t) g[t] += change * k[t];
+}
+
 class KernelMachine {
  public:
   explicit KernelMachine(In2<double> K) : K_(K), n_(int64_t(K.shape(0))) {
     require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
+    require(n_ <= std::numeric_limits<int32_t>::max(), "K has too many rows");
     require(all_finite(K.data(), n_ * n_), "K must be finite");
     for (int64_t i = 0; i < n_ * n_; ++i) require(std::abs(K.data()[i]) <= 1e150, "K must not exceed 1e150: scale the features down");
     y_.assign(size_t(n_), 0.0);
     upper_.assign(size_t(n_), 0.0);
     beta_.assign(size_t(n_), 0.0);
     g_.assign(size_t(n_), 0.0);
-    for (int64_t i = 0; i < n_; ++i) diagonal_.push_back(row(i)[i]);
   }
 
   nb::tuple solve(In1<int8_t> labels, In1<double> upper, double tol, int64_t max_iter) {
@@ -71,7 +161,7 @@ class KernelMachine {
     try {
       found = iterate(tol, max_iter);
     } catch (...) {
-      recompute();  // what was set aside is out of date
+      recompute();
       throw;
     }
     intercept_ = found.intercept;
@@ -149,10 +239,7 @@ class KernelMachine {
     }
   }
 
-  void add(int64_t i, double change) {
-    const double* k = row(i);
-    for (int64_t t = 0; t < n_; ++t) g_[size_t(t)] += change * k[t];
-  }
+  void add(int64_t i, double change) { add_row(row(i), change, g_.data(), n_); }
 
   void recompute() {
     std::fill(g_.begin(), g_.end(), 0.0);
@@ -160,140 +247,144 @@ class KernelMachine {
       if (beta_[size_t(i)] != 0.0) add(i, beta_[size_t(i)]);
   }
 
+  // Between two looks at the gap, steps are cheap enough not to count how far they lead past the aim.
   Outcome iterate(double tol, int64_t max_iter) {
-    reset_active();
+    watch_all();
     Outcome found;
-    double spread = 0;
-    double aim = -1;
+    Extremes now = look_around();
+    const double width = now.up - now.down, total = std::accumulate(upper_.begin(), upper_.end(), 0.0);
     const int64_t period = std::max<int64_t>(n_, 256);
-    int64_t until = period;
+    int64_t look = 0, until = period;
     while (true) {
-      const auto [i, up, down] = extremes();
-      if (aim < 0) {
-        spread = *std::max_element(g_.begin(), g_.end()) - *std::min_element(g_.begin(), g_.end());
-        aim = std::sqrt(tol) * std::min(1.0, std::max(spread, 1e-8));
-      }
-      const bool full = int64_t(active_.size()) == n_;
-      if (i < 0 || up - down <= aim || found.iterations >= max_iter) {
-        if (!full) {  // what was set aside may violate by now
-          reset_active();
-          recompute();
-          until = found.iterations + period;
-          if (found.iterations < max_iter) continue;
+      const bool settled = !(now.up - now.down > 1e-13 * std::max(1.0, width));  // differences below rounding are no violations
+      const bool last = settled || found.iterations >= max_iter;
+      if (last || found.iterations >= look) {
+        const bool all = places_.empty();
+        evaluate(found, now);
+        found.converged = found.gap <= small_enough(tol, found.squared_norm, total);
+        if ((found.converged || last) && all) {
+          restore();
+          return found;
         }
-        evaluate(found, up, down);
-        found.converged = found.gap <= small_enough(tol, found.squared_norm, total_upper());
-        // Differences below rounding are no violations.
-        if (found.converged || found.iterations >= max_iter || i < 0 || up - down <= 1e-13 * std::max(1.0, spread)) return found;
-        aim = 0.1 * std::min(aim, up - down);
-        continue;
+        if (found.converged || last) {  // what was set aside may violate by now
+          restore();
+          recompute();
+          watch_all();
+          now = look_around();
+          look = found.iterations;
+          until = found.iterations + period;
+          continue;
+        }
+        look = found.iterations + std::max<int64_t>(32, int64_t(v_.size()) / 16);
       }
-      step(i, up);
-      ++found.iterations;
-      if (found.iterations == until) {
+      if (found.iterations >= until) {
         until += period;
-        shrink(up, down);
+        set_aside(now);
+        now = look_around();
         check_signals();
       }
+      now = step(now);
+      ++found.iterations;
     }
   }
 
-  struct Extremes {
-    int64_t i;
-    double up, down;
-  };
+  Watched watched() { return {v_.data(), grows_.data(), falls_.data(), diagonal_.data(), places_.empty() ? nullptr : places_.data(), int64_t(v_.size())}; }
+  int64_t place(int64_t s) const { return places_.empty() ? s : int64_t(places_[size_t(s)]); }
 
-  // The largest y - g among those that may grow (and whose it is), the smallest among those that may fall.
-  Extremes extremes() const {
-    Extremes e{-1, -kInfinity, kInfinity};
-    for (int64_t t : active_) {
-      const size_t s = size_t(t);
-      const double v = y_[s] - g_[s];
-      if (v > e.up && beta_[s] < high(t)) {
-        e.up = v;
-        e.i = t;
-      }
-      if (v < e.down && beta_[s] > low(t)) e.down = v;
-    }
-    return e;
+  void mark(int64_t s) {
+    const int64_t i = place(s);
+    grows_[size_t(s)] = beta_[size_t(i)] < high(i) ? 0.0 : -kInfinity;
+    falls_[size_t(s)] = beta_[size_t(i)] > low(i) ? 0.0 : kInfinity;
   }
 
-  void step(int64_t i, double up) {
+  Extremes look_around() { return move(watched(), row(0), row(0), 0.0); }
+
+  void watch_all() {
+    places_.clear();
+    square_ = 0;
+    for (auto* values : {&v_, &grows_, &falls_, &diagonal_}) values->resize(size_t(n_));
+    for (int64_t i = 0; i < n_; ++i) {
+      v_[size_t(i)] = y_[size_t(i)] - g_[size_t(i)];
+      diagonal_[size_t(i)] = row(i)[i];
+      square_ += beta_[size_t(i)] * g_[size_t(i)];
+      mark(i);
+    }
+  }
+
+  // g of the instances watched.
+  void restore() {
+    for (size_t s = 0; s < v_.size(); ++s) {
+      const size_t i = size_t(place(int64_t(s)));
+      g_[i] = y_[i] - v_[s];
+    }
+  }
+
+  Extremes step(const Extremes& now) {
+    const Watched w = watched();
+    int64_t a = now.block;
+    while (w.v[a] + w.grows[a] != now.up) ++a;
+    const int64_t i = place(a);
     const double* ki = row(i);
-    int64_t j = -1;
-    double best = 0, curvature = 1;
-    for (int64_t t : active_) {
-      const size_t s = size_t(t);
-      const double violation = up - (y_[s] - g_[s]);
-      if (violation <= 0 || beta_[s] <= low(t)) continue;
-      const double eta = std::max(diagonal_[size_t(i)] + diagonal_[s] - 2 * ki[t], 1e-12);
-      if (violation * violation > best * eta) {
-        best = violation * violation / eta;
-        curvature = eta;
-        j = t;
-      }
-    }
-    if (j < 0) fail("K is not finite any more: it must not be changed while the machine is in use");
-    const size_t a = size_t(i), b = size_t(j);
-    const double room_i = high(i) - beta_[a], room_j = beta_[b] - low(j);
-    const double wanted = (up - (y_[b] - g_[b])) / curvature, t = std::min({wanted, room_i, room_j});
-    beta_[a] = t == room_i ? high(i) : beta_[a] + t;
-    beta_[b] = t == room_j ? low(j) : beta_[b] - t;
-    const double* kj = row(j);
-    if (int64_t(active_.size()) == n_)
-      for (int64_t s = 0; s < n_; ++s) g_[size_t(s)] += t * (ki[s] - kj[s]);
-    else
-      for (int64_t s : active_) g_[size_t(s)] += t * (ki[s] - kj[s]);
-  }
-
-  void reset_active() {
-    active_.resize(size_t(n_));
-    for (int64_t i = 0; i < n_; ++i) active_[size_t(i)] = i;
+    const int64_t b = partner(w, ki, now.up, w.diagonal[a]);
+    if (b < 0) fail("K is not finite any more: it must not be changed while the machine is in use");
+    const int64_t j = place(b);
+    const double curvature = std::max(w.diagonal[a] + w.diagonal[b] - 2 * ki[j], 1e-12), violation = now.up - w.v[b];
+    const double room_i = high(i) - beta_[size_t(i)], room_j = beta_[size_t(j)] - low(j), t = std::min({violation / curvature, room_i, room_j});
+    beta_[size_t(i)] = t == room_i ? high(i) : beta_[size_t(i)] + t;
+    beta_[size_t(j)] = t == room_j ? low(j) : beta_[size_t(j)] - t;
+    // |w + t (x_i - x_j)|^2, g_i - g_j being that of v and y.
+    square_ += t * (2 * (y_[size_t(i)] - y_[size_t(j)] - violation) + t * curvature);
+    mark(a);
+    mark(b);
+    return move(w, ki, row(j), t);
   }
 
   // Sets aside those at a bound that no pair would move.
-  void shrink(double up, double down) {
-    size_t kept = 0;
-    for (int64_t t : active_) {
-      const size_t s = size_t(t);
-      const double v = y_[s] - g_[s];
-      const bool top = beta_[s] >= high(t), bottom = beta_[s] <= low(t);
-      if (!((top && v > up) || (bottom && v < down) || (top && bottom))) active_[kept++] = t;
-    }
-    active_.resize(kept);
-    if (kept == 0) reset_active();
-  }
-
-  double total_upper() const {
-    double total = 0;
-    for (double u : upper_) total += u;
-    return total;
-  }
-
-  void evaluate(Outcome& found, double up, double down) const {
-    double free = 0, sum = 0, dual = 0;
-    found.squared_norm = found.loss = 0;
-    for (int64_t i = 0; i < n_; ++i) {
-      const size_t s = size_t(i);
-      if (beta_[s] > low(i) && beta_[s] < high(i)) {
-        free += 1;
-        sum += y_[s] - g_[s];
+  void set_aside(const Extremes& now) {
+    std::vector<int32_t> kept;
+    size_t count = 0;
+    for (size_t s = 0; s < v_.size(); ++s) {
+      const bool top = grows_[s] != 0, bottom = falls_[s] != 0;
+      if ((top && v_[s] > now.up) || (bottom && v_[s] < now.down) || (top && bottom)) {
+        const size_t i = size_t(place(int64_t(s)));
+        g_[i] = y_[i] - v_[s];
+        continue;
       }
-      found.squared_norm += beta_[s] * g_[s];
-      dual += std::abs(beta_[s]);
+      kept.push_back(int32_t(place(int64_t(s))));
+      for (auto* values : {&v_, &grows_, &falls_, &diagonal_}) (*values)[count] = (*values)[s];
+      ++count;
     }
-    found.squared_norm = std::max(found.squared_norm, 0.0);
-    found.intercept = free > 0 ? sum / free : up == -kInfinity ? (down == kInfinity ? 0.0 : down) : down == kInfinity ? up : 0.5 * (up + down);
-    for (int64_t i = 0; i < n_; ++i)
-      found.loss += upper_[size_t(i)] * std::max(0.0, 1.0 - y_[size_t(i)] * (g_[size_t(i)] + found.intercept));
-    found.gap = found.squared_norm + found.loss - dual;
+    if (count == v_.size() || count == 0) return;
+    for (auto* values : {&v_, &grows_, &falls_, &diagonal_}) values->resize(count);
+    places_ = std::move(kept);
+  }
+
+  // P - D = sum_i of (u_i - |beta_i|) e_i or -|beta_i| e_i, whichever is positive, e_i = 1 - y_i f_i. Instances set aside have none as long as
+  // they are where they belong.
+  void evaluate(Outcome& found, const Extremes& now) const {
+    double free = 0, sum = 0;
+    for (size_t s = 0; s < v_.size(); ++s)
+      if (grows_[s] == 0 && falls_[s] == 0) {
+        free += 1;
+        sum += v_[s];
+      }
+    found.intercept = free > 0 ? sum / free : now.up == -kInfinity ? (now.down == kInfinity ? 0.0 : now.down) : now.down == kInfinity ? now.up : 0.5 * (now.up + now.down);
+    found.squared_norm = std::max(square_, 0.0);
+    found.loss = found.gap = 0;
+    for (size_t s = 0; s < v_.size(); ++s) {
+      const size_t i = size_t(place(int64_t(s)));
+      const double e = y_[i] * (v_[s] - found.intercept), beta = std::abs(beta_[i]);
+      found.loss += upper_[i] * std::max(0.0, e);
+      found.gap += e > 0 ? (upper_[i] - beta) * e : -beta * e;
+    }
   }
 
   In2<double> K_;
   int64_t n_, solves_ = 0;
-  std::vector<double> y_, upper_, beta_, g_, diagonal_;
-  std::vector<int64_t> active_;
-  double intercept_ = 0;
+  std::vector<double> y_, upper_, beta_, g_;            // of all instances
+  std::vector<double> v_, grows_, falls_, diagonal_;    // of those watched
+  std::vector<int32_t> places_;                         // which these are; empty: all
+  double intercept_ = 0, square_ = 0;
 };
 
 // ---------------------------------------------------------------------------------------------- over features
