@@ -15,16 +15,18 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from _timing import interleaved
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsyrk
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 
 from mercer.data import Graphs
 from mercer.datasets import load_tu
@@ -176,14 +178,63 @@ def peers() -> list[tuple[str, Callable[[], Any], bool]]:
     ]
 
 
+PENALTIES = (0.01, 0.1, 1.0, 10.0)
 Fold = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def linear(X: Any, y: np.ndarray, steps: list[Any]) -> Fold:
-    svm = LinearSVC(tol=1e-3, max_iter=2000)
-    pipeline = make_pipeline(MaxAbsScaler(), *steps, svm)
-    search = GridSearchCV(pipeline, {"linearsvc__C": [0.01, 0.1, 1.0, 10.0]}, cv=3)
-    return lambda train, test: search.fit(X[train], y[train]).predict(X[test])
+    """Linear machines of scaled columns, solved over their products; C chosen in three folds of the training part."""
+    names, codes = np.unique(y, return_inverse=True)
+    signs = 2.0 * (codes == np.arange(len(names))[:, None]) - 1.0
+    signs = signs[1:] if len(names) == 2 else signs
+
+    def predicted(train: np.ndarray, test: np.ndarray, penalties: Sequence[float]) -> list[np.ndarray]:
+        prepared = make_pipeline(MaxAbsScaler(), *steps)
+        A = prepared.fit_transform(X[train], y[train])
+        K, L = products(A, prepared.transform(X[test]))
+        betas, found = np.zeros((len(signs), len(train))), []
+        for C in penalties:
+            betas = np.array([squared_hinge(K, s[train], C, beta) for s, beta in zip(signs, betas, strict=True)])
+            scores = betas @ L.T
+            found.append(names[scores.argmax(axis=0) if len(scores) > 1 else (scores[0] > 0).astype(int)])
+        return found
+
+    def fold(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        parts = StratifiedKFold(3).split(train, y[train])
+        right = [[(z == y[train[b]]).mean() for z in predicted(train[a], train[b], PENALTIES)] for a, b in parts]
+        return predicted(train, test, [PENALTIES[int(np.mean(right, axis=0).argmax())]])[0]
+
+    return fold
+
+
+def products(A: Any, B: Any) -> tuple[np.ndarray, np.ndarray]:
+    """1 + A Aᵀ and 1 + B Aᵀ; columns with many entries are multiplied as dense ones."""
+    full = np.bincount(A.indices, minlength=A.shape[1]) > A.shape[0] / 10
+    D, rest = A[:, full].toarray(), A[:, ~full]
+    K = np.tril(dsyrk(1.0, D, lower=True))
+    K += np.tril(K, -1).T + (rest @ rest.T).toarray() + 1
+    return K, 1 + B[:, full].toarray() @ D.T + (B[:, ~full] @ rest.T).toarray()
+
+
+def squared_hinge(K: np.ndarray, signs: np.ndarray, C: float, beta: np.ndarray) -> np.ndarray:
+    """argmin ½ β'Kβ + C Σ max(0, 1 − s f)², f = Kβ: LinearSVC's machine, by Newton steps from a first β."""
+    f = K @ beta
+    while True:
+        active = np.flatnonzero(signs * f < 1)
+        goal = np.zeros_like(beta)
+        inner = K[np.ix_(active, active)]
+        inner.flat[:: len(active) + 1] += 0.5 / C
+        goal[active] = cho_solve(cho_factor(inner, overwrite_a=True, check_finite=False), signs[active])
+        step = goal - beta
+        change = K @ step
+        shares = 0.5 ** np.arange(30)
+        margins = [1 - signs * (f + t * change) for t in (0.0, *shares)]
+        lengths = [0.5 * (beta + t * step) @ (f + t * change) for t in (0.0, *shares)]
+        values = [a + C * np.square(np.maximum(0, m)).sum() for a, m in zip(lengths, margins, strict=True)]
+        t = shares[int(np.argmin(values[1:]))]
+        if min(values[1:]) >= values[0] * (1 - 1e-9):
+            return beta
+        beta, f = beta + t * step, f + t * change
 
 
 def precomputed(K: np.ndarray, y: np.ndarray) -> Fold:
