@@ -50,6 +50,61 @@ void check_problem(int64_t n, const In1<int8_t>& labels, const In1<double>& uppe
 
 nb::tuple shown(const Outcome& o) { return nb::make_tuple(o.intercept, o.squared_norm, o.loss, o.gap, o.iterations, o.converged); }
 
+MERCER_CLONES void add_row(const double* x, double change, double* out, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) out[j] += change * x[j];
+}
+
+// Sixteen sums, so that the additions need not wait for each other and are the same for vectors of any width.
+MERCER_CLONES double inner_product(const double* a, const double* b, int64_t n) {
+  constexpr int kSums = 16;
+  double sums[kSums] = {};
+  int64_t j = 0;
+  for (; j + kSums <= n; j += kSums)
+    for (int k = 0; k < kSums; ++k) sums[k] += a[j + k] * b[j + k];
+  for (int k = 0; j < n; ++j, ++k) sums[k] += a[j] * b[j];
+  for (int half = kSums / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) sums[k] += sums[k + half];
+  return sums[0];
+}
+
+// out += sum over k of c[k] x_k for four rows x_k with a stride.
+[[gnu::always_inline]] inline void add_four(const double* x, int64_t stride, const double* c, double* out, int64_t n) {
+  const double c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+  const double *x0 = x, *x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) out[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j]);
+}
+
+// The upper half of H += sum over k of c[k] x_k x_k' for four rows x_k of length m.
+MERCER_CLONES void add_squares(const double* x, const double* c, int64_t m, double* H) {
+  for (int64_t r = 0; r < m; ++r) {
+    const double here[4] = {c[0] * x[r], c[1] * x[m + r], c[2] * x[2 * m + r], c[3] * x[3 * m + r]};
+    if (here[0] != 0 || here[1] != 0 || here[2] != 0 || here[3] != 0) add_four(x + r, m, here, H + r * m + r, m - r);
+  }
+}
+
+// H = U'U in its upper half, four rows of U at a time; the last pivot is at least `least`.
+MERCER_CLONES void factorise(double* H, int64_t m, double least) {
+  for (int64_t first = 0; first < m; first += 4) {
+    const int64_t end = std::min(first + 4, m);
+    for (int64_t r = first; r < end; ++r) {
+      double* row = H + r * m;
+      for (int64_t k = first; k < r; ++k) {
+        const double c = H[k * m + r];
+        for (int64_t j = r; j < m; ++j) row[j] -= c * H[k * m + j];
+      }
+      const double pivot = std::sqrt(std::max(row[r], r == m - 1 ? least : 1e-300));
+      row[r] = pivot;
+      for (int64_t j = r + 1; j < m; ++j) row[j] /= pivot;
+    }
+    for (int64_t r = end; r < m; ++r) {
+      const double* above = H + first * m + r;
+      const double c[4] = {-above[0], -above[m], -above[2 * m], -above[3 * m]};
+      add_four(above, m, c, H + r * m + r, m - r);
+    }
+  }
+}
+
 // ---------------------------------------------------------------------------------------------- over a kernel matrix
 
 constexpr int64_t kBlock = 64;  // entries among which the place of an extreme value is looked for
@@ -136,9 +191,6 @@ MERCER_CLONES int64_t partner(Watched w, const double* ki, double up, double kii
   return most_promising(w, ki, up, kii, [](const double* k, int64_t s) { return k[s]; });
 }
 
-MERCER_CLONES void add_row(const double* k, double change, double* g, int64_t n) {
-  for (int64_t t = 0; t < n; ++t) g[t] += change * k[t];
-}
 
 class KernelMachine {
  public:
@@ -422,25 +474,8 @@ class LinearMachine {
     return total;
   }
   void add(int64_t i, double c, double* out) const {
-    if (!X_.indptr) {
-      const double* x = X_.values + i * d_;
-      for (int64_t j = 0; j < d_; ++j) out[j] += c * x[j];
-      return;
-    }
+    if (!X_.indptr) return add_row(X_.values + i * d_, c, out, d_);
     for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k) out[X_.indices[k]] += c * (X_.values ? X_.values[k] : 1.0);
-  }
-  // Four sums, so that the additions need not wait for each other.
-  static double inner_product(const double* a, const double* b, int64_t n) {
-    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    int64_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-      s0 += a[j] * b[j];
-      s1 += a[j + 1] * b[j + 1];
-      s2 += a[j + 2] * b[j + 2];
-      s3 += a[j + 3] * b[j + 3];
-    }
-    for (; j < n; ++j) s0 += a[j] * b[j];
-    return (s0 + s1) + (s2 + s3);
   }
   static double product(const std::vector<double>& a, const std::vector<double>& b) {
     double total = 0;
@@ -461,6 +496,7 @@ class LinearMachine {
       alpha_[s] = share * upper[i];
     }
     total_upper_ = side[0] + side[1];
+    counted_at_ = 0;  // bounds may have changed
     if (started_) return;
     started_ = true;
     for (int64_t i = 0; i < n_; ++i) add(i, y_[size_t(i)] * alpha_[size_t(i)], w_.data());
@@ -594,39 +630,50 @@ class LinearMachine {
       by_conjugate_gradients(gradient, direction);
   }
 
+  // The sum in H over the active instances goes on from that of the last step, as few of them change.
   void by_factor(const std::vector<double>& gradient, std::vector<double>& direction) {
     const int64_t m = d_ + 1;
-    H_.assign(size_t(m * m), 0.0);
-    std::vector<double> x(static_cast<size_t>(m));
-    for (int64_t i : active_) {
-      const double sigma = upper_[size_t(i)] * steepness_;
-      std::fill(x.begin(), x.end(), 0.0);
-      add(i, 1.0, x.data());
-      x[size_t(d_)] = 1.0;
-      for (int64_t r = 0; r < m; ++r) {
-        if (x[size_t(r)] == 0.0) continue;
-        const double c = sigma * x[size_t(r)];
-        double* h = H_.data() + r * m;
-        for (int64_t j = 0; j <= r; ++j) h[j] += c * x[size_t(j)];
-      }
+    const bool anew = counted_at_ != steepness_ || ++updates_ % 64 == 0;
+    if (anew) {
+      S_.assign(size_t(m * m), 0.0);
+      counted_.assign(size_t(n_), 0);
+      counted_at_ = steepness_;
     }
+    std::vector<double> rows(size_t(4 * m)), c(4);
+    int filled = 0;
+    const auto count = [&](int64_t i, double sign) {
+      double* x = rows.data() + filled * m;
+      std::fill(x, x + m, 0.0);
+      add(i, 1.0, x);
+      x[d_] = 1.0;
+      c[size_t(filled)] = sign * upper_[size_t(i)] * steepness_;
+      counted_[size_t(i)] = sign > 0;
+      if (++filled == 4) {
+        add_squares(rows.data(), c.data(), m, S_.data());
+        filled = 0;
+      }
+    };
+    for (int64_t i = 0; i < n_; ++i) {
+      const bool active = next_[size_t(i)] > 0 && next_[size_t(i)] < upper_[size_t(i)];
+      if (active != bool(counted_[size_t(i)])) count(i, active ? 1.0 : -1.0);
+    }
+    if (filled) {
+      std::fill(rows.begin() + filled * m, rows.end(), 0.0);
+      std::fill(c.begin() + filled, c.end(), 0.0);
+      add_squares(rows.data(), c.data(), m, S_.data());
+    }
+    H_ = S_;
     for (int64_t r = 0; r < d_; ++r) H_[size_t(r * m + r)] += 1.0;
     H_[size_t(d_ * m + d_)] += ridge_;
-    for (int64_t r = 0; r < m; ++r) {  // Cholesky's factor in place
-      for (int64_t c = 0; c <= r; ++c) {
-        double v = H_[size_t(r * m + c)] - inner_product(H_.data() + r * m, H_.data() + c * m, c);
-        H_[size_t(r * m + c)] = r == c ? std::sqrt(std::max(v, r == d_ ? ridge_ : 1e-300)) : v / H_[size_t(c * m + c)];
-      }
-    }
-    for (int64_t r = 0; r < m; ++r) {
-      double v = -gradient[size_t(r)];
-      for (int64_t k = 0; k < r; ++k) v -= H_[size_t(r * m + k)] * direction[size_t(k)];
-      direction[size_t(r)] = v / H_[size_t(r * m + r)];
+    factorise(H_.data(), m, ridge_);
+    for (int64_t r = 0; r < m; ++r) direction[size_t(r)] = -gradient[size_t(r)];
+    for (int64_t r = 0; r < m; ++r) {  // U' z = -gradient, then U direction = z
+      direction[size_t(r)] /= H_[size_t(r * m + r)];
+      add_row(H_.data() + r * m + r + 1, -direction[size_t(r)], direction.data() + r + 1, m - r - 1);
     }
     for (int64_t r = m; r-- > 0;) {
-      double v = direction[size_t(r)];
-      for (int64_t k = r + 1; k < m; ++k) v -= H_[size_t(k * m + r)] * direction[size_t(k)];
-      direction[size_t(r)] = v / H_[size_t(r * m + r)];
+      const double rest = inner_product(H_.data() + r * m + r + 1, direction.data() + r + 1, m - r - 1);
+      direction[size_t(r)] = (direction[size_t(r)] - rest) / H_[size_t(r * m + r)];
     }
   }
 
@@ -712,6 +759,10 @@ class LinearMachine {
   int64_t n_, d_;
   std::vector<double> y_, upper_, alpha_, f_, w_, next_, df_, trial_, H_;
   std::vector<int64_t> active_;
+  std::vector<double> S_;         // sum over the instances counted of sigma_i [x_i; 1] [x_i; 1]'
+  std::vector<uint8_t> counted_;
+  double counted_at_ = 0;         // the steepness for which they are
+  int64_t updates_ = 0;
   double intercept_ = 0, steepness_ = 1, ridge_ = 0, total_upper_ = 0;
   bool started_ = false;
 };

@@ -203,9 +203,7 @@ class AlternatingProportionSVM(ProportionEstimator):
             "history": np.array([(k, *entry) for k, run in enumerate(runs) for entry in run.history]),
             "n_iter": len(best.history),
         }
-        both = space.features is not None and space.gram is not None
-        weights = np.asarray(space.features.T @ best.weights).ravel() if both else best.weights
-        return Solution(weights, best.intercept, info)
+        return Solution(best.weights, best.intercept, info)
 
     @staticmethod
     def _only_class(problem: Problem) -> int:
@@ -355,12 +353,43 @@ def _cheaper(space: Space) -> Space:
 
 
 def _machine(space: Space) -> Any:
-    if space.gram is not None:
-        return _core.KernelMachine(space.gram)
-    X = space.features
+    X, K = space.features, space.gram
+    if X is None:
+        assert K is not None
+        return _core.KernelMachine(K)
     if not sp.issparse(X):
-        return _core.LinearMachine(_core.Rows(np.ascontiguousarray(X)))
-    X = X if X.has_sorted_indices and X.has_canonical_format else X.copy()
-    X.sum_duplicates()
-    rows = _core.Rows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], False)
-    return _core.LinearMachine(rows)
+        rows = _core.Rows(np.ascontiguousarray(X))
+    else:
+        X = X if X.has_sorted_indices and X.has_canonical_format else X.copy()
+        X.sum_duplicates()
+        rows = _core.Rows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], False)
+    return _core.LinearMachine(rows) if K is None else _TwoWays(X, rows, K)
+
+
+class _TwoWays:
+    """A linear machine solved by pairs of instances as long as that takes few steps, and then by Newton's method."""
+
+    _FEW = 10_000
+
+    def __init__(self, X: Any, rows: Any, K: np.ndarray) -> None:
+        self.X, self.rows = X, rows
+        self.machine: Any = _core.KernelMachine(K)
+        self.by_pairs = True
+
+    def solve(self, labels: np.ndarray, upper: np.ndarray, tol: float, max_iter: int) -> tuple[Any, ...]:
+        """See the machines."""
+        if self.by_pairs:
+            found = self.machine.solve(labels, upper, tol, min(max_iter, self._FEW))
+            if found[-1]:
+                return tuple(found)
+            self.machine, self.by_pairs = _core.LinearMachine(self.rows), False
+        return tuple(self.machine.solve(labels, upper, tol, max_iter))
+
+    def scores(self) -> np.ndarray:
+        """f of every instance."""
+        return np.asarray(self.machine.scores())
+
+    def weights(self) -> np.ndarray:
+        """w."""
+        found = self.machine.weights()
+        return np.asarray(self.X.T @ found).ravel() if self.by_pairs else np.asarray(found)
