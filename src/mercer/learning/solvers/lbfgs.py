@@ -31,6 +31,7 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.sgd import warm_up
+from mercer.learning.vectors import zeros
 
 
 class _Memory:
@@ -38,8 +39,8 @@ class _Memory:
 
     def __init__(self, size: int, n: int) -> None:
         self.size = size
-        self.d = [np.empty(n, np.uint16) for _ in range(size)]
-        self.y = [np.empty(n, np.uint16) for _ in range(size)]
+        self.d = [zeros(n, np.uint16) for _ in range(size)]
+        self.y = [zeros(n, np.uint16) for _ in range(size)]
         self.pairs: list[tuple[int, float, float]] = []  # slot, step and 1 / ⟨d, y⟩, oldest first
         self.scale = 1.0
 
@@ -119,7 +120,9 @@ class LBFGS(Solver):
             with monitor.restoring():
                 w0 = array_of(resumed[1], "w", (risk.n_weights,))
         cold = w0 is None or not w0.any()
-        w = np.zeros(risk.n_weights) if cold else np.array(w0, dtype=float)
+        w = zeros(risk.n_weights)
+        if not cold:
+            w[:] = w0
         objective = _Objective(risk, penalty, C)
         done = 0
         if resumed is not None:
@@ -130,7 +133,7 @@ class LBFGS(Solver):
             return w if monitor.best_w is None else monitor.best_w
 
         try:
-            g = np.empty_like(w)
+            g = zeros(len(w))
             norm0 = objective.norm_at_zero(g)
             if cold and self.warm_up and max_iter and resumed is None and isinstance(getattr(risk, "loss", None), Log):
                 w = warm_up(risk, penalty, C, self.warm_up, random_state)
@@ -139,7 +142,7 @@ class LBFGS(Solver):
             pseudo = objective.pseudo_gradient(w, g)
             norm = _norm(pseudo)
             memory = _Memory(self.memory, len(w))
-            q = np.empty(len(w), np.float32)  # a direction in the making, and −g while it is searched
+            q = zeros(len(w), np.float32)  # a direction in the making, and −g while it is searched
             iteration = done
             recent = deque([value], maxlen=6)
 
@@ -245,7 +248,7 @@ class _Objective:
 
     def norm_at_zero(self, g: np.ndarray) -> float:
         """The (pseudo-)gradient's norm at w = 0, by which progress is measured; g is overwritten."""
-        zero = np.zeros_like(g)
+        zero = zeros(len(g))
         self(zero, g)
         return _norm(self.pseudo_gradient(zero, g))
 
