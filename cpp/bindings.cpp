@@ -104,6 +104,13 @@ void backward(const FeatureRows& rows, int64_t row, int64_t count, const WeightP
   else kernels().backward_f32(x, row, count, p, mu.data(), out.data(), n_threads);
 }
 
+// What work on so many features has left behind goes back to the system, if it is much: the training that follows needs the room.
+void give_back([[maybe_unused]] int64_t n_features) {
+#if defined(__GLIBC__)
+  if (n_features >= int64_t(1) << 20) malloc_trim(0);
+#endif
+}
+
 // The (feature, column) pairs that occur together, as the starts and columns of a pattern: columns[t] is the column of row t, -1 for
 // any, -2 for a row to leave out. A feature seen with the share `fill` of the columns gets all of them. Empty where all pairs occur.
 std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int32_t> indices, In1<int32_t> columns,
@@ -161,6 +168,7 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
     if (!everything && n_columns <= 65536) fill_in(kept);
     else if (!everything) fill_in(kept_wide);
   }
+  give_back(int64_t(indices.shape(0)));
   if (everything) return {nb::none(), nb::none()};
   return {to_numpy(std::move(starts)), n_columns <= 65536 ? to_numpy(std::move(kept)) : to_numpy(std::move(kept_wide))};
 }
@@ -170,8 +178,9 @@ template <class A, class B> double vector_dot(In1<A> x, In1<B> y) {
   const int64_t n = int64_t(x.shape(0));
   nb::gil_scoped_release release;
   if constexpr (sizeof(A) == 8) return kernels().dot_dd(x.data(), y.data(), n);
-  else if constexpr (sizeof(B) == 8) return kernels().dot_fd(x.data(), y.data(), n);
-  else return kernels().dot_ff(x.data(), y.data(), n);
+  else if constexpr (sizeof(B) == 8) return kernels().dot_hd(x.data(), y.data(), n);
+  else if constexpr (sizeof(B) == 4) return kernels().dot_hf(x.data(), y.data(), n);
+  else return kernels().dot_hh(x.data(), y.data(), n);
 }
 
 template <class A, class B> void vector_axpy(double alpha, In1<A> x, Out1<B> out) {
@@ -179,8 +188,14 @@ template <class A, class B> void vector_axpy(double alpha, In1<A> x, Out1<B> out
   const int64_t n = int64_t(x.shape(0));
   nb::gil_scoped_release release;
   if constexpr (sizeof(A) == 8) kernels().axpy_dd(alpha, x.data(), out.data(), n);
-  else if constexpr (sizeof(B) == 8) kernels().axpy_fd(alpha, x.data(), out.data(), n);
-  else kernels().axpy_ff(alpha, x.data(), out.data(), n);
+  else if constexpr (sizeof(B) == 8) kernels().axpy_hd(alpha, x.data(), out.data(), n);
+  else kernels().axpy_hf(alpha, x.data(), out.data(), n);
+}
+
+void vector_to_bfloat16(In1<float> x, Out1<bfloat16> out) {
+  require(x.shape(0) == out.shape(0), "vectors of one length are needed");
+  nb::gil_scoped_release release;
+  kernels().to_bfloat16(x.data(), out.data(), int64_t(x.shape(0)));
 }
 
 // ---------------------------------------------------------------------------------------------- chains
@@ -562,9 +577,6 @@ nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_off
   return built(std::move(rows));
 }
 
-// So many features that the memory used to read them is worth giving back.
-[[maybe_unused]] constexpr int64_t kMuch = int64_t(1) << 20;
-
 // Sorts the names and carries the columns of rows read before along: each row stays ascending.
 void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::optional<Out1<double>> values) {
   const int64_t n_rows = int64_t(indptr.shape(0)) - 1, size = int64_t(indices.shape(0));
@@ -587,15 +599,13 @@ void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::
     }
   }
   std::vector<int32_t>().swap(place);
-#if defined(__GLIBC__)
-  if (size >= kMuch) malloc_trim(0);  // what reading has left behind goes back to the system: the training that follows needs the room
-#endif
+  give_back(size);
 }
 
 nb::tuple vocabulary_state(const Vocabulary& v) {
   std::vector<uint8_t> bytes(v.bytes().begin(), v.bytes().end());
   std::vector<int64_t> offsets{0};
-  for (uint64_t end : v.ends()) offsets.push_back(int64_t(end));
+  for (size_t i = 0; i < v.ends().size(); ++i) offsets.push_back(int64_t(v.ends()[i]));
   return nb::make_tuple(to_numpy(std::move(bytes)), to_numpy(std::move(offsets)));
 }
 
@@ -660,9 +670,11 @@ NB_MODULE(_core, m) {
   m.def("dot", &vector_dot<A, B>, "x"_a.noconvert(), "y"_a.noconvert());                                        \
   m.def("axpy", &vector_axpy<A, B>, "alpha"_a, "x"_a.noconvert(), "out"_a.noconvert());
   MERCER_VECTORS(double, double)
-  MERCER_VECTORS(float, double)
-  MERCER_VECTORS(float, float)
+  MERCER_VECTORS(bfloat16, double)
+  MERCER_VECTORS(bfloat16, float)
 #undef MERCER_VECTORS
+  m.def("dot", &vector_dot<bfloat16, bfloat16>, "x"_a.noconvert(), "y"_a.noconvert());
+  m.def("to_bfloat16", &vector_to_bfloat16, "x"_a.noconvert(), "out"_a.noconvert());
 
 #define MERCER_CHAIN_ARGUMENTS                                                                                             \
   "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none(), \

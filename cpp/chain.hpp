@@ -666,19 +666,27 @@ template <class T> bool score(const Chains<T>& chains, const int32_t* labels, do
 // chains.nodes is not used: node scores are made from x and w, for a group of sequences at a time, and used while they are at hand.
 // The sequences are cut into two shards with gradients of their own, whatever the number of threads, so that the sums do not depend
 // on it. Two threads then need not wait for each other; more of them share the groups of a batch, and the features on the way back.
+// Where all features are 1, the shards share a gradient unless two threads write: μ - 1_y is rounded to a multiple of 2^(b - 52) for
+// up to 2^b rows, the sums are then exact, and the same in any order.
 template <class T> class LogLoss {
  public:
   LogLoss(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const int32_t* labels, const double* w, double* loss)
-      : x_(x), p_(p), c_(all), labels_(labels), w_(w), loss_(loss), C(all.C), S(padded(all.C)), size_(C * C + 2 * C) {}
+      : x_(x), p_(p), c_(all), labels_(labels), w_(w), loss_(loss), C(all.C), S(padded(all.C)), size_(C * C + 2 * C) {
+    if (!x.indptr || x.values) return;
+    int b = 1;
+    while (b < 48 && int64_t(1) << b < x.n_rows) ++b;
+    rounding_ = std::ldexp(1.5, b);  // the sum with it has no bits below 2^(b - 52)
+  }
 
   bool run(double* gradient, double* sums, int threads) {
     const int64_t half = c_.offsets[0] + (c_.offsets[c_.n] - c_.offsets[0]) / 2;
     const int64_t middle = std::lower_bound(c_.offsets, c_.offsets + c_.n, half) - c_.offsets;
     const bool small = c_.offsets[c_.n] - c_.offsets[0] <= 2 * kGroupPositions;
-    Buffer<double> second(small ? 0 : size_t(p_.n_weights), 0.0);
+    const bool shared = rounding_ > 0 && threads != 2;
+    Buffer<double> second(small || shared ? 0 : size_t(p_.n_weights), 0.0);
     std::vector<Shard> shards;
     shards.push_back({0, small ? c_.n : middle, gradient, std::vector<double>(size_t(size_), 0.0)});
-    if (!small) shards.push_back({middle, c_.n, second.data(), std::vector<double>(size_t(size_), 0.0)});
+    if (!small) shards.push_back({middle, c_.n, shared ? gradient : second.data(), std::vector<double>(size_t(size_), 0.0)});
     if (threads <= 2) {
       in_parallel(int64_t(shards.size()), threads, [&](int64_t k) { alone(shards[size_t(k)]); });
     } else {
@@ -756,11 +764,11 @@ template <class T> class LogLoss {
 
   // The losses of sequences begin .. end, and their μ - 1_y.
   void forward(ChainWorkspaceOf& of, int64_t begin, int64_t end, T* nodes, T* mu, double* sums) {
-    const int64_t row = c_.offsets[begin];
+    const int64_t row = c_.offsets[begin], count = c_.offsets[end] - row;
     of.chains.nodes = nodes;
     of.chains.offsets = c_.offsets + begin;
     of.chains.n = end - begin;
-    scores(x_, row, c_.offsets[end] - row, p_, w_, nodes, 1);
+    scores(x_, row, count, p_, w_, nodes, 1);
     double *transitions = sums, *start = sums + C * C, *stop = start + C;
     const ChainMarginals<T> out{mu, nullptr, nullptr, nullptr, nullptr, loss_ + begin, nullptr, nullptr, S};
     for (int64_t i = 0; i < end - begin && !of.space.bad(); ++i) of.space.marginals(i, out, transitions, start, stop);
@@ -781,6 +789,8 @@ template <class T> class LogLoss {
         if (t > first) transitions[y[t - 1] * C + y[t]] -= 1.0;
       }
     }
+    if (rounding_ > 0)
+      for (int64_t k = 0; k < count * S; ++k) mu[k] = T((double(mu[k]) + rounding_) - rounding_);
   }
 
   const Rows<T>& x_;
@@ -790,6 +800,7 @@ template <class T> class LogLoss {
   const double* w_;
   double* loss_;
   const int64_t C, S, size_;
+  double rounding_ = 0.0;
   std::atomic<bool> bad_{false};
 };
 

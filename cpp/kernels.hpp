@@ -46,6 +46,8 @@ template <class Work> inline void with_columns(const Pattern& p, Work work) {
   else work(p.wide_columns);
 }
 
+using bfloat16 = uint16_t;  // the upper half of a float
+
 template <class T> struct Chains {
   const T *nodes, *transitions, *start, *end, *edges;  // edges may be nullptr
   const int64_t* offsets;                              // offsets[0] need not be 0: positions are relative to offsets[0]
@@ -231,12 +233,14 @@ struct Kernels {
   void (*segment_score)(const SegmentBatch&, const int64_t* lengths, const int32_t* labels, const int64_t* firsts, double* score,
                         int threads);
   // Mixed-precision vector arithmetic: products are added up in double, in a fixed order.
-  double (*dot_ff)(const float*, const float*, int64_t);
-  double (*dot_fd)(const float*, const double*, int64_t);
+  double (*dot_hh)(const bfloat16*, const bfloat16*, int64_t);
+  double (*dot_hf)(const bfloat16*, const float*, int64_t);
+  double (*dot_hd)(const bfloat16*, const double*, int64_t);
   double (*dot_dd)(const double*, const double*, int64_t);
-  void (*axpy_ff)(double alpha, const float* x, float* out, int64_t);
-  void (*axpy_fd)(double alpha, const float* x, double* out, int64_t);
+  void (*axpy_hf)(double alpha, const bfloat16* x, float* out, int64_t);
+  void (*axpy_hd)(double alpha, const bfloat16* x, double* out, int64_t);
   void (*axpy_dd)(double alpha, const double* x, double* out, int64_t);
+  void (*to_bfloat16)(const float* x, bfloat16* out, int64_t);
   MERCER_KERNELS_FOR(double, f64)
   MERCER_KERNELS_FOR(float, f32)
 #undef MERCER_KERNELS_FOR

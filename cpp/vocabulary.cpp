@@ -34,7 +34,7 @@ int64_t Vocabulary::locate(std::string_view name, uint64_t hash, bool grow) {
   }
   if (!grow) return -1;
   if (ends_.size() >= size_t(INT32_MAX) - 1) throw std::length_error("more than 2^31 different features");
-  if (name.size() >= (size_t(1) << 24) || bytes_.size() >= (size_t(1) << 39))
+  if (name.size() >= NameEnds::kMaxName || bytes_.size() >= (size_t(1) << 39))
     throw std::length_error("a feature name is longer than 16 MiB, or all of them together are longer than 512 GiB");
   slots_[at] = Slot(tag, uint32_t(ends_.size() + 1), bytes_.size(), name.size());
   bytes_.append(name);
@@ -62,7 +62,7 @@ std::vector<int32_t> Vocabulary::sort() {
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return name(a) < name(b); });
   std::string bytes;
   bytes.reserve(bytes_.size());
-  std::vector<uint64_t> ends;
+  NameEnds ends;
   ends.reserve(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     bytes.append(name(order[i]));

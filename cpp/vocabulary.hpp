@@ -41,6 +41,26 @@ template <class T> struct HugePages {
   template <class U> bool operator!=(const HugePages<U>&) const { return false; }
 };
 
+// Where names end in their bytes: the end of a block of names in full, those within it from there on, in half the memory.
+class NameEnds {
+ public:
+  static constexpr size_t kBlock = 64, kMaxName = size_t(1) << 24;  // a block spans less than 2^32 bytes
+  size_t size() const { return ends_.size(); }
+  uint64_t operator[](size_t i) const { return bases_[i / kBlock] + ends_[i]; }
+  void push_back(uint64_t end) {
+    if (ends_.size() % kBlock == 0) bases_.push_back(end);
+    ends_.push_back(uint32_t(end - bases_.back()));
+  }
+  void reserve(size_t n) {
+    ends_.reserve(n);
+    bases_.reserve(n / kBlock + 1);
+  }
+
+ private:
+  std::vector<uint64_t> bases_;
+  std::vector<uint32_t> ends_;
+};
+
 class Vocabulary {
  public:
   // n_bits == 0: a table of the names seen; otherwise names are hashed and nothing is kept.
@@ -49,8 +69,8 @@ class Vocabulary {
   int n_bits() const { return n_bits_; }
   int64_t size() const { return n_bits_ ? int64_t(1) << n_bits_ : int64_t(ends_.size()); }
   std::string_view name(int64_t i) const {
-    const size_t begin = i ? ends_[i - 1] : 0;
-    return std::string_view(bytes_).substr(begin, ends_[i] - begin);
+    const size_t begin = i ? ends_[size_t(i) - 1] : 0;
+    return std::string_view(bytes_).substr(begin, ends_[size_t(i)] - begin);
   }
   // The column of a name; -1 if it is not in the table and the table is not to grow.
   int64_t column(std::string_view name, bool grow);
@@ -58,7 +78,7 @@ class Vocabulary {
   // up: a training that follows does not need it.
   std::vector<int32_t> sort();
   const std::string& bytes() const { return bytes_; }
-  const std::vector<uint64_t>& ends() const { return ends_; }
+  const NameEnds& ends() const { return ends_; }
 
  private:
   friend class NameBatch;
@@ -79,7 +99,7 @@ class Vocabulary {
   void rehash(size_t capacity);
   int n_bits_;
   std::string bytes_;
-  std::vector<uint64_t> ends_;
+  NameEnds ends_;
   std::vector<Slot, HugePages<Slot>> slots_;
 };
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -525,7 +527,17 @@ def test_bad_arguments_of_the_online_rules_are_refused(changes):
 
 # ----------------------------------------------------------------------------------- vectors and pairs
 
-PRECISIONS = [(np.float32, np.float32), (np.float32, np.float64), (np.float64, np.float64)]
+SHORT = np.uint16  # bfloat16
+PRECISIONS = [(SHORT, SHORT), (SHORT, np.float32), (SHORT, np.float64), (np.float64, np.float64)]
+
+
+def rounded(x, dtype):
+    """Numbers of a precision, as the core takes them and as doubles."""
+    if dtype is not SHORT:
+        return x.astype(dtype), x.astype(dtype).astype(float)
+    out = np.empty(len(x), SHORT)
+    _core.to_bfloat16(x.astype(np.float32), out)
+    return out, (out.astype(np.uint32) << 16).view(np.float32).astype(float)
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 64, 1001, 100_000])
@@ -536,14 +548,26 @@ def test_vector_arithmetic_is_that_of_numpy_in_double(name, left, right, size):
     _core.use_instruction_set(name)
     try:
         rng = np.random.default_rng(size)
-        x, y = rng.normal(size=size).astype(left), rng.normal(size=size).astype(right)
-        exact = float(np.dot(x.astype(np.longdouble), y.astype(np.longdouble)))
+        (x, x_), (y, y_) = rounded(rng.normal(size=size), left), rounded(rng.normal(size=size), right)
+        exact = float(np.dot(x_.astype(np.longdouble), y_.astype(np.longdouble)))
         assert np.isclose(_core.dot(x, y), exact, rtol=1e-12, atol=1e-11)
-        out = y.copy()
-        _core.axpy(0.3, x, out)
-        np.testing.assert_allclose(
-            out, y + 0.3 * x.astype(float), rtol=2e-7 if right is np.float32 else 1e-14, atol=1e-7
-        )
+        if right is not SHORT:
+            out = y.copy()
+            _core.axpy(0.3, x, out)
+            np.testing.assert_allclose(out, y_ + 0.3 * x_, rtol=2e-7 if right is np.float32 else 1e-14, atol=1e-7)
+    finally:
+        _core.use_instruction_set(before)
+
+
+@pytest.mark.parametrize("name", _core.instruction_sets())
+def test_short_numbers_are_the_nearest_ones(name):
+    before = _core.instruction_set()
+    _core.use_instruction_set(name)
+    try:
+        x = (np.random.default_rng(0).normal(size=1001) * 10.0 ** np.linspace(-30, 30, 1001)).astype(np.float32)
+        assert np.all(np.abs(rounded(x, SHORT)[1] - x) <= 2.0**-8 * np.abs(x))
+        halfway = np.array([1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 0.0, 3.0], np.float32)  # to the even neighbour
+        assert rounded(halfway, SHORT)[1].tolist() == [1.0, 1 + 2**-6, -1.0, 0.0, 3.0]
     finally:
         _core.use_instruction_set(before)
 
@@ -561,10 +585,9 @@ def test_vector_arithmetic_is_that_of_numpy_in_double(name, left, right, size):
     ids=str,
 )
 def test_bad_vectors_are_refused(vectors):
-    with pytest.raises(REFUSED):
-        _core.dot(*vectors)
-    with pytest.raises(REFUSED):
-        _core.axpy(1.0, *vectors)
+    for call in (_core.dot, partial(_core.axpy, 1.0), _core.to_bfloat16):
+        with pytest.raises(REFUSED):
+            call(*vectors)
 
 
 def test_sums_are_not_written_to_read_only_vectors():

@@ -106,7 +106,7 @@ def test_many_batches_add_up(monkeypatch):
         np.testing.assert_allclose(gradient, wanted[1], atol=1e-12)
 
 
-MANY = tuple(np.random.default_rng(0).integers(0, 6, size=900))  # enough positions for two shards
+MANY = tuple(np.random.default_rng(0).integers(0, 6, size=4000))  # more groups than threads keep at a time
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

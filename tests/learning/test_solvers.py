@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mercer import _core
 from mercer.learning import SOLVERS, Hinge, Log, Penalty, Risk, resolve_solver
 from mercer.learning.monitor import Monitor
 from mercer.learning.risk import InfeasibleError
 from mercer.learning.solvers import LBFGS
-from mercer.learning.solvers.lbfgs import _Objective
+from mercer.learning.solvers.lbfgs import _Memory, _Objective
 from mercer.learning.solvers.online import Epochs
 from mercer.learning.solvers.sgd import _calibrate, _options, warm_up
 from mercer.structures import Constraints
@@ -238,6 +239,44 @@ def test_sgd_gives_weights_with_a_lower_objective_than_those_of_its_last_step():
     found = solve(problem, "sgd", PENALTIES["l2"], 10.0, max_iter=5, tol=0.0)[0].w
     assert (found != run.weights()).any()
     assert objective(found, np.empty_like(found)) < objective(run.weights(), np.empty_like(found))
+
+
+# ----------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_rounded_pairs_stand_for_a_positive_definite_matrix_that_knows_the_last_of_them(scale):
+    rng = np.random.default_rng(0)
+    n, step = 300, 0.25
+    curvature = rng.uniform(0.1, 10.0, n) * 10.0 ** rng.uniform(-3, 3, n)
+    memory = _Memory(3, n)
+    for _ in range(5):
+        slot = memory.free_slot()
+        d = (scale * rng.normal(size=n)).astype(np.float32)
+        _core.to_bfloat16(d, memory.d[slot])
+        _core.to_bfloat16((step * curvature * d).astype(np.float32), memory.y[slot])
+        memory.keep(slot, step)
+    assert len(memory.pairs) == 3
+    for _ in range(20):
+        x = rng.normal(size=n).astype(np.float32)
+        q = x.copy()
+        memory.apply(q)
+        assert x.astype(float) @ q > 0
+    y, d = np.zeros(n, np.float32), np.zeros(n)
+    _core.axpy(1.0, memory.y[slot], y)
+    _core.axpy(step, memory.d[slot], d)
+    memory.apply(y)  # H y = s
+    assert np.abs(y - d).max() < 1e-4 * np.abs(d).max()
+
+
+def test_a_pair_without_positive_curvature_is_left_out():
+    memory = _Memory(2, 3)
+    for x, y in ((1.0, -1.0), (1.0, 0.0)):
+        slot = memory.free_slot()
+        _core.to_bfloat16(np.full(3, x, np.float32), memory.d[slot])
+        _core.to_bfloat16(np.full(3, y, np.float32), memory.y[slot])
+        memory.keep(slot, 1.0)
+    assert not memory.pairs
 
 
 # ----------------------------------------------------------------------------------------- determinism

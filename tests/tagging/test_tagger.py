@@ -660,10 +660,15 @@ def test_a_loaded_online_model_can_learn_on(tmp_path):
 def test_a_forked_process_goes_on_on_one_thread():
     X, y = words()
     tagger = Tagger(n_jobs=2, max_iter=3, tol=1.0).fit(X * 200, y * 200)
-    expected = tagger.predict(X * 200)
+    expected, weights = tagger.predict(X * 200), tagger.coef_.copy()
+
+    def repeats() -> bool:
+        same = tagger.predict(X * 200) == expected
+        return same and np.array_equal(tagger.fit(X * 200, y * 200).coef_, weights)
+
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    child = context.Process(target=lambda: queue.put(tagger.predict(X * 200) == expected))
+    child = context.Process(target=lambda: queue.put(repeats()))
     child.start()
     child.join(60)
     hung = child.is_alive()

@@ -363,8 +363,10 @@ default="log"
 
     def _make_structure(self, X: Sequences, y: TagSequences, previous: dict[str, Any] | None) -> Chain:
         C = len(self._labels)
-        labels = np.full(X.rows.shape[0], -2, np.int32)  # −1 where it is not known, −2 for a row outside of X
-        labels[int(X.offsets[0]) : int(X.offsets[-1])] = y.labels
+        labels = y.labels  # −1 where it is not known
+        if len(labels) < X.rows.shape[0]:
+            labels = np.full(X.rows.shape[0], -2, np.int32)  # −2 for a row outside of X
+            labels[int(X.offsets[0]) : int(X.offsets[-1])] = y.labels
         pairs = _label_pairs(labels, X, C) if X.edges is not None or self.transitions == "observed" else None
         old: Chain | None = None if previous is None else previous["structure"]
         place = np.arange(C) if previous is None else _label_map(previous["labels"], self._labels)

@@ -2,9 +2,10 @@
 
     minimise  F(w) = l1 ‖w‖₁ + ½ l2 ‖w‖² + C Σ_i loss_i(w)
 
-The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) and the search direction are kept in single
-precision: they only shape the direction, and with half the memory larger models fit. Steps, values and gradients are
-in double precision. OWL-QN takes the pseudo-gradient of F, keeps the direction where it descends, and projects each
+The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) are kept as bfloat16 numbers: they only shape the
+direction, and with a quarter of the memory larger models fit. A direction is made in single precision and rounded
+before it is searched, so that s is a multiple of it and exact. Steps, values and gradients are in double precision.
+OWL-QN takes the pseudo-gradient of F, keeps the direction where it descends, and projects each
 trial point onto the orthant of the current one.
 
 From w = 0, a few passes of stochastic gradient descent come first where the structure and the loss allow it: they
@@ -30,45 +31,46 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.sgd import warm_up
+from mercer.learning.vectors import zeros
 
 
 class _Memory:
-    """The two-loop recursion over the last pairs."""
+    """The two-loop recursion over the last pairs; s is kept as a direction and the length of the step along it."""
 
     def __init__(self, size: int, n: int) -> None:
         self.size = size
-        self.s = [np.empty(n, np.float32) for _ in range(size)]
-        self.y = [np.empty(n, np.float32) for _ in range(size)]
-        self.pairs: list[tuple[int, float]] = []  # slot and 1 / ⟨s, y⟩, oldest first
+        self.d = [zeros(n, np.uint16) for _ in range(size)]
+        self.y = [zeros(n, np.uint16) for _ in range(size)]
+        self.pairs: list[tuple[int, float, float]] = []  # slot, step and 1 / ⟨d, y⟩, oldest first
         self.scale = 1.0
 
     def free_slot(self) -> int:
         """A slot to write the next pair to; the oldest pair gives way when all are taken."""
         if len(self.pairs) < self.size:
-            return next(i for i in range(self.size) if all(i != slot for slot, _ in self.pairs))
+            return next(i for i in range(self.size) if all(i != slot for slot, _, _ in self.pairs))
         return self.pairs.pop(0)[0]
 
-    def keep(self, slot: int) -> None:
+    def keep(self, slot: int, step: float) -> None:
         """Takes the pair written to a slot into use if the curvature along it is positive.
 
         The products are those of the rounded vectors: the matrix they stand for is then positive definite to the last
         bit.
         """
-        sy = _core.dot(self.s[slot], self.y[slot])
+        dy = _core.dot(self.d[slot], self.y[slot])
         yy = _core.dot(self.y[slot], self.y[slot])
-        if sy > 1e-10 * yy:
-            self.pairs.append((slot, 1.0 / sy))
-            self.scale = sy / yy
+        if step * dy > 1e-10 * yy:
+            self.pairs.append((slot, step, 1.0 / dy))
+            self.scale = step * dy / yy
 
-    def apply(self, d: np.ndarray) -> None:
-        """d = H d, in place."""
+    def apply(self, q: np.ndarray) -> None:
+        """q = H q, in place."""
         alphas = []
-        for slot, rho in reversed(self.pairs):
-            alphas.append(alpha := rho * _core.dot(self.s[slot], d))
-            _core.axpy(-alpha, self.y[slot], d)
-        d *= np.float32(self.scale)
-        for (slot, rho), alpha in zip(self.pairs, reversed(alphas), strict=True):
-            _core.axpy(alpha - rho * _core.dot(self.y[slot], d), self.s[slot], d)
+        for slot, _, rho in reversed(self.pairs):
+            alphas.append(alpha := rho * _core.dot(self.d[slot], q))
+            _core.axpy(-alpha, self.y[slot], q)
+        q *= np.float32(self.scale)
+        for (slot, step, rho), alpha in zip(self.pairs, reversed(alphas), strict=True):
+            _core.axpy(step * alpha - rho * _core.dot(self.y[slot], q), self.d[slot], q)
 
 
 class LBFGS(Solver):
@@ -118,7 +120,9 @@ class LBFGS(Solver):
             with monitor.restoring():
                 w0 = array_of(resumed[1], "w", (risk.n_weights,))
         cold = w0 is None or not w0.any()
-        w = np.zeros(risk.n_weights) if cold else np.array(w0, dtype=float)
+        w = zeros(risk.n_weights)
+        if not cold:
+            w[:] = w0
         objective = _Objective(risk, penalty, C)
         done = 0
         if resumed is not None:
@@ -129,7 +133,7 @@ class LBFGS(Solver):
             return w if monitor.best_w is None else monitor.best_w
 
         try:
-            g = np.empty_like(w)
+            g = zeros(len(w))
             norm0 = objective.norm_at_zero(g)
             if cold and self.warm_up and max_iter and resumed is None and isinstance(getattr(risk, "loss", None), Log):
                 w = warm_up(risk, penalty, C, self.warm_up, random_state)
@@ -138,7 +142,7 @@ class LBFGS(Solver):
             pseudo = objective.pseudo_gradient(w, g)
             norm = _norm(pseudo)
             memory = _Memory(self.memory, len(w))
-            d = np.empty(len(w), np.float32)
+            q = zeros(len(w), np.float32)  # a direction in the making, and −g while it is searched
             iteration = done
             recent = deque([value], maxlen=6)
 
@@ -149,38 +153,44 @@ class LBFGS(Solver):
                 return flat or norm <= 0.01 * tol * norm0
 
             while iteration < max_iter and not converged():
-                np.negative(pseudo, out=d, casting="unsafe")
-                memory.apply(d)
+                np.negative(pseudo, out=q, casting="unsafe")
+                memory.apply(q)
                 if penalty.l1:
-                    d[d * pseudo >= 0] = 0.0
+                    q[q * pseudo >= 0] = 0.0
+                blind = not memory.pairs
+                slot = memory.free_slot()
+                d = memory.d[slot]
+                _core.to_bfloat16(q, d)
                 slope = _core.dot(d, pseudo)
                 if not slope < 0:  # rounding has spoilt the memory: begin it anew
-                    memory = _Memory(self.memory, len(w))
-                    np.negative(pseudo, out=d, casting="unsafe")
+                    memory.pairs.clear()
+                    blind = True
+                    np.negative(pseudo, out=q, casting="unsafe")
+                    _core.to_bfloat16(q, d)
                     slope = _core.dot(d, pseudo)
-                step = 1.0 if memory.pairs else min(1.0, 1.0 / norm)
-                slot = memory.free_slot()
-                np.negative(g, out=memory.y[slot], casting="unsafe")
+                step = min(1.0, 1.0 / norm) if blind else 1.0
+                np.negative(g, out=q, casting="unsafe")
                 if penalty.l1:
                     start = w.copy()
                     found = objective.projected_search(w, start, g, value, pseudo, d, step)
                 else:
                     found = objective.wolfe_search(w, g, value, d, slope, step)
                 if found is None:
-                    if memory.pairs:  # once more along the gradient before giving up
-                        memory = _Memory(self.memory, len(w))
+                    if not blind:  # once more along the gradient before giving up
+                        memory.pairs.clear()
                         value = objective(w, g)
                         pseudo = objective.pseudo_gradient(w, g)
                         continue
                     message = "no step lowers the objective further: the limit of floating-point accuracy"
                     return Result(chosen(), norm <= 1e3 * tol * norm0, message)
                 step, value = found
-                if penalty.l1:
-                    np.subtract(w, start, out=memory.s[slot], casting="unsafe")
-                else:
-                    np.multiply(d, np.float32(step), out=memory.s[slot])
-                np.add(memory.y[slot], g, out=memory.y[slot], casting="unsafe")
-                memory.keep(slot)
+                q += g
+                _core.to_bfloat16(q, memory.y[slot])
+                if penalty.l1:  # projected: not along the direction
+                    step = 1.0
+                    np.subtract(w, start, out=q, casting="unsafe")
+                    _core.to_bfloat16(q, d)
+                memory.keep(slot, step)
                 pseudo = objective.pseudo_gradient(w, g)
                 norm = _norm(pseudo)
                 recent.append(value)
@@ -238,7 +248,7 @@ class _Objective:
 
     def norm_at_zero(self, g: np.ndarray) -> float:
         """The (pseudo-)gradient's norm at w = 0, by which progress is measured; g is overwritten."""
-        zero = np.zeros_like(g)
+        zero = zeros(len(g))
         self(zero, g)
         return _norm(self.pseudo_gradient(zero, g))
 
@@ -300,8 +310,8 @@ class _Objective:
         """Backtracking over points projected onto the orthant of the start (of −pseudo-gradient where that is 0)."""
         orthant = np.where(w != 0, np.sign(w), -np.sign(pseudo)).astype(np.int8)
         for _ in range(40):
-            np.multiply(d, step, out=w)
-            w += start
+            w[:] = start
+            _core.axpy(step, d, w)
             w[w * orthant <= 0] = 0.0
             try:
                 new_value = self(w, g)

@@ -12,6 +12,7 @@ import numpy as np
 from mercer import _core
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.risk import InfeasibleError, Risk
+from mercer.learning.vectors import zeros
 from mercer.structures.base import check_random_seed
 
 # Examples handled by one compiled call: Python looks for Ctrl-C in between.
@@ -48,8 +49,10 @@ class Epochs:
         self, risk: Risk, rule: int, w0: np.ndarray | None, random_state: Any, *, lean: bool = False
     ) -> None:
         self.risk, self.rule = risk, rule
-        self.w = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=float)
-        self.extra = np.zeros(0 if lean else risk.n_weights)
+        self.w = zeros(risk.n_weights)
+        if w0 is not None:
+            self.w[:] = w0
+        self.extra = zeros(0 if lean else risk.n_weights)
         self.state = _core.OnlineState()
         self.random = np.random.Generator(np.random.PCG64(check_random_seed(random_state)))
 

@@ -192,7 +192,8 @@ def _calibrate(
                 loss, _ = trial.run(sample, **still)
             except ValueError:  # the rate was so high that scores left the range of floating point
                 return np.inf
-            value = C * loss + share * penalty.value(trial.weights())
+            trial.w *= trial.state.scale
+            value = C * loss + share * penalty.value(trial.w)
         return value if np.isfinite(value) else np.inf
 
     def objective_of(rate: float, *later: float) -> float:

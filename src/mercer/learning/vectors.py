@@ -1,0 +1,21 @@
+"""Vectors that solvers make, drop and make again."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+
+_LARGE = 1 << 18  # bytes
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+
+
+def zeros(n: int, dtype: Any = np.float64) -> np.ndarray:
+    """A vector of zeros.
+
+    A large one has pages of its own: they are taken when they are first written to, and go back to the system with the
+    vector, where an allocator would keep them.
+    """
+    size = n * np.dtype(dtype).itemsize
+    return np.zeros(n, dtype) if size < _LARGE else np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), dtype)
