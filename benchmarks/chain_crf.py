@@ -289,8 +289,8 @@ def memory(report: Report, task: str) -> None:
         ours["peak"] / 2**20,
         "MiB",
         1.0,
-        f"data + 6 x weights = {bound:.1f} MiB, with names of features {named:.1f} ({ours['weights']} weights; CRFsuite's "
-        "memory holds its data too)",
+        f"data + 6 x weights = {bound:.1f} MiB, with names of features {named:.1f} ({ours['weights']} weights; "
+        "CRFsuite's memory holds its data too)",
     )
 
 
