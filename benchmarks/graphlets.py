@@ -259,8 +259,12 @@ class Scores:
         self.key = [name, arguments.sizes, arguments.n_samples]
         self.known: dict[str, tuple[float, float]] = {}
         if self.path and os.path.exists(self.path):
-            with open(self.path) as lines:
-                self.known = {json.dumps(key): (value, cpu) for key, value, cpu in map(json.loads, lines)}
+            with open(self.path, "a+") as lines:
+                lines.seek(0)
+                text = lines.read()
+                lines.write("\n" if text and not text.endswith("\n") else "")  # a killed run may have cut the last line
+            whole = [json.loads(line) for line in text.splitlines() if line.endswith("]")]
+            self.known = {json.dumps(key): (value, cpu) for key, value, cpu in whole}
 
     def __call__(self, title: str, fold: Fold, made: float, width: int | None) -> None:
         results = np.array([self.one(title, fold, repeat) for repeat in range(self.repeats)])

@@ -178,6 +178,8 @@ template <class A, class B> double vector_dot(In1<A> x, In1<B> y) {
   const int64_t n = int64_t(x.shape(0));
   nb::gil_scoped_release release;
   if constexpr (sizeof(A) == 8) return kernels().dot_dd(x.data(), y.data(), n);
+  else if constexpr (sizeof(A) == 4 && sizeof(B) == 8) return kernels().dot_fd(x.data(), y.data(), n);
+  else if constexpr (sizeof(A) == 4) return kernels().dot_ff(x.data(), y.data(), n);
   else if constexpr (sizeof(B) == 8) return kernels().dot_hd(x.data(), y.data(), n);
   else if constexpr (sizeof(B) == 4) return kernels().dot_hf(x.data(), y.data(), n);
   else return kernels().dot_hh(x.data(), y.data(), n);
@@ -188,6 +190,8 @@ template <class A, class B> void vector_axpy(double alpha, In1<A> x, Out1<B> out
   const int64_t n = int64_t(x.shape(0));
   nb::gil_scoped_release release;
   if constexpr (sizeof(A) == 8) kernels().axpy_dd(alpha, x.data(), out.data(), n);
+  else if constexpr (sizeof(A) == 4 && sizeof(B) == 8) kernels().axpy_fd(alpha, x.data(), out.data(), n);
+  else if constexpr (sizeof(A) == 4) kernels().axpy_ff(alpha, x.data(), out.data(), n);
   else if constexpr (sizeof(B) == 8) kernels().axpy_hd(alpha, x.data(), out.data(), n);
   else kernels().axpy_hf(alpha, x.data(), out.data(), n);
 }
@@ -670,6 +674,8 @@ NB_MODULE(_core, m) {
   m.def("dot", &vector_dot<A, B>, "x"_a.noconvert(), "y"_a.noconvert());                                        \
   m.def("axpy", &vector_axpy<A, B>, "alpha"_a, "x"_a.noconvert(), "out"_a.noconvert());
   MERCER_VECTORS(double, double)
+  MERCER_VECTORS(float, double)
+  MERCER_VECTORS(float, float)
   MERCER_VECTORS(bfloat16, double)
   MERCER_VECTORS(bfloat16, float)
 #undef MERCER_VECTORS

@@ -233,10 +233,14 @@ struct Kernels {
   void (*segment_score)(const SegmentBatch&, const int64_t* lengths, const int32_t* labels, const int64_t* firsts, double* score,
                         int threads);
   // Mixed-precision vector arithmetic: products are added up in double, in a fixed order.
+  double (*dot_ff)(const float*, const float*, int64_t);
+  double (*dot_fd)(const float*, const double*, int64_t);
   double (*dot_hh)(const bfloat16*, const bfloat16*, int64_t);
   double (*dot_hf)(const bfloat16*, const float*, int64_t);
   double (*dot_hd)(const bfloat16*, const double*, int64_t);
   double (*dot_dd)(const double*, const double*, int64_t);
+  void (*axpy_ff)(double alpha, const float* x, float* out, int64_t);
+  void (*axpy_fd)(double alpha, const float* x, double* out, int64_t);
   void (*axpy_hf)(double alpha, const bfloat16* x, float* out, int64_t);
   void (*axpy_hd)(double alpha, const bfloat16* x, double* out, int64_t);
   void (*axpy_dd)(double alpha, const double* x, double* out, int64_t);

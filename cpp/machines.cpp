@@ -304,26 +304,24 @@ class KernelMachine {
     watch_all();
     Outcome found;
     Extremes now = look_around();
-    const double width = now.up - now.down, total = std::accumulate(upper_.begin(), upper_.end(), 0.0);
+    double width = now.up - now.down;
+    const double total = std::accumulate(upper_.begin(), upper_.end(), 0.0);
     const int64_t period = std::max<int64_t>(n_, 256);
-    int64_t look = 0, until = period;
+    int64_t look = 0, until = period, fresh = 0;  // fresh: the step at which g was last summed up
     while (true) {
       const bool settled = !(now.up - now.down > 1e-13 * std::max(1.0, width));  // differences below rounding are no violations
       const bool last = settled || found.iterations >= max_iter;
       if (last || found.iterations >= look) {
-        const bool all = places_.empty();
         evaluate(found, now);
         found.converged = found.gap <= small_enough(tol, found.squared_norm, total);
-        if ((found.converged || last) && all) {
+        if (found.converged || last) {
           restore();
-          return found;
-        }
-        if (found.converged || last) {  // what was set aside may violate by now
-          restore();
-          recompute();
+          if (places_.empty() && found.iterations - fresh < period) return found;
+          recompute();  // what was set aside may violate by now, and rounding errors have come together
           watch_all();
           now = look_around();
-          look = found.iterations;
+          width = now.up - now.down;
+          fresh = look = found.iterations;
           until = found.iterations + period;
           continue;
         }
@@ -380,8 +378,9 @@ class KernelMachine {
     const int64_t b = partner(w, ki, now.up, w.diagonal[a]);
     if (b < 0) fail("K is not finite any more: it must not be changed while the machine is in use");
     const int64_t j = place(b);
-    const double curvature = std::max(w.diagonal[a] + w.diagonal[b] - 2 * ki[j], 1e-12), violation = now.up - w.v[b];
-    const double room_i = high(i) - beta_[size_t(i)], room_j = beta_[size_t(j)] - low(j), t = std::min({violation / curvature, room_i, room_j});
+    const double curvature = w.diagonal[a] + w.diagonal[b] - 2 * ki[j], violation = now.up - w.v[b];
+    const double room_i = high(i) - beta_[size_t(i)], room_j = beta_[size_t(j)] - low(j);
+    const double t = std::min({violation / std::max(curvature, 1e-12), room_i, room_j});
     beta_[size_t(i)] = t == room_i ? high(i) : beta_[size_t(i)] + t;
     beta_[size_t(j)] = t == room_j ? low(j) : beta_[size_t(j)] - t;
     // |w + t (x_i - x_j)|^2, g_i - g_j being that of v and y.
@@ -466,6 +465,7 @@ class LinearMachine {
 
  private:
   static constexpr int64_t kExplicit = 512;  // features up to which the Newton matrix is formed
+  static constexpr double kFar = 1e12;       // an intercept from which no start leads back
 
   double dot(int64_t i, const double* v) const {
     if (!X_.indptr) return inner_product(X_.values + i * d_, v, d_);
@@ -484,20 +484,23 @@ class LinearMachine {
   }
 
   void start(const int8_t* labels, const double* upper) {
+    const bool cold = !started_ || !(std::abs(intercept_) <= kFar);
     double side[2] = {0, 0};
     for (int64_t i = 0; i < n_; ++i) side[labels[i] > 0] += upper[i];
     for (int64_t i = 0; i < n_; ++i) {
       const size_t s = size_t(i);
       const double here = side[labels[i] > 0], there = side[labels[i] < 0];
       // At first: bounds on the lighter side, as for small bounds.
-      const double share = !started_ ? std::min(1.0, here > 0 ? there / here : 0.0) : upper_[s] > 0 ? std::min(1.0, alpha_[s] / upper_[s]) : 0.0;
+      const double share = cold ? std::min(1.0, here > 0 ? there / here : 0.0) : upper_[s] > 0 ? std::min(1.0, alpha_[s] / upper_[s]) : 0.0;
       y_[s] = double(labels[i]);
       upper_[s] = upper[i];
       alpha_[s] = share * upper[i];
     }
     total_upper_ = side[0] + side[1];
     counted_at_ = 0;  // bounds may have changed
-    if (started_) return;
+    if (!cold) return;
+    std::fill(w_.begin(), w_.end(), 0.0);
+    intercept_ = 0;
     started_ = true;
     for (int64_t i = 0; i < n_; ++i) add(i, y_[size_t(i)] * alpha_[size_t(i)], w_.data());
     rescore();
@@ -528,7 +531,7 @@ class LinearMachine {
       const double aim = small_enough(tol, found.squared_norm, total_upper_);
       if (found.gap <= aim || round % 10 == 9) {  // multipliers made feasible may have a smaller gap
         certify(found);
-        found.converged = found.gap <= aim;
+        found.converged = std::isfinite(found.gap) && found.gap <= aim;
       }
       if (found.converged || found.iterations >= max_iter) break;
       // Any steepness converges; a large one in few rounds, but of problems that rounding makes hard.
@@ -540,7 +543,7 @@ class LinearMachine {
     }
     if (!found.converged) {
       certify(found);
-      found.converged = found.gap <= small_enough(tol, found.squared_norm, total_upper_);
+      found.converged = std::isfinite(found.gap) && found.gap <= small_enough(tol, found.squared_norm, total_upper_);
     }
     found.intercept = intercept_;
     return found;
@@ -598,11 +601,12 @@ class LinearMachine {
   // A step along the direction at which the slope has not yet turned: the value is convex, so it has fallen. False where rounding leaves
   // nothing to gain. Values are not compared: near the end they differ by less than their rounding.
   bool search(const std::vector<double>& moved, double shift, double slope) {
-    if (!(slope < 0)) return false;
+    if (!(slope < 0) || !std::isfinite(slope)) return false;
     const double wd = product(w_, moved), dd = product(moved, moved);
     double t = 1, least = 0, most = 1, at_least = slope, at_most = 0;
     for (int cut = 0; cut < 60; ++cut) {
       const double here = multipliers(t, trial_) + wd + t * dd;
+      if (!std::isfinite(here)) break;
       if (here <= -1e-9 * slope && (t == 1 || here >= 0.9 * slope)) {
         for (int64_t j = 0; j < d_; ++j) w_[size_t(j)] += t * moved[size_t(j)];
         intercept_ += t * shift;
@@ -633,7 +637,8 @@ class LinearMachine {
   // The sum in H over the active instances goes on from that of the last step, as few of them change.
   void by_factor(const std::vector<double>& gradient, std::vector<double>& direction) {
     const int64_t m = d_ + 1;
-    const bool anew = counted_at_ != steepness_ || ++updates_ % 64 == 0;
+    // What is added and taken away again leaves rounding errors behind, which count where no instance is active.
+    const bool anew = counted_at_ != steepness_ || active_.empty() || ++updates_ % 64 == 0;
     if (anew) {
       S_.assign(size_t(m * m), 0.0);
       counted_.assign(size_t(n_), 0);

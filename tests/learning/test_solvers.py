@@ -244,17 +244,18 @@ def test_sgd_gives_weights_with_a_lower_objective_than_those_of_its_last_step():
 # ----------------------------------------------------------------------------------------- memory
 
 
+@pytest.mark.parametrize("rounded", [True, False])
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-def test_rounded_pairs_stand_for_a_positive_definite_matrix_that_knows_the_last_of_them(scale):
+def test_pairs_stand_for_a_positive_definite_matrix_that_knows_the_last_of_them(scale, rounded):
     rng = np.random.default_rng(0)
     n, step = 300, 0.25
     curvature = rng.uniform(0.1, 10.0, n) * 10.0 ** rng.uniform(-3, 3, n)
-    memory = _Memory(3, n)
+    memory = _Memory(3, n, rounded=rounded)
     for _ in range(5):
         slot = memory.free_slot()
         d = (scale * rng.normal(size=n)).astype(np.float32)
-        _core.to_bfloat16(d, memory.d[slot])
-        _core.to_bfloat16((step * curvature * d).astype(np.float32), memory.y[slot])
+        memory.write(d, memory.d[slot])
+        memory.write((step * curvature * d).astype(np.float32), memory.y[slot])
         memory.keep(slot, step)
     assert len(memory.pairs) == 3
     for _ in range(20):
@@ -269,12 +270,13 @@ def test_rounded_pairs_stand_for_a_positive_definite_matrix_that_knows_the_last_
     assert np.abs(y - d).max() < 1e-4 * np.abs(d).max()
 
 
-def test_a_pair_without_positive_curvature_is_left_out():
-    memory = _Memory(2, 3)
+@pytest.mark.parametrize("rounded", [True, False])
+def test_a_pair_without_positive_curvature_is_left_out(rounded):
+    memory = _Memory(2, 3, rounded=rounded)
     for x, y in ((1.0, -1.0), (1.0, 0.0)):
         slot = memory.free_slot()
-        _core.to_bfloat16(np.full(3, x, np.float32), memory.d[slot])
-        _core.to_bfloat16(np.full(3, y, np.float32), memory.y[slot])
+        memory.write(np.full(3, x, np.float32), memory.d[slot])
+        memory.write(np.full(3, y, np.float32), memory.y[slot])
         memory.keep(slot, 1.0)
     assert not memory.pairs
 

@@ -182,3 +182,38 @@ def test_matrices_must_be_square_and_finite():
 def test_kernel_machines_refuse_numbers_whose_sums_are_infinite():
     with pytest.raises(ValueError, match="1e150"):
         _core.KernelMachine(np.diag([1e308] * 4))
+
+
+def test_bounds_that_balance_exactly_do_not_throw_the_intercept_away():
+    """Where no instance is active the intercept has no curvature, and rounding errors must not stand in for it."""
+    rng = np.random.default_rng(32)
+    n, d = int(rng.integers(5, 60)), int(rng.integers(1, 10))
+    X, upper = np.ascontiguousarray(rng.normal(size=(n, d))), np.full(n, 1e6)
+    y = np.where(rng.random(n) < 0.5, 1, -1).astype(np.int8)
+    z = np.where(rng.random(n) < 0.2, -y, y).astype(np.int8)
+    machine = _core.LinearMachine(rows(X))
+    machine.solve(y, upper, 1e-4, 2000)
+    intercept, square, loss, gap, _, _ = machine.solve(z, upper, 1e-4, 2000)
+    fresh = _core.LinearMachine(rows(X)).solve(z, upper, 1e-4, 2000)
+    assert np.isfinite([intercept, square, loss, gap]).all()
+    assert 0.5 * square + loss == pytest.approx(0.5 * fresh[1] + fresh[2], rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [1e4, 1e6, 1e8])
+def test_the_norm_is_that_of_the_weights_with_equal_rows_and_large_bounds(C):
+    X = np.array([[0.0, 1], [0, 1], [1, 0], [-1, 0]])
+    y = np.array([1, -1, 1, -1], np.int8)
+    machine = _core.KernelMachine(np.ascontiguousarray(X @ X.T))
+    square = machine.solve(y, np.full(4, C), 1e-4, 10**5)[1]
+    assert square == pytest.approx(float(np.square(X.T @ machine.weights()).sum()), rel=1e-6)
+    assert square == pytest.approx(1.0, rel=1e-3)
+
+
+def test_large_offsets_and_bounds_leave_a_machine_that_can_be_used_again():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(1.6e9, 1e6, 60), rng.normal(size=60)])
+    machine = _core.LinearMachine(rows(X))
+    for C in (1e4, 1e4, 1e-3):
+        y = np.where(rng.random(60) < 0.5, 1, -1).astype(np.int8)
+        found = machine.solve(y, np.full(60, C), 1e-4, 500)
+        assert np.isfinite(found[:4]).all()

@@ -18,4 +18,9 @@ def zeros(n: int, dtype: Any = np.float64) -> np.ndarray:
     vector, where an allocator would keep them.
     """
     size = n * np.dtype(dtype).itemsize
-    return np.zeros(n, dtype) if size < _LARGE else np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), dtype)
+    if size < _LARGE:
+        return np.zeros(n, dtype)
+    try:
+        return np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), dtype)
+    except OSError as error:
+        raise MemoryError(f"no room for a vector of {size:,} bytes") from error

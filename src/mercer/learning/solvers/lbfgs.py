@@ -2,11 +2,11 @@
 
     minimise  F(w) = l1 ‖w‖₁ + ½ l2 ‖w‖² + C Σ_i loss_i(w)
 
-The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) are kept as bfloat16 numbers: they only shape the
-direction, and with a quarter of the memory larger models fit. A direction is made in single precision and rounded
-before it is searched, so that s is a multiple of it and exact. Steps, values and gradients are in double precision.
-OWL-QN takes the pseudo-gradient of F, keeps the direction where it descends, and projects each
-trial point onto the orthant of the current one.
+The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) only shape the direction: those of large models
+are kept as bfloat16 numbers, in a quarter of the memory, those of small ones in single precision. A direction is made
+in single precision and rounded alike before it is searched, so that s is a multiple of it and exact. Steps, values and
+gradients are in double precision. OWL-QN takes the pseudo-gradient of F, keeps the direction where it descends, and
+projects each trial point onto the orthant of the current one.
 
 From w = 0, a few passes of stochastic gradient descent come first where the structure and the loss allow it: they
 cost as much as the same number of gradients and replace several times as many iterations.
@@ -33,14 +33,17 @@ from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.sgd import warm_up
 from mercer.learning.vectors import zeros
 
+_SMALL = 1 << 16  # weights up to which the memory of pairs is of no account
+
 
 class _Memory:
     """The two-loop recursion over the last pairs; s is kept as a direction and the length of the step along it."""
 
-    def __init__(self, size: int, n: int) -> None:
-        self.size = size
-        self.d = [zeros(n, np.uint16) for _ in range(size)]
-        self.y = [zeros(n, np.uint16) for _ in range(size)]
+    def __init__(self, size: int, n: int, *, rounded: bool) -> None:
+        self.size, self.rounded = size, rounded
+        kind = np.uint16 if rounded else np.float32
+        self.d = [zeros(n, kind) for _ in range(size)]
+        self.y = [zeros(n, kind) for _ in range(size)]
         self.pairs: list[tuple[int, float, float]] = []  # slot, step and 1 / ⟨d, y⟩, oldest first
         self.scale = 1.0
 
@@ -49,6 +52,13 @@ class _Memory:
         if len(self.pairs) < self.size:
             return next(i for i in range(self.size) if all(i != slot for slot, _, _ in self.pairs))
         return self.pairs.pop(0)[0]
+
+    def write(self, q: np.ndarray, out: np.ndarray) -> None:
+        """Puts a vector into a slot's d or y."""
+        if self.rounded:
+            _core.to_bfloat16(q, out)
+        else:
+            out[:] = q
 
     def keep(self, slot: int, step: float) -> None:
         """Takes the pair written to a slot into use if the curvature along it is positive.
@@ -78,8 +88,8 @@ class LBFGS(Solver):
 
     Parameters
     ----------
-    memory : int, default=3
-        Number of correction pairs.
+    memory : int, optional
+        Number of correction pairs. Default: 3, and 10 for models of at most 65,536 weights.
     warm_up : int, default=3
         Passes of stochastic gradient descent before the first iteration; 0 for none.
     """
@@ -88,8 +98,8 @@ class LBFGS(Solver):
     default_max_iter = 500
     default_tol = 1e-4
 
-    def __init__(self, memory: int = 3, warm_up: int = 3) -> None:
-        if memory < 1:
+    def __init__(self, memory: int | None = None, warm_up: int = 3) -> None:
+        if memory is not None and memory < 1:
             raise ValueError(f"memory must be at least 1, got {memory}")
         if warm_up < 0:
             raise ValueError(f"warm_up must not be negative, got {warm_up}")
@@ -141,7 +151,8 @@ class LBFGS(Solver):
             value = objective(w, g)
             pseudo = objective.pseudo_gradient(w, g)
             norm = _norm(pseudo)
-            memory = _Memory(self.memory, len(w))
+            small = len(w) <= _SMALL
+            memory = _Memory(self.memory or (10 if small else 3), len(w), rounded=not small)
             q = zeros(len(w), np.float32)  # a direction in the making, and −g while it is searched
             iteration = done
             recent = deque([value], maxlen=6)
@@ -160,13 +171,13 @@ class LBFGS(Solver):
                 blind = not memory.pairs
                 slot = memory.free_slot()
                 d = memory.d[slot]
-                _core.to_bfloat16(q, d)
+                memory.write(q, d)
                 slope = _core.dot(d, pseudo)
                 if not slope < 0:  # rounding has spoilt the memory: begin it anew
                     memory.pairs.clear()
                     blind = True
                     np.negative(pseudo, out=q, casting="unsafe")
-                    _core.to_bfloat16(q, d)
+                    memory.write(q, d)
                     slope = _core.dot(d, pseudo)
                 step = min(1.0, 1.0 / norm) if blind else 1.0
                 np.negative(g, out=q, casting="unsafe")
@@ -185,11 +196,11 @@ class LBFGS(Solver):
                     return Result(chosen(), norm <= 1e3 * tol * norm0, message)
                 step, value = found
                 q += g
-                _core.to_bfloat16(q, memory.y[slot])
+                memory.write(q, memory.y[slot])
                 if penalty.l1:  # projected: not along the direction
                     step = 1.0
                     np.subtract(w, start, out=q, casting="unsafe")
-                    _core.to_bfloat16(q, d)
+                    memory.write(q, d)
                 memory.keep(slot, step)
                 pseudo = objective.pseudo_gradient(w, g)
                 norm = _norm(pseudo)
