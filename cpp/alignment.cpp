@@ -23,13 +23,8 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "clones.hpp"
 #include "parallel.hpp"
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-#define MERCER_CLONES __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#else
-#define MERCER_CLONES
-#endif
 
 namespace mercer {
 namespace {
