@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "signals.hpp"
 
 namespace mercer {
 namespace {
@@ -278,10 +279,7 @@ double min_cut(In1<double> source, In1<double> sink, In2<int32_t> edges, In1<dou
   }
   nb::gil_scoped_release unlocked;
   Cut cut(source, sink, edges, forward, backward);
-  const double flow = cut.run([] {
-    nb::gil_scoped_acquire locked;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  });
+  const double flow = cut.run(check_signals);
   cut.sides(side.data());
   return flow;
 }

@@ -14,6 +14,7 @@
 
 #include "bindings.hpp"
 #include "clones.hpp"
+#include "signals.hpp"
 
 namespace mercer {
 
@@ -102,10 +103,6 @@ inline double log_sum(const double* x, int n) {
   return top + std::log(total);
 }
 
-inline void check_signals() {
-  nb::gil_scoped_acquire hold;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
 constexpr int64_t kSlotsBetweenSignals = 1 << 16;  // work after which Ctrl-C is looked for
 
 inline double entropy(const double* p, int64_t n) {

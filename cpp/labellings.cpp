@@ -6,10 +6,13 @@
 // A program stops when upper and lower bounds of its value meet: with g = 1 − Qa, the gap is Σ_i upper_i max(0, g_i) − a_i g_i, and smaller
 // for the best multiple of a.
 #include "bindings.hpp"
+#include "clones.hpp"
 #include "parallel.hpp"
+#include "signals.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -26,42 +29,67 @@ struct Bagged {
   int64_t n_bags, n;
 };
 
-struct Candidate {
-  double product, score;  // a_i s_i, s_i
-  int64_t i;
+// Room for one bag.
+struct Scratch {
+  std::vector<int64_t> members;  // free instances
+  std::vector<double> values, sorted;
 };
 
-// One labelling. Instances with a_i = 0 do not count for the value: they follow their scores, as far as the bag has room.
-void label(const Bagged& bags, const double* s, std::vector<Candidate>& order, int8_t* y) {
+// The `count` members with the largest values become positive. Those that tie for the last places stay, with the number of these places.
+int64_t take_largest(Scratch& s, int64_t count, int8_t* y) {
+  s.sorted = s.values;
+  const auto last = s.sorted.begin() + (count - 1);
+  std::nth_element(s.sorted.begin(), last, s.sorted.end(), std::greater<double>());
+  const double least = *last;
+  size_t kept = 0;
+  for (size_t m = 0; m < s.members.size(); ++m) {
+    if (s.values[m] > least) {
+      y[s.members[m]] = 1;
+      --count;
+    } else if (s.values[m] == least) {
+      s.members[kept++] = s.members[m];
+    }
+  }
+  s.members.resize(kept);
+  return count;
+}
+
+// One labelling: the largest a_i s_i become positive, among equals the largest s_i, then the first. Instances with a_i = 0 do not count for the
+// value: they follow their scores, as far as the bag has room.
+void label(const Bagged& bags, const double* scores, Scratch& s, int8_t* y) {
   for (int64_t k = 0; k < bags.n_bags; ++k) {
-    order.clear();
+    s.members.clear();
+    s.values.clear();
     int64_t wanted = 0;
     for (int64_t i = bags.offsets[k]; i < bags.offsets[k + 1]; ++i) {
       y[i] = bags.known[i] ? bags.known[i] : int8_t(-1);
       if (bags.known[i]) continue;
-      order.push_back({bags.weight[i] * s[i], s[i], i});
-      wanted += s[i] > 0;
+      s.members.push_back(i);
+      s.values.push_back(bags.weight[i] * scores[i]);
+      wanted += scores[i] > 0;
     }
-    const int64_t positives = std::clamp(wanted, bags.least[k], bags.most[k]);
-    if (positives <= 0) continue;
-    if (positives < int64_t(order.size())) {
-      std::nth_element(order.begin(), order.begin() + positives, order.end(), [](const Candidate& p, const Candidate& q) {
-        if (p.product != q.product) return p.product > q.product;
-        return p.score != q.score ? p.score > q.score : p.i < q.i;
-      });
+    int64_t positives = std::clamp(wanted, bags.least[k], bags.most[k]);
+    if (positives == wanted) {
+      for (const int64_t i : s.members) y[i] = scores[i] > 0 ? 1 : -1;
+      continue;
     }
-    for (int64_t m = 0; m < positives; ++m) y[order[size_t(m)].i] = 1;
+    if (positives == 0) continue;
+    positives = take_largest(s, positives, y);
+    if (positives < int64_t(s.members.size())) {
+      s.values.clear();
+      for (const int64_t i : s.members) s.values.push_back(scores[i]);
+      positives = take_largest(s, positives, y);
+    }
+    for (int64_t m = 0; m < positives; ++m) y[s.members[size_t(m)]] = 1;
   }
 }
 
-void label_bags(In2<double> scores, In1<double> weight, In1<int64_t> offsets, In1<int64_t> least, In1<int64_t> most,
-                In1<int8_t> known, Out2<int8_t> out, int threads) {
-  const int64_t count = int64_t(scores.shape(0)), n = int64_t(scores.shape(1)), n_bags = int64_t(offsets.shape(0)) - 1;
+Bagged checked_bags(const In1<double>& weight, const In1<int64_t>& offsets, const In1<int64_t>& least, const In1<int64_t>& most,
+                    const In1<int8_t>& known, int64_t n) {
+  const int64_t n_bags = int64_t(offsets.shape(0)) - 1;
   require(int64_t(weight.shape(0)) == n && int64_t(known.shape(0)) == n, "weight and known need a value for each instance");
   require(n_bags >= 0 && offsets.data()[0] == 0 && offsets.data()[n_bags] == n, "offsets must run from 0 to the number of instances");
   require(int64_t(least.shape(0)) == n_bags && int64_t(most.shape(0)) == n_bags, "least and most need a value for each bag");
-  require(int64_t(out.shape(0)) == count && int64_t(out.shape(1)) == n, "out must have the shape of scores");
-  require(all_finite(scores.data(), count * n), "scores must be finite");
   for (int64_t i = 0; i < n; ++i) {
     require(std::isfinite(weight.data()[i]) && weight.data()[i] >= 0, "weight must be finite and not negative");
     require(known.data()[i] >= -1 && known.data()[i] <= 1, "known must be -1, 0 or 1");
@@ -73,14 +101,57 @@ void label_bags(In2<double> scores, In1<double> weight, In1<int64_t> offsets, In
     require(0 <= least.data()[k] && least.data()[k] <= most.data()[k] && most.data()[k] <= free,
             "least and most must be counts of free instances, least not above most");
   }
+  return {weight.data(), offsets.data(), least.data(), most.data(), known.data(), n_bags, n};
+}
+
+void label_bags(In2<double> scores, In1<double> weight, In1<int64_t> offsets, In1<int64_t> least, In1<int64_t> most,
+                In1<int8_t> known, Out2<int8_t> out, int threads) {
+  const int64_t count = int64_t(scores.shape(0)), n = int64_t(scores.shape(1));
+  const Bagged bags = checked_bags(weight, offsets, least, most, known, n);
+  require(int64_t(out.shape(0)) == count && int64_t(out.shape(1)) == n, "out must have the shape of scores");
+  require(all_finite(scores.data(), count * n), "scores must be finite");
   const int used = thread_count(threads);
-  const Bagged bags{weight.data(), offsets.data(), least.data(), most.data(), known.data(), n_bags, n};
   const double* s = scores.data();
   int8_t* y = out.data();
   nb::gil_scoped_release release;
   in_parallel(count, used, [&](int64_t row) {
-    std::vector<Candidate> order;
-    label(bags, s + row * n, order, y + row * n);
+    Scratch scratch;
+    label(bags, s + row * n, scratch, y + row * n);
+  });
+}
+
+// From each labelling y to the best one along the scores K(a ∘ y), until it stays or after so many steps. Scores come in for the first y and
+// follow the labels that change. Out come the last labellings and their squares, (a ∘ y)ᵀK(a ∘ y).
+void raise_labellings(In2<double> K, Out2<double> scores, Out2<int8_t> labelings, In1<double> weight, In1<int64_t> offsets, In1<int64_t> least,
+                      In1<int64_t> most, In1<int8_t> known, Out1<double> squares, int64_t max_steps, int threads) {
+  const int64_t count = int64_t(scores.shape(0)), n = int64_t(scores.shape(1));
+  const Bagged bags = checked_bags(weight, offsets, least, most, known, n);
+  require(int64_t(K.shape(0)) == n && int64_t(K.shape(1)) == n, "K must have a row and a column for each instance");
+  require(int64_t(labelings.shape(0)) == count && int64_t(labelings.shape(1)) == n, "labelings must have the shape of scores");
+  require(int64_t(squares.shape(0)) == count, "squares need a value for each labelling");
+  require(all_finite(scores.data(), count * n), "scores must be finite");
+  for (int64_t i = 0; i < count * n; ++i) require(std::abs(int(labelings.data()[i])) == 1, "labelings must be -1 or 1");
+  const int used = thread_count(threads);
+  nb::gil_scoped_release release;
+  in_parallel(count, used, [&](int64_t which) {
+    double* s = scores.data() + which * n;
+    int8_t* y = labelings.data() + which * n;
+    std::vector<int8_t> next(static_cast<size_t>(n));
+    Scratch scratch;
+    for (int64_t step = 0; step < max_steps; ++step) {
+      label(bags, s, scratch, next.data());
+      bool changed = false;
+      for (int64_t i = 0; i < n; ++i) {
+        if (next[size_t(i)] == y[i]) continue;
+        changed = true;
+        y[i] = next[size_t(i)];
+        if (bags.weight[i] > 0) add_row(K.data() + i * n, 2 * bags.weight[i] * y[i], s, n);
+      }
+      if (!changed) break;
+    }
+    double square = 0;
+    for (int64_t i = 0; i < n; ++i) square += bags.weight[i] * y[i] * s[i];
+    squares.data()[which] = square;
   });
 }
 
@@ -90,19 +161,6 @@ void label_bags(In2<double> scores, In1<double> weight, In1<int64_t> offsets, In
 inline double best_step(double a, double g, double q, double upper) {
   if (q > 0) return std::clamp(a + g / q, 0.0, upper) - a;
   return g > 0 ? upper - a : g < 0 ? -a : 0.0;
-}
-
-double gap_of(const double* a, const double* g, const double* upper, int64_t n) {
-  double gap = 0;
-  for (int64_t i = 0; i < n; ++i) gap += (g[i] > 0 ? upper[i] * g[i] : 0.0) - a[i] * g[i];
-  return gap;
-}
-
-// Σ a − ½ aᵀQa, from the slopes: aᵀQa = Σ a (1 − g).
-double value_of(const double* a, const double* g, int64_t n) {
-  double value = 0;
-  for (int64_t i = 0; i < n; ++i) value += a[i] * (1 + g[i]);
-  return value / 2;
 }
 
 void check_program(int64_t n, const In1<double>& upper, const Out1<double>& alpha, const Out1<double>& slope, double tol, int64_t limit) {
@@ -116,27 +174,54 @@ void check_program(int64_t n, const In1<double>& upper, const Out1<double>& alph
   }
 }
 
+// ½ c² square + Σ_i upper_i max(0, 1 − c (1 − g_i)) and its slope in c, by sums that are the same for vectors of any width.
+MERCER_CLONES std::pair<double, double> loss_at(double c, double square, const double* g, const double* upper, int64_t n) {
+  constexpr int kSums = 16;
+  double losses[kSums] = {}, turns[kSums] = {};
+  for (int64_t i = 0; i + kSums <= n; i += kSums) {
+    for (int k = 0; k < kSums; ++k) {
+      const double margin = 1 - g[i + k], short_of = 1 - c * margin, u = short_of > 0 ? upper[i + k] : 0.0;
+      losses[k] += u * short_of;
+      turns[k] += u * margin;
+    }
+  }
+  for (int64_t i = n - n % kSums; i < n; ++i) {
+    const double margin = 1 - g[i], short_of = 1 - c * margin, u = short_of > 0 ? upper[i] : 0.0;
+    losses[0] += u * short_of;
+    turns[0] += u * margin;
+  }
+  double loss = c * c * square / 2, turn = c * square;
+  for (int k = 0; k < kSums; ++k) loss += losses[k], turn -= turns[k];
+  return {loss, turn};
+}
+
 // The least of ½ c² aᵀQa + Σ_i upper_i max(0, 1 − c (Qa)_i) over c, nearly: each c > 0 gives a bound of the value from above, and a program
-// that is solved but for its scale has a gap only without c.
-double scaled_bound(const double* a, const double* g, const double* upper, int64_t n) {
+// that is solved but for its scale has a gap only without c. Tangents on both sides of the minimum enclose it; it is found when they meet.
+double scaled_bound(const double* a, const double* g, const double* upper, int64_t n, double tol) {
   double square = 0;
   for (int64_t i = 0; i < n; ++i) square += a[i] * (1 - g[i]);
   square = std::max(square, 0.0);
-  const auto loss_at = [&](double c, double* slope) {
-    double loss = 0, turn = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const double margin = 1 - g[i], short_of = 1 - c * margin;
-      loss += short_of > 0 ? upper[i] * short_of : 0.0;
-      turn -= short_of > 0 ? upper[i] * margin : 0.0;
+  double c = 1, best = std::numeric_limits<double>::infinity();
+  double low = 0, low_value = 0, low_slope = 0, high = 0, high_value = 0, high_slope = 0;  // where 0: none yet
+  for (int step = 0; step < 24; ++step) {
+    const auto [value, slope] = loss_at(c, square, g, upper, n);
+    best = std::min(best, value);
+    if (slope == 0) break;
+    if (slope < 0) {
+      low = c, low_value = value, low_slope = slope;
+    } else {
+      high = c, high_value = value, high_slope = slope;
     }
-    *slope = turn + c * square;
-    return loss + c * c * square / 2;
-  };
-  double slope = 0, best = loss_at(1.0, &slope), low = slope > 0 ? 0.5 : 1.0, high = slope > 0 ? 1.0 : 2.0;
-  for (int cut = 0; cut < 12; ++cut) {
-    const double c = (low + high) / 2;
-    best = std::min(best, loss_at(c, &slope));
-    (slope > 0 ? high : low) = c;
+    if (low > 0 && high > 0) {
+      const double meet = (low_value - high_value + high_slope * high - low_slope * low) / (high_slope - low_slope);
+      const double floor = low_value + low_slope * (meet - low);
+      if (best - floor <= tol * best || !(meet > low && meet < high)) break;
+      const double newton = square > 0 ? c - slope / square : meet;  // exact where no row passes its margin on the way
+      c = newton > low && newton < high && step % 2 ? newton : meet;
+    } else {
+      c = slope < 0 ? std::min(2 * c, 1.0e6) : std::max(c / 2, 1.0e-6);
+      if (c >= 1.0e6 || c <= 1.0e-6) break;
+    }
   }
   return best;
 }
@@ -154,71 +239,101 @@ double scaled_value(const double* a, const double* g, const double* upper, int64
   return s * sum - s * s * square / 2;
 }
 
-// What a step along one coordinate changes: the slopes, and what each coordinate would gain next.
-struct Step {
-  double size;
-  const double *row, *a, *upper, *q, *inverse;
-  double *g, *gain;
-  int64_t n;
-};
+constexpr int kLanes = 16;  // arrays of a program are filled up to a multiple of it
 
-inline __attribute__((always_inline)) void advance_body(const Step& s) {
-  const double size = s.size;
-  const double *__restrict row = s.row, *__restrict a = s.a, *__restrict upper = s.upper, *__restrict q = s.q, *__restrict inverse = s.inverse;
-  double *__restrict g = s.g, *__restrict gain = s.gain;
-  for (int64_t j = 0; j < s.n; ++j) {
-    g[j] -= size * row[j];
-    double to = a[j] + g[j] * inverse[j];
-    to = to > 0.0 ? to : 0.0;
-    to = to < upper[j] ? to : upper[j];
-    const double step = to - a[j];
-    gain[j] = step * (g[j] - step * q[j] / 2);
+// What a step along one coordinate changes: the slopes, and what each coordinate would gain next. Returns the largest gain.
+MERCER_CLONES double advance(double size, const double* __restrict row, const double* __restrict a, const double* __restrict upper,
+                             const double* __restrict q, const double* __restrict inverse, double* __restrict g, double* __restrict gain, int64_t n) {
+  double most[kLanes] = {};
+  for (int64_t i = 0; i < n; i += kLanes) {
+    for (int k = 0; k < kLanes; ++k) {
+      const int64_t j = i + k;
+      g[j] -= size * row[j];
+      double to = a[j] + g[j] * inverse[j];
+      to = to > 0.0 ? to : 0.0;
+      to = to < upper[j] ? to : upper[j];
+      const double step = to - a[j];
+      gain[j] = step * (g[j] - step * q[j] / 2);
+      most[k] = gain[j] > most[k] ? gain[j] : most[k];
+    }
   }
+  return *std::max_element(most, most + kLanes);
 }
 
-void advance_portable(const Step& s) { advance_body(s); }
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) void advance_avx2(const Step& s) { advance_body(s); }
-#endif
+// The first place of a value; there is one.
+MERCER_CLONES int64_t place_of(double value, const double* values, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    int hits = 0;
+    for (int k = 0; k < kLanes; ++k) hits |= values[i + k] == value;
+    if (hits) return std::find(values + i, values + i + kLanes, value) - values;
+  }
+  return 0;
+}
 
-void (*chosen_advance())(const Step&) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return advance_avx2;  // the same operations, hence the same results
-#endif
-  return advance_portable;
+// Σ_t weights_t y_ti y_tj for all j, times k_j. Signs of labelling t begin at t stride.
+MERCER_CLONES void mix_row(const double* weights, const double* signs, int64_t count, int64_t stride, int64_t i, const double* k, double* out, int64_t n) {
+  std::fill(out, out + n, 0.0);
+  for (int64_t t = 0; t < count; ++t) {
+    const double *y = signs + t * stride, c = weights[t] * y[i];
+    for (int64_t j = 0; j < n; ++j) out[j] += c * y[j];
+  }
+  for (int64_t j = 0; j < n; ++j) out[j] *= k[j];
 }
 
 // Programs over one kernel matrix: Q_ij = Σ_t mu_t y_ti y_tj K_ij. Rows of Q are made when they are needed.
 class LabelledPrograms {
  public:
-  explicit LabelledPrograms(In2<double> K) : K_(K), n_(int64_t(K.shape(0))) {
+  explicit LabelledPrograms(In2<double> K) : K_(K), n_(int64_t(K.shape(0))), padded_((n_ + kLanes - 1) / kLanes * kLanes) {
     require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
     require(all_finite(K.data(), n_ * n_), "K must be finite");
     for (int64_t i = 0; i < n_; ++i) diagonal_.push_back(K.data()[i * n_ + i]);
   }
 
-  // Each step moves the coordinate that gains most; at most max_sweeps times n. Ends when bounds of the value are within tol of each other.
-  void ascend(In2<int8_t> labelings, In1<double> mu, In1<double> upper, Out1<double> alpha, Out1<double> slope, double tol, int64_t max_sweeps) {
+  // Each step moves the coordinate that gains most; at most max_sweeps times n. Ends when bounds of the value are within tol of each other, and
+  // returns that from above.
+  double ascend(In2<int8_t> labelings, In1<double> mu, In1<double> upper, Out1<double> alpha, Out1<double> slope, double tol, int64_t max_sweeps) {
+    check_mixture(labelings, mu);
+    check_program(n_, upper, alpha, slope, tol, max_sweeps);
+    nb::gil_scoped_release release;
+    start(labelings.data(), mu.data(), int64_t(labelings.shape(0)));
+    std::copy(upper.data(), upper.data() + n_, u_.begin());
+    std::copy(alpha.data(), alpha.data() + n_, a_.begin());
+    std::fill(g_.begin(), g_.begin() + n_, 1.0);
+    for (int64_t i = 0; i < n_; ++i)
+      if (a_[size_t(i)] != 0) add_row(row(i), -a_[size_t(i)], g_.data(), n_);
+    const double bound = climb(tol, max_sweeps);
+    std::copy(a_.begin(), a_.begin() + n_, alpha.data());
+    std::copy(g_.begin(), g_.begin() + n_, slope.data());
+    return bound;
+  }
+
+  // Q of some instances.
+  void block(In2<int8_t> labelings, In1<double> mu, In1<int64_t> rows, Out2<double> out) {
+    check_mixture(labelings, mu);
+    const int64_t size = int64_t(rows.shape(0));
+    require(int64_t(out.shape(0)) == size && int64_t(out.shape(1)) == size, "out needs a row and a column for each of the rows");
+    for (int64_t r = 0; r < size; ++r) require(rows.data()[r] >= 0 && rows.data()[r] < n_, "rows must be numbers of instances");
+    nb::gil_scoped_release release;
+    const int64_t count = int64_t(labelings.shape(0));
+    std::vector<double> signs(static_cast<size_t>(count * size)), kept(static_cast<size_t>(size));
+    for (int64_t t = 0; t < count; ++t)
+      for (int64_t r = 0; r < size; ++r) signs[size_t(t * size + r)] = double(labelings.data()[t * n_ + rows.data()[r]]);
+    for (int64_t r = 0; r < size; ++r) {
+      const double* k = K_.data() + rows.data()[r] * n_;
+      for (int64_t c = 0; c < size; ++c) kept[size_t(c)] = k[rows.data()[c]];
+      mix_row(mu.data(), signs.data(), count, size, r, kept.data(), out.data() + r * size, size);
+    }
+  }
+
+ private:
+  void check_mixture(const In2<int8_t>& labelings, const In1<double>& mu) const {
     const int64_t count = int64_t(labelings.shape(0));
     require(int64_t(labelings.shape(1)) == n_, "labelings must have a value for each instance");
     require(int64_t(mu.shape(0)) == count, "mu must have a value for each labelling");
     for (int64_t i = 0; i < count * n_; ++i) require(std::abs(int(labelings.data()[i])) == 1, "labelings must be -1 or 1");
     for (int64_t t = 0; t < count; ++t) require(std::isfinite(mu.data()[t]) && mu.data()[t] >= 0, "mu must be finite and not negative");
-    check_program(n_, upper, alpha, slope, tol, max_sweeps);
-    nb::gil_scoped_release release;
-    start(labelings.data(), mu.data(), count);
-    const double* u = upper.data();
-    double *a = alpha.data(), *g = slope.data();
-    std::fill(g, g + n_, 1.0);
-    for (int64_t i = 0; i < n_; ++i) {
-      if (a[i] == 0) continue;
-      const double *q = row(i), step = a[i];
-      for (int64_t j = 0; j < n_; ++j) g[j] -= step * q[j];
-    }
-    climb(u, a, g, tol, max_sweeps);
   }
 
- private:
   void start(const int8_t* labelings, const double* mu, int64_t count) {
     signs_.clear();
     weights_.clear();
@@ -230,75 +345,55 @@ class LabelledPrograms {
       for (int64_t i = 0; i < n_; ++i) signs_.push_back(double(labelings[t * n_ + i]));
     }
     place_.assign(size_t(n_), -1);
-    rows_.clear();
-    mixed_.resize(size_t(n_));
+    made_ = 0;
+    for (std::vector<double>* values : {&a_, &u_, &g_, &q_, &inverse_, &gain_}) values->assign(size_t(padded_), 0.0);
   }
 
   const double* row(int64_t i) {
     int64_t& at = place_[size_t(i)];
     if (at < 0) {
-      at = int64_t(rows_.size()) / n_;
-      std::fill(mixed_.begin(), mixed_.end(), 0.0);
-      for (size_t t = 0; t < weights_.size(); ++t) {
-        const double* y = signs_.data() + int64_t(t) * n_;
-        const double c = weights_[t] * y[i];
-        for (int64_t j = 0; j < n_; ++j) mixed_[size_t(j)] += c * y[j];
-      }
-      rows_.resize(rows_.size() + size_t(n_));
-      double* out = rows_.data() + at * n_;
-      const double* k = K_.data() + i * n_;
-      for (int64_t j = 0; j < n_; ++j) out[j] = mixed_[size_t(j)] * k[j];
+      at = int64_t(made_++);
+      if (made_ > rows_.size()) rows_.emplace_back(static_cast<size_t>(padded_));
+      mix_row(weights_.data(), signs_.data(), int64_t(weights_.size()), n_, i, K_.data() + i * n_, rows_[size_t(at)].data(), n_);
     }
-    return rows_.data() + at * n_;
+    return rows_[size_t(at)].data();
   }
 
-  void climb(const double* u, double* a, double* g, double tol, int64_t max_sweeps) {
-    std::vector<double> q(static_cast<size_t>(n_)), inverse(static_cast<size_t>(n_)), gain(static_cast<size_t>(n_));
+  double climb(double tol, int64_t max_sweeps) {
     for (int64_t i = 0; i < n_; ++i) {
-      q[size_t(i)] = std::max(total_ * diagonal_[size_t(i)], 0.0);
-      inverse[size_t(i)] = 1 / std::max(q[size_t(i)], 1e-200);
+      q_[size_t(i)] = std::max(total_ * diagonal_[size_t(i)], 0.0);
+      inverse_[size_t(i)] = 1 / std::max(q_[size_t(i)], 1e-200);
     }
-    Step s{0.0, row(0), a, u, q.data(), inverse.data(), g, gain.data(), n_};
-    advance_(s);
+    double *a = a_.data(), *g = g_.data(), *gain = gain_.data();
+    const double *u = u_.data(), *q = q_.data(), *inverse = inverse_.data();
+    double most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_), bound = 0;
     const int64_t period = std::max<int64_t>(n_ / 4, 16), limit = max_sweeps * n_;
-    for (int64_t update = 0; update <= limit; ++update) {
-      if (update % period == 0) {
+    for (int64_t update = 0;; ++update) {
+      const bool over = update == limit || !(most > 0);
+      if (over || update % period == 0) {
         const double value = scaled_value(a, g, u, n_);
-        if (scaled_bound(a, g, u, n_) - value <= tol * value) return;
+        bound = scaled_bound(a, g, u, n_, tol / 8);
+        if (over || bound - value <= tol * value) return bound;
       }
-      const int64_t i = largest(gain.data());
-      if (i < 0 || update == limit) return;
-      const double to = std::clamp(a[i] + g[i] * inverse[size_t(i)], 0.0, u[i]);
-      s.size = to - a[i];
-      s.row = row(i);
+      if (update % 65536 == 65535) check_signals();
+      const int64_t i = place_of(most, gain, padded_);
+      const double to = std::clamp(a[i] + g[i] * inverse[i], 0.0, u[i]), size = to - a[i];
       a[i] = to;
-      advance_(s);
+      most = advance(size, row(i), a, u, q, inverse, g, gain, padded_);
     }
-  }
-
-  // Where the largest value is, the first of equals; -1 if none is positive. Four runs, so that comparisons need not wait for each other.
-  int64_t largest(const double* values) const {
-    double most[4] = {0, 0, 0, 0};
-    int64_t i = 0;
-    for (; i + 4 <= n_; i += 4)
-      for (int64_t k = 0; k < 4; ++k) most[k] = values[i + k] > most[k] ? values[i + k] : most[k];
-    for (; i < n_; ++i) most[0] = std::max(most[0], values[i]);
-    const double top = std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
-    if (!(top > 0)) return -1;
-    for (i = 0; i < n_; ++i)
-      if (values[i] == top) return i;
-    return -1;
   }
 
   In2<double> K_;
-  int64_t n_;
+  int64_t n_, padded_;
   double total_ = 0;
-  void (*advance_)(const Step&) = chosen_advance();
-  std::vector<double> diagonal_, signs_, weights_, rows_, mixed_;
+  std::vector<double> diagonal_, signs_, weights_;
+  std::vector<std::vector<double>> rows_;  // room for rows of Q, of which this program has made so many
+  size_t made_ = 0;
+  std::vector<double> a_, u_, g_, q_, inverse_, gain_;  // filled up with zeros
   std::vector<int64_t> place_;
 };
 
-// Coordinate by coordinate with w = Uᵀa. Returns the gap.
+// Coordinate by coordinate with w = Uᵀa. Returns a bound of the value from above.
 double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<double> slope, double tol, int64_t max_sweeps) {
   const int64_t n = int64_t(U.shape(0)), d = int64_t(U.shape(1));
   require(all_finite(U.data(), n * d), "U must be finite");
@@ -321,11 +416,11 @@ double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<do
     diagonal[size_t(i)] = square;
     if (a[i] != 0) move(i, a[i]);
   }
-  double gap = 0;
   for (int64_t sweep = 0;; ++sweep) {
     for (int64_t i = 0; i < n; ++i) g[i] = slope_of(i);
-    gap = gap_of(a, g, u, n);
-    if (sweep >= max_sweeps || gap <= tol * value_of(a, g, n)) break;
+    const double value = scaled_value(a, g, u, n), bound = scaled_bound(a, g, u, n, tol / 8);
+    if (sweep >= max_sweeps || bound - value <= tol * value) return bound;
+    check_signals();
     for (int64_t i = 0; i < n; ++i) {
       const double step = best_step(a[i], slope_of(i), diagonal[size_t(i)], u[i]);
       if (step == 0) continue;
@@ -333,16 +428,25 @@ double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<do
       move(i, step);
     }
   }
-  return gap;
+}
+
+double bound_program(In1<double> alpha, In1<double> slope, In1<double> upper, double tol) {
+  const int64_t n = int64_t(alpha.shape(0));
+  require(int64_t(slope.shape(0)) == n && int64_t(upper.shape(0)) == n, "alpha, slope and upper need a value for each instance");
+  return scaled_bound(alpha.data(), slope.data(), upper.data(), n, tol);
 }
 
 }  // namespace
 
 void bind_labellings(nb::module_& m) {
   m.def("label_bags", &label_bags, "scores"_a, "weight"_a, "offsets"_a, "least"_a, "most"_a, "known"_a, "out"_a, "threads"_a = 1);
+  m.def("raise_labellings", &raise_labellings, "K"_a, "scores"_a, "labelings"_a, "weight"_a, "offsets"_a, "least"_a, "most"_a, "known"_a,
+        "squares"_a, "max_steps"_a, "threads"_a = 1);
   nb::class_<LabelledPrograms>(m, "LabelledPrograms", "Programs over one kernel matrix, for mixtures of labellings.")
       .def(nb::init<In2<double>>(), "K"_a)
-      .def("ascend", &LabelledPrograms::ascend, "labelings"_a, "mu"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a);
+      .def("ascend", &LabelledPrograms::ascend, "labelings"_a, "mu"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a)
+      .def("block", &LabelledPrograms::block, "labelings"_a, "mu"_a, "rows"_a, "out"_a);
+  m.def("bound_program", &bound_program, "alpha"_a, "slope"_a, "upper"_a, "tol"_a = 1e-6, "What no value of a program is above.");
   m.def("ascend_rows", &ascend_rows, "U"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a);
 }
 

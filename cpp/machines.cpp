@@ -19,8 +19,14 @@
 
 #include "bindings.hpp"
 #include "clones.hpp"
+#include "signals.hpp"
 
 namespace mercer {
+
+MERCER_CLONES void add_row(const double* x, double change, double* out, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) out[j] += change * x[j];
+}
+
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -35,11 +41,6 @@ double small_enough(double tol, double squared_norm, double total_upper) {
   return std::max(tol * 0.5 * squared_norm, std::max(1e-7 * tol, 1e-12) * total_upper);
 }
 
-void check_signals() {
-  nb::gil_scoped_acquire locked;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
 void check_problem(int64_t n, const In1<int8_t>& labels, const In1<double>& upper, double tol, int64_t max_iter) {
   require(int64_t(labels.shape(0)) == n && int64_t(upper.shape(0)) == n, "labels and upper must have one entry for each instance");
   for (int64_t i = 0; i < n; ++i) require(labels.data()[i] == 1 || labels.data()[i] == -1, "labels must be -1 or 1");
@@ -49,10 +50,6 @@ void check_problem(int64_t n, const In1<int8_t>& labels, const In1<double>& uppe
 }
 
 nb::tuple shown(const Outcome& o) { return nb::make_tuple(o.intercept, o.squared_norm, o.loss, o.gap, o.iterations, o.converged); }
-
-MERCER_CLONES void add_row(const double* x, double change, double* out, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) out[j] += change * x[j];
-}
 
 // Sixteen sums, so that the additions need not wait for each other and are the same for vectors of any width.
 MERCER_CLONES double inner_product(const double* a, const double* b, int64_t n) {

@@ -984,6 +984,20 @@ def label_bags(
     threads: int = 1,
 ) -> None: ...
 
+def raise_labellings(
+    K: np.ndarray,
+    scores: np.ndarray,
+    labelings: np.ndarray,
+    weight: np.ndarray,
+    offsets: np.ndarray,
+    least: np.ndarray,
+    most: np.ndarray,
+    known: np.ndarray,
+    squares: np.ndarray,
+    max_steps: int,
+    threads: int = 1,
+) -> None: ...
+
 class LabelledPrograms:
     def __init__(self, K: np.ndarray) -> None: ...
     def ascend(
@@ -995,8 +1009,10 @@ class LabelledPrograms:
         slope: np.ndarray,
         tol: float,
         max_sweeps: int,
-    ) -> None: ...
+    ) -> float: ...
+    def block(self, labelings: np.ndarray, mu: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None: ...
 
+def bound_program(alpha: np.ndarray, slope: np.ndarray, upper: np.ndarray, tol: float = 1e-6) -> float: ...
 def ascend_rows(
     U: np.ndarray, upper: np.ndarray, alpha: np.ndarray, slope: np.ndarray, tol: float, max_sweeps: int
 ) -> float: ...

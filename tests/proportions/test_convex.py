@@ -17,7 +17,7 @@ from mercer.kernels import Gaussian, Linear
 from mercer.maps import FourierFeatures
 from mercer.proportions import Bags, ConvexProportionSVM, IllPosedWarning, make_bags
 from mercer.proportions._base import Problem, Space
-from mercer.proportions.convex import _GAP, _bound_above, _Choices, _Hull, _oriented, _rank_one, _threshold, _Vectors
+from mercer.proportions.convex import _GAP, _Choices, _Hull, _oriented, _rank_one, _threshold, _Vectors
 from reference.labellings import agreeing, integer_value, relaxed_value
 from reference.votes import votes
 
@@ -201,8 +201,8 @@ def test_programs_of_mixed_labellings_reach_their_optimum(seed: int, kernel) -> 
         np.testing.assert_allclose(slope, 1 - Q @ alpha, atol=1e-8)
         assert ((alpha >= 0) & (alpha <= upper)).all()
         assert alpha.sum() - alpha @ Q @ alpha / 2 == pytest.approx(-best.fun, rel=1e-6)
-        assert _bound_above(alpha, slope, upper) >= -best.fun * (1 - 1e-9)
-        assert _bound_above(alpha, slope, upper) == pytest.approx(-best.fun, rel=1e-6)
+        assert _core.bound_program(alpha, slope, upper) >= -best.fun * (1 - 1e-9)
+        assert _core.bound_program(alpha, slope, upper) == pytest.approx(-best.fun, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -215,7 +215,7 @@ def test_any_coefficients_bound_a_program_from_above(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for scale in (0.01, 0.3, 1.0):
         alpha = scale * upper * rng.random(40)
-        assert _bound_above(alpha, 1 - Q @ alpha, upper) >= value * (1 - 1e-9)
+        assert _core.bound_program(alpha, 1 - Q @ alpha, upper) >= value * (1 - 1e-9)
 
 
 def test_coefficients_that_are_best_but_for_their_scale_are_seen_to_be_so() -> None:
@@ -225,7 +225,7 @@ def test_coefficients_that_are_best_but_for_their_scale_are_seen_to_be_so() -> N
     _core.LabelledPrograms(Gaussian(1.0)(X)).ascend(Y, mu, upper, best, np.empty(38), 1e-10, 20000)
     value = best.sum() - best @ Q @ best / 2
     for scale in (0.5, 0.8, 1.5):
-        assert _bound_above(scale * best, 1 - Q @ (scale * best), upper) == pytest.approx(value, rel=1e-4)
+        assert _core.bound_program(scale * best, 1 - Q @ (scale * best), upper) == pytest.approx(value, rel=1e-4)
 
 
 @pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])

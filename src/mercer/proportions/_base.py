@@ -341,7 +341,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             F = X if same else X[rows]
             return Space(features=F if sp.issparse(F) else np.ascontiguousarray(F))
         K = self._gram(X)
-        return Space(gram=K if same else np.ascontiguousarray(K[np.ix_(rows, rows)]))
+        return Space(gram=K if same else K.take(rows, axis=0).take(rows, axis=1))
 
     @staticmethod
     def _problem(bags: Bags | None, codes: np.ndarray, c: int) -> Problem:

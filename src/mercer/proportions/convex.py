@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dgesv, dposv
 from scipy.optimize import linprog, nnls
 
 from mercer import _core
@@ -250,7 +251,8 @@ class _Vectors:
             assert space.gram is not None
             K = space.gram
         middle = K.mean(axis=0)
-        self._K = np.ascontiguousarray(K - middle - middle[:, None] + (middle.mean() + float(self.constant)))
+        self._K = np.ascontiguousarray(K - middle)
+        self._K -= (middle - (middle.mean() + float(self.constant)))[:, None]
 
     @property
     def K(self) -> np.ndarray:
@@ -270,18 +272,38 @@ class _Vectors:
             return np.asarray(np.einsum("tn,tn->t", V, V @ self._K))
         return np.asarray(np.square(V @ self.F).sum(axis=1))
 
-    def block(self, rows: np.ndarray) -> np.ndarray:
-        """The kernel matrix of some instances."""
-        return self.K[np.ix_(rows, rows)] if self.F is None else self.F[rows] @ self.F[rows].T
+    @property
+    def has_matrix(self) -> bool:
+        """Whether programs are over the kernel matrix."""
+        return self.F is None or len(self.F) <= _MATRIX
+
+    @property
+    def programs(self) -> Any:
+        """Programs over the kernel matrix."""
+        if self._programs is None:
+            self._programs = _core.LabelledPrograms(self.K)
+        return self._programs
+
+    def block(self, Y: np.ndarray, mu: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The matrix of a program, of some instances."""
+        if not self.has_matrix:
+            assert self.F is not None
+            return np.asarray(((Y[:, rows].T * mu) @ Y[:, rows]) * (self.F[rows] @ self.F[rows].T))
+        Q = np.empty((len(rows), len(rows)))
+        self.programs.block(Y, mu, rows, Q)
+        return Q
 
     def directions(self, variance: float) -> np.ndarray:
         """Coordinates of instances along axes, shape (n_axes, n)."""
         if self.F is not None:
             return np.ascontiguousarray(self.F.T)
-        values, axes = eigh(self.K, driver="evd")
-        values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
+        # Only where a search begins: single precision is enough.
+        scale = max(float(self.K.diagonal().max()), 1e-300)
+        single = np.divide(self.K, scale, out=np.empty(self.K.shape, np.float32), casting="same_kind")
+        values, axes = eigh(single.T, driver="evd", overwrite_a=True, check_finite=False)
+        values, axes = np.maximum(values[::-1].astype(np.float64), 0.0), axes[:, ::-1]
         kept = 1 + int(np.searchsorted(np.cumsum(values), variance * values.sum() * (1 - 1e-12)))
-        return np.ascontiguousarray((axes[:, :kept] * np.sqrt(values[:kept])).T)
+        return np.ascontiguousarray((axes[:, :kept] * np.sqrt(scale * values[:kept])).T)
 
     def machine(
         self, Y: np.ndarray, mu: np.ndarray, upper: np.ndarray, alpha: np.ndarray, tol: float
@@ -290,14 +312,11 @@ class _Vectors:
         alpha, slope = np.minimum(alpha, upper), np.empty(len(upper))
         used = mu > 0
         Y, mu = Y[used], mu[used]
-        if self.F is not None and len(upper) > _MATRIX:
-            U = np.concatenate([(np.sqrt(m) * y)[:, None] * self.F for m, y in zip(mu, Y, strict=True)], axis=1)
-            _core.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
-        else:
-            if self._programs is None:
-                self._programs = _core.LabelledPrograms(self.K)
-            self._programs.ascend(np.ascontiguousarray(Y), mu, upper, alpha, slope, tol, _SWEEPS)
-        return alpha, _bound_above(alpha, slope, upper)
+        if self.has_matrix:
+            return alpha, self.programs.ascend(Y, mu, upper, alpha, slope, tol, _SWEEPS)
+        assert self.F is not None
+        U = np.concatenate([(np.sqrt(m) * y)[:, None] * self.F for m, y in zip(mu, Y, strict=True)], axis=1)
+        return alpha, _core.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
 
     def function(self, coefficients: np.ndarray) -> tuple[np.ndarray, float]:
         """Σ_i c_i ⟨φ(x_i), φ(x)⟩ as weights and an intercept over what the space holds."""
@@ -361,6 +380,11 @@ class _Choices:
         function is at least as large at the maximiser of its tangent.
         """
         Y = self._along_axes(directions, alpha)
+        if vectors.has_matrix:
+            scores, squares = vectors.inner(Y * alpha), np.empty(len(Y))
+            bags = self.offsets, self.least, self.most, self.known
+            _core.raise_labellings(vectors.K, scores, Y, alpha, *bags, squares, _ASCENTS, self.threads)
+            return np.asarray(Y[squares.argmax()])
         for _ in range(_ASCENTS):
             risen = self.best(vectors.inner(Y * alpha), alpha)
             if np.array_equal(risen, Y):
@@ -368,7 +392,6 @@ class _Choices:
             first = {row.tobytes(): at for at, row in enumerate(risen)}  # several starts may end in one labelling
             Y = risen[sorted(first.values())]
         return np.asarray(Y[vectors.squares(Y * alpha).argmax()])
-
 
     def _along_axes(self, directions: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """The labellings with the largest Σ_i α_i s_i y_i among the best ones of all axes s, in both directions."""
@@ -405,10 +428,10 @@ class _Hull:
     def __init__(self, vectors: _Vectors, upper: np.ndarray, first: np.ndarray, tol: float) -> None:
         self.vectors, self.upper, self.tol = vectors, upper, tol
         self.labelings, self.mu = first[None], np.ones(1)
-        self.alphas = np.zeros((0, len(upper)))
-        self.squares = np.zeros((0, 1))  # q_t(α_s), a row for each α
+        self.alphas: list[np.ndarray] = []  # that were best for some μ
         self.value, self.bound = np.inf, 0.0  # of the optimum, from above, S(μ), and from below
         self.alpha = self.best = np.zeros(len(upper))  # the α of the bound from below; and that of μ
+        self.squares = np.zeros(1)  # q_t of the first of them
         self.H = np.zeros((1, len(upper)))  # Q_t α for that, a row for each t
         self.history: list[float] = []
         self.converged = False
@@ -421,10 +444,9 @@ class _Hull:
         share = _FIRST if len(self.mu) == 1 else max(0.7 * self.mu[-1], 0.002)  # about the weight that the last one got
         self.labelings = np.concatenate([self.labelings[kept], labeling[None]])
         self.mu = np.append(self.mu[kept], 0.0)
-        added = self.vectors.squares(self.alphas * labeling)
-        self.squares = np.column_stack([self.squares[:, kept], added])
+        self.squares = np.append(self.squares[kept], self.vectors.squares((self.alpha * labeling)[None]))
         self.H = np.concatenate([self.H[kept], self.vectors.inner((self.best * labeling)[None]) * labeling])
-        self.bound = float(self.alpha.sum() - self.vectors.squares(self.alpha * self.labelings).max() / 2)
+        self.bound = float(self.alpha.sum() - self.squares.max() / 2)
         self.history.append(self.value)
         before, mu, alpha = self.value, self.mu, self.best
         while self.value >= before and share > 1e-4:  # at 0 the slope of S is steep, and its second derivative no guide
@@ -452,8 +474,7 @@ class _Hull:
             self._by_newton(evaluations)
         if not self.solved and evaluations > _EARLY:
             self._by_levels()
-        latest = len(self.alphas) - np.arange(len(self.alphas)) <= _CUTS
-        self.alphas, self.squares = self.alphas[latest], self.squares[latest]
+        self.alphas = self.alphas[-_CUTS:]
         self.history[-1] = self.value
 
     def _evaluate(self, mu: np.ndarray, start: np.ndarray, exact: bool = True) -> None:
@@ -462,14 +483,13 @@ class _Hull:
         tol = self.tol / 4 if exact else float(np.clip(_PART * self.gap / max(self.value, 1e-300), self.tol / 4, 0.01))
         alpha, value = self.vectors.machine(self.labelings, mu, self.upper, start, tol)
         H = self.vectors.inner(alpha * self.labelings) * self.labelings
-        self.alphas = np.concatenate([self.alphas, alpha[None]])
-        self.squares = np.concatenate([self.squares, (H @ alpha)[None]])
+        self.alphas.append(alpha)
         if value < self.value:
             self.value, self.mu, self.best, self.H = value, mu, alpha, H
-        self._bound_below(alpha, self.squares[-1])
+        self._bound_below(alpha, H @ alpha)
 
     def _bound_below(self, alpha: np.ndarray, squares: np.ndarray) -> None:
-        """Keep the best multiple of α if it gives a larger bound."""
+        """Keep the best multiple of α if it gives a larger bound; ``squares`` are its q_t."""
         used = alpha > 0
         if not used.any():
             return
@@ -478,7 +498,7 @@ class _Hull:
         scale = min(room, total / largest) if largest > 0 else room
         bound = scale * total - scale * scale * largest / 2
         if bound > self.bound:
-            self.alpha, self.bound = scale * alpha, bound
+            self.alpha, self.squares, self.bound = scale * alpha, scale * scale * squares, bound
 
     def _by_newton(self, evaluations: int) -> None:
         """Steps on the weights while they lower S(μ)."""
@@ -501,18 +521,18 @@ class _Hull:
 
     def _newton_step(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float] | None:
         """μ and its change, α and its change to first order, and how far to go; None where there is no such step."""
-        alpha, mu, Y = self.best, self.mu, self.labelings.astype(np.float64)
+        alpha, mu = self.best, self.mu
         free = np.flatnonzero((alpha > 0) & (alpha < self.upper))
         if not 0 < len(free) <= _FREE:
             return None
         H, q = self.H, self.H @ alpha
-        Q = ((Y[:, free].T * mu) @ Y[:, free]) * self.vectors.block(free)
+        Q = self.vectors.block(self.labelings, mu, free)
         Q.flat[:: len(Q) + 1] += 1e-8 * Q.diagonal().mean() + 1e-300
-        try:
-            Z = cho_solve(cho_factor(Q, lower=True, overwrite_a=True, check_finite=False), H[:, free].T)
-            change = _simplex_program(H[:, free] @ Z, q / 2, mu) - mu
-        except np.linalg.LinAlgError:
+        crossing = H[:, free]
+        _, Z, failed = dposv(Q, crossing.T, lower=1)
+        if failed:
             return None
+        change = _simplex_program(crossing @ Z, q / 2, mu) - mu
         if not np.isfinite(change).all() or float(q @ change) <= 0 or float(mu @ q) <= 0:
             return None
         moved = np.zeros(len(alpha))
@@ -525,24 +545,17 @@ class _Hull:
 
     def _by_levels(self) -> None:
         """Cuts until the bounds meet."""
+        squares = np.zeros((0, len(self.mu)))  # q_t(α_s), a row for each α
         for step in range(_LEVELS + 1):
-            sums = self.alphas.sum(axis=1)
-            mixed = np.clip(_best_mix(sums, self.squares) @ self.alphas, 0.0, self.upper)
+            new = [self.vectors.squares(alpha * self.labelings) for alpha in self.alphas[len(squares) :]]
+            squares, alphas = np.concatenate([squares, new]), np.array(self.alphas)
+            sums = alphas.sum(axis=1)
+            mixed = np.clip(_best_mix(sums, squares) @ alphas, 0.0, self.upper)
             self._bound_below(mixed, self.vectors.squares(mixed * self.labelings))
             if len(self.mu) == 1 or self.solved or step == _LEVELS:
                 return
             level = self.bound + _LEVEL * self.gap
-            self._evaluate(_nearest_below(level, sums, self.squares, self.mu), self.alphas[-1])
-
-
-def _bound_above(alpha: np.ndarray, slope: np.ndarray, upper: np.ndarray) -> float:
-    """The least of ½ c² αᵀQα + Σ_i u_i max(0, 1 − c (Qα)_i) over some c; the value of a program is not above it."""
-    margin = 1.0 - slope
-    square = max(float(alpha @ margin), 0.0)
-    low = np.sort(margin[margin > 0])[:16]
-    c = np.concatenate([[1.0], 1.0 / np.maximum(low, 0.25)])
-    losses = np.maximum(0.0, 1.0 - np.outer(c, margin)) @ upper
-    return float((square / 2 * c * c + losses).min())
+            self._evaluate(_nearest_below(level, sums, squares, self.mu), self.alphas[-1])
 
 
 def _on_simplex(mu: np.ndarray) -> np.ndarray:
@@ -560,8 +573,10 @@ def _simplex_program(H: np.ndarray, slope: np.ndarray, mu: np.ndarray) -> np.nda
     for _ in range(3 * T):
         i = np.flatnonzero(used)
         system = np.ones((len(i) + 1, len(i) + 1))
-        system[:-1, :-1], system[-1, -1] = H[np.ix_(i, i)], 0.0
-        found = np.linalg.solve(system, np.append(linear[i], 1.0))
+        system[:-1, :-1], system[-1, -1] = H[i][:, i], 0.0
+        *_, found, singular = dgesv(system, np.append(linear[i], 1.0))
+        if singular:
+            return mu
         nu = np.zeros(T)
         nu[i] = found[:-1]
         if nu.min() < 0:
