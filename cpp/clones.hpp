@@ -6,12 +6,3 @@
 #else
 #define MERCER_CLONES
 #endif
-
-#include <cstdint>
-
-namespace mercer {
-
-// out += change x.
-void add_row(const double* x, double change, double* out, int64_t n);
-
-}  // namespace mercer

@@ -7,6 +7,7 @@
 // for the best multiple of a.
 #include "bindings.hpp"
 #include "clones.hpp"
+#include "dense.hpp"
 #include "parallel.hpp"
 #include "signals.hpp"
 
@@ -156,6 +157,13 @@ void raise_labellings(In2<double> K, Out2<double> scores, Out2<int8_t> labelings
 }
 
 // ---------------------------------------------------------------------------------------------- programs
+
+// Σ a − ½ aᵀQa, from the slopes: aᵀQa = Σ a (1 − g).
+double value_of(const double* a, const double* g, int64_t n) {
+  double value = 0;
+  for (int64_t i = 0; i < n; ++i) value += a[i] * (1 + g[i]);
+  return value / 2;
+}
 
 // The best a_i, all others fixed; g is the slope there, q the curvature.
 inline double best_step(double a, double g, double q, double upper) {
@@ -368,6 +376,7 @@ class LabelledPrograms {
     const double *u = u_.data(), *q = q_.data(), *inverse = inverse_.data();
     double most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_), bound = 0;
     const int64_t period = std::max<int64_t>(n_ / 4, 16), limit = max_sweeps * n_;
+    int64_t newton = 2 * n_;  // the update before which there is a step of all free coordinates
     for (int64_t update = 0;; ++update) {
       const bool over = update == limit || !(most > 0);
       if (over || update % period == 0) {
@@ -376,12 +385,57 @@ class LabelledPrograms {
         if (over || bound - value <= tol * value) return bound;
       }
       if (update % 65536 == 65535) check_signals();
+      if (update == newton) {
+        const int64_t free = move_free();
+        newton += std::max(n_, free * free / (32 * n_) * free);  // about as long as the step took
+        most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
+        if (!(most > 0)) continue;
+      }
       const int64_t i = place_of(most, gain, padded_);
       const double to = std::clamp(a[i] + g[i] * inverse[i], 0.0, u[i]), size = to - a[i];
       a[i] = to;
       most = advance(size, row(i), a, u, q, inverse, g, gain, padded_);
     }
   }
+
+  // Newton's step of the coordinates between their bounds, cut off at these; half of it and so on until the value rises. Returns how many they are.
+  int64_t move_free() {
+    std::vector<int64_t> free;
+    for (int64_t i = 0; i < n_; ++i)
+      if (a_[size_t(i)] > 0 && a_[size_t(i)] < u_[size_t(i)]) free.push_back(i);
+    const int64_t m = int64_t(free.size());
+    if (m == 0 || m > kMostFree) return m;
+    std::vector<double> H(static_cast<size_t>(m * m)), change(static_cast<size_t>(m));
+    double ridge = 0;
+    for (int64_t r = 0; r < m; ++r) ridge += q_[size_t(free[size_t(r)])] / double(m);
+    for (int64_t r = 0; r < m; ++r) {
+      const double* from = row(free[size_t(r)]);
+      for (int64_t c = r; c < m; ++c) H[size_t(r * m + c)] = from[free[size_t(c)]];
+      H[size_t(r * m + r)] += 1e-9 * ridge + 1e-300;
+      change[size_t(r)] = g_[size_t(free[size_t(r)])];
+    }
+    factorise(H.data(), m, 1e-300);
+    solve_factorised(H.data(), m, change.data());
+    const double before = value_of(a_.data(), g_.data(), n_);
+    std::vector<double> a, g;
+    for (double part = 1; part > 1e-3; part /= 4) {
+      a = a_, g = g_;
+      for (int64_t r = 0; r < m; ++r) {
+        const size_t i = size_t(free[size_t(r)]);
+        const double to = std::clamp(a_[i] + part * change[size_t(r)], 0.0, u_[i]);
+        if (!std::isfinite(to)) return m;
+        add_row(row(int64_t(i)), a_[i] - to, g.data(), n_);
+        a[i] = to;
+      }
+      if (value_of(a.data(), g.data(), n_) <= before) continue;
+      std::copy(a.begin(), a.end(), a_.begin());
+      std::copy(g.begin(), g.end(), g_.begin());
+      break;
+    }
+    return m;
+  }
+
+  static constexpr int64_t kMostFree = 1000;
 
   In2<double> K_;
   int64_t n_, padded_;
@@ -433,6 +487,7 @@ double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<do
 double bound_program(In1<double> alpha, In1<double> slope, In1<double> upper, double tol) {
   const int64_t n = int64_t(alpha.shape(0));
   require(int64_t(slope.shape(0)) == n && int64_t(upper.shape(0)) == n, "alpha, slope and upper need a value for each instance");
+  for (const In1<double>& values : {alpha, slope, upper}) require(all_finite(values.data(), n), "alpha, slope and upper must be finite");
   return scaled_bound(alpha.data(), slope.data(), upper.data(), n, tol);
 }
 

@@ -19,13 +19,10 @@
 
 #include "bindings.hpp"
 #include "clones.hpp"
+#include "dense.hpp"
 #include "signals.hpp"
 
 namespace mercer {
-
-MERCER_CLONES void add_row(const double* x, double change, double* out, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) out[j] += change * x[j];
-}
 
 namespace {
 
@@ -51,54 +48,11 @@ void check_problem(int64_t n, const In1<int8_t>& labels, const In1<double>& uppe
 
 nb::tuple shown(const Outcome& o) { return nb::make_tuple(o.intercept, o.squared_norm, o.loss, o.gap, o.iterations, o.converged); }
 
-// Sixteen sums, so that the additions need not wait for each other and are the same for vectors of any width.
-MERCER_CLONES double inner_product(const double* a, const double* b, int64_t n) {
-  constexpr int kSums = 16;
-  double sums[kSums] = {};
-  int64_t j = 0;
-  for (; j + kSums <= n; j += kSums)
-    for (int k = 0; k < kSums; ++k) sums[k] += a[j + k] * b[j + k];
-  for (int k = 0; j < n; ++j, ++k) sums[k] += a[j] * b[j];
-  for (int half = kSums / 2; half > 0; half /= 2)
-    for (int k = 0; k < half; ++k) sums[k] += sums[k + half];
-  return sums[0];
-}
-
-// out += sum over k of c[k] x_k for four rows x_k with a stride.
-[[gnu::always_inline]] inline void add_four(const double* x, int64_t stride, const double* c, double* out, int64_t n) {
-  const double c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
-  const double *x0 = x, *x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) out[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j]);
-}
-
 // The upper half of H += sum over k of c[k] x_k x_k' for four rows x_k of length m.
 MERCER_CLONES void add_squares(const double* x, const double* c, int64_t m, double* H) {
   for (int64_t r = 0; r < m; ++r) {
     const double here[4] = {c[0] * x[r], c[1] * x[m + r], c[2] * x[2 * m + r], c[3] * x[3 * m + r]};
     if (here[0] != 0 || here[1] != 0 || here[2] != 0 || here[3] != 0) add_four(x + r, m, here, H + r * m + r, m - r);
-  }
-}
-
-// H = U'U in its upper half, four rows of U at a time; the last pivot is at least `least`.
-MERCER_CLONES void factorise(double* H, int64_t m, double least) {
-  for (int64_t first = 0; first < m; first += 4) {
-    const int64_t end = std::min(first + 4, m);
-    for (int64_t r = first; r < end; ++r) {
-      double* row = H + r * m;
-      for (int64_t k = first; k < r; ++k) {
-        const double c = H[k * m + r];
-        for (int64_t j = r; j < m; ++j) row[j] -= c * H[k * m + j];
-      }
-      const double pivot = std::sqrt(std::max(row[r], r == m - 1 ? least : 1e-300));
-      row[r] = pivot;
-      for (int64_t j = r + 1; j < m; ++j) row[j] /= pivot;
-    }
-    for (int64_t r = end; r < m; ++r) {
-      const double* above = H + first * m + r;
-      const double c[4] = {-above[0], -above[m], -above[2 * m], -above[3 * m]};
-      add_four(above, m, c, H + r * m + r, m - r);
-    }
   }
 }
 
@@ -669,14 +623,7 @@ class LinearMachine {
     H_[size_t(d_ * m + d_)] += ridge_;
     factorise(H_.data(), m, ridge_);
     for (int64_t r = 0; r < m; ++r) direction[size_t(r)] = -gradient[size_t(r)];
-    for (int64_t r = 0; r < m; ++r) {  // U' z = -gradient, then U direction = z
-      direction[size_t(r)] /= H_[size_t(r * m + r)];
-      add_row(H_.data() + r * m + r + 1, -direction[size_t(r)], direction.data() + r + 1, m - r - 1);
-    }
-    for (int64_t r = m; r-- > 0;) {
-      const double rest = inner_product(H_.data() + r * m + r + 1, direction.data() + r + 1, m - r - 1);
-      direction[size_t(r)] = (direction[size_t(r)] - rest) / H_[size_t(r * m + r)];
-    }
+    solve_factorised(H_.data(), m, direction.data());
   }
 
   void apply(const std::vector<double>& v, std::vector<double>& out) const {

@@ -112,6 +112,68 @@ def test_the_search_never_falls_below_the_best_axis(seed: int) -> None:
     assert vectors.squares((found * alpha)[None])[0] >= vectors.squares(by_axis * alpha).max() * (1 - 1e-12)
 
 
+def risen(K: np.ndarray, choices: _Choices, alpha: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """From one labelling to the best along its scores, until it stays."""
+    while True:
+        found = choices.best(((start * alpha) @ K)[None], alpha)[0]
+        if (found == start).all():
+            return start
+        start = found
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_that_follow_labels_lead_where_scores_made_anew_do(seed: int, epsilon: float, threads: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 90, 6)
+    n = int(sizes.sum())
+    K = Gaussian(0.2)(rng.normal(size=(n, 3)))
+    known = np.where(rng.random(n) < 0.1, rng.choice([-1, 1], n), 0)
+    choices = _Choices.of(problem_of(sizes, rng.random(6), known=known), epsilon, threads)
+    alpha = np.where(rng.random(n) < 0.4, 0.0, rng.random(n))
+    Y = choices.best(rng.normal(size=(5, n)), alpha)
+    expected = np.array([risen(K, choices, alpha, y) for y in Y])
+    squares = np.empty(5)
+    bags = choices.offsets, choices.least, choices.most, choices.known
+    _core.raise_labellings(K, (Y * alpha) @ K, Y, alpha, *bags, squares, 1000, threads)
+    np.testing.assert_array_equal(Y, expected)
+    np.testing.assert_allclose(squares, ((Y * alpha) @ K * (Y * alpha)).sum(axis=1), rtol=1e-10)
+
+
+def test_ascent_stops_after_so_many_steps_and_refuses_what_does_not_fit() -> None:
+    n = 6
+    bags = np.array([0, n]), np.full(1, 3), np.full(1, 3), np.zeros(n, np.int8)
+    first = np.array([[1, -1, 1, -1, 1, -1]], np.int8)
+    given = {"K": np.eye(n), "scores": np.arange(6.0)[None], "labelings": first.copy(), "weight": np.ones(n)}
+    given |= dict(zip(("offsets", "least", "most", "known"), bags, strict=True))
+    given |= {"squares": np.empty(1), "max_steps": 0}
+    _core.raise_labellings(**given)
+    np.testing.assert_array_equal(given["labelings"], first)
+    assert given["squares"][0] == -3.0
+    _core.raise_labellings(**given | {"max_steps": 1})
+    np.testing.assert_array_equal(given["labelings"], [[-1, -1, -1, 1, 1, 1]])
+    for change, message in (
+        ({"K": np.eye(5)}, "K must have a row and a column"),
+        ({"labelings": np.zeros((1, n), np.int8)}, "labelings must be -1 or 1"),
+        ({"labelings": np.ones((2, n), np.int8)}, "labelings must have the shape of scores"),
+        ({"squares": np.empty(2)}, "squares need a value"),
+        ({"scores": np.full((1, n), np.nan)}, "scores must be finite"),
+        ({"most": np.full(1, 7)}, "least and most must be counts"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _core.raise_labellings(**given | change)
+
+
+def test_instances_without_weight_fill_the_places_that_are_left_by_their_scores() -> None:
+    scores = np.array([[3.0, 5.0, -1.0, 4.0, -2.0, 4.0]])
+    alpha = np.array([1.0, 0.0, 1.0, 0.0, 0.5, 0.0])
+    # First the one with weight and a positive score, then those without weight: the highest, and the first of equals.
+    for count, expected in ((1, [0]), (2, [0, 1]), (3, [0, 1, 3]), (4, [0, 1, 3, 5])):
+        choices = _Choices.of(problem_of([6], [count / 6]), 0.0)
+        assert np.flatnonzero(choices.best(scores, alpha)[0] > 0).tolist() == expected
+
+
 # ---------------------------------------------------------------------------------------------------- the optimum
 
 
@@ -203,6 +265,38 @@ def test_programs_of_mixed_labellings_reach_their_optimum(seed: int, kernel) -> 
         assert alpha.sum() - alpha @ Q @ alpha / 2 == pytest.approx(-best.fun, rel=1e-6)
         assert _core.bound_program(alpha, slope, upper) >= -best.fun * (1 - 1e-9)
         assert _core.bound_program(alpha, slope, upper) == pytest.approx(-best.fun, rel=1e-6)
+
+
+def test_programs_that_take_many_steps_reach_their_optimum() -> None:
+    # Few dimensions and large bounds: coordinates alone go on for long, and steps of all free ones end it.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 12))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=300) > 0, 1, -1)
+    K, upper = X @ X.T, np.full(300, 100.0)
+    alpha, slope = np.zeros(300), np.empty(300)
+    bound = _core.LabelledPrograms(K).ascend(y[None].astype(np.int8), np.ones(1), upper, alpha, slope, 1e-6, 20000)
+    np.testing.assert_allclose(slope, 1 - y * (K @ (alpha * y)), atol=1e-7)
+    w = (alpha * y) @ X
+    primal = w @ w / 2 + 100 * np.maximum(0, 1 - y * (X @ w)).sum()
+    value = alpha.sum() - w @ w / 2
+    assert value <= bound <= primal * (1 + 1e-12)
+    assert bound - value <= 1e-6 * value
+
+
+def test_blocks_are_parts_of_the_matrix_of_a_program() -> None:
+    X, Y, mu, _ = mixture(0)
+    K, rows = Gaussian(0.3)(X), np.array([5, 0, 17, 39])
+    programs, out = _core.LabelledPrograms(K), np.empty((4, 4))
+    programs.block(Y, mu, rows, out)
+    np.testing.assert_allclose(out, (((Y.T * mu) @ Y) * K)[np.ix_(rows, rows)], rtol=1e-12)
+    for change, message in (
+        ({"rows": np.array([0, 1, 2, 40])}, "rows must be numbers of instances"),
+        ({"rows": np.array([0, -1, 2, 3])}, "rows must be numbers of instances"),
+        ({"out": np.empty((4, 3))}, "a row and a column"),
+        ({"mu": np.ones(2)}, "mu must have a value"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            programs.block(**{"labelings": Y, "mu": mu, "rows": rows, "out": out} | change)
 
 
 @pytest.mark.parametrize("seed", range(5))
