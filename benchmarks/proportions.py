@@ -103,12 +103,17 @@ class Inputs:
     def __init__(self, X: np.ndarray, kernel: str, gamma: float) -> None:
         self.values = rbf_kernel(X, gamma=gamma) if kernel == "rbf" else X
         self.square = kernel == "rbf"
+        self._parts: dict[tuple[bytes, bytes], np.ndarray] = {}  # the same ones for every point of a grid
 
     def train(self, rows: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(self.values[np.ix_(rows, rows)] if self.square else self.values[rows])
+        return self.test(rows, rows)
 
     def test(self, rows: np.ndarray, train: np.ndarray) -> np.ndarray:
-        return self.values[np.ix_(rows, train)] if self.square else self.values[rows]
+        key = rows.tobytes(), train.tobytes()
+        if key not in self._parts:
+            part = self.values.take(rows, axis=0)
+            self._parts[key] = part.take(train, axis=1) if self.square else part
+        return self._parts[key]
 
 
 def bag_error(method: str, point: dict[str, Any], kernel: str, inputs: Inputs, rows: np.ndarray, bags: Bags) -> float:

@@ -484,6 +484,63 @@ double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<do
   }
 }
 
+// The λ ≥ 0, Σ λ = 1, with the largest least value of Σ_s λ_s payoff_st over t: the game of a matrix, by the simplex method on
+// max Σ x over (payoff + c) x ≤ 1, x ≥ 0, whose dual variables are λ divided by the value. Entries are brought to [1, 2] first.
+void mix_rows(In2<double> payoff, Out1<double> mix) {
+  const int64_t S = int64_t(payoff.shape(0)), T = int64_t(payoff.shape(1)), width = T + 1;
+  require(S >= 1 && T >= 1, "payoff must have a row and a column");
+  require(int64_t(mix.shape(0)) == S, "mix needs a value for each row");
+  require(all_finite(payoff.data(), S * T), "payoff must be finite");
+  nb::gil_scoped_release release;
+  const auto [low, high] = std::minmax_element(payoff.data(), payoff.data() + S * T);
+  const double range = *high > *low ? *high - *low : 1.0;
+  std::vector<double> table(static_cast<size_t>((S + 1) * width), 1.0);  // the last column is what a row has left, the last row what a column promises
+  for (int64_t s = 0; s < S; ++s)
+    for (int64_t t = 0; t < T; ++t) table[size_t(s * width + t)] = 1.0 + (payoff.data()[s * T + t] - *low) / range;
+  std::vector<int64_t> row_holds(static_cast<size_t>(S)), column_holds(static_cast<size_t>(T));  // x_t is t, the slack of row s is T + s
+  for (int64_t s = 0; s < S; ++s) row_holds[size_t(s)] = T + s;
+  for (int64_t t = 0; t < T; ++t) column_holds[size_t(t)] = t;
+  double* promise = table.data() + S * width;
+  const int64_t most = 50 * (S + T);
+  for (int64_t pivot = 0; pivot < most; ++pivot) {
+    int64_t in = -1;
+    for (int64_t t = 0; t < T; ++t) {
+      const bool by_number = pivot > most / 2;  // the first one, in the end: no cycles
+      if (promise[t] > 1e-11 && (in < 0 || (by_number ? column_holds[size_t(t)] < column_holds[size_t(in)] : promise[t] > promise[in]))) in = t;
+    }
+    if (in < 0) break;
+    int64_t out = -1;
+    double least = 0;
+    for (int64_t s = 0; s < S; ++s) {
+      const double *row = table.data() + s * width, ratio = row[in] > 1e-11 ? std::max(row[T], 0.0) / row[in] : -1;
+      if (ratio < 0) continue;
+      if (out < 0 || ratio < least || (ratio == least && row_holds[size_t(s)] < row_holds[size_t(out)])) out = s, least = ratio;
+    }
+    if (out < 0) break;  // by rounding only: the values are bounded
+    double* at = table.data() + out * width;
+    const double turn = 1 / at[in];
+    for (int64_t t = 0; t < width; ++t) at[t] *= turn;
+    at[in] = turn;
+    for (int64_t s = 0; s <= S; ++s) {
+      double* row = table.data() + s * width;
+      if (s == out || row[in] == 0) continue;
+      const double c = row[in];
+      row[in] = 0;
+      for (int64_t t = 0; t < width; ++t) row[t] -= c * at[t];
+    }
+    std::swap(row_holds[size_t(out)], column_holds[size_t(in)]);
+  }
+  std::fill(mix.data(), mix.data() + S, 0.0);
+  double total = 0;
+  for (int64_t t = 0; t < T; ++t) {
+    if (column_holds[size_t(t)] < T) continue;
+    const double dual = std::max(-promise[t], 0.0);
+    mix.data()[column_holds[size_t(t)] - T] = dual;
+    total += dual;
+  }
+  for (int64_t s = 0; s < S; ++s) mix.data()[s] = total > 0 ? mix.data()[s] / total : 1.0 / double(S);
+}
+
 double bound_program(In1<double> alpha, In1<double> slope, In1<double> upper, double tol) {
   const int64_t n = int64_t(alpha.shape(0));
   require(int64_t(slope.shape(0)) == n && int64_t(upper.shape(0)) == n, "alpha, slope and upper need a value for each instance");
@@ -501,6 +558,7 @@ void bind_labellings(nb::module_& m) {
       .def(nb::init<In2<double>>(), "K"_a)
       .def("ascend", &LabelledPrograms::ascend, "labelings"_a, "mu"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a)
       .def("block", &LabelledPrograms::block, "labelings"_a, "mu"_a, "rows"_a, "out"_a);
+  m.def("mix_rows", &mix_rows, "payoff"_a, "mix"_a);
   m.def("bound_program", &bound_program, "alpha"_a, "slope"_a, "upper"_a, "tol"_a = 1e-6, "What no value of a program is above.");
   m.def("ascend_rows", &ascend_rows, "U"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a);
 }

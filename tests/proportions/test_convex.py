@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -281,6 +281,28 @@ def test_programs_that_take_many_steps_reach_their_optimum() -> None:
     value = alpha.sum() - w @ w / 2
     assert value <= bound <= primal * (1 + 1e-12)
     assert bound - value <= 1e-6 * value
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e8])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (7, 1), (3, 4), (40, 10), (25, 60)])
+@pytest.mark.parametrize("seed", range(4))
+def test_mixtures_of_rows_are_the_optimum_of_their_linear_program(seed: int, shape, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    payoff = scale * (rng.normal(size=shape) if seed % 2 else rng.integers(-2, 3, shape).astype(float))  # many ties
+    mix = np.empty(shape[0])
+    _core.mix_rows(payoff, mix)
+    S, T = shape
+    best = linprog(
+        np.append(np.zeros(S), -1.0),
+        A_ub=np.column_stack([-payoff.T / scale, np.ones(T)]),
+        b_ub=np.zeros(T),
+        A_eq=np.append(np.ones(S), 0.0)[None],
+        b_eq=np.ones(1),
+        bounds=[(0, None)] * S + [(None, None)],
+    )
+    assert (mix >= 0).all()
+    assert mix.sum() == pytest.approx(1.0)
+    assert (mix @ payoff).min() / scale == pytest.approx(-best.fun, abs=1e-8)
 
 
 def test_blocks_are_parts_of_the_matrix_of_a_program() -> None:

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dgesv, dposv
-from scipy.optimize import linprog, nnls
+from scipy.optimize import nnls
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
@@ -591,20 +591,9 @@ def _simplex_program(H: np.ndarray, slope: np.ndarray, mu: np.ndarray) -> np.nda
 
 def _best_mix(sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """λ ≥ 0 with sum 1 and the largest min_t Σ_s λ_s (Σα_s − ½ q_t(α_s)): the dual of the program over cuts."""
-    if len(sums) == 1:
-        return np.ones(1)
-    payoff = sums[:, None] - squares / 2
-    S, T = payoff.shape
-    found = linprog(
-        np.append(np.zeros(S), -1.0),
-        A_ub=np.column_stack([-payoff.T, np.ones(T)]),
-        b_ub=np.zeros(T),
-        A_eq=np.append(np.ones(S), 0.0)[None],
-        b_eq=np.ones(1),
-        bounds=[(0, None)] * S + [(None, None)],
-    )
-    mix = np.maximum(found.x[:S], 0.0)
-    return np.asarray(mix / mix.sum())
+    mix = np.empty(len(sums))
+    _core.mix_rows(sums[:, None] - squares / 2, mix)
+    return mix
 
 
 def _nearest_below(level: float, sums: np.ndarray, squares: np.ndarray, mu: np.ndarray) -> np.ndarray:
