@@ -345,7 +345,7 @@ def _whitened(K: np.ndarray, centered: bool) -> tuple[np.ndarray, np.ndarray]:
     if centered:
         means = K.mean(axis=0)
         K = K - means[:, None] - means[None, :] + means.mean()
-    values, vectors = eigh(K)
+    values, vectors = eigh(K, driver="evd")
     kept = values > _SPENT * max(float(values.max(initial=0.0)), 1e-300)
     roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
     if centered:

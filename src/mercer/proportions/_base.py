@@ -145,7 +145,7 @@ class Space:
             if self.gram is None:
                 self._coordinates = self.features.toarray() if sp.issparse(self.features) else self.features
             else:
-                values, vectors = eigh(self.gram)
+                values, vectors = eigh(self.gram, driver="evd")
                 kept = values > _NULL * max(float(values[-1]), 1e-300)
                 values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
                 self._coordinates = np.ascontiguousarray(vectors * np.sqrt(values))
