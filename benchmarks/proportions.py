@@ -134,6 +134,17 @@ def bag_error(method: str, point: dict[str, Any], kernel: str, inputs: Inputs, r
     return total
 
 
+def distinct(method: str, bags: Bags) -> list[dict[str, Any]]:
+    """The points of a grid without those that are another one here: conv counts the positives of a bag."""
+    if method != "conv":
+        return GRIDS[method]
+    kept = {}
+    for point in GRIDS[method]:
+        room = np.floor(bags.sizes * point["epsilon"] + 1e-9)  # shares of the bags are counts already
+        kept.setdefault((point["C"], room.tobytes()), point)
+    return list(kept.values())
+
+
 def one_fold(
     name: str, size: int, kernel: str, method: str, run: int, fold: int, alter: dict[str, Any] | None = None
 ) -> dict[str, Any]:
@@ -147,7 +158,7 @@ def one_fold(
     start, best = time.process_time(), (np.inf, {}, 0.0)
     for gamma in GAMMAS if kernel == "rbf" else (0.0,):
         inputs = Inputs(X, kernel, gamma)
-        for point in GRIDS[method]:
+        for point in distinct(method, bags):
             # Of the points with random starts, which are alter's, only the best can be the best of all.
             if alter is not None and point["init"] == "random" and {**point, "gamma": gamma} != alter:
                 continue
