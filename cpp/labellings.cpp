@@ -81,7 +81,7 @@ void label(const Bagged& bags, const double* scores, Scratch& s, int8_t* y) {
       for (const int64_t i : s.members) s.values.push_back(scores[i]);
       positives = take_largest(s, positives, y);
     }
-    for (int64_t m = 0; m < positives; ++m) y[s.members[size_t(m)]] = 1;
+    for (size_t m = 0; m < size_t(positives) && m < s.members.size(); ++m) y[s.members[m]] = 1;
   }
 }
 
@@ -118,41 +118,6 @@ void label_bags(In2<double> scores, In1<double> weight, In1<int64_t> offsets, In
   in_parallel(count, used, [&](int64_t row) {
     Scratch scratch;
     label(bags, s + row * n, scratch, y + row * n);
-  });
-}
-
-// From each labelling y to the best one along the scores K(a ∘ y), until it stays or after so many steps. Scores come in for the first y and
-// follow the labels that change. Out come the last labellings and their squares, (a ∘ y)ᵀK(a ∘ y).
-void raise_labellings(In2<double> K, Out2<double> scores, Out2<int8_t> labelings, In1<double> weight, In1<int64_t> offsets, In1<int64_t> least,
-                      In1<int64_t> most, In1<int8_t> known, Out1<double> squares, int64_t max_steps, int threads) {
-  const int64_t count = int64_t(scores.shape(0)), n = int64_t(scores.shape(1));
-  const Bagged bags = checked_bags(weight, offsets, least, most, known, n);
-  require(int64_t(K.shape(0)) == n && int64_t(K.shape(1)) == n, "K must have a row and a column for each instance");
-  require(int64_t(labelings.shape(0)) == count && int64_t(labelings.shape(1)) == n, "labelings must have the shape of scores");
-  require(int64_t(squares.shape(0)) == count, "squares need a value for each labelling");
-  require(all_finite(scores.data(), count * n), "scores must be finite");
-  for (int64_t i = 0; i < count * n; ++i) require(std::abs(int(labelings.data()[i])) == 1, "labelings must be -1 or 1");
-  const int used = thread_count(threads);
-  nb::gil_scoped_release release;
-  in_parallel(count, used, [&](int64_t which) {
-    double* s = scores.data() + which * n;
-    int8_t* y = labelings.data() + which * n;
-    std::vector<int8_t> next(static_cast<size_t>(n));
-    Scratch scratch;
-    for (int64_t step = 0; step < max_steps; ++step) {
-      label(bags, s, scratch, next.data());
-      bool changed = false;
-      for (int64_t i = 0; i < n; ++i) {
-        if (next[size_t(i)] == y[i]) continue;
-        changed = true;
-        y[i] = next[size_t(i)];
-        if (bags.weight[i] > 0) add_row(K.data() + i * n, 2 * bags.weight[i] * y[i], s, n);
-      }
-      if (!changed) break;
-    }
-    double square = 0;
-    for (int64_t i = 0; i < n; ++i) square += bags.weight[i] * y[i] * s[i];
-    squares.data()[which] = square;
   });
 }
 
@@ -288,7 +253,7 @@ MERCER_CLONES void mix_row(const double* weights, const double* signs, int64_t c
   for (int64_t j = 0; j < n; ++j) out[j] *= k[j];
 }
 
-// Programs over one kernel matrix: Q_ij = Σ_t mu_t y_ti y_tj K_ij. Rows of Q are made when they are needed.
+// Programs over one kernel matrix, one at a time: Q_ij = Σ_t mu_t y_ti y_tj K_ij. Rows of Q are made when they are needed.
 class LabelledPrograms {
  public:
   explicit LabelledPrograms(In2<double> K) : K_(K), n_(int64_t(K.shape(0))), padded_((n_ + kLanes - 1) / kLanes * kLanes) {
@@ -333,6 +298,41 @@ class LabelledPrograms {
     }
   }
 
+  // From each labelling y to the best one along the scores K(a ∘ y), until it stays or after so many steps. Scores come in for the first y and
+  // follow the labels that change. Out come the last labellings and their squares, (a ∘ y)ᵀK(a ∘ y).
+  void raise_labellings(Out2<double> scores, Out2<int8_t> labelings, In1<double> weight, In1<int64_t> offsets, In1<int64_t> least, In1<int64_t> most,
+                        In1<int8_t> known, Out1<double> squares, int64_t max_steps, int threads) const {
+    const int64_t count = int64_t(scores.shape(0)), n = n_;
+    require(int64_t(scores.shape(1)) == n, "scores must have a value for each instance");
+    const Bagged bags = checked_bags(weight, offsets, least, most, known, n);
+    require(int64_t(labelings.shape(0)) == count && int64_t(labelings.shape(1)) == n, "labelings must have the shape of scores");
+    require(int64_t(squares.shape(0)) == count, "squares need a value for each labelling");
+    require(all_finite(scores.data(), count * n), "scores must be finite");
+    for (int64_t i = 0; i < count * n; ++i) require(std::abs(int(labelings.data()[i])) == 1, "labelings must be -1 or 1");
+    const int used = thread_count(threads);
+    nb::gil_scoped_release release;
+    in_parallel(count, used, [&](int64_t which) {
+      double* s = scores.data() + which * n;
+      int8_t* y = labelings.data() + which * n;
+      std::vector<int8_t> next(static_cast<size_t>(n));
+      Scratch scratch;
+      for (int64_t step = 0; step < max_steps; ++step) {
+        label(bags, s, scratch, next.data());
+        bool changed = false;
+        for (int64_t i = 0; i < n; ++i) {
+          if (next[size_t(i)] == y[i]) continue;
+          changed = true;
+          y[i] = next[size_t(i)];
+          if (bags.weight[i] > 0) add_row(K_.data() + i * n, 2 * bags.weight[i] * y[i], s, n);
+        }
+        if (!changed) break;
+      }
+      double square = 0;
+      for (int64_t i = 0; i < n; ++i) square += bags.weight[i] * y[i] * s[i];
+      squares.data()[which] = square;
+    });
+  }
+
  private:
   void check_mixture(const In2<int8_t>& labelings, const In1<double>& mu) const {
     const int64_t count = int64_t(labelings.shape(0));
@@ -375,7 +375,7 @@ class LabelledPrograms {
     double *a = a_.data(), *g = g_.data(), *gain = gain_.data();
     const double *u = u_.data(), *q = q_.data(), *inverse = inverse_.data();
     double most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_), bound = 0;
-    const int64_t period = std::max<int64_t>(n_ / 4, 16), limit = max_sweeps * n_;
+    const int64_t period = std::max<int64_t>(n_ / 4, 16), limit = std::min(max_sweeps, std::numeric_limits<int64_t>::max() / n_ - 1) * n_;
     int64_t newton = 2 * n_;  // the update before which there is a step of all free coordinates
     for (int64_t update = 0;; ++update) {
       const bool over = update == limit || !(most > 0);
@@ -386,8 +386,8 @@ class LabelledPrograms {
       }
       if (update % 65536 == 65535) check_signals();
       if (update == newton) {
-        const int64_t free = move_free();
-        newton += std::max(n_, free * free / (32 * n_) * free);  // about as long as the step took
+        newton += std::max(n_, move_free(update >= kLong * n_));
+        a = a_.data(), g = g_.data();
         most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
         if (!(most > 0)) continue;
       }
@@ -398,43 +398,78 @@ class LabelledPrograms {
     }
   }
 
-  // Newton's step of the coordinates between their bounds, cut off at these; half of it and so on until the value rises. Returns how many they are.
-  int64_t move_free() {
-    std::vector<int64_t> free;
-    for (int64_t i = 0; i < n_; ++i)
-      if (a_[size_t(i)] > 0 && a_[size_t(i)] < u_[size_t(i)]) free.push_back(i);
-    const int64_t m = int64_t(free.size());
-    if (m == 0 || m > kMostFree) return m;
-    std::vector<double> H(static_cast<size_t>(m * m)), change(static_cast<size_t>(m));
-    double ridge = 0;
-    for (int64_t r = 0; r < m; ++r) ridge += q_[size_t(free[size_t(r)])] / double(m);
-    for (int64_t r = 0; r < m; ++r) {
-      const double* from = row(free[size_t(r)]);
-      for (int64_t c = r; c < m; ++c) H[size_t(r * m + c)] = from[free[size_t(c)]];
-      H[size_t(r * m + r)] += 1e-9 * ridge + 1e-300;
-      change[size_t(r)] = g_[size_t(free[size_t(r)])];
+  // Newton's step of the coordinates between their bounds, each cut off at its bound, if the value rises; else, with `lines`, along a line to the
+  // first bound, where that coordinate stays, and again with the others. Returns about how many updates take as long.
+  int64_t move_free(bool lines) {
+    int64_t cost = 0;
+    for (int64_t step = 0; step < (lines ? kMostLines : 1); ++step) {
+      free_.clear();
+      for (int64_t i = 0; i < n_; ++i)
+        if (a_[size_t(i)] > 0 && a_[size_t(i)] < u_[size_t(i)]) free_.push_back(i);
+      const int64_t m = int64_t(free_.size());
+      if (m == 0 || m > kMostFree) return cost;
+      check_signals();
+      find_direction();
+      cost += m * m / (32 * n_) * m + m;
+      if (step == 0 && (move_cut_off(1.0) || move_cut_off(1.0 / 16))) return cost;
+      if (!lines || !move_to_bound()) return cost;
     }
-    factorise(H.data(), m, 1e-300);
-    solve_factorised(H.data(), m, change.data());
-    const double before = value_of(a_.data(), g_.data(), n_);
-    std::vector<double> a, g;
-    for (double part = 1; part > 1e-3; part /= 4) {
-      a = a_, g = g_;
-      for (int64_t r = 0; r < m; ++r) {
-        const size_t i = size_t(free[size_t(r)]);
-        const double to = std::clamp(a_[i] + part * change[size_t(r)], 0.0, u_[i]);
-        if (!std::isfinite(to)) return m;
-        add_row(row(int64_t(i)), a_[i] - to, g.data(), n_);
-        a[i] = to;
-      }
-      if (value_of(a.data(), g.data(), n_) <= before) continue;
-      std::copy(a.begin(), a.end(), a_.begin());
-      std::copy(g.begin(), g.end(), g_.begin());
-      break;
-    }
-    return m;
+    return cost;
   }
 
+  // Into change_. The free block of Q may be singular.
+  void find_direction() {
+    const int64_t m = int64_t(free_.size());
+    H_.resize(size_t(m * m));
+    change_.resize(size_t(m));
+    double ridge = 0;
+    for (const int64_t i : free_) ridge += q_[size_t(i)] / double(m);
+    for (int64_t r = 0; r < m; ++r) {
+      const double* from = row(free_[size_t(r)]);
+      for (int64_t c = r; c < m; ++c) H_[size_t(r * m + c)] = from[free_[size_t(c)]];
+      H_[size_t(r * m + r)] += 1e-9 * ridge + 1e-300;
+      change_[size_t(r)] = g_[size_t(free_[size_t(r)])];
+    }
+    factorise(H_.data(), m, 1e-300);
+    solve_factorised(H_.data(), m, change_.data());
+  }
+
+  bool move_cut_off(double part) {
+    next_a_ = a_, next_g_ = g_;
+    for (size_t r = 0; r < free_.size(); ++r) {
+      const size_t i = size_t(free_[r]);
+      next_a_[i] = std::clamp(a_[i] + part * change_[r], 0.0, u_[i]);
+      add_row(row(free_[r]), a_[i] - next_a_[i], next_g_.data(), n_);
+    }
+    return keep_if_higher();
+  }
+
+  // Whether a bound was in the way, and the value rose.
+  bool move_to_bound() {
+    double part = 1;
+    size_t first = free_.size();
+    for (size_t r = 0; r < free_.size(); ++r) {
+      const size_t i = size_t(free_[r]);
+      const double room = change_[r] > 0 ? (u_[i] - a_[i]) / change_[r] : change_[r] < 0 ? -a_[i] / change_[r] : part;
+      if (room < part) part = room, first = r;
+    }
+    next_a_ = a_, next_g_ = g_;
+    for (size_t r = 0; r < free_.size(); ++r) {
+      const size_t i = size_t(free_[r]);
+      next_a_[i] = r == first ? (change_[r] > 0 ? u_[i] : 0.0) : std::clamp(a_[i] + part * change_[r], 0.0, u_[i]);
+      add_row(row(free_[r]), a_[i] - next_a_[i], next_g_.data(), n_);
+    }
+    return keep_if_higher() && first < free_.size();
+  }
+
+  bool keep_if_higher() {
+    if (!(value_of(next_a_.data(), next_g_.data(), n_) > value_of(a_.data(), g_.data(), n_))) return false;
+    std::swap(a_, next_a_);
+    std::swap(g_, next_g_);
+    return true;
+  }
+
+  static constexpr int64_t kMostLines = 256, kLong = 16;  // sweeps after which lines are worth their time
   static constexpr int64_t kMostFree = 1000;
 
   In2<double> K_;
@@ -444,6 +479,8 @@ class LabelledPrograms {
   std::vector<std::vector<double>> rows_;  // room for rows of Q, of which this program has made so many
   size_t made_ = 0;
   std::vector<double> a_, u_, g_, q_, inverse_, gain_;  // filled up with zeros
+  std::vector<int64_t> free_;
+  std::vector<double> H_, change_, next_a_, next_g_;
   std::vector<int64_t> place_;
 };
 
@@ -539,6 +576,21 @@ void mix_rows(In2<double> payoff, Out1<double> mix) {
     total += dual;
   }
   for (int64_t s = 0; s < S; ++s) mix.data()[s] = total > 0 ? mix.data()[s] / total : 1.0 / double(S);
+  // Where entries differ by many orders of magnitude, one row alone may be better than what rounding left of the mixture.
+  double of_mix = std::numeric_limits<double>::infinity(), of_row = -of_mix;
+  for (int64_t t = 0; t < T; ++t) {
+    double value = 0;
+    for (int64_t s = 0; s < S; ++s) value += mix.data()[s] * payoff.data()[s * T + t];
+    of_mix = std::min(of_mix, value);
+  }
+  int64_t best = 0;
+  for (int64_t s = 0; s < S; ++s) {
+    const double least = *std::min_element(payoff.data() + s * T, payoff.data() + (s + 1) * T);
+    if (least > of_row) of_row = least, best = s;
+  }
+  if (of_mix >= of_row) return;
+  std::fill(mix.data(), mix.data() + S, 0.0);
+  mix.data()[best] = 1;
 }
 
 double bound_program(In1<double> alpha, In1<double> slope, In1<double> upper, double tol) {
@@ -552,14 +604,14 @@ double bound_program(In1<double> alpha, In1<double> slope, In1<double> upper, do
 
 void bind_labellings(nb::module_& m) {
   m.def("label_bags", &label_bags, "scores"_a, "weight"_a, "offsets"_a, "least"_a, "most"_a, "known"_a, "out"_a, "threads"_a = 1);
-  m.def("raise_labellings", &raise_labellings, "K"_a, "scores"_a, "labelings"_a, "weight"_a, "offsets"_a, "least"_a, "most"_a, "known"_a,
-        "squares"_a, "max_steps"_a, "threads"_a = 1);
   nb::class_<LabelledPrograms>(m, "LabelledPrograms", "Programs over one kernel matrix, for mixtures of labellings.")
       .def(nb::init<In2<double>>(), "K"_a)
       .def("ascend", &LabelledPrograms::ascend, "labelings"_a, "mu"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a)
+      .def("raise_labellings", &LabelledPrograms::raise_labellings, "scores"_a, "labelings"_a, "weight"_a, "offsets"_a, "least"_a, "most"_a, "known"_a,
+           "squares"_a, "max_steps"_a, "threads"_a = 1)
       .def("block", &LabelledPrograms::block, "labelings"_a, "mu"_a, "rows"_a, "out"_a);
   m.def("mix_rows", &mix_rows, "payoff"_a, "mix"_a);
-  m.def("bound_program", &bound_program, "alpha"_a, "slope"_a, "upper"_a, "tol"_a = 1e-6, "What no value of a program is above.");
+  m.def("bound_program", &bound_program, "alpha"_a, "slope"_a, "upper"_a, "tol"_a = 1e-6, "What no value of a program is above, for tests.");
   m.def("ascend_rows", &ascend_rows, "U"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a);
 }
 

@@ -23,7 +23,6 @@
 #include "signals.hpp"
 
 namespace mercer {
-
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -984,20 +984,6 @@ def label_bags(
     threads: int = 1,
 ) -> None: ...
 
-def raise_labellings(
-    K: np.ndarray,
-    scores: np.ndarray,
-    labelings: np.ndarray,
-    weight: np.ndarray,
-    offsets: np.ndarray,
-    least: np.ndarray,
-    most: np.ndarray,
-    known: np.ndarray,
-    squares: np.ndarray,
-    max_steps: int,
-    threads: int = 1,
-) -> None: ...
-
 class LabelledPrograms:
     def __init__(self, K: np.ndarray) -> None: ...
     def ascend(
@@ -1010,6 +996,19 @@ class LabelledPrograms:
         tol: float,
         max_sweeps: int,
     ) -> float: ...
+    def raise_labellings(
+        self,
+        scores: np.ndarray,
+        labelings: np.ndarray,
+        weight: np.ndarray,
+        offsets: np.ndarray,
+        least: np.ndarray,
+        most: np.ndarray,
+        known: np.ndarray,
+        squares: np.ndarray,
+        max_steps: int,
+        threads: int = 1,
+    ) -> None: ...
     def block(self, labelings: np.ndarray, mu: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None: ...
 
 def mix_rows(payoff: np.ndarray, mix: np.ndarray) -> None: ...

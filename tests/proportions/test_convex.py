@@ -136,7 +136,7 @@ def test_scores_that_follow_labels_lead_where_scores_made_anew_do(seed: int, eps
     expected = np.array([risen(K, choices, alpha, y) for y in Y])
     squares = np.empty(5)
     bags = choices.offsets, choices.least, choices.most, choices.known
-    _core.raise_labellings(K, (Y * alpha) @ K, Y, alpha, *bags, squares, 1000, threads)
+    _core.LabelledPrograms(K).raise_labellings((Y * alpha) @ K, Y, alpha, *bags, squares, 1000, threads)
     np.testing.assert_array_equal(Y, expected)
     np.testing.assert_allclose(squares, ((Y * alpha) @ K * (Y * alpha)).sum(axis=1), rtol=1e-10)
 
@@ -145,16 +145,17 @@ def test_ascent_stops_after_so_many_steps_and_refuses_what_does_not_fit() -> Non
     n = 6
     bags = np.array([0, n]), np.full(1, 3), np.full(1, 3), np.zeros(n, np.int8)
     first = np.array([[1, -1, 1, -1, 1, -1]], np.int8)
-    given = {"K": np.eye(n), "scores": np.arange(6.0)[None], "labelings": first.copy(), "weight": np.ones(n)}
+    programs = _core.LabelledPrograms(np.eye(n))
+    given = {"scores": np.arange(6.0)[None], "labelings": first.copy(), "weight": np.ones(n)}
     given |= dict(zip(("offsets", "least", "most", "known"), bags, strict=True))
     given |= {"squares": np.empty(1), "max_steps": 0}
-    _core.raise_labellings(**given)
+    programs.raise_labellings(**given)
     np.testing.assert_array_equal(given["labelings"], first)
     assert given["squares"][0] == -3.0
-    _core.raise_labellings(**given | {"max_steps": 1})
+    programs.raise_labellings(**given | {"max_steps": 1})
     np.testing.assert_array_equal(given["labelings"], [[-1, -1, -1, 1, 1, 1]])
     for change, message in (
-        ({"K": np.eye(5)}, "K must have a row and a column"),
+        ({"scores": np.zeros((1, 5))}, "scores must have a value for each instance"),
         ({"labelings": np.zeros((1, n), np.int8)}, "labelings must be -1 or 1"),
         ({"labelings": np.ones((2, n), np.int8)}, "labelings must have the shape of scores"),
         ({"squares": np.empty(2)}, "squares need a value"),
@@ -162,7 +163,7 @@ def test_ascent_stops_after_so_many_steps_and_refuses_what_does_not_fit() -> Non
         ({"most": np.full(1, 7)}, "least and most must be counts"),
     ):
         with pytest.raises(ValueError, match=message):
-            _core.raise_labellings(**given | change)
+            programs.raise_labellings(**given | change)
 
 
 def test_instances_without_weight_fill_the_places_that_are_left_by_their_scores() -> None:
@@ -267,19 +268,20 @@ def test_programs_of_mixed_labellings_reach_their_optimum(seed: int, kernel) -> 
         assert _core.bound_program(alpha, slope, upper) == pytest.approx(-best.fun, rel=1e-6)
 
 
-def test_programs_that_take_many_steps_reach_their_optimum() -> None:
+@pytest.mark.parametrize(("d", "C"), [(12, 100.0), (5, 1e5), (3, 1e4)])
+def test_programs_that_take_many_steps_reach_their_optimum(d: int, C: float) -> None:
     # Few dimensions and large bounds: coordinates alone go on for long, and steps of all free ones end it.
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 12))
-    y = np.where(X[:, 0] + 0.3 * rng.normal(size=300) > 0, 1, -1)
-    K, upper = X @ X.T, np.full(300, 100.0)
+    X = rng.normal(size=(300, d))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=300) > 0, 1, -1)
+    K, upper = X @ X.T, np.full(300, C)
     alpha, slope = np.zeros(300), np.empty(300)
     bound = _core.LabelledPrograms(K).ascend(y[None].astype(np.int8), np.ones(1), upper, alpha, slope, 1e-6, 20000)
-    np.testing.assert_allclose(slope, 1 - y * (K @ (alpha * y)), atol=1e-7)
+    np.testing.assert_allclose(slope, 1 - y * (K @ (alpha * y)), atol=1e-9 * C)
     w = (alpha * y) @ X
-    primal = w @ w / 2 + 100 * np.maximum(0, 1 - y * (X @ w)).sum()
+    primal = w @ w / 2 + C * np.maximum(0, 1 - y * (X @ w)).sum()
     value = alpha.sum() - w @ w / 2
-    assert value <= bound <= primal * (1 + 1e-12)
+    assert value * (1 - 1e-9) <= bound <= primal * (1 + 1e-9)
     assert bound - value <= 1e-6 * value
 
 
@@ -303,6 +305,15 @@ def test_mixtures_of_rows_are_the_optimum_of_their_linear_program(seed: int, sha
     assert (mix >= 0).all()
     assert mix.sum() == pytest.approx(1.0)
     assert (mix @ payoff).min() / scale == pytest.approx(-best.fun, abs=1e-8)
+
+
+def test_mixtures_are_never_worse_than_one_row() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        payoff = rng.normal(size=(30, 4)) - np.exp(rng.uniform(-5, 30, (30, 4))) * (rng.random((30, 4)) < 0.3)
+        mix = np.empty(30)
+        _core.mix_rows(payoff, mix)
+        assert (mix @ payoff).min() >= payoff.min(axis=1).max() - 1e-9
 
 
 def test_blocks_are_parts_of_the_matrix_of_a_program() -> None:
@@ -620,6 +631,40 @@ def test_one_bag_and_one_class() -> None:
     for label in (0, 1):
         model = ConvexProportionSVM().fit(X, bags=np.arange(50) // 10, proportions=np.full(5, float(label)))
         assert (model.predict(X) == label).all()
+
+
+@pytest.mark.parametrize("intercept", ["center", "constant"])
+@pytest.mark.parametrize("kind", ["constant", "distances", "negative", "tiny", "huge"])
+def test_kernel_matrices_of_any_kind_are_taken(kind: str, intercept: str) -> None:
+    X, y = two_classes(0, 60)
+    between = np.square(X[:, None] - X).sum(axis=2)
+    K = {
+        "constant": np.full((60, 60), 0.7),  # centred: nothing but rounding
+        "distances": np.sqrt(between),
+        "negative": -10 * X @ X.T,
+        "tiny": 1e-300 * np.exp(-between),
+        "huge": 1e300 * np.exp(-between),
+    }[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IllPosedWarning)
+        model = ConvexProportionSVM(kernel="precomputed", intercept=intercept)
+        model.fit(K, bags=make_bags(y, 6, random_state=0))
+    assert np.isfinite(model.decision_function(K)).all()
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e5])
+def test_no_labelling_enters_twice(C: float) -> None:
+    X, y = two_classes(0, 200, apart=1.0)
+    for size in (1, 4):
+        model = ConvexProportionSVM(C=C, kernel=Linear()).fit(X, bags=make_bags(y, size, random_state=0))
+        assert len(np.unique(model.active_labelings_, axis=0)) == len(model.active_labelings_)
+        assert model.gap_ <= 2 * _GAP * model.objective_history_[-1]
+        assert size > 1 or len(model.mu_) == 1
+
+
+def test_axes_that_are_rounding_alone_are_none() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    assert len(_Vectors(Space(gram=X @ X.T), "center").directions(1.0)) == 3
 
 
 def test_equal_rows_do_not_crash() -> None:

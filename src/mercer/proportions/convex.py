@@ -208,7 +208,9 @@ class ConvexProportionSVM(ProportionEstimator):
             entered = len(hull.history)
             found = choices.searched(vectors, directions, hull.alpha)
             small = self.tol * hull.value
-            hull.converged = hull.promise(found) <= small or (entered > 1 and hull.history[-2] - hull.value <= small)
+            known = bool((hull.labelings == found).all(axis=1).any())
+            fell = entered == 1 or hull.history[-2] - hull.value > small
+            hull.converged = known or not fell or hull.promise(found) <= small
             last = hull.converged or entered == self.max_rounds
             if last and refined != entered and not hull.solved:  # nearly the best weights do for the search only
                 refined = entered
@@ -298,12 +300,13 @@ class _Vectors:
         if self.F is not None:
             return np.ascontiguousarray(self.F.T)
         # Only where a search begins: single precision is enough.
-        scale = max(float(self.K.diagonal().max()), 1e-300)
+        scale = float(np.abs(self.K).max()) or 1.0
         single = np.divide(self.K, scale, out=np.empty(self.K.shape, np.float32), casting="same_kind")
         values, axes = eigh(single.T, driver="evd", overwrite_a=True, check_finite=False)
         values, axes = np.maximum(values[::-1].astype(np.float64), 0.0), axes[:, ::-1]
+        values[values < len(values) * np.finfo(np.float32).eps * values[0]] = 0.0
         kept = 1 + int(np.searchsorted(np.cumsum(values), variance * values.sum() * (1 - 1e-12)))
-        return np.ascontiguousarray((axes[:, :kept] * np.sqrt(scale * values[:kept])).T)
+        return np.ascontiguousarray((axes[:, :kept] * np.sqrt(scale) * np.sqrt(values[:kept])).T)
 
     def machine(
         self, Y: np.ndarray, mu: np.ndarray, upper: np.ndarray, alpha: np.ndarray, tol: float
@@ -383,7 +386,7 @@ class _Choices:
         if vectors.has_matrix:
             scores, squares = vectors.inner(Y * alpha), np.empty(len(Y))
             bags = self.offsets, self.least, self.most, self.known
-            _core.raise_labellings(vectors.K, scores, Y, alpha, *bags, squares, _ASCENTS, self.threads)
+            vectors.programs.raise_labellings(scores, Y, alpha, *bags, squares, _ASCENTS, self.threads)
             return np.asarray(Y[squares.argmax()])
         for _ in range(_ASCENTS):
             risen = self.best(vectors.inner(Y * alpha), alpha)
