@@ -78,13 +78,14 @@ GRIDS: dict[str, list[dict[str, Any]]] = {
     "alter": [{"C_instance": s, "C": c} for s, c in product((0.1, 1.0, 10.0), (1.0, 10.0, 100.0))],
     "conv": [{"C": c, "epsilon": e} for c, e in product((0.1, 1.0, 10.0), (0.0, 0.01, 0.1))],
 }
-STARTS = ("random", "inverse-calibration", "mean-map")
+STARTING = {"inverse-calibration": InverseCalibration, "mean-map": MeanMap}
+STARTS = ("random", *STARTING)
 GRIDS["best start"] = [{**point, "init": init} for init in STARTS for point in GRIDS["alter"]]
 METHODS = ("mean-map", "inverse-calibration", "alter", "conv", "best start")
 
 
-def learner(method: str, point: dict[str, Any], kernel: str, selecting: bool, seed: int) -> Any:
-    """An estimator."""
+def learner(method: str, point: dict[str, Any], kernel: str, selecting: bool, seed: int, start: Any = None) -> Any:
+    """An estimator; ``start`` are the labels that ``init`` names, if they are at hand."""
     common = {**point, "kernel": "precomputed" if kernel == "rbf" else None}
     if method == "mean-map":
         return MeanMap(**common)
@@ -94,6 +95,8 @@ def learner(method: str, point: dict[str, Any], kernel: str, selecting: bool, se
         return ConvexProportionSVM(**common, random_state=seed)
     # Labels of another learner are kept by going on from them; annealing is for those that know nothing.
     annealing = common.get("init", "random") == "random"
+    if start is not None:
+        common["init"] = start
     return AlternatingProportionSVM(**common, annealing=annealing, n_init=2 if selecting else 10, random_state=seed)
 
 
@@ -104,9 +107,26 @@ class Inputs:
         self.values = rbf_kernel(X, gamma=gamma) if kernel == "rbf" else X
         self.square = kernel == "rbf"
         self._parts: dict[tuple[bytes, bytes], np.ndarray] = {}  # the same ones for every point of a grid
+        self._starts: dict[tuple[str, bytes], np.ndarray] = {}
 
     def train(self, rows: np.ndarray) -> np.ndarray:
         return self.test(rows, rows)
+
+    def start(self, init: str, rows: np.ndarray, bags: Bags) -> np.ndarray | None:
+        """The labels that `AlternatingProportionSVM` starts with where ``init`` names a learner; None otherwise."""
+        if init not in STARTING:
+            return None
+        key = init, rows.tobytes()
+        if key not in self._starts:
+            X = self.train(rows)
+            model = STARTING[init](kernel="precomputed" if self.square else None).fit(X, bags=bags)
+            scores = model.decision_function(X)
+            shares, one, n = bags.proportions, np.ones(len(bags)), len(bags.members)
+            problem = Problem(bags.offsets, shares, shares, shares, one, np.ones(n), np.zeros(n, np.int8))
+            labels = np.zeros(len(X), np.int64)
+            labels[bags.members] = assigned(scores[bags.members], problem, 1e9, "absolute")[0] > 0
+            self._starts[key] = labels
+        return self._starts[key]
 
     def test(self, rows: np.ndarray, train: np.ndarray) -> np.ndarray:
         key = rows.tobytes(), train.tobytes()
@@ -126,7 +146,8 @@ def bag_error(method: str, point: dict[str, Any], kernel: str, inputs: Inputs, r
         kept, inside = bags.select(np.flatnonzero(fold != k))
         held, outside = bags.select(np.flatnonzero(fold == k))
         try:
-            model = learner(method, point, kernel, True, k).fit(inputs.train(rows[inside]), bags=kept)
+            start = inputs.start(point.get("init", ""), rows[inside], kept)
+            model = learner(method, point, kernel, True, k, start).fit(inputs.train(rows[inside]), bags=kept)
         except (ValueError, np.linalg.LinAlgError):
             return np.inf
         predicted = model.predict_proportions(inputs.test(rows[outside], rows[inside]), held)
