@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from mercer.kernels import Gaussian, Linear
 from mercer.maps import FourierFeatures
 from mercer.proportions import Bags, IllPosedWarning, MeanMap, make_bags
+from mercer.proportions._base import Space
 
 TRUE = np.array([[-1.0, 0.0, 0.5], [1.0, 2.0, 0.0]])
 
@@ -259,3 +260,28 @@ def test_the_tolerance_is_reached_at_any_scale_of_features(scale):
     X, _, bags = drawn()
     model = MeanMap(1e-6).fit(scale * X, bags=bags)
     assert model.gradient_norm_ <= 1e-8 * max(1.0, 4 * scale)
+
+
+# ---------------------------------------------------------------------------------------------------- coordinates
+
+
+@pytest.mark.parametrize("kind", ["full", "repeated", "low", "indefinite", "zero"])
+def test_coordinates_have_the_inner_products_of_a_kernel_matrix(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5))
+    if kind == "repeated":
+        X[20:] = X[:20]
+    K = X @ X.T if kind == "low" else np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    if kind == "indefinite":
+        K = np.tanh(X @ X.T - 1.0)
+    if kind == "zero":
+        K = np.zeros((40, 40))
+    values, vectors = np.linalg.eigh(K)
+    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T  # of those without negative eigenvalues
+    space = Space(gram=K)
+    Z = space.coordinates()
+    np.testing.assert_allclose(Z @ Z.T, nearest, atol=1e-7)
+    assert Z.shape[1] == {"full": 40, "repeated": 20, "low": 5, "zero": 0}.get(kind, Z.shape[1])
+    # Coefficients over instances give the same function.
+    w = rng.normal(size=Z.shape[1])
+    np.testing.assert_allclose(nearest @ space.weights_of(w), Z @ w, atol=1e-6)
