@@ -15,6 +15,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 namespace mercer {
@@ -243,14 +244,17 @@ MERCER_CLONES int64_t place_of(double value, const double* values, int64_t n) {
   return 0;
 }
 
-// Σ_t weights_t y_ti y_tj for all j, times k_j. Signs of labelling t begin at t stride.
-MERCER_CLONES void mix_row(const double* weights, const double* signs, int64_t count, int64_t stride, int64_t i, const double* k, double* out, int64_t n) {
+// Σ_t weights_t y_ti y_tj for all j. Signs of labelling t begin at t stride.
+MERCER_CLONES void mix_signs(const double* weights, const double* signs, int64_t count, int64_t stride, int64_t i, double* out, int64_t n) {
   std::fill(out, out + n, 0.0);
   for (int64_t t = 0; t < count; ++t) {
     const double *y = signs + t * stride, c = weights[t] * y[i];
     for (int64_t j = 0; j < n; ++j) out[j] += c * y[j];
   }
-  for (int64_t j = 0; j < n; ++j) out[j] *= k[j];
+}
+
+MERCER_CLONES void multiply(const double* __restrict a, const double* __restrict b, double* __restrict out, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) out[j] = a[j] * b[j];
 }
 
 // Programs over one kernel matrix, one at a time: Q_ij = Σ_t mu_t y_ti y_tj K_ij. Rows of Q are made when they are needed.
@@ -288,13 +292,14 @@ class LabelledPrograms {
     for (int64_t r = 0; r < size; ++r) require(rows.data()[r] >= 0 && rows.data()[r] < n_, "rows must be numbers of instances");
     nb::gil_scoped_release release;
     const int64_t count = int64_t(labelings.shape(0));
-    std::vector<double> signs(static_cast<size_t>(count * size)), kept(static_cast<size_t>(size));
+    std::vector<double> signs(static_cast<size_t>(count * size)), kept(static_cast<size_t>(size)), mixed(static_cast<size_t>(size));
     for (int64_t t = 0; t < count; ++t)
       for (int64_t r = 0; r < size; ++r) signs[size_t(t * size + r)] = double(labelings.data()[t * n_ + rows.data()[r]]);
     for (int64_t r = 0; r < size; ++r) {
       const double* k = K_.data() + rows.data()[r] * n_;
       for (int64_t c = 0; c < size; ++c) kept[size_t(c)] = k[rows.data()[c]];
-      mix_row(mu.data(), signs.data(), count, size, r, kept.data(), out.data() + r * size, size);
+      mix_signs(mu.data(), signs.data(), count, size, r, mixed.data(), size);
+      multiply(mixed.data(), kept.data(), out.data() + r * size, size);
     }
   }
 
@@ -353,7 +358,8 @@ class LabelledPrograms {
       for (int64_t i = 0; i < n_; ++i) signs_.push_back(double(labelings[t * n_ + i]));
     }
     place_.assign(size_t(n_), -1);
-    made_ = 0;
+    made_ = mixed_made_ = 0;
+    mixed_of_.clear();
     for (std::vector<double>* values : {&a_, &u_, &g_, &q_, &inverse_, &gain_}) values->assign(size_t(padded_), 0.0);
   }
 
@@ -362,9 +368,22 @@ class LabelledPrograms {
     if (at < 0) {
       at = int64_t(made_++);
       if (made_ > rows_.size()) rows_.emplace_back(static_cast<size_t>(padded_));
-      mix_row(weights_.data(), signs_.data(), int64_t(weights_.size()), n_, i, K_.data() + i * n_, rows_[size_t(at)].data(), n_);
+      multiply(mixed(i), K_.data() + i * n_, rows_[size_t(at)].data(), n_);
     }
     return rows_[size_t(at)].data();
+  }
+
+  // Σ_t weights_t y_ti y_tj for all j: made once for all instances whose labels are the same in all labellings.
+  const double* mixed(int64_t i) {
+    const size_t count = weights_.size();
+    uint64_t labels = 0;
+    for (size_t t = 0; t < std::min<size_t>(count, 64); ++t) labels |= uint64_t(signs_[t * size_t(n_) + size_t(i)] > 0) << t;
+    const auto [entry, is_new] = mixed_of_.try_emplace(labels, mixed_made_);
+    if (is_new || count > 64) {
+      if (is_new && ++mixed_made_ > mixed_.size()) mixed_.emplace_back(static_cast<size_t>(n_));
+      mix_signs(weights_.data(), signs_.data(), int64_t(count), n_, i, mixed_[entry->second].data(), n_);
+    }
+    return mixed_[entry->second].data();
   }
 
   double climb(double tol, int64_t max_sweeps) {
@@ -374,14 +393,13 @@ class LabelledPrograms {
     }
     double *a = a_.data(), *g = g_.data(), *gain = gain_.data();
     const double *u = u_.data(), *q = q_.data(), *inverse = inverse_.data();
-    double most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_), bound = 0;
+    double most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
     const int64_t period = std::max<int64_t>(n_ / 4, 16), limit = std::min(max_sweeps, std::numeric_limits<int64_t>::max() / n_ - 1) * n_;
     int64_t newton = 2 * n_;  // the update before which there is a step of all free coordinates
     for (int64_t update = 0;; ++update) {
       const bool over = update == limit || !(most > 0);
       if (over || update % period == 0) {
-        const double value = scaled_value(a, g, u, n_);
-        bound = scaled_bound(a, g, u, n_, tol / 8);
+        const double value = scaled_value(a, g, u, n_), bound = scaled_bound(a, g, u, n_, tol / 8);
         if (over || bound - value <= tol * value) return bound;
       }
       if (update % 65536 == 65535) check_signals();
@@ -476,8 +494,10 @@ class LabelledPrograms {
   int64_t n_, padded_;
   double total_ = 0;
   std::vector<double> diagonal_, signs_, weights_;
-  std::vector<std::vector<double>> rows_;  // room for rows of Q, of which this program has made so many
-  size_t made_ = 0;
+  std::vector<std::vector<double>> rows_;  // room for rows of Q, of which this program has made `made_`
+  std::vector<std::vector<double>> mixed_;  // the same for mixtures
+  std::unordered_map<uint64_t, size_t> mixed_of_;
+  size_t made_ = 0, mixed_made_ = 0;
   std::vector<double> a_, u_, g_, q_, inverse_, gain_;  // filled up with zeros
   std::vector<int64_t> free_;
   std::vector<double> H_, change_, next_a_, next_g_;

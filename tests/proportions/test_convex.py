@@ -108,8 +108,9 @@ def test_the_search_never_falls_below_the_best_axis(seed: int) -> None:
     vectors = _Vectors(Space(features=X), "center")
     axes, alpha = vectors.directions(0.9), rng.random(40)
     by_axis = choices.best(np.concatenate([axes, -axes]), alpha)
-    found = choices.searched(vectors, axes, alpha)
-    assert vectors.squares((found * alpha)[None])[0] >= vectors.squares(by_axis * alpha).max() * (1 - 1e-12)
+    found, square = choices.searched(vectors, axes, alpha)
+    assert square == pytest.approx(vectors.squares((found * alpha)[None])[0])
+    assert square >= vectors.squares(by_axis * alpha).max() * (1 - 1e-12)
 
 
 def risen(K: np.ndarray, choices: _Choices, alpha: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -178,6 +179,14 @@ def test_instances_without_weight_fill_the_places_that_are_left_by_their_scores(
 # ---------------------------------------------------------------------------------------------------- the optimum
 
 
+def enter(hull: _Hull, labeling: np.ndarray, *evaluations: int) -> None:
+    hull.enter(labeling, square_of(hull, labeling), *evaluations)
+
+
+def square_of(hull: _Hull, labeling: np.ndarray) -> float:
+    return float(hull.vectors.squares((hull.alpha * labeling)[None])[0])
+
+
 def small(seed: int) -> tuple[np.ndarray, Problem, np.ndarray]:
     rng = np.random.default_rng(seed)
     sizes = [[3, 3, 2], [4, 4], [2, 2, 2, 2], [5, 3]][seed % 4]
@@ -194,11 +203,11 @@ def test_weights_of_all_labellings_reach_the_relaxed_optimum(seed: int, kernel) 
     vectors = _Vectors(space, "center")
     hull = _Hull(vectors, np.ones(len(X)), every[0], 1e-7)
     for labeling in every[1:]:
-        hull.enter(labeling)
+        enter(hull, labeling)
     # Labellings that lost their weight come back where they are of use.
     for labeling in every:
-        if hull.promise(labeling) > 1e-6 * hull.value:
-            hull.enter(labeling)
+        if hull.promise(square_of(hull, labeling)) > 1e-6 * hull.value:
+            enter(hull, labeling)
     relaxed = relaxed_value(vectors.K, every, 1.0)
     assert 0 <= hull.gap <= 1e-6 * hull.value
     assert hull.value == pytest.approx(relaxed, rel=2e-5)
@@ -243,6 +252,15 @@ def mixture(seed: int, n: int = 40, d: int = 4, count: int = 3):
     X[1] = X[0]
     Y = rng.choice([-1, 1], (count, n)).astype(np.int8)
     return X, Y, rng.dirichlet(np.ones(count)), rng.uniform(0.1, 3.0, n)
+
+
+def test_programs_of_more_labellings_than_a_word_has_bits() -> None:
+    X, Y, mu, upper = mixture(0, count=70)
+    Y[:64] = Y[0]  # instances differ in the last labellings only
+    K = Gaussian(0.3)(X)
+    alpha, slope = upper / 2, np.empty(40)
+    _core.LabelledPrograms(K).ascend(Y, mu, upper, alpha, slope, 1e-9, 20000)
+    np.testing.assert_allclose(slope, 1 - (((Y.T * mu) @ Y) * K) @ alpha, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(0.3)], ids=repr)
@@ -367,7 +385,7 @@ def test_newton_steps_and_levels_find_the_same_weights(seed: int, kernel, C: flo
             monkeypatch.setattr(_Hull, "_by_newton", lambda self, evaluations: None)
         hull = _Hull(vectors, np.full(40, C), Y[0], 1e-5)
         for labeling in Y[1:]:
-            hull.enter(labeling)
+            enter(hull, labeling)
             assert hull.bound <= hull.value * (1 + 1e-12)
             assert hull.solved
         # A bound that holds: no α is better for all labellings than the one that is kept.
@@ -382,8 +400,8 @@ def test_rounds_with_few_evaluations_are_bounds_all_the_same() -> None:
     vectors, upper = _Vectors(Space(gram=Gaussian(0.5)(X)), "constant"), np.full(40, 10.0)
     rough, exact = (_Hull(vectors, upper, Y[0], 1e-6) for _ in range(2))
     for labeling in Y[1:]:
-        rough.enter(labeling, 2)
-        exact.enter(labeling)
+        enter(rough, labeling, 2)
+        enter(exact, labeling)
         assert rough.bound <= exact.value * (1 + 1e-6)
     assert (np.diff(rough.history) <= 0).all()
     rough.improve()

@@ -157,7 +157,7 @@ class Space:
         assert self.gram is not None
         K, largest = self.gram, float(self.gram.diagonal().max(initial=0.0))
         L, pivots, rank, _ = dpstrf(K, tol=_NULL * largest, lower=1)
-        if not 0 < rank or largest <= 0:
+        if not rank > 0 or largest <= 0:
             return None
         order = pivots - 1
         Z = np.empty((len(K), rank))

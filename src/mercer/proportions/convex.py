@@ -202,15 +202,15 @@ class ConvexProportionSVM(ProportionEstimator):
         """Labellings enter until one changes little, or none would."""
         directions = vectors.directions(self.variance)
         # All weights equal, as in the source (1 / N; the scale does not matter to the search).
-        hull = _Hull(vectors, upper, choices.searched(vectors, directions, (upper > 0).astype(np.float64)), _GAP)
+        hull = _Hull(vectors, upper, choices.searched(vectors, directions, (upper > 0).astype(np.float64))[0], _GAP)
         refined = 0  # the round whose weights are as good as they get
         while True:
             entered = len(hull.history)
-            found = choices.searched(vectors, directions, hull.alpha)
+            found, square = choices.searched(vectors, directions, hull.alpha)
             small = self.tol * hull.value
             known = bool((hull.labelings == found).all(axis=1).any())
             fell = entered == 1 or hull.history[-2] - hull.value > small
-            hull.converged = known or not fell or hull.promise(found) <= small
+            hull.converged = known or not fell or hull.promise(square) <= small
             last = hull.converged or entered == self.max_rounds
             if last and refined != entered and not hull.solved:  # nearly the best weights do for the search only
                 refined = entered
@@ -220,7 +220,7 @@ class ConvexProportionSVM(ProportionEstimator):
                 print(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings", flush=True)
             if last:
                 return hull
-            hull.enter(found, _EARLY)
+            hull.enter(found, square, _EARLY)
 
 
 # ---------------------------------------------------------------------------------------------------- instances
@@ -376,8 +376,8 @@ class _Choices:
         _core.label_bags(scores, alpha, self.offsets, self.least, self.most, self.known, Y, self.threads)
         return Y
 
-    def searched(self, vectors: _Vectors, directions: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-        """A labelling with large ‖Σ_i α_i y_i φ(x_i)‖.
+    def searched(self, vectors: _Vectors, directions: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, float]:
+        """A labelling with large ‖Σ_i α_i y_i φ(x_i)‖², and that.
 
         ‖·‖_∞ in place of ‖·‖₂ makes it exact, axis by axis. From the best axes ascent goes on with ‖·‖₂²: a convex
         function is at least as large at the maximiser of its tangent.
@@ -387,14 +387,15 @@ class _Choices:
             scores, squares = vectors.inner(Y * alpha), np.empty(len(Y))
             bags = self.offsets, self.least, self.most, self.known
             vectors.programs.raise_labellings(scores, Y, alpha, *bags, squares, _ASCENTS, self.threads)
-            return np.asarray(Y[squares.argmax()])
+            return Y[squares.argmax()], float(squares.max())
         for _ in range(_ASCENTS):
             risen = self.best(vectors.inner(Y * alpha), alpha)
             if np.array_equal(risen, Y):
                 break
             first = {row.tobytes(): at for at, row in enumerate(risen)}  # several starts may end in one labelling
             Y = risen[sorted(first.values())]
-        return np.asarray(Y[vectors.squares(Y * alpha).argmax()])
+        squares = vectors.squares(Y * alpha)
+        return Y[squares.argmax()], float(squares.max())
 
     def _along_axes(self, directions: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """The labellings with the largest Σ_i α_i s_i y_i among the best ones of all axes s, in both directions."""
@@ -441,13 +442,13 @@ class _Hull:
         self._evaluate(self.mu, self.alpha)
         self.history.append(self.value)
 
-    def enter(self, labeling: np.ndarray, evaluations: int = _LEVELS) -> None:
-        """One more labelling; those of no weight go. With few ``evaluations`` the weights are not yet the best."""
+    def enter(self, labeling: np.ndarray, square: float, evaluations: int = _LEVELS) -> None:
+        """One more labelling, with its q(α); those of no weight go. After few evaluations weights can be better."""
         kept = self.mu > 0
         share = _FIRST if len(self.mu) == 1 else max(0.7 * self.mu[-1], 0.002)  # about the weight that the last one got
         self.labelings = np.concatenate([self.labelings[kept], labeling[None]])
         self.mu = np.append(self.mu[kept], 0.0)
-        self.squares = np.append(self.squares[kept], self.vectors.squares((self.alpha * labeling)[None]))
+        self.squares = np.append(self.squares[kept], square)
         self.H = np.concatenate([self.H[kept], self.vectors.inner((self.best * labeling)[None]) * labeling])
         self.bound = float(self.alpha.sum() - self.squares.max() / 2)
         self.history.append(self.value)
@@ -467,9 +468,9 @@ class _Hull:
         """Whether the weights are the best, within the tolerance."""
         return self.gap <= self.tol * self.value
 
-    def promise(self, labeling: np.ndarray) -> float:
-        """How much the objective can fall at most, if no labelling has a larger q than this one."""
-        return self.value - float(self.alpha.sum() - self.vectors.squares((self.alpha * labeling)[None])[0] / 2)
+    def promise(self, square: float) -> float:
+        """How much the objective can fall at most, if no labelling has a larger q(α) than this."""
+        return self.value - float(self.alpha.sum() - square / 2)
 
     def improve(self, evaluations: int = _LEVELS) -> None:
         """Better weights, until the bounds meet."""
