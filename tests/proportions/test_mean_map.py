@@ -87,7 +87,7 @@ def test_labels_of_all_rows_make_it_logistic_regression(how):
 def test_the_linear_kernel_gives_the_linear_model():
     X, _, bags = drawn()
     linear = MeanMap().fit(X, bags=bags)
-    kernel = MeanMap(kernel=Linear()).fit(X, bags=bags)
+    kernel = MeanMap(kernel=Linear(), fit_intercept=True).fit(X, bags=bags)
     np.testing.assert_allclose(kernel.decision_function(X), linear.decision_function(X), atol=1e-6)
     assert not hasattr(kernel, "class_means_")
 
@@ -285,3 +285,37 @@ def test_coordinates_have_the_inner_products_of_a_kernel_matrix(kind: str) -> No
     # Coefficients over instances give the same function.
     w = rng.normal(size=Z.shape[1])
     np.testing.assert_allclose(nearest @ space.weights_of(w), Z @ w, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["features", "kernel"])
+def test_without_an_offset_there_is_none(kernel) -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random(200) < 0.7).astype(int)
+    X = rng.normal(size=(200, 3)) + 2 * y[:, None]
+    bags = make_bags(y, 5, random_state=0)
+    chosen = {fit: MeanMap(0.1, kernel=kernel, fit_intercept=fit).fit(X, bags=bags) for fit in (True, False, "auto")}
+    assert chosen[False].intercept_ == 0
+    assert chosen[True].intercept_ != 0
+    assert chosen["auto"].intercept_ == chosen[kernel is None].intercept_
+    K = X if kernel is None else kernel(X)
+    model = chosen[False]
+    weights = (model.coef_ if kernel is None else model.dual_coef_).ravel()
+    columns = K if kernel is None else K[:, model.support_]
+    np.testing.assert_allclose(model.decision_function(X), columns @ weights, atol=1e-9)
+    assert model.gradient_norm_ < 1e-6
+
+
+def test_a_strong_penalty_with_a_kernel_still_tells_rows_apart() -> None:
+    rng = np.random.default_rng(1)
+    y = (rng.random(400) < 0.6).astype(int)
+    X = rng.normal(size=(400, 10)) + 0.8 * y[:, None]
+    bags = make_bags(y, 4, random_state=0)
+    model = MeanMap(10.0, kernel=Gaussian(0.05)).fit(X, bags=bags)
+    with_offset = MeanMap(10.0, kernel=Gaussian(0.05), fit_intercept=True).fit(X, bags=bags)
+    assert len(np.unique(with_offset.predict(X))) == 1
+    assert model.score(X, y) > with_offset.score(X, y) + 0.05
+
+
+def test_a_wrong_word_for_the_offset_is_named() -> None:
+    with pytest.raises(ValueError, match="fit_intercept must be True, False or 'auto', got 'no'"):
+        MeanMap(fit_intercept="no").fit(np.eye(4), bags=[0, 0, 1, 1], proportions=[0.5, 1.0])

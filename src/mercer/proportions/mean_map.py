@@ -53,6 +53,10 @@ class MeanMap(ProportionEstimator):
         Of bags, for ``laplacian``: the width s of exp(−‖m_k − m_l‖ / s), None for the median distance; or a symmetric
         matrix of numbers of at least 0. Rows whose labels are known are bags of one here, and have rows and columns of
         the matrix after those of the bags: first rows without a bag, then rows within bags, each in their order.
+    fit_intercept : bool or "auto", default="auto"
+        Whether there is an offset, which has no penalty. "auto": with features, not with a kernel. The feature vectors
+        of most kernels have norm 1, so that the common range of ``alpha`` leaves little more than an offset, which says
+        the same of all rows; without one, the sign of the function remains.
     kernel : Kernel, "precomputed" or None
         None is linear.
     map : transformer, optional
@@ -109,6 +113,7 @@ class MeanMap(ProportionEstimator):
         weighted: bool = True,
         laplacian: float | None = None,
         similarity: Any = None,
+        fit_intercept: bool | str = "auto",
         kernel: Any = None,
         map: Any = None,
         tol: float = 1e-8,
@@ -120,6 +125,7 @@ class MeanMap(ProportionEstimator):
         self.weighted = weighted
         self.laplacian = laplacian
         self.similarity = similarity
+        self.fit_intercept = fit_intercept
         self.kernel = kernel
         self.map = map
         self.tol = tol
@@ -133,6 +139,8 @@ class MeanMap(ProportionEstimator):
         check_count("max_iter", self.max_iter)
         if not isinstance(self.weighted, (bool, np.bool_)):
             raise ValueError(f"weighted must be True or False, got {self.weighted!r}")
+        if self.fit_intercept != "auto" and not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise ValueError(f"fit_intercept must be True, False or 'auto', got {self.fit_intercept!r}")
         if self.laplacian is not None:
             check_positive("laplacian", self.laplacian)
         elif self.similarity is not None:
@@ -147,7 +155,8 @@ class MeanMap(ProportionEstimator):
         u = np.asarray(means.average[: means.inside].T @ part).ravel()
         X = space.features if space.linear else space.coordinates()
         mu = np.asarray(X.T @ (means.average.T @ over)).ravel()
-        w, b, norm, steps = self._model(X, u, mu, share)
+        offset = space.features is not None if self.fit_intercept == "auto" else bool(self.fit_intercept)
+        w, b, norm, steps = self._model(X, u, mu, share, float(offset))
         info: dict[str, Any] = {"gradient_norm": norm, "n_iter": steps}
         if space.linear:
             found = over_class @ means.features(space)
@@ -233,16 +242,21 @@ class MeanMap(ProportionEstimator):
 
     # ------------------------------------------------------------------ the convex problem
 
-    def _model(self, X: Any, u: np.ndarray, mu: np.ndarray, share: float) -> tuple[np.ndarray, float, float, int]:
-        """Weights, offset, norm of the gradient and steps of Newton's method with conjugate gradients."""
+    def _model(
+        self, X: Any, u: np.ndarray, mu: np.ndarray, share: float, one: float
+    ) -> tuple[np.ndarray, float, float, int]:
+        """Weights, offset, norm of the gradient and steps of Newton's method with conjugate gradients.
+
+        The offset is the weight, without a penalty, of a feature that is ``one`` everywhere: 1, or 0 for no offset.
+        """
         alpha, d = float(self.alpha), X.shape[1]
-        towards = np.append(mu, 2.0 * share - 1.0)
+        towards = np.append(mu, one * (2.0 * share - 1.0))
 
         def outputs(v: np.ndarray) -> np.ndarray:
-            return np.asarray(X @ v[:d]).ravel() + v[d]
+            return np.asarray(X @ v[:d]).ravel() + one * v[d]
 
         def adjoint(values: np.ndarray) -> np.ndarray:
-            return np.append(np.asarray(X.T @ values).ravel(), values.sum())
+            return np.append(np.asarray(X.T @ values).ravel(), one * values.sum())
 
         def value(v: np.ndarray, f: np.ndarray) -> float:
             return float(u @ np.logaddexp(f, -f) - v @ towards + alpha * (v[:d] @ v[:d]))
