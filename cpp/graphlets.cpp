@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "bindings.hpp"
+#include "orders.hpp"
 #include "parallel.hpp"
 #include "samplers.hpp"
 
@@ -668,6 +669,34 @@ nb::bytes canonical_graph(In2<uint8_t> adjacency, std::optional<In1<uint64_t>> l
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+// The same for graphs of any size: nodes by their places in a canonical order that sorts them by label.
+nb::object canonical_order(In2<uint8_t> adjacency, std::optional<In1<uint64_t>> labels) {
+  const size_t n = adjacency.shape(0);
+  require(adjacency.shape(1) == n && n < size_t(INT32_MAX), "adjacency must be square");
+  require(!labels || labels->shape(0) == n, "labels must hold one value a node");
+  std::vector<int64_t> offsets{0};
+  std::vector<int32_t> lists;
+  for (size_t v = 0; v < n; ++v) {
+    for (size_t u = 0; u < n; ++u) {
+      require(adjacency(v, u) == adjacency(u, v), "adjacency must be symmetric");
+      if (adjacency(v, u) && u != v) lists.push_back(int32_t(u));
+    }
+    offsets.push_back(int64_t(lists.size()));
+  }
+  std::vector<int32_t> colour(n, 0);
+  if (labels) {
+    std::vector<uint64_t> distinct(labels->data(), labels->data() + n);
+    std::sort(distinct.begin(), distinct.end());
+    for (size_t v = 0; v < n; ++v) colour[v] = int32_t(std::lower_bound(distinct.begin(), distinct.end(), labels->data()[v]) - distinct.begin());
+  }
+  std::vector<int32_t> order;
+  {
+    nb::gil_scoped_release unlocked;
+    order = CanonicalOrder(std::move(offsets), std::move(lists), colour).order();
+  }
+  return to_numpy(std::move(order));
+}
+
 // The chain of Lemma 4 on one graph: all its states, and the probabilities of Gibbs moves between them.
 nb::object graphlet_transitions(In1<int64_t> indptr, In1<int32_t> indices, int k, std::vector<double> beta, bool connected) {
   const int64_t ends[2] = {0, int64_t(indptr.shape(0)) - 1};
@@ -745,6 +774,7 @@ void bind_graphlets(nb::module_& m) {
         "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "seed"_a, "n_bits"_a);
   m.def("label_key", [](const std::string& label) { return feature_hash(std::string_view(label), 0); }, "label"_a);
   m.def("canonical_graph", &canonical_graph, "adjacency"_a, "labels"_a.none());
+  m.def("canonical_order", &canonical_order, "adjacency"_a, "labels"_a.none());
   m.def("graphlet_transitions", &graphlet_transitions, "indptr"_a, "indices"_a, "k"_a, "beta"_a, "connected"_a);
   m.def("graphlet_walk", &graphlet_walk, "indptr"_a, "indices"_a, "k"_a, "beta"_a, "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a,
         "seed"_a);

@@ -33,7 +33,7 @@ LAYERS = [
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 OPTIONAL = {
     "pyarrow", "matplotlib", "torch", "dask", "distributed", "pooch", "fastapi", "uvicorn", "pandas", "polars",
-    "networkx", "pynauty",
+    "networkx",
 }  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
 

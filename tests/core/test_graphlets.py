@@ -113,13 +113,88 @@ def test_string_labels_work_like_numbers(k):
     assert canonical_form(A, names) != canonical_form(A, ["C"] * k)
 
 
-def test_large_forms_need_pynauty(monkeypatch):
-    import sys
+# Beyond 9 nodes orders come from a search tree with automorphisms.
 
-    monkeypatch.setitem(sys.modules, "pynauty", None)
-    with pytest.raises(ImportError, match=r"mercer\[graphs\]"):
-        canonical_form(matrix(nx.path_graph(10)))
+
+def paley(q):
+    squares = {x * x % q for x in range(1, q)}
+    return nx.Graph([(a, b) for a in range(q) for b in range(a) if (a - b) % q in squares])
+
+
+def shrikhande():
+    steps = {(0, 1), (0, 3), (1, 0), (3, 0), (1, 1), (3, 3)}
+    places = [(i, j) for i in range(4) for j in range(4)]
+    return nx.Graph([(a, b) for a in places for b in places if ((a[0] - b[0]) % 4, (a[1] - b[1]) % 4) in steps])
+
+
+LARGE = [
+    nx.petersen_graph(), nx.empty_graph(300), nx.complete_graph(100), nx.star_graph(150), nx.path_graph(201),
+    nx.cycle_graph(120), nx.hypercube_graph(6), nx.grid_2d_graph(12, 12), nx.grid_2d_graph(8, 8, periodic=True),
+    nx.random_regular_graph(3, 200, seed=1), nx.gnp_random_graph(150, 0.5, seed=1), paley(29), shrikhande(),
+    nx.line_graph(nx.complete_bipartite_graph(4, 4)), nx.disjoint_union_all([nx.petersen_graph()] * 6),
+    nx.disjoint_union_all([nx.cycle_graph(5)] * 12), nx.kneser_graph(6, 2), nx.dodecahedral_graph(),
+    nx.desargues_graph(), nx.full_rary_tree(3, 121), nx.complete_bipartite_graph(20, 30), nx.circular_ladder_graph(30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(LARGE)))
+def test_large_forms_do_not_depend_on_the_order_of_nodes(place):
+    A, rng = matrix(nx.convert_node_labels_to_integers(LARGE[place])), np.random.default_rng(place)
+    plain, labelled = set(), set()
+    labels = rng.integers(3, size=len(A))
+    for _ in range(6):
+        order = rng.permutation(len(A))
+        plain.add(canonical_form(A[np.ix_(order, order)]))
+        labelled.add(canonical_form(A[np.ix_(order, order)], labels[order]))
+    assert len(plain) == len(labelled) == 1
+
+
+def test_large_forms_are_distinct_and_are_their_graphs():
+    forms = []
+    for graph in LARGE:
+        A = matrix(nx.convert_node_labels_to_integers(graph))
+        forms.append(canonical_form(A))
+        n = int.from_bytes(forms[-1][:4], "little")
+        bits = np.unpackbits(np.frombuffer(forms[-1][4:], np.uint8), bitorder="little", count=n * (n - 1) // 2)
+        form = np.zeros((n, n), int)
+        form[np.tril_indices(n, -1)] = bits
+        assert sorted((form + form.T).sum(axis=0)) == sorted(A.sum(axis=0))
+        assert nx.faster_could_be_isomorphic(nx.from_numpy_array(form + form.T), graph)
+    assert len(set(forms)) == len(LARGE)
+
+
+def test_as_many_large_forms_as_types():
+    assert len({canonical_form(matrix(tree)) for tree in nx.nonisomorphic_trees(11)}) == 235
+    cubic = [nx.random_regular_graph(3, 10, seed=seed) for seed in range(400)]
+    forms = [canonical_form(nx.to_numpy_array(graph, nodelist=range(10))) for graph in cubic]
+    kinds: list[tuple[nx.Graph, bytes]] = []
+    for graph, form in zip(cubic, forms, strict=True):
+        same = [known for other, known in kinds if nx.is_isomorphic(graph, other)]
+        assert same == [form] or (not same and form not in {known for _, known in kinds})
+        if not same:
+            kinds.append((graph, form))
+    assert len(kinds) > 15  # of 21
+
+
+@given(st.integers(10, 14), st.sampled_from([3, 4]), st.integers(0, 10_000), st.integers(0, 10_000), st.integers(1, 2))
+def test_large_labelled_forms_agree_with_isomorphism(n, degree, first, second, n_labels):
+    found = []
+    for seed in (first, second):
+        graph = nx.random_regular_graph(degree, n + n % 2, seed=seed % 30)
+        labels = np.random.default_rng(seed).integers(n_labels, size=n + n % 2)
+        nx.set_node_attributes(graph, dict(enumerate(labels.tolist())), "label")
+        found.append((graph, canonical_form(nx.to_numpy_array(graph, nodelist=range(n + n % 2)), labels)))
+    (a, form_a), (b, form_b) = found
+    same = nx.is_isomorphic(a, b, node_match=lambda u, v: u["label"] == v["label"])
+    assert (form_a == form_b) == same
+
+
+def test_large_forms_are_pinned():
     assert canonical_form(np.zeros((0, 0))) == bytes(4)
+    assert canonical_form(matrix(nx.cycle_graph(10))).hex() == "0a000000141208141408"
+    labels = [7] * 6 + [5] * 6
+    form = canonical_form(matrix(nx.path_graph(12)), labels)
+    assert form[-96:] == np.repeat([5, 7], 6).astype("<u8").tobytes()
 
 
 @pytest.mark.parametrize(
