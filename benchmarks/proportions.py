@@ -18,8 +18,10 @@ all that methods see. Parameters are chosen by the error of predicted shares, su
 out in 3 inner folds of whole bags (2 where there are two bags; a single bag leaves nothing out, and the first point of
 the grid is taken): no label of a row is used. Grids: mean-map alpha {.1, 1, 10}; inverse-calibration C {.1, 1, 10} x
 epsilon {0, .01, .1}; alter C* {.1, 1, 10} x C {1, 10, 100}; conv C {.1, 1, 10} x epsilon {0, .01, .1}; RBF gamma {.01,
-.1, 1}. Within selection alter has 2 random starts, the fit with the chosen parameters 10 (the smallest objective is
-taken).
+.1, 1}. The literature writes the mean map with a mean of losses or with their sum, and the source says nothing of it:
+with RBF, whose feature vectors have norm 1 so that a penalty of .1 on a mean leaves little, alpha {.1, 1, 10} / N are
+in the grid too; and its threshold is put where the shares of the training bags are met best. Within selection alter has
+2 random starts, the fit with the chosen parameters 10 (the smallest objective is taken).
 "best start" is alter whose start is chosen by the same error too: random and annealed, or at the labels of
 inverse-calibration or of mean-map, not annealed. One line for each fold goes to a JSON-lines file (--out); what is
 there already is not run again, and what alter chose there is taken over.
@@ -89,7 +91,7 @@ def learner(method: str, point: dict[str, Any], kernel: str, selecting: bool, se
     """An estimator; ``start`` are the labels that ``init`` names, if they are at hand."""
     common = {**point, "kernel": "precomputed" if kernel == "rbf" else None}
     if method == "mean-map":
-        return MeanMap(**common)
+        return MeanMap(**common, threshold="shares")
     if method == "inverse-calibration":
         return InverseCalibration(**common)
     if method == "conv":
@@ -156,8 +158,10 @@ def bag_error(method: str, point: dict[str, Any], kernel: str, inputs: Inputs, r
     return total
 
 
-def distinct(method: str, bags: Bags) -> list[dict[str, Any]]:
+def distinct(method: str, kernel: str, bags: Bags) -> list[dict[str, Any]]:
     """The points of a grid without those that are another one here: conv counts the positives of a bag."""
+    if (method, kernel) == ("mean-map", "rbf"):
+        return GRIDS[method] + [{"alpha": point["alpha"] / bags.n_rows} for point in GRIDS[method]]
     if method != "conv":
         return GRIDS[method]
     kept = {}
@@ -180,7 +184,7 @@ def one_fold(
     start, best = time.process_time(), (np.inf, {}, 0.0)
     for gamma in GAMMAS if kernel == "rbf" else (0.0,):
         inputs = Inputs(X, kernel, gamma)
-        for point in distinct(method, bags):
+        for point in distinct(method, kernel, bags):
             # Of the points with random starts, which are alter's, only the best can be the best of all.
             if alter is not None and point["init"] == "random" and {**point, "gamma": gamma} != alter:
                 continue

@@ -319,3 +319,48 @@ def test_a_strong_penalty_with_a_kernel_still_tells_rows_apart() -> None:
 def test_a_wrong_word_for_the_offset_is_named() -> None:
     with pytest.raises(ValueError, match="fit_intercept must be True, False or 'auto', got 'no'"):
         MeanMap(fit_intercept="no").fit(np.eye(4), bags=[0, 0, 1, 1], proportions=[0.5, 1.0])
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.05)], ids=["features", "kernel"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_threshold_by_shares_meets_them_best(kernel, weighted) -> None:
+    rng = np.random.default_rng(2)
+    y = (rng.random(400) < 0.7).astype(int)
+    X = rng.normal(size=(400, 5)) + 1.5 * y[:, None]
+    of_row, v = np.arange(400) // 8, rng.uniform(0.5, 1.5, 400) if weighted else np.ones(400)
+    bags = Bags(of_row, y.reshape(50, 8).mean(axis=1), row_weight=v)
+    at_zero, cut = (MeanMap(10.0, kernel=kernel, threshold=way).fit(X, bags=bags) for way in ("model", "shares"))
+    # The same function, moved.
+    shift = cut.decision_function(X) - at_zero.decision_function(X)
+    assert np.ptp(shift) < 1e-12
+
+    def error(positive) -> float:
+        share = np.bincount(of_row, v * positive) / np.bincount(of_row, v)
+        return float(np.abs(share - bags.proportions).sum())
+
+    f = at_zero.decision_function(X)
+    every = [error(f > value) for value in f]
+    assert error(cut.predict(X) == 1) == pytest.approx(min(*every, error(f >= f.min())))
+    assert cut.score(X, y) > max(at_zero.score(X, y), 0.9)
+
+
+def test_labelled_rows_move_the_threshold() -> None:
+    X = np.arange(12.0)[:, None]
+    y = np.full(12, np.nan)
+    y[8] = 0  # by its bag alone it would be positive
+    assert MeanMap(threshold="shares").fit(X, bags=[0] * 6 + [1] * 6, proportions=[0.0, 0.8]).predict(X)[8] == 1
+    known = MeanMap(threshold="shares").fit(X, bags=[0] * 6 + [1] * 6, proportions=[0.0, 0.8], y=y)
+    assert known.predict(X)[8] == 0
+
+
+def test_a_threshold_by_shares_for_several_classes() -> None:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 300)
+    X = rng.normal(size=(300, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1]])[y]
+    bags = make_bags(y, 5, random_state=0)
+    assert MeanMap(1.0, threshold="shares").fit(X, bags=bags).score(X, y) > 0.9
+
+
+def test_a_wrong_word_for_the_threshold_is_named() -> None:
+    with pytest.raises(ValueError, match=r"threshold must be .*'model'.*'shares'.*, got 'half'"):
+        MeanMap(threshold="half").fit(np.eye(4), bags=[0, 0, 1, 1], proportions=[0.5, 1.0])

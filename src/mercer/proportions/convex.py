@@ -16,7 +16,7 @@ come from any (μ, α): S(μ) = max_α … from above, Σα − ½ max_t q_t(α)
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -30,6 +30,7 @@ from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernel_methods._base import check_rate
 from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions._shares import labelled_alone, share_error, share_threshold
 
 __all__ = ["ConvexProportionSVM"]
 
@@ -628,18 +629,11 @@ def _oriented(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
     """The sign of f, and what to add to it.
 
     The sign is that with the lower error of proportions at the threshold 0 (spec 004 II-16). Thresholds of their own
-    would make both signs fit where all bags have equal shares; they only settle ties. Labelled instances are bags of
-    one, also where they are in a bag: its share knows nothing of which of them are positive.
+    would make both signs fit where all bags have equal shares; they only settle ties.
     """
-    labelled = np.flatnonzero(problem.known[: problem.n_inside])
-    scores = np.append(scores, scores[labelled])
-    problem = replace(
-        problem,
-        known=np.append(problem.known, problem.known[labelled]),
-        row_weight=np.append(problem.row_weight, np.ones(len(labelled))),
-    ).single_bags()
-    at_zero = [_error(problem, problem.shares(sign * scores > 0)) for sign in (1.0, -1.0)]
-    best, shifts = zip(*[_threshold(sign * scores, problem) for sign in (1.0, -1.0)], strict=True)
+    scores, problem = labelled_alone(scores, problem)
+    at_zero = [share_error(problem, problem.shares(sign * scores > 0)) for sign in (1.0, -1.0)]
+    best, shifts = zip(*[share_threshold(sign * scores, problem) for sign in (1.0, -1.0)], strict=True)
     errors = best if abs(at_zero[0] - at_zero[1]) <= 1e-9 else at_zero
     if abs(errors[0] - errors[1]) <= 1e-9:
         warnings.warn(
@@ -648,40 +642,3 @@ def _oriented(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
             stacklevel=4,
         )
     return (1.0, shifts[0]) if errors[0] <= errors[1] else (-1.0, shifts[1])
-
-
-def _error(problem: Problem, shares: np.ndarray) -> float:
-    """Σ_k v_k |p_k − ȳ_k|, outside of bounds."""
-    away = np.maximum(np.maximum(problem.low - shares, shares - problem.high), 0.0)
-    return float(problem.bag_weight @ away)
-
-
-def _threshold(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
-    """The least Σ_k v_k |p_k − ȳ_k| over all b of sign(f + b), and the b next to 0 that has it."""
-    order = np.argsort(-scores, kind="stable")
-    bag = np.repeat(np.arange(problem.n_bags), problem.sizes)[order]
-    # Instances become positive in this order: the j-th of its bag takes the bag from j to j + 1 positives.
-    by_bag = np.argsort(bag, kind="stable")
-    before = np.empty(len(order))
-    before[by_bag] = np.arange(len(order)) - problem.offsets[bag[by_bag]]
-
-    def off(positives: np.ndarray, bags: np.ndarray) -> np.ndarray:
-        share = positives / problem.sizes[bags]
-        away = np.maximum(np.maximum(problem.low[bags] - share, share - problem.high[bags]), 0.0)
-        return np.asarray(problem.bag_weight[bags] * away)
-
-    first = off(np.zeros(problem.n_bags), np.arange(problem.n_bags)).sum()
-    errors = np.concatenate([[first], first + np.cumsum(off(before + 1, bag) - off(before, bag))])
-    ordered = scores[order]
-    # b lies between the scores on the two sides of a cut.
-    upper = np.concatenate([[np.inf], ordered])
-    lower = np.concatenate([ordered, [-np.inf]])
-    possible = upper > lower
-    least = errors[possible].min()
-    near = possible & (errors <= least + 1e-9 * max(1.0, least))
-    if (near & (lower <= 0) & (upper > 0)).any():
-        return float(least), 0.0
-    wide = float(np.ptp(scores)) or 1.0
-    cuts = np.clip((np.maximum(lower, ordered[-1] - wide) + np.minimum(upper, ordered[0] + wide)) / 2, lower, upper)
-    cuts = cuts[near]
-    return float(least), -float(cuts[np.abs(cuts).argmin()])

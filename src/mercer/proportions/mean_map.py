@@ -26,10 +26,11 @@ import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import cdist
 
-from mercer._validation import check_count, check_positive
+from mercer._validation import check_choice, check_count, check_positive
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
 from mercer.proportions._means import BagMeans, bag_means
+from mercer.proportions._shares import labelled_alone, share_threshold
 
 __all__ = ["MeanMap"]
 
@@ -57,6 +58,10 @@ class MeanMap(ProportionEstimator):
         Whether there is an offset, which has no penalty. "auto": with features, not with a kernel. The feature vectors
         of most kernels have norm 1, so that the common range of ``alpha`` leaves little more than an offset, which says
         the same of all rows; without one, the sign of the function remains.
+    threshold : {"model", "shares"}, default="model"
+        Where the function is cut: at 0, or where the shares of the training bags are met best (of all places with the
+        least Σ_k ω_k |p_k − ȳ_k| the one next to 0), which is added to the offset. ``"shares"`` predicts better as a
+        rule where a strong penalty, needed for the noise in the means of the classes, keeps the offset from its place.
     kernel : Kernel, "precomputed" or None
         None is linear.
     map : transformer, optional
@@ -114,6 +119,7 @@ class MeanMap(ProportionEstimator):
         laplacian: float | None = None,
         similarity: Any = None,
         fit_intercept: bool | str = "auto",
+        threshold: str = "model",
         kernel: Any = None,
         map: Any = None,
         tol: float = 1e-8,
@@ -126,6 +132,7 @@ class MeanMap(ProportionEstimator):
         self.laplacian = laplacian
         self.similarity = similarity
         self.fit_intercept = fit_intercept
+        self.threshold = threshold
         self.kernel = kernel
         self.map = map
         self.tol = tol
@@ -141,6 +148,7 @@ class MeanMap(ProportionEstimator):
             raise ValueError(f"weighted must be True or False, got {self.weighted!r}")
         if self.fit_intercept != "auto" and not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise ValueError(f"fit_intercept must be True, False or 'auto', got {self.fit_intercept!r}")
+        check_choice("threshold", self.threshold, ("model", "shares"))
         if self.laplacian is not None:
             check_positive("laplacian", self.laplacian)
         elif self.similarity is not None:
@@ -161,7 +169,11 @@ class MeanMap(ProportionEstimator):
         if space.linear:
             found = over_class @ means.features(space)
             info["class_means"] = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
-        return Solution(space.weights_of(w), b, info)
+        weights = space.weights_of(w)
+        if self.threshold == "shares":
+            scores = np.asarray(space.scores(weights)) + b
+            b += share_threshold(*labelled_alone(scores, problem))[1]
+        return Solution(weights, b, info)
 
     def _check_state(self) -> None:
         super()._check_state()
