@@ -72,6 +72,49 @@ def test_C_is_chosen_by_groups_and_pages_are_written(made: dict[str, str], capsy
     assert "town=Oslo" in capsys.readouterr().out
 
 
+def test_a_start_is_chosen_where_random_ones_end_at_chance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    accuracy: dict[str, list[float]] = {"random": [], "auto": []}
+    model = str(tmp_path / "m.mercer")
+    for seed in (1, 2, 4):
+        rng = np.random.default_rng(seed)
+        y, district = rng.integers(0, 2, 400), rng.integers(0, 12, 400)
+        x, sex = rng.normal(size=(400, 2)) + 2 * y[:, None], rng.integers(2, size=400)
+        rows = [[f"d{district[i]}", *x[i], "mf"[sex[i]], ["not yes", "yes"][y[i]]] for i in range(400)]
+        people = write(tmp_path / "people.csv", ["district", "age", "income", "sex", "vote"], rows)
+        shares = [[f"d{k}", y[district == k].mean()] for k in range(12)]
+        votes = write(tmp_path / "votes.csv", ["district", "yes"], shares)
+        arguments = ["train", "proportions", people, "--bag", "district", "--proportions", votes, "--ignore", "vote"]
+        for init, found in accuracy.items():
+            assert main([*arguments, "--model", model, "--init", init, "--C", "10"]) == 0
+            out = capsys.readouterr().out
+            assert main(["evaluate", model, people, "--label", "vote", "--json"]) == 0
+            found.append(json.loads(capsys.readouterr().out)["accuracy"])
+    assert min(accuracy["random"]) < 0.6  # the margin between the sexes is the widest
+    assert min(accuracy["auto"]) > 0.8
+    # What the summary says is what the model has.
+    settings = out.split("settings")[1].split("\n")[0].split("(chosen")[0]
+    chosen = dict(part.strip().split("=") for part in settings.split(","))
+    loaded = mercer.load(model)
+    assert (float(chosen["C"]), float(chosen["C_instance"]), chosen["init"]) == (100.0, 10.0, loaded.init)
+    assert (loaded.C, loaded.C_instance) == (100.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--C", "-1"], "--C must be a positive number, got -1"),
+        (["--method", "convex", "--init", "random"], "--init is for --method alternating"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(
+    more: list[str], message: str, made: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(made, *more) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_gaussian_kernels_work_over_the_encoded_table(made: dict[str, str]) -> None:
     assert train(made, "--method", "inverse-calibration", "--kernel", "gaussian", "--C", "1", "--quiet") == 0
     model = mercer.load(made["folder"] + "/m.mercer")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -421,3 +422,18 @@ def test_accuracy_on_votes_in_bags_of_two():
         fitted = model(C_instance=0.1).fit(X[train], bags=make_bags(y[train], 2, random_state=k))
         scores.append(fitted.score(X[~train], y[~train]))
     assert np.mean(scores) > 0.926
+
+
+def test_exchangeable_classes_are_reported() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X, of_row = rng.normal(size=(80, 2)) + 6 * y[:, None], np.arange(80) // 8
+    with pytest.warns(IllPosedWarning, match="which is which is a guess"):
+        AlternatingProportionSVM(C=10.0, random_state=0).fit(X, bags=of_row, proportions=np.full(10, 0.5))
+    with warnings.catch_warnings():  # labels, of one row or as a start, tell
+        warnings.simplefilter("error", IllPosedWarning)
+        known = np.full(80, np.nan)
+        known[0] = y[0]
+        model = AlternatingProportionSVM(C=10.0, random_state=0)
+        assert model.fit(X, known, bags=of_row, proportions=np.full(10, 0.5)).score(X, y) == 1.0
+        AlternatingProportionSVM(C=10.0, init=y).fit(X, bags=of_row, proportions=np.full(10, 0.5))

@@ -145,9 +145,13 @@ def test_baseline_is_a_classifier_of_thresholded_categories():
         mean.to_state()
 
 
-@pytest.mark.parametrize("kernel", [None, Linear() ** 2])
-def test_model_files(kernel, tmp_path):
-    model = modeler(kernel=kernel, max_iter=500).fit(TASK.X, TASK.category, TASK.proportions)
+@pytest.mark.parametrize(
+    ("kernel", "map"),
+    [(None, None), (Linear() ** 2, None), (None, FourierFeatures(n_components=30, random_state=0))],
+    ids=["linear", "kernel", "map"],
+)
+def test_model_files(kernel, map, tmp_path):
+    model = modeler(kernel=kernel, map=map, max_iter=500).fit(TASK.X, TASK.category, TASK.proportions)
     mercer.save(model, tmp_path / "model")
     loaded = mercer.load(tmp_path / "model")
     np.testing.assert_allclose(loaded.decision_function(TASK.X), model.decision_function(TASK.X))

@@ -101,3 +101,51 @@ def test_wrong_bags_and_proportions_are_named(bags: object, proportions: object,
         return
     with pytest.raises(ValueError, match=message):
         Bags(bags, proportions)
+
+
+# ---------------------------------------------------------------------------------------------------- names
+
+
+def test_new_shares_keep_the_classes_of_bags() -> None:
+    made = Bags([0, 0, 1, 1], {0: 0.5, 1: 1.0}, classes=["no", "yes"])
+    assert Bags(made, ([0.4, 0.9], [0.6, 1.0])).classes.tolist() == ["no", "yes"]
+    assert Bags(made, [[0.5, 0.5], [0.2, 0.8]]).classes.tolist() == ["no", "yes"]
+    assert Bags(made, np.full((2, 3), 1 / 3)).classes.tolist() == [0, 1, 2]  # other classes
+    assert Bags(made, [0.5, 0.5], classes=[-1, 1]).classes.tolist() == [-1, 1]
+    pd = pytest.importorskip("pandas")
+    by_name = Bags(made, pd.DataFrame({"yes": [0.1, 0.2], "no": [0.9, 0.8]}))
+    assert by_name.classes.tolist() == ["no", "yes"]
+    assert by_name.proportions.tolist() == [0.1, 0.2]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_may_have_the_names_in_a_column(library) -> None:
+    frame = pytest.importorskip(library).DataFrame
+    numbers = frame({"bag": [1, 0], "share": [0.25, 0.75]})
+    assert Bags([0, 0, 1], numbers).proportions.tolist() == [0.75, 0.25]
+    text = frame({"share": [0.25, 0.75], "other": [0.75, 0.25], "place": ["b", "a"]})
+    found = Bags(["a", "b", "a"], text)
+    assert found.classes.tolist() == ["share", "other"]
+    assert found.proportions.tolist() == [0.25, 0.75]
+    with pytest.raises(ValueError, match="names bag 'c', which has no rows"):
+        Bags(["a", "b"], frame({"place": ["a", "b", "c"], "share": [0.1, 0.2, 0.3]}))
+    with pytest.raises(ValueError, match="names a bag twice"):
+        Bags(["a", "b"], frame({"place": ["a", "b", "a"], "share": [0.1, 0.2, 0.3]}))
+    # Whole shares look like names, but two columns do, and neither is one.
+    assert Bags([0, 0, 1, 1], frame({"no": [1, 0], "yes": [0, 1]})).proportions.tolist() == [0.0, 1.0]
+
+
+def test_pairs_may_name_bags() -> None:
+    made = Bags([(0, "a"), (1, "b"), (0, "b")], {"a": 1, "b": 0})
+    assert made.names.tolist() == ["a", "b"]
+    assert made.members.tolist() == [0, 1, 0]
+    assert made.overlapping
+    with pytest.raises(ValueError, match="integers for rows"):
+        Bags([("x", "a"), ("y", "b")], {"a": 1, "b": 0})
+    with pytest.raises(ValueError, match="rows in 0 … 1"):
+        Bags([(0, "a"), (5, "b")], {"a": 1, "b": 0}, n_rows=2)
+
+
+def test_a_tuple_of_two_shares_is_explained() -> None:
+    with pytest.raises(ValueError, match="as a list"):
+        Bags([0, 0, 1, 1], (0.6, 0.4))

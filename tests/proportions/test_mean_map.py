@@ -364,3 +364,8 @@ def test_a_threshold_by_shares_for_several_classes() -> None:
 def test_a_wrong_word_for_the_threshold_is_named() -> None:
     with pytest.raises(ValueError, match=r"threshold must be .*'model'.*'shares'.*, got 'half'"):
         MeanMap(threshold="half").fit(np.eye(4), bags=[0, 0, 1, 1], proportions=[0.5, 1.0])
+
+
+def test_one_row_has_the_class_of_its_bag() -> None:
+    with pytest.warns(IllPosedWarning):
+        assert MeanMap().fit([[1.0, 2.0]], bags=[0], proportions=[1.0]).predict([[1.0, 2.0]]).tolist() == [1]

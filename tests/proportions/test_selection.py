@@ -9,12 +9,15 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer.kernels import Gaussian
 from mercer.proportions import (
     BagCV,
     Bags,
+    ConvexProportionSVM,
     InverseCalibration,
     MajorityBag,
     MeanMap,
@@ -413,3 +416,25 @@ def test_bags_of_a_mixture_come_from_one_component_each():
 def test_wrong_mixtures_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         sample_mixture_bags(*arguments)
+
+
+def test_a_pipeline_is_searched() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = 1000 * rng.normal(size=(200, 2)) + 4000 * y[:, None]
+    bags = make_bags(y, 5, random_state=0)
+    search = BagCV(make_pipeline(StandardScaler(), MeanMap()), {"meanmap__alpha": [0.01, 100.0]}, random_state=0)
+    assert search.fit(X, bags=bags).best_params_ == {"meanmap__alpha": 0.01}
+    assert search.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_warnings_of_fits_are_told_once(n_jobs) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 48)
+    X = rng.normal(size=(48, 2)) + 3 * y[:, None]
+    bags = Bags(np.arange(48) // 4, np.clip(y.reshape(12, 4).mean(axis=1), 0.1, 0.9) + 0.03)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        BagCV(ConvexProportionSVM(), {"C": [0.1, 1.0]}, cv=3, refit=False, n_jobs=n_jobs).fit(X, bags=bags)
+    assert [str(w.message)[:8] for w in caught] == ["8 of 8 b"]

@@ -18,6 +18,8 @@ from mercer.cli.errors import Mistake
 _READING = "Reading"
 _LEARNING = "Learning"
 _RUNNING = "Running"
+_TRIED_C = (0.1, 1.0, 10.0)
+_FEW = 5000  # rows: up to here a search in one process is over before others have started
 
 
 # Spelled out here, not taken from the estimators: the help must not import them.
@@ -36,6 +38,16 @@ class KernelName(StrEnum):
 
     linear = "linear"
     gaussian = "gaussian"
+
+
+class InitName(StrEnum):
+    """Labels that the alternating machine starts with."""
+
+    auto = "auto"
+    random = "random"
+    inverse_calibration = "inverse-calibration"
+    mean_map = "mean-map"
+    convex = "convex"
 
 
 _CLASSES = {
@@ -101,6 +113,13 @@ def train_proportions(
             show_default=False,
         ),
     ] = None,
+    init: Annotated[
+        InitName,
+        typer.Option(
+            help="Labels that the alternating method starts with: random, or of another method. auto: chosen with C.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = InitName.auto,
     kernel: Annotated[
         KernelName, typer.Option(help="gaussian: curved boundaries, for some thousand rows.", rich_help_panel=_LEARNING)
     ] = KernelName.linear,
@@ -114,7 +133,7 @@ def train_proportions(
         ),
     ] = None,
     folds: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Folds of groups to choose C by.", rich_help_panel=_LEARNING)
+        int, typer.Option(metavar="N", min=2, help="Folds of groups to choose by.", rich_help_panel=_LEARNING)
     ] = 5,
     seed: Annotated[int, typer.Option(metavar="N", help="Of random starts and folds.", rich_help_panel=_RUNNING)] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.", rich_help_panel=_RUNNING)] = -1,
@@ -129,8 +148,8 @@ def train_proportions(
     """Train a classifier of rows from the shares of classes in groups of them.
 
     Nobody needs to know the class of a single row: votes by district, positives by lab batch or sales by region will
-    do. Numbers are put on one scale, categories get a column each. C is chosen by how well the shares of groups that
-    were held out are met.
+    do. Numbers are put on one scale, categories get a column each. C, and what the alternating method starts with, are
+    chosen by how well the shares of groups that were held out are met.
 
     [bold]Examples[/bold]
       mercer train proportions people.csv --bag district --proportions votes.csv --model votes.mercer
@@ -143,6 +162,10 @@ def train_proportions(
         check_writable(html)
     if gamma is not None and kernel is KernelName.linear:
         raise Mistake("--gamma is for --kernel gaussian")
+    if init is not InitName.auto and method is not MethodName.alternating:
+        raise Mistake("--init is for --method alternating")
+    if c is not None and not (0 < c < float("inf")):
+        raise Mistake(f"--C must be a positive number, got {c:g}")
     rows, table = read_table(file, separator), read_table(proportions, separator)
     if bag not in rows:
         raise Mistake(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
@@ -152,12 +175,13 @@ def train_proportions(
     bags = _bags(rows, table, bag, shown(proportions))
     y = _labels(rows, label, file)
     left = [bag, *([label] if label else []), *(ignore or [])]
-    estimator = _estimator(method, c, kernel, gamma, rows, left, categorical, seed, jobs)
+    estimator = _estimator(method, kernel, gamma, rows, left, categorical, seed, jobs)
     import time
 
     start = time.perf_counter()
     with terminal.working(f"learning from {shown(file)}"):
-        fitted, chosen = _fitted(estimator, method, c, folds, seed, jobs, rows, y, bags)
+        candidates = _candidates(method, _TRIED_C if c is None else (c,), init)
+        fitted, chosen = _fitted(estimator, candidates, min(folds, len(bags)), seed, jobs, rows, y, bags)
     seconds = time.perf_counter() - start
     fitted.set_params(n_jobs=None, verbose=False)
     import mercer
@@ -246,7 +270,6 @@ def _labels(rows: Table, label: str | None, file: str) -> list[str | None] | Non
 
 def _estimator(
     method: MethodName,
-    c: float | None,
     kernel: KernelName,
     gamma: float | None,
     rows: Table,
@@ -267,42 +290,41 @@ def _estimator(
     if kernel is KernelName.gaussian:
         width = gamma if gamma is not None else median_heuristic(encoder.fit_transform(rows), random_state=seed)
         estimator.set_params(kernel=Gaussian(width))
-    if c is not None:
-        estimator.set_params(**_setting(method, c))
     return estimator
 
 
-def _setting(method: MethodName, c: float) -> dict[str, float]:
-    """--C as parameters of the estimator."""
-    if method is MethodName.alternating:
-        return {"C_instance": c, "C": 10 * c}
-    penalty = {MethodName.mean_map: 0.1, MethodName.gradient: 1e-3}.get(method)
-    return {"C": c} if penalty is None else {"alpha": penalty / c}
+def _candidates(method: MethodName, tried: tuple[float, ...], init: InitName) -> list[dict[str, Any]]:
+    """Parameters of the estimator for each C, and start."""
+    if method is not MethodName.alternating:
+        penalty = {MethodName.mean_map: 0.1, MethodName.gradient: 1e-3}.get(method)
+        return [{"C": c} if penalty is None else {"alpha": penalty / c} for c in tried]
+    # Labels of another method are kept by going on from them; annealing is for those that know nothing.
+    starts = ["inverse-calibration", "mean-map", "random"] if init is InitName.auto else [init.value]
+    return [
+        {"C": 10 * c, "C_instance": c, "init": start, "annealing": start == "random"} for start in starts for c in tried
+    ]
 
 
 def _fitted(
-    estimator: Any,
-    method: MethodName,
-    c: float | None,
-    folds: int,
-    seed: int,
-    jobs: int,
-    rows: Table,
-    y: Any,
-    bags: Any,
+    estimator: Any, candidates: list[dict[str, Any]], folds: int, seed: int, jobs: int, rows: Table, y: Any, bags: Any
 ) -> tuple[Any, str]:
-    """The trained estimator, and how C came about."""
+    """The trained estimator, and how its parameters came about."""
     from mercer.proportions import BagCV
 
-    if c is not None:
-        return estimator.fit(rows, y, bags=bags), f"{c:g}"
-    if len(bags) < 2:
-        return estimator.set_params(**_setting(method, 1.0)).fit(rows, y, bags=bags), "1 (too few groups to choose)"
-    grid = [{key: [value] for key, value in _setting(method, value).items()} for value in (0.1, 1.0, 10.0)]
-    search = BagCV(estimator, grid, cv=min(folds, len(bags)), random_state=seed, n_jobs=jobs)
-    search.fit(rows, y, bags=bags)
-    best = next(v for v in (0.1, 1.0, 10.0) if all(search.best_params_[k] == x for k, x in _setting(method, v).items()))
-    return search.best_estimator_, f"{best:g} (chosen on {min(folds, len(bags))} folds of groups)"
+    if len(candidates) == 1 or folds < 2:
+        best = candidates[0] if len(candidates) == 1 else candidates[-2]  # of the last start, C in the middle
+        how = "" if len(candidates) == 1 else " (too few groups to choose)"
+        return estimator.set_params(**best).fit(rows, y, bags=bags), _told(best) + how
+    grid = [{name: [value] for name, value in candidate.items()} for candidate in candidates]
+    at_once = None if bags.n_rows <= _FEW else jobs
+    search = BagCV(estimator, grid, cv=folds, random_state=seed, n_jobs=at_once).fit(rows, y, bags=bags)
+    return search.best_estimator_, f"{_told(search.best_params_)} (chosen on {folds} folds of groups)"
+
+
+def _told(params: dict[str, Any]) -> str:
+    """As they are in the model."""
+    said = {name: f"{value:g}" if isinstance(value, float) else value for name, value in params.items()}
+    return ", ".join(f"{name}={value}" for name, value in said.items() if name != "annealing")
 
 
 def _summarise(fitted: Any, bags: Any, found: Any, chosen: str, model: str, seconds: float) -> None:
@@ -315,7 +337,7 @@ def _summarise(fitted: Any, bags: Any, found: Any, chosen: str, model: str, seco
             ("groups", f"{len(bags):,} of {bags.sizes.min():,} to {bags.sizes.max():,} rows"),
             ("classes", ", ".join(map(str, fitted.classes_.tolist()))),
             ("features", f"{len(fitted.map_.get_feature_names_out()):,}"),
-            ("C", chosen),
+            ("settings", chosen),
             ("error of shares", f"{proportion_risk(found, bags):.4f}"),
             ("seconds", f"{seconds:.2f}"),
             ("model", f"{model} ({os.path.getsize(model) / 1e6:,.1f} MB)"),

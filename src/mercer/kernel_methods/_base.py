@@ -70,7 +70,9 @@ class KernelMethod(InFiles, BaseEstimator):
         if self.kernel is None:
             return default_kernel()
         if isinstance(self.kernel, str):
-            raise ValueError(f"kernel must be a Kernel, 'precomputed' or None, got {self.kernel!r}")
+            raise ValueError(
+                f"kernel must be a Kernel such as mercer.kernels.Gaussian(), 'precomputed' or None, got {self.kernel!r}"
+            )
         kernel = check_kernel("kernel", self.kernel)
         kernel._check_params()
         if not self._takes_any():

@@ -8,6 +8,7 @@ rows without a bag come last.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from mercer.kernel_methods._base import KernelMethod
 from mercer.kernel_methods._collections import count
 from mercer.proportions.bags import Bags, _missing, _plain
 
-__all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space"]
+__all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space", "warn_of_one_class"]
 
 _NEVER = -1e300  # the output for a class that no bag and no label allows
 _EQUAL = 1e-10  # of the largest output of a row: those that differ by less are the same
@@ -111,6 +112,20 @@ class Problem:
         """The share of each bag, given which instances are positive."""
         return self.means(np.asarray(positive, np.float64))
 
+    @property
+    def only_class(self) -> int:
+        """−1 or 1 where shares and labels allow this class only, else 0."""
+        if self.n_bags and (self.high <= 0).all() and not (self.known > 0).any():
+            return -1
+        if self.n_bags and (self.low >= 1).all() and not (self.known < 0).any():
+            return 1
+        return 0
+
+    @property
+    def reversible(self) -> bool:
+        """Whether shares and labels would be the same with the classes exchanged."""
+        return not self.known.any() and bool(np.allclose(self.low + self.high, 1.0, rtol=0, atol=1e-9))
+
     def single_bags(self) -> Problem:
         """The same with every labelled instance without a bag as a bag of its own."""
         extra = self.n - self.n_inside
@@ -125,6 +140,16 @@ class Problem:
             high=np.concatenate([self.high, label]),
             bag_weight=np.concatenate([self.bag_weight, np.ones(extra)]),
         )
+
+
+def warn_of_one_class(problem: Problem) -> int:
+    """`Problem.only_class`, with a warning where there is one."""
+    only = problem.only_class
+    if only:
+        which = "positive" if only > 0 else "negative"
+        message = f"all bags hold {which} rows only: nothing tells the classes apart, and the classifier is constant"
+        warnings.warn(message, IllPosedWarning, stacklevel=5)
+    return only
 
 
 class Space:
@@ -256,7 +281,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         solutions = [self._solve(space, problem, random) for problem in problems]
         if len(problems) > 1:  # outputs of different problems are compared: a class that is nowhere must not win
             for at, problem in enumerate(problems):
-                if problem.n_bags and (problem.high <= 0).all() and not (problem.known > 0).any():
+                if problem.only_class < 0:
                     weights = np.zeros_like(solutions[at].weights)
                     solutions[at] = replace(solutions[at], weights=weights, intercept=_NEVER)
         self._keep_solutions(X, rows, solutions)

@@ -25,7 +25,14 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernel_methods._base import check_rate
-from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions._base import (
+    IllPosedWarning,
+    Problem,
+    ProportionEstimator,
+    Solution,
+    Space,
+    warn_of_one_class,
+)
 from mercer.proportions.assignment import PROPORTION_LOSSES, assigned
 from mercer.proportions.calibration import InverseCalibration
 from mercer.proportions.convex import ConvexProportionSVM
@@ -175,9 +182,12 @@ class AlternatingProportionSVM(ProportionEstimator):
     # ------------------------------------------------------------------ learning
 
     def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
-        constant = self._only_class(problem)
-        if constant:
-            return self._constant(space, problem, constant)
+        only = warn_of_one_class(problem)
+        if only:
+            return self._constant(space, problem, only)
+        if problem.reversible and all(isinstance(entry, str) for entry in _entries(self.init)):
+            message = "the shares are the same with the classes exchanged: which is which is a guess"
+            warnings.warn(message, IllPosedWarning, stacklevel=4)
         starts = self._starts(space, problem, random)
         space = _cheaper(space)
         threads = thread_count(self.n_jobs)
@@ -206,20 +216,7 @@ class AlternatingProportionSVM(ProportionEstimator):
         return Solution(best.weights, best.intercept, info)
 
     @staticmethod
-    def _only_class(problem: Problem) -> int:
-        """−1 or 1 where shares and labels allow this class only, else 0."""
-        known = problem.known
-        if not (known > 0).any() and (problem.high <= 0).all() and problem.n_bags:
-            return -1
-        if not (known < 0).any() and (problem.low >= 1).all() and problem.n_bags:
-            return 1
-        return 0
-
-    @staticmethod
     def _constant(space: Space, problem: Problem, label: int) -> Solution:
-        which = "positive" if label > 0 else "negative"
-        message = f"all bags hold {which} rows only: nothing tells the classes apart, and the classifier is constant"
-        warnings.warn(message, IllPosedWarning, stacklevel=5)
         width = problem.n if space.gram is not None else space.features.shape[1]
         info = {
             "labels": np.full(problem.n, label, np.int8), "objective": 0.0, "objectives": np.zeros(1),

@@ -373,18 +373,12 @@ class AttributeModeler(_Attributes):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        self._check_fitted()
-        if self._map is not None:
-            raise TypeError("a modeler whose learner has a map cannot be written to a model file: transform X first")
-        return super().to_state()
-
     def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         if name == "estimator" and value is not None:
-            # As it was fitted, and the kernel that was computed for all; `fit` makes clones.
-            kernel = super()._node("kernel", value.kernel, arrays)
-            return {"kind": "list", "items": [super()._node(name, self.estimators_[0], arrays), kernel]}
+            # As it was fitted, and the kernel or the map that was computed for all; `fit` makes clones.
+            parts = self.estimators_[0], value.kernel, None if value.map is None else self.map_
+            node = super()._node
+            return {"kind": "list", "items": [node(name, part, arrays) for part in parts]}
         return super()._node(name, value, arrays)
 
     @classmethod
@@ -392,11 +386,13 @@ class AttributeModeler(_Attributes):
         value = super()._value(name, node, arrays)
         if name != "estimator" or value is None:
             return value
-        model, kernel = value
-        return clone(model).set_params(kernel=kernel)
+        model, kernel, map = value
+        return clone(model).set_params(kernel=kernel, map=map)
 
     def _check_state(self) -> None:
         self._check_estimator()
+        if self._map is not None:
+            self.map_ = self._map
         if not all(isinstance(model, ProportionEstimator) for model in self.estimators_):
             raise ValueError("estimators_ must be learners from proportions")
         if len(self.estimators_) != len(self.attribute_names_):

@@ -9,6 +9,8 @@ memberships of bag k are ``members[offsets[k]:offsets[k + 1]]``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,12 +31,13 @@ class Bags:
     ----------
     bags : array of n values, array of (row, bag) pairs, or Bags
         The bag of every row: integers, strings or anything that sorts. Rows without a bag have None or NaN; a learner
-        takes such rows only with a label. Integer pairs of shape (n_memberships, 2) put rows into several bags; bags
-        are then numbered 0, 1, ….
+        takes such rows only with a label. Pairs (row, bag), shape (n_memberships, 2), put rows into several bags; bags
+        are then numbered 0, 1, …, or have strings for names.
     proportions : array of shape (n_bags,) or (n_bags, n_classes), dict, Series or DataFrame; or a pair of these
         One number for each bag is the share of the second class; a row of numbers holds the shares of all classes.
-        Arrays follow `names` (the bags in sorted order); a dict, a Series or a frame is looked up by name. A tuple
-        (low, high) of two of these holds bounds. None: nothing is known (for prediction).
+        Arrays follow `names` (the bags in sorted order); a dict, a Series or a frame is looked up by name. A frame has
+        the names in its one column of text, in a column that holds all of them, or in its index. A tuple (low, high) of
+        two of these holds bounds. None: nothing is known (for prediction).
     classes : sequence of n_classes labels, optional
         Default: columns of a frame, else 0, 1, ….
     bag_weight : array of shape (n_bags,), optional
@@ -95,7 +98,7 @@ class Bags:
             self._group(bags, row_weight, n_rows)
         self.classes = None if classes is None else _class_names(classes)
         if proportions is not None:
-            self._set_proportions(proportions)
+            self._set_proportions(proportions, bags.classes if isinstance(bags, Bags) else None)
         elif isinstance(bags, Bags):
             if bags.lower is not None and classes is not None and len(bags.lower[0]) != len(classes):
                 columns = bags.lower.shape[1]
@@ -153,9 +156,9 @@ class Bags:
                 raise ValueError(f"the frame has no column {proportions!r}; it has {', '.join(map(repr, columns))}")
             proportions = _constant_within(ids, np.asarray(frame[proportions], np.float64), proportions)
         elif isinstance(proportions, tuple):
-            proportions = tuple(_indexed(part, group) for part in proportions)
+            proportions = tuple(_keyed(part, group) for part in proportions)
         else:
-            proportions = _indexed(proportions, group)
+            proportions = _keyed(proportions, group)
         weights = None if weight is None else np.asarray(frame[weight])
         return cls(ids, proportions, row_weight=weights, **options)
 
@@ -193,21 +196,32 @@ class Bags:
             raise ValueError(f"row_weight is zero for all rows of bag {_shown(self.names[total <= 0][0])}")
 
     def _pairs(self, pairs: np.ndarray, n_rows: int | None) -> tuple[np.ndarray, np.ndarray]:
-        if pairs.dtype.kind not in "iu":
-            raise ValueError(f"pairs (row, bag) must be integers, got {pairs.dtype}")
         rows, ids = pairs[:, 0], pairs[:, 1]
+        named = pairs.dtype.kind in "UO"  # a list of (0, "north"), … is an array of strings
+        if named:
+            try:
+                rows, ids = np.array([int(row) for row in rows], np.int64), ids.astype(str)
+            except (TypeError, ValueError) as error:
+                raise ValueError("pairs (row, bag) must have integers for rows") from error
+        elif pairs.dtype.kind not in "iu":
+            raise ValueError(f"pairs (row, bag) must be integers, or have strings for bags, got {pairs.dtype}")
         self.n_rows = int(rows.max(initial=-1)) + 1 if n_rows is None else check_count("n_rows", n_rows)
-        if rows.size and (rows.min() < 0 or rows.max() >= self.n_rows or ids.min() < 0):
+        if rows.size and (rows.min() < 0 or rows.max() >= self.n_rows or (not named and ids.min() < 0)):
             raise ValueError(f"pairs (row, bag) must have rows in 0 … {self.n_rows - 1} and bags of at least 0")
+        if named:
+            return rows, ids
         seen = np.unique(ids)
         if seen.size and seen[-1] != len(seen) - 1:
             raise ValueError(f"bag {np.setdiff1d(np.arange(seen[-1]), seen)[0]} has no rows")
         return rows, ids
 
-    def _set_proportions(self, given: Any) -> None:
+    def _set_proportions(self, given: Any, classes: np.ndarray | None) -> None:
+        """``classes`` are those that the bags had before."""
         if isinstance(given, tuple):
             if len(given) != 2:
                 raise ValueError(f"proportions given as a tuple must be (low, high), got {len(given)} parts")
+            if all(isinstance(part, Real) for part in given):
+                raise ValueError("a tuple of proportions is (low, high): give the shares of two bags as a list")
             (low, found), (high, other) = (self._shares(part) for part in given)
             if found is not None and other is not None and found != other:
                 if sorted(map(str, found)) != sorted(map(str, other)):
@@ -230,6 +244,8 @@ class Bags:
                 raise ValueError(f"proportions must sum to 1, but those of bag {name} sum to {total:.6g}")
             self.lower = self.upper = values / values.sum(axis=1, keepdims=True)
         n_classes = self.lower.shape[1]
+        if self.classes is None and classes is not None and len(classes) == n_classes:
+            self.classes = classes if found is None or set(found) == set(classes.tolist()) else None
         if self.classes is not None and found is not None and set(found) == set(self.classes.tolist()):
             order = [list(found).index(name) for name in self.classes.tolist()]  # columns go by their names
             same = self.lower is self.upper
@@ -263,9 +279,15 @@ class Bags:
 
     def _looked_up(self, given: Any, what: str = "proportions") -> tuple[np.ndarray, Any]:
         """Proportions in the order of `names`; what has names of its own is looked up by them."""
+        if hasattr(given, "columns") and not isinstance(given, _Keyed):
+            given = _keyed(given, self._key_column(given))
         columns = list(given.columns) if hasattr(given, "columns") else None
         if isinstance(given, Mapping):
             table = dict(given)
+        elif isinstance(given, _Keyed):
+            table = dict(zip(given.names, given.rows, strict=True))
+            if len(table) != len(given.names):
+                raise ValueError(f"{what} names a bag twice")
         elif hasattr(given, "index") and not callable(given.index):  # pandas
             table = dict(zip(given.index.tolist(), given.to_numpy(), strict=True))
             if len(table) != len(given):
@@ -287,6 +309,18 @@ class Bags:
             return np.array([table[name] for name in names], np.float64), columns
         except (TypeError, ValueError) as error:
             raise ValueError(f"{what} must be numbers, equally many for each bag") from error
+
+    def _key_column(self, table: Any) -> str | None:
+        """The column of a frame that holds the names of bags; None where it is the index, or there is none."""
+        if len(table.columns) < 2:
+            return None
+        columns = {name: np.asarray(table[name]) for name in table.columns}
+        text = [name for name, values in columns.items() if values.dtype.kind not in "iufb" and not _numeric(values)]
+        if len(text) == 1:
+            return text[0]
+        names = set(self.names.tolist())
+        same = [n for n, values in columns.items() if values.dtype.kind != "f" and set(values.tolist()) == names]
+        return same[0] if len(same) == 1 else None
 
     def _without_rows(self, length: int) -> Any:
         """The first of the bags 0 … length − 1 that has no rows, where names are such integers."""
@@ -641,16 +675,27 @@ def _constant_within(ids: np.ndarray, values: np.ndarray, name: str) -> dict[Any
     return table
 
 
-def _indexed(table: Any, group: str) -> Any:
-    """A frame with the names of bags as its index, whichever library it is of; anything else as it is."""
-    if not hasattr(table, "columns") or group not in list(table.columns):
-        return table
-    if hasattr(table, "set_index"):
-        return table.set_index(group)
-    names, rest = table[group].to_list(), [name for name in table.columns if name != group]
-    import pandas as pd
+def _numeric(values: np.ndarray) -> bool:
+    """Whether objects are all numbers."""
+    return all(isinstance(value, Real) or value is None for value in values.tolist())
 
-    return pd.DataFrame({name: table[name].to_list() for name in rest}, index=names)
+
+@dataclass(frozen=True)
+class _Keyed:
+    """A frame, whichever library it is of, with the names of bags apart."""
+
+    names: list[Any]
+    rows: list[list[Any]]
+    columns: list[Any]
+
+
+def _keyed(table: Any, group: Any) -> Any:
+    """A frame by the names in the column ``group``; anything else, and a frame without such a column, as it is."""
+    if group is None or not hasattr(table, "columns") or group not in list(table.columns):
+        return table
+    rest = [name for name in table.columns if name != group]
+    rows = [list(row) for row in zip(*(table[name].to_list() for name in rest), strict=True)]
+    return _Keyed(table[group].to_list(), rows, rest)
 
 
 def _shown(name: Any) -> str:

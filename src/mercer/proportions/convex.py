@@ -29,7 +29,14 @@ from scipy.optimize import nnls
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernel_methods._base import check_rate
-from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions._base import (
+    IllPosedWarning,
+    Problem,
+    ProportionEstimator,
+    Solution,
+    Space,
+    warn_of_one_class,
+)
 from mercer.proportions._shares import labelled_alone, share_error, share_threshold
 
 __all__ = ["ConvexProportionSVM"]
@@ -173,6 +180,7 @@ class ConvexProportionSVM(ProportionEstimator):
         check_positive("tol", self.tol)
 
     def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
+        warn_of_one_class(problem)
         given, problem = problem, problem.single_bags()
         choices = _Choices.of(problem, self.epsilon, thread_count(self.n_jobs))
         adjusted = np.flatnonzero(choices.adjusted)
@@ -181,7 +189,7 @@ class ConvexProportionSVM(ProportionEstimator):
                 f"{len(adjusted)} of {given.n_bags} bags have proportions that no count of their rows meets within"
                 f" epsilon={self.epsilon:g}: the nearest counts are used (see adjusted_bags_)",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         vectors = _Vectors(space, self.intercept)
         upper = self.C * np.repeat(problem.bag_weight, problem.sizes)

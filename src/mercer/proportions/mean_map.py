@@ -93,7 +93,7 @@ class MeanMap(ProportionEstimator):
     Of bounds on a share the middle is used. Rows whose label is known count as bags of one, also where they are in a
     bag. With equal shares in all bags the class means are not determined: both are then taken to be the mean of all
     rows, with an `IllPosedWarning`. With labels for all rows and no bags this is logistic regression. A share over all
-    rows of 0 or 1 is moved in by 1 / (2 N), where the offset would be infinite.
+    rows of 0 or 1 is moved in by 1 / (2 N + 2), where the offset would be infinite.
 
     Examples
     --------
@@ -157,7 +157,8 @@ class MeanMap(ProportionEstimator):
     def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
         means = bag_means(problem)
         part = _parts(problem)
-        share = float(np.clip(means.target[: means.inside] @ part, 0.5 / problem.n, 1 - 0.5 / problem.n))
+        least = 0.5 / (problem.n + 1)
+        share = float(np.clip(means.target[: means.inside] @ part, least, 1 - least))
         over, over_class = self._operators(space, means, part, share)
         # The rows count as their bags do: by the weight of the bag, and of the row within it.
         u = np.asarray(means.average[: means.inside].T @ part).ravel()

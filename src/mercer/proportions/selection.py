@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -153,7 +154,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        With ``fit(X, y, bags=, …)``, such as `MeanMap` or `InverseCalibration`.
+        With ``fit(X, y, bags=, …)``, such as `MeanMap` or `InverseCalibration`; or a pipeline that ends in one.
     param_grid : dict of lists, or a list of such dicts
         Combinations to try.
     cv : int or iterable of (training bags, held-out bags), default=5
@@ -186,6 +187,8 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     -----
     Labelled rows without a bag are in all training parts. Rows that overlapping bags share may be on both sides of a
     split; then held-out errors are too small, and a warning says so.
+
+    To keep what was found, `mercer.save` its ``best_estimator_``.
 
     Examples
     --------
@@ -297,10 +300,21 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _run(self, X: Any, y: Any, bags: Bags, tasks: list[Any], jobs: int) -> list[tuple[float, float, float]]:
         if jobs == 1:
-            return [self._judge(X, y, bags, *task) for task in tasks]
-        from joblib import Parallel, delayed
+            judged = [self._watched(X, y, bags, *task) for task in tasks]
+        else:
+            from joblib import Parallel, delayed
 
-        return list(Parallel(n_jobs=jobs)(delayed(self._judge)(X, y, bags, *task) for task in tasks))
+            judged = list(Parallel(n_jobs=jobs)(delayed(self._watched)(X, y, bags, *task) for task in tasks))
+        for category, message in dict.fromkeys(warning for _, told in judged for warning in told):
+            warnings.warn(message, category, stacklevel=3)
+        return [found for found, _ in judged]
+
+    def _watched(self, *task: Any) -> tuple[tuple[float, float, float], list[tuple[type[Warning], str]]]:
+        """What `_judge` finds, and its warnings: other processes would print them, and once for every fit."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = self._judge(*task)
+        return found, [(warning.category, str(warning.message)) for warning in caught]
 
     def _judge(
         self, X: Any, y: Any, bags: Bags, params: dict[str, Any], split: Any, seed: int | None
@@ -395,7 +409,10 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 
 def _fit(model: Any, X: Any, y: Any, bags: Bags) -> None:
-    model.fit(X, y, bags=bags)
+    if isinstance(model, Pipeline):
+        model.fit(X, y, **{f"{model.steps[-1][0]}__bags": bags})
+    else:
+        model.fit(X, y, bags=bags)
 
 
 def _labels(y: Any, n: int) -> np.ndarray | None:

@@ -32,6 +32,9 @@ class Html(str):
 
     __slots__ = ()
 
+    def _repr_html_(self) -> str:  # notebooks show it
+        return self
+
 
 def page(title: str, *sections: str) -> str:
     """Return a whole page, which needs nothing but itself: no script, no font, no network.
