@@ -26,6 +26,8 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     """One of the choices."""
+    if isinstance(value, np.ndarray):  # which compares element by element
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got an array")
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value

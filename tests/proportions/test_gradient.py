@@ -250,7 +250,7 @@ def test_threads_change_nothing():
     assert one.history_ == two.history_
 
 
-@pytest.mark.parametrize("start", ["inverse-calibration", "mean-map"])
+@pytest.mark.parametrize("start", ["inverse-calibration", "mean-map", "convex"])
 def test_first_start_may_come_from_another_learner(start):
     X, y, bags = blobs(200, 3, 3, size=4)
     for kernel in (None, Gaussian()):
@@ -458,8 +458,9 @@ def test_scikit_learn_contract(estimator, check):
         ({"patience": 0}, "patience must be"),
         ({"tol": -1.0}, "tol must be"),
         ({"learning_rate": 0.0}, "learning_rate must be"),
-        ({"init": "convex"}, "init must be one of"),
+        ({"init": "concave"}, "init must be one of"),
         ({"init": "mean-map", "scorer": "mlp"}, "is for a linear scorer"),
+        ({"init": np.zeros(4)}, "init must be one of .*, got an array"),
         ({"kernel": Gaussian(), "scorer": "mlp"}, "a kernel needs a linear scorer"),
         ({"validation_fraction": 1.0}, "validation_fraction must be"),
         ({"early_stopping": "no"}, "early_stopping must be True or False, got 'no'"),

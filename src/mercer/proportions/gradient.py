@@ -37,7 +37,8 @@ from mercer.proportions.bags import Bags
 __all__ = ["ProportionClassifier"]
 
 LOSSES = ("log", "squared", "absolute")
-INITS = ("random", "inverse-calibration", "mean-map")
+STARTS = {"inverse-calibration": "InverseCalibration", "mean-map": "MeanMap", "convex": "ConvexProportionSVM"}
+INITS = ("random", *STARTS)
 _LEAST = 1e-300  # shares in a logarithm
 _CORNER = 1e-3  # where the absolute loss is rounded off
 
@@ -316,9 +317,9 @@ class ProportionClassifier(ProportionEstimator):
         Of Adam, for a module.
     n_init : int, default=3
         Starts.
-    init : {"random", "inverse-calibration", "mean-map"}, default="random"
-        The first start of a linear scorer: small random weights, or the solution of `InverseCalibration` or `MeanMap`.
-        The other starts are random.
+    init : {"random", "inverse-calibration", "mean-map", "convex"}, default="random"
+        The first start of a linear scorer: small random weights, or the solution of `InverseCalibration`, `MeanMap` or
+        `ConvexProportionSVM`. The other starts are random.
     early_stopping : bool, default=False
         Hold out ``validation_fraction`` of the bags, end when their loss has not fallen for ``patience`` iterations,
         and keep the weights with the least.
@@ -585,7 +586,7 @@ class ProportionClassifier(ProportionEstimator):
         """Weights from another learner, one problem for each class."""
         import mercer.proportions as methods
 
-        learner = {"inverse-calibration": "InverseCalibration", "mean-map": "MeanMap"}[self.init]
+        learner = STARTS[self.init]
         which = [1] if shares.n_classes == 2 else range(shares.n_classes)
         W, b = [], []
         with warnings.catch_warnings():  # that bags do not suit the other learner is no matter here
