@@ -91,7 +91,7 @@ def learner(method: str, point: dict[str, Any], kernel: str, selecting: bool, se
     """An estimator; ``start`` are the labels that ``init`` names, if they are at hand."""
     common = {**point, "kernel": "precomputed" if kernel == "rbf" else None}
     if method == "mean-map":
-        return MeanMap(**common, threshold="shares")
+        return MeanMap(**{"threshold": "shares", **common})
     if method == "inverse-calibration":
         return InverseCalibration(**common)
     if method == "conv":
@@ -174,17 +174,36 @@ def distinct(method: str, kernel: str, bags: Bags) -> list[dict[str, Any]]:
 def one_fold(
     name: str, size: int, kernel: str, method: str, run: int, fold: int, alter: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Parameters by bags, then accuracy on the rows left out; ``alter`` is what alter chose here, if that is known."""
+    """A line of results; ``alter`` is what alter chose here, if that is known."""
+    start = time.process_time()
+    accuracy, chosen = judged(*loaded(name), size, kernel, method, run, fold, alter=alter)
+    return {
+        "set": name, "size": size, "kernel": kernel, "method": method, "run": run, "fold": fold, "accuracy": accuracy,
+        "chosen": chosen, "seconds": time.process_time() - start,
+    }  # fmt: skip
+
+
+def judged(
+    X: np.ndarray,
+    y: np.ndarray,
+    size: int,
+    kernel: str,
+    method: str,
+    run: int,
+    fold: int,
+    grid: list[dict[str, Any]] | None = None,
+    alter: dict[str, Any] | None = None,
+) -> tuple[float, dict[str, Any]]:
+    """Parameters by bags, then accuracy on the rows left out; and the parameters."""
     warnings.simplefilter("ignore")
-    X, y = loaded(name)
     order = np.random.RandomState(run).permutation(len(y))
     test = order[fold::5]
     train = np.setdiff1d(order, test)
     bags = make_bags(y[train], size, random_state=100 * run + fold)
-    start, best = time.process_time(), (np.inf, {}, 0.0)
+    best: tuple[float, dict[str, Any], float] = (np.inf, {}, 0.0)
     for gamma in GAMMAS if kernel == "rbf" else (0.0,):
         inputs = Inputs(X, kernel, gamma)
-        for point in distinct(method, kernel, bags):
+        for point in distinct(method, kernel, bags) if grid is None else grid:
             # Of the points with random starts, which are alter's, only the best can be the best of all.
             if alter is not None and point["init"] == "random" and {**point, "gamma": gamma} != alter:
                 continue
@@ -199,10 +218,7 @@ def one_fold(
     except (ValueError, np.linalg.LinAlgError) as error:
         accuracy = 100 * max(float(np.mean(y[test])), 1 - float(np.mean(y[test])))
         point = {"failed": str(error)}
-    return {
-        "set": name, "size": size, "kernel": kernel, "method": method, "run": run, "fold": fold, "accuracy": accuracy,
-        "chosen": {**point, "gamma": gamma}, "seconds": time.process_time() - start,
-    }  # fmt: skip
+    return accuracy, {**point, "gamma": gamma}
 
 
 KEYS = ("set", "size", "kernel", "method", "run", "fold")
