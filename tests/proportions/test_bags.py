@@ -142,6 +142,9 @@ def test_pairs_may_name_bags() -> None:
     assert made.overlapping
     with pytest.raises(ValueError, match="integers for rows"):
         Bags([("x", "a"), ("y", "b")], {"a": 1, "b": 0})
+    with pytest.raises(ValueError, match="integers or strings for bags"):
+        Bags([(0, "a"), (1, None)], {"a": 1})
+    assert Bags(np.array([(0, 0), (1, 1)], object), [0.0, 1.0]).names.tolist() == [0, 1]
     with pytest.raises(ValueError, match="rows in 0 … 1"):
         Bags([(0, "a"), (5, "b")], {"a": 1, "b": 0}, n_rows=2)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -196,9 +196,13 @@ class Bags:
             raise ValueError(f"row_weight is zero for all rows of bag {_shown(self.names[total <= 0][0])}")
 
     def _pairs(self, pairs: np.ndarray, n_rows: int | None) -> tuple[np.ndarray, np.ndarray]:
+        if pairs.dtype.kind == "O" and all(isinstance(value, Integral) for value in pairs.flat):
+            pairs = pairs.astype(np.int64)
         rows, ids = pairs[:, 0], pairs[:, 1]
         named = pairs.dtype.kind in "UO"  # a list of (0, "north"), … is an array of strings
         if named:
+            if not all(isinstance(name, str) for name in ids):
+                raise ValueError("pairs (row, bag) must have integers or strings for bags")
             try:
                 rows, ids = np.array([int(row) for row in rows], np.int64), ids.astype(str)
             except (TypeError, ValueError) as error:
