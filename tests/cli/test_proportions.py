@@ -115,6 +115,14 @@ def test_settings_that_cannot_be_are_named(
     assert message in capsys.readouterr().err
 
 
+def test_a_row_without_a_group_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    people = write(tmp_path / "p.csv", ["x", "district"], [[1, "a"], [2, "b"], [3, ""], [4, "a"]])
+    votes = write(tmp_path / "v.csv", ["district", "yes"], [["a", 0.5], ["b", 1.0]])
+    arguments = ["--bag", "district", "--proportions", votes, "--model", str(tmp_path / "m")]
+    assert main(["train", "proportions", people, *arguments]) == 2
+    assert "p.csv: row 3 after the header has no 'district'" in capsys.readouterr().err
+
+
 def test_gaussian_kernels_work_over_the_encoded_table(made: dict[str, str]) -> None:
     assert train(made, "--method", "inverse-calibration", "--kernel", "gaussian", "--C", "1", "--quiet") == 0
     model = mercer.load(made["folder"] + "/m.mercer")

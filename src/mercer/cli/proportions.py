@@ -174,6 +174,10 @@ def train_proportions(
             raise Mistake(f"{shown(file)}: no column {name!r} to ignore", f"its columns: {', '.join(rows)}")
     bags = _bags(rows, table, bag, shown(proportions))
     y = _labels(rows, label, file)
+    for number, name in enumerate(rows[bag]):
+        if not name and (y is None or y[number] is None):
+            what = f"{shown(file)}: row {number + 1} after the header has no {bag!r}"
+            raise Mistake(what, "leave it out, or give its class in the column of --label")
     left = [bag, *([label] if label else []), *(ignore or [])]
     estimator = _estimator(method, kernel, gamma, rows, left, categorical, seed, jobs)
     import time
