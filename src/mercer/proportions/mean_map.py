@@ -60,8 +60,9 @@ class MeanMap(ProportionEstimator):
         the same of all rows; without one, the sign of the function remains.
     threshold : {"model", "shares"}, default="model"
         Where the function is cut: at 0, or where the shares of the training bags are met best (of all places with the
-        least Σ_k ω_k |p_k − ȳ_k| the one next to 0), which is added to the offset. ``"shares"`` predicts better as a
-        rule where a strong penalty, needed for the noise in the means of the classes, keeps the offset from its place.
+        least absolute error, by ``bag_weight``, the one next to 0), which is added to the offset. ``"shares"`` predicts
+        better as a rule where a strong penalty, needed for the noise in the means of the classes, keeps the offset from
+        its place.
     kernel : Kernel, "precomputed" or None
         None is linear.
     map : transformer, optional
