@@ -685,9 +685,9 @@ nb::object canonical_order(In2<uint8_t> adjacency, std::optional<In1<uint64_t>> 
   }
   std::vector<int32_t> colour(n, 0);
   if (labels) {
-    std::vector<uint64_t> distinct(labels->data(), labels->data() + n);
-    std::sort(distinct.begin(), distinct.end());
-    for (size_t v = 0; v < n; ++v) colour[v] = int32_t(std::lower_bound(distinct.begin(), distinct.end(), labels->data()[v]) - distinct.begin());
+    std::vector<uint64_t> sorted(labels->data(), labels->data() + n);
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t v = 0; v < n; ++v) colour[v] = int32_t(std::lower_bound(sorted.begin(), sorted.end(), labels->data()[v]) - sorted.begin());
   }
   std::vector<int32_t> order;
   {

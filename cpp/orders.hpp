@@ -49,8 +49,9 @@ class CanonicalOrder {
  private:
   struct Level {
     std::vector<int32_t> splits;      // where cells began that refinement made here, in their order
-    std::vector<int32_t> candidates;  // nodes of the target cell, one of each kind of twins
+    std::vector<int32_t> candidates;  // nodes of the target cell, one of each kind of twins; at first only one of them
     size_t next = 0;
+    bool complete = false;  // whether all candidates are there
     int32_t target = 0;
     uint64_t trace = 0;
     bool as_first = true;  // the traces so far are those of the first leaf
@@ -187,7 +188,7 @@ class CanonicalOrder {
     refine(levels_.back());
     open(levels_.back(), 0);
     for (int64_t steps = 0; !levels_.empty(); ++steps) {
-      if ((steps & 255) == 0) check_signals();
+      if ((steps & 15) == 0) check_signals();
       if (cells_ == n_) {
         return_to(leaf());
         continue;
@@ -199,16 +200,16 @@ class CanonicalOrder {
         continue;
       }
       Level level;
-      move_to(node, above.target);
-      begin_cell(above.target, above.target + 1, size_[at(above.target)] - 1, level);
-      enqueue(above.target);
+      const int32_t from = above.target, apart = from + size_[at(from)] - 1;  // at the end: the others stay as they are
+      move_to(node, apart);
+      begin_cell(from, apart, 1, level);
+      enqueue(apart);
       refine(level);
       compare(level, above);
       if (!level.as_first && level.against_best > 0) {
         undo(level);
         continue;
       }
-      const int32_t from = above.target;
       path_.push_back(node);
       on_path_[at(node)] = 1;
       open(level, from);
@@ -232,42 +233,48 @@ class CanonicalOrder {
     if (cells_ == n_) return;
     while (size_[at(from)] == 1) ++from;
     level.target = from;
-    level.candidates.assign(order_.begin() + from, order_.begin() + from + size_[at(from)]);
-    auto& nodes = level.candidates;
+    level.candidates.push_back(order_[at(from)]);  // most levels are left again without another one
+  }
+
+  // All candidates, behind the first.
+  void complete(Level& level) {
+    level.complete = true;
+    const int32_t first = level.candidates[0], from = level.target;
+    std::vector<int32_t> nodes(order_.begin() + from, order_.begin() + from + size_[at(from)]);
     std::sort(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) { return std::pair(twin_[at(a)], a) < std::pair(twin_[at(b)], b); });
-    nodes.erase(std::unique(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) { return twin_[at(a)] == twin_[at(b)]; }), nodes.end());
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (twin_[at(nodes[i])] != twin_[at(first)] && (i == 0 || twin_[at(nodes[i])] != twin_[at(nodes[i - 1])])) level.candidates.push_back(nodes[i]);
   }
 
   // The next branch to which no automorphism leads from an earlier one; -1: there is none.
   int32_t next_of(Level& level) {
     auto& nodes = level.candidates;
+    if (level.next == 0) return nodes[level.next++];
+    if (!level.complete) complete(level);
+    join_orbits();
     while (level.next < nodes.size()) {
-      const int32_t node = nodes[level.next];
-      if (level.next > 0) {
-        join_orbits();
-        const int32_t orbit = root_of(node);
-        const auto end = nodes.begin() + std::ptrdiff_t(level.next);
-        if (std::any_of(nodes.begin(), end, [&](int32_t tried) { return root_of(tried) == orbit; })) {
-          nodes.erase(end);
-          continue;
-        }
+      const int32_t node = nodes[level.next], orbit = orbit_of(node);
+      const auto end = nodes.begin() + std::ptrdiff_t(level.next);
+      if (std::none_of(nodes.begin(), end, [&](int32_t tried) { return orbit_of(tried) == orbit; })) {
+        ++level.next;
+        return node;
       }
-      ++level.next;
-      return node;
+      nodes.erase(end);
     }
     return -1;
   }
 
-  // Orbits of the automorphisms that keep the nodes of the path.
+  // Orbits of the automorphisms that keep the nodes of the path; twins, which can be exchanged, are in one.
   void join_orbits() {
     std::iota(root_.begin(), root_.end(), 0);
     for (const Moves& moves : automorphisms_) {
       if (std::any_of(moves.begin(), moves.end(), [&](const auto& move) { return on_path_[at(move.first)]; })) continue;
-      for (const auto& [node, image] : moves) root_[at(root_of(node))] = root_of(image);
+      for (const auto& [node, image] : moves) root_[at(orbit_of(node))] = orbit_of(image);
     }
   }
 
-  int32_t root_of(int32_t node) {
+  int32_t orbit_of(int32_t node) {
+    node = twin_[at(node)];
     while (root_[at(node)] != node) node = root_[at(node)] = root_[at(root_[at(node)])];
     return node;
   }

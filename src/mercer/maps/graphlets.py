@@ -281,7 +281,7 @@ def canonical_form(adjacency: Any, labels: Any = None) -> bytes:
     of the labels in that order. It is the same on all platforms and in all versions: the least bit string over all
     orders that keep labels together (up to 6 nodes) or over those that colour refinement leaves (up to 9). Beyond, any
     number of nodes, it is the least of these by a trace of the refinement first, and branches that automorphisms make
-    equal are left out. Graphs of thousands of nodes take seconds at most, except for those that are made to resist
+    equal are left out. Graphs of thousands of nodes take seconds or less, except for those that are made to resist
     refinement, where the time grows exponentially; Ctrl-C ends the search.
 
     Parameters
