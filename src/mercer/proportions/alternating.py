@@ -33,14 +33,11 @@ from mercer.proportions._base import (
     Space,
     warn_of_one_class,
 )
+from mercer.proportions._starts import NAMED_STARTS, named_solution
 from mercer.proportions.assignment import PROPORTION_LOSSES, assigned
-from mercer.proportions.calibration import InverseCalibration
-from mercer.proportions.convex import ConvexProportionSVM
-from mercer.proportions.mean_map import MeanMap
 
 __all__ = ["AlternatingProportionSVM"]
 
-NAMED_STARTS = {"inverse-calibration": InverseCalibration, "mean-map": MeanMap, "convex": ConvexProportionSVM}
 _FIRM = 1e9  # ratio at which labels follow the shares, whatever the scores
 _STEPS = 1_000_000  # of the machine, in one call
 
@@ -330,7 +327,7 @@ def _entries(init: Any) -> list[Any]:
 
 def _named(name: str, space: Space, problem: Problem, random: np.random.RandomState) -> np.ndarray:
     """Scores of another learner."""
-    solution = NAMED_STARTS[name]()._solve(space, problem, random)
+    solution = named_solution(name, space, problem, random)
     return space.scores(solution.weights, solution.intercept)
 
 

@@ -32,13 +32,13 @@ from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.training import check_tol
 from mercer.proportions._base import IllPosedWarning, ProportionEstimator, Solution, Space
 from mercer.proportions._scorers import Linear, is_module, resolve_scorer, size_of
+from mercer.proportions._starts import NAMED_STARTS, named_solution
 from mercer.proportions.bags import Bags
 
 __all__ = ["ProportionClassifier"]
 
 LOSSES = ("log", "squared", "absolute")
-STARTS = {"inverse-calibration": "InverseCalibration", "mean-map": "MeanMap", "convex": "ConvexProportionSVM"}
-INITS = ("random", *STARTS)
+INITS = ("random", *NAMED_STARTS)
 _LEAST = 1e-300  # shares in a logarithm
 _CORNER = 1e-3  # where the absolute loss is rounded off
 
@@ -584,15 +584,12 @@ class ProportionClassifier(ProportionEstimator):
 
     def _first(self, space: Space, shares: Shares, bags: Bags | None, random: np.random.RandomState) -> np.ndarray:
         """Weights from another learner, one problem for each class."""
-        import mercer.proportions as methods
-
-        learner = STARTS[self.init]
         which = [1] if shares.n_classes == 2 else range(shares.n_classes)
         W, b = [], []
         with warnings.catch_warnings():  # that bags do not suit the other learner is no matter here
             warnings.simplefilter("ignore")
             for c in which:
-                found = getattr(methods, learner)()._solve(space, self._problem(bags, shares.codes, c), random)
+                found = named_solution(self.init, space, self._problem(bags, shares.codes, c), random)
                 W.append(found.weights if space.linear else space.coordinates().T @ found.weights)
                 b.append(found.intercept)
         return np.concatenate([np.array(W).T.ravel(), np.array(b, np.float64)])

@@ -1,0 +1,19 @@
+"""Learners whose solutions others start from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.proportions._base import Problem, Solution, Space
+from mercer.proportions.calibration import InverseCalibration
+from mercer.proportions.convex import ConvexProportionSVM
+from mercer.proportions.mean_map import MeanMap
+
+__all__ = ["NAMED_STARTS", "named_solution"]
+
+NAMED_STARTS = {"inverse-calibration": InverseCalibration, "mean-map": MeanMap, "convex": ConvexProportionSVM}
+
+
+def named_solution(name: str, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
+    """What the learner of this name finds, with its default parameters."""
+    return NAMED_STARTS[name]()._solve(space, problem, random)
