@@ -1,6 +1,39 @@
-"""Leaves out modules whose optional library is not installed: their examples cannot run."""
+"""What holds for all tests and for the examples in docstrings: threads, imports, and modules that are left out.
 
+Linear algebra gets one thread, and threads that wait for others sleep: the matrices are small, and workers of
+pytest-xdist share the processor. What is told to use several threads still does.
+"""
+
+import importlib
 import importlib.util
+import os
+from pathlib import Path
 
+import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ["OMP_NUM_THREADS"] = "1"
+
+SOURCE = Path(__file__).parent / "src"
 OF_TORCH = ["src/mercer/nn/*", "src/mercer/retrieval/_tensors.py"]
 collect_ignore_glob = [] if importlib.util.find_spec("torch") else OF_TORCH
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names of tests that hold an address in memory: workers would not agree on them."""
+    named = [item.nodeid for item in items if " at 0x" in item.nodeid.lower()]
+    if named:
+        raise pytest.UsageError(f"ids of parametrised tests differ from run to run: {named[0]}")
+
+
+def pytest_collect_file(file_path: Path) -> None:
+    """Import a module of the package by its name before its examples are collected.
+
+    Collected first, a module would be executed a second time after its package has imported it: there would be two of
+    each of its classes, and of what it registers.
+    """
+    if file_path.suffix == ".py" and file_path.name != "__main__.py" and file_path.is_relative_to(SOURCE):
+        parts = file_path.relative_to(SOURCE).with_suffix("").parts
+        importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))

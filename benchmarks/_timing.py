@@ -1,21 +1,89 @@
-"""What benchmarks share: calls in turn, medians, the exponent of a growth, and a table of measures against peers.
+"""What benchmarks share: options, sizes and missing peers; calls in turn, medians, growth; a table of measures.
+
+Every script takes ``--smoke``: the smallest size of everything, to see that it runs. `parse` adds the option and the
+defaults that go with it, `sized` chooses between the two sizes of anything else. A peer that is not installed is named
+in a line of its own (`missing`), and no ratio to it is printed.
 
 Seconds are of the processor unless another clock is given, and without the collector of cycles, as timeit's.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import math
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
 
 import numpy as np
 
 Clock = Callable[[], float]
+T = TypeVar("T")
+
+SMOKE = "--smoke" in sys.argv
+NOT_INSTALLED = "not installed"
+_SAID: set[str] = set()
+
+
+# ------------------------------------------------------------------------------------- options, sizes, peers, data
+
+
+def sized(full: T, smallest: T) -> T:
+    """The size to run at: the second one with ``--smoke``."""
+    return smallest if SMOKE else full
+
+
+def parse(parser: argparse.ArgumentParser, **smallest: Any) -> argparse.Namespace:
+    """Parse the command line, with the option ``--smoke`` and the defaults that options have with it."""
+    parser.add_argument("--smoke", action="store_true", help="the smallest size of everything, to see that it runs")
+    known = {action.dest for action in parser._actions}
+    if unknown := set(smallest) - known:
+        raise TypeError(f"no such option of {parser.prog}: {', '.join(sorted(unknown))}")
+    if SMOKE:
+        parser.set_defaults(**smallest)
+    return parser.parse_args()
+
+
+def missing(*modules: str) -> list[str]:
+    """Say which of these peers are not installed, once and a line for each, and return them."""
+    absent = [module for module in modules if find_spec(module) is None]
+    for module in absent:
+        if module not in _SAID:
+            print(f"{module}: {NOT_INSTALLED}", flush=True)
+    _SAID.update(absent)
+    return absent
+
+
+def peer(module: str) -> Any:
+    """Import a peer; None, after a line that says so, where it is not installed."""
+    return None if missing(module.split(".")[0]) else import_module(module)
+
+
+def required(module: str) -> Any:
+    """Import what a whole script is about; where it is not installed the script says so and ends with status 0."""
+    if missing(module.split(".")[0]):
+        print("left out: there is nothing to measure without it")
+        raise SystemExit(0)
+    return import_module(module)
+
+
+@contextmanager
+def from_data(what: str) -> Iterator[None]:
+    """Leave out, with a line that says why, what reads a public data set that is not there."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        print(f"{what}: left out: {error}", flush=True)
+
+
+# ---------------------------------------------------------------------------------------------------------- times
 
 
 def seconds(call: Callable[[], Any], clock: Clock = time.process_time) -> tuple[float, Any]:
@@ -55,7 +123,7 @@ def measured(repeats: int, calls: dict[str, Callable[[], Any]]) -> dict[str, tup
 
 def exponent(sizes: Iterable[float], times: Iterable[float]) -> float:
     """b in times ≈ a · sizes^b."""
-    return float(np.polyfit(np.log(list(sizes)), np.log(list(times)), 1)[0])
+    return float(np.polyfit(np.log(list(sizes)), np.log(np.maximum(list(times), 1e-9)), 1)[0])
 
 
 @dataclass(frozen=True)
@@ -83,7 +151,7 @@ class Row:
             self.peer,
             f"{self.theirs:.4g}" if compared else "",
             "" if math.isnan(self.ours) else f"{self.ours:.4g}",
-            f"{ratio:.3g}x" if compared else "",
+            f"{ratio:.3g}x" if compared else NOT_INSTALLED if self.peer else "",
             self.aim,
             f"{answer}{', ' if answer and self.note else ''}{self.note}",
         ]

@@ -8,7 +8,7 @@ Recovery: models trained on pairs from a planted model, the rank correlation of 
 planted ones, and the F1 of their alignments on other pairs beside that of the planted scores.
 
     pip install biopython parasail
-    python benchmarks/alignment.py [--repeats 3] [--skip-recovery]
+    python benchmarks/alignment.py [--repeats 3] [--skip-recovery] [--smoke]
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from importlib.metadata import version
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import missing, parse, sized
 from scipy.stats import spearmanr
 
 from mercer.alignment import Aligner
@@ -87,13 +88,13 @@ def mercer_side(mode: str, matrix: np.ndarray, alphabet: str) -> dict[str, Calla
 
 def throughput(repeats: int) -> None:
     sides = {"mercer": mercer_side}
-    for name, package, side in (("Biopython", "biopython", biopython_side), ("parasail", "parasail", parasail_side)):
-        try:
+    peers = (("Biopython", "biopython", "Bio", biopython_side), ("parasail", "parasail", "parasail", parasail_side))
+    for name, package, module, side in peers:
+        if not missing(module):
             print(f"{name} {version(package)}")
             sides[name] = side
-        except ImportError:
-            print(f"{name} is not installed: left out")
-    for label, n, length in (("500 pairs of about 150", 500, (120, 180)), ("4 pairs of about 2,000", 4, (1900, 2100))):
+    shapes = (("500 pairs of about 150", 500, (120, 180)), ("4 pairs of about 2,000", 4, (1900, 2100)))
+    for label, n, length in sized(shapes, (("3 pairs of about 20", 3, (15, 25)),)):
         task = make_alignments(n, length=length, random_state=0)
         cells = sum(len(s) * len(t) for s, t in task.pairs)
         matrix = np.round(2 * task.substitution)
@@ -122,15 +123,16 @@ def report(what: str, cells: int, seconds: dict[str, float]) -> None:
 
 
 def recovery() -> None:
-    print("\nRecovery of planted scores: 20 letters, pairs of 40-60, 200 test pairs")
+    n_test, sizes = sized((200, (50, 200, 1000)), (10, (10,)))
+    print(f"\nRecovery of planted scores: 20 letters, pairs of 40-60, {n_test} test pairs")
     print("training pairs            loss  solver      C  seconds rank corr.      F1  planted")
-    task = make_alignments(1200, length=(40, 60), random_state=0)
-    test = slice(1000, 1200)
+    task = make_alignments(sizes[-1] + n_test, length=(40, 60), random_state=0)
+    test = slice(sizes[-1], sizes[-1] + n_test)
     planted = Aligner.from_scores(task.substitution, task.gap_open, task.gap_extend, task.alphabet)
     best = planted.score(task.pairs[test], task.alignments[test])
     upper = np.triu_indices(20)
     target = planted.normalized_scores()[0][upper]
-    for n in (50, 200, 1000):
+    for n in sizes:
         for loss, solver, C in (("hinge", "bcfw", 0.3), ("log", "lbfgs", 1.0)):
             start = time.perf_counter()
             model = Aligner(loss=loss, solver=solver, C=C, alphabet=task.alphabet, tol=1e-2, random_state=0)
@@ -145,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--skip-recovery", action="store_true")
-    options = parser.parse_args()
+    options = parse(parser, repeats=1)
     warnings.simplefilter("ignore")
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, 1 thread")
     throughput(options.repeats)

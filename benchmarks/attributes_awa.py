@@ -1,4 +1,4 @@
-"""Attributes of animals from shares of categories, and from shares made 0 or 1 (spec 004 II-25).
+"""Attributes of animals from shares of categories, and from shares made 0 or 1.
 
     MERCER_DATA=… python benchmarks/attributes_awa.py [--parts choose graded images categories machine]
 
@@ -11,7 +11,7 @@ each image: truth at the level of classes, which favours what is trained on that
     categories   the 10 categories of the zero-shot split held out
     machine      as images, every fourth attribute, with the default of `AttributeModeler`, the alternating machine
                  (about half a second for each attribute)
-    graded       generated categories with shares in [0.2, 0.8] and known attributes of single images (P47)
+    graded       generated categories with shares in [0.2, 0.8] and known attributes of single images
     choose       C of that default, on generated categories that graded does not show, and on images and categories
                  held out of the 40 categories of the zero-shot split that are not for testing
 """
@@ -26,6 +26,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from _timing import SMOKE, from_data, parse, sized
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
 
@@ -38,6 +39,7 @@ from mercer.proportions import (
     discretize_proportions,
 )
 
+SHAPE = sized((20, 60), (4, 12))  # categories, and images of each
 CHOOSING = 100  # first seed of generated categories on which defaults are chosen
 
 
@@ -45,11 +47,12 @@ def load(home: Path) -> dict[str, np.ndarray]:
     """Features, categories, shares (NaN where not known), the binary matrix and the zero-shot split."""
     with gzip.open(home / "phog_first100perclass.npy.gz") as file:
         X = np.sqrt(np.load(file).astype(np.float64))
+    some = slice(None, None, sized(1, 12))  # images
     names = [line.split()[1] for line in (home / "classes.txt").read_text().splitlines()]
     strength = np.loadtxt(home / "predicate-matrix-continuous.txt")
     return {
-        "X": StandardScaler().fit_transform(X) / np.sqrt(X.shape[1]),
-        "category": np.loadtxt(home / "phog_first100perclass_labels.txt", dtype=int) - 1,
+        "X": StandardScaler().fit_transform(X[some]) / np.sqrt(X.shape[1]),
+        "category": np.loadtxt(home / "phog_first100perclass_labels.txt", dtype=int)[some] - 1,
         "shares": np.where(strength < 0, np.nan, strength / 100),
         "binary": np.loadtxt(home / "predicate-matrix-binary.txt", dtype=int),
         "new": np.array([names.index(line.strip()) for line in (home / "testclasses.txt").read_text().splitlines()]),
@@ -79,7 +82,7 @@ def mean_precision(scores: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
 
 def awa(part: str, data: dict[str, np.ndarray]) -> None:
     category = data["category"]
-    every = 4 if part == "machine" else 1
+    every = sized(4 if part == "machine" else 1, 40)
     if part != "categories":
         held = np.random.default_rng(0).random(len(category)) < 0.5
         kept = np.arange(50)
@@ -102,12 +105,13 @@ def awa(part: str, data: dict[str, np.ndarray]) -> None:
 
 
 def graded(seeds: int = 5) -> None:
-    print(f"\ngraded: 20 generated categories of 60 images, shares in [0.2, 0.8], {seeds} seeds; a third held out\n")
+    title = "graded: {} generated categories of {} images".format(*SHAPE)
+    print(f"\n{title}, shares in [0.2, 0.8], {seeds} seeds; a third held out\n")
     print("| method | mean AP |\n|---|---|")
     for name in models(True):
         found = []
         for seed in range(seeds):
-            task = make_attribute_categories(20, 60, random_state=seed)
+            task = make_attribute_categories(*SHAPE, random_state=seed)
             held = np.arange(len(task.X)) % 3 == 0
             model, which = models(True)[name]
             shares = task.proportions if which == "shares" else discretize_proportions(task.proportions)
@@ -120,7 +124,7 @@ def choose(data: dict[str, np.ndarray] | None, seeds: int = 3) -> None:
     """Average precision of the default learner against C: generated, and images and categories of AwA held out."""
     print(f"\nchoose: generated categories, {seeds} seeds from {CHOOSING}; 40 categories of AwA, every 4th attribute\n")
     print("| model | generated | images | categories |\n|---|---|---|---|")
-    tasks = [make_attribute_categories(20, 60, random_state=CHOOSING + seed) for seed in range(seeds)]
+    tasks = [make_attribute_categories(*SHAPE, random_state=CHOOSING + seed) for seed in range(seeds)]
     candidates: dict[str, object] = {"binarised at the mean": BinarizedAttributes("mean")}
     candidates |= {"by gradient": AttributeModeler(ProportionClassifier(random_state=0))}
     candidates |= {f"default, C = {C:g}": AttributeModeler(C=C) for C in (1.0, 10.0, 100.0)}
@@ -148,19 +152,20 @@ def choose(data: dict[str, np.ndarray] | None, seeds: int = 3) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", default=["graded", "images", "categories", "machine"])
-    parts = parser.parse_args().parts
+    parts = parse(parser, parts=["graded", "choose", "images"]).parts
     warnings.simplefilter("ignore")
     if "graded" in parts:
-        graded()
+        graded(sized(5, 1))
     rest = [part for part in parts if part not in ("graded", "choose")]
     home = os.environ.get("MERCER_DATA")
     if "choose" in parts:
-        choose(None if home is None else load(Path(home) / "awa"))
+        choose(None if home is None or SMOKE else load(Path(home) / "awa"), sized(3, 1))
     if rest and home is None:
         print("\nMERCER_DATA is not set: the parts on Animals with Attributes are left out")
         return
     for part in rest:
-        awa(part, load(Path(str(home)) / "awa"))
+        with from_data(part):
+            awa(part, load(Path(str(home)) / "awa"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The census study: single incomes from the shares of groups, on Adult with real groups as bags (spec 004 II-9).
+"""The census study: single incomes from the shares of groups, on Adult with real groups as bags.
 
     python benchmarks/census.py --parts groups,iid,hierarchical --runs 1 --n_jobs 2
 
@@ -23,6 +23,7 @@ import time
 import warnings
 
 import numpy as np
+from _timing import from_data, parse, sized
 from sklearn.exceptions import ConvergenceWarning as SolverWarning
 from sklearn.model_selection import train_test_split
 
@@ -49,7 +50,7 @@ PRINTED = {  # ∝SVM, baseline: mean and deviation
 }
 INSTANCE = (26.0, 260.0)  # C' times the number of rows
 RATIOS = (0.1, 1.0, 10.0)
-ROWS, SIZES = (500, 2321, 10_772, 50_000), (10, 100)  # of drawn bags
+ROWS, SIZES = sized(((500, 2321, 10_772, 50_000), (10, 100)), ((100,), (10,)))  # of drawn bags
 
 
 def methods(bags: Bags) -> dict[str, tuple[object, object]]:
@@ -87,14 +88,14 @@ def shown(values: list[float]) -> str:
 
 
 def split(data: AdultData, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    train, test = train_test_split(np.arange(len(data)), test_size=0.2, random_state=seed)
+    train, test = train_test_split(np.arange(sized(len(data), 1000)), test_size=0.2, random_state=seed)
     return np.sort(train), np.sort(test)
 
 
 def groups_part(data: AdultData, runs: int, jobs: int) -> None:
     print("Real groups as bags: instance error %, proportion error of the test part's groups %")
     print(f"{'groups':16} {'bags':>4}  {'method':20} {'instances':>14} {'shares':>14}  {'printed':>14}")
-    for name, (alter, base) in PRINTED.items():
+    for name, (alter, base) in list(PRINTED.items())[: sized(None, 1)]:
         errors: dict[str, list[float]] = {}
         shares: dict[str, list[float]] = {}
         for seed in range(runs):
@@ -153,8 +154,12 @@ def main() -> None:
     parser.add_argument("--parts", default="groups", help="of groups, iid, hierarchical, divided by commas")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--n_jobs", type=int, default=None)
-    chosen = parser.parse_args()
-    data = load_adult()
+    chosen = parse(parser, parts="groups,iid,hierarchical")
+    with from_data("census"):
+        run(parser, chosen, load_adult())
+
+
+def run(parser: argparse.ArgumentParser, chosen: argparse.Namespace, data: AdultData) -> None:
     for part in chosen.parts.split(","):
         begin = time.process_time()
         if part == "groups":

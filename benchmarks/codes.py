@@ -35,6 +35,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
+from _timing import exponent, parse, sized
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
@@ -58,7 +59,7 @@ def timed(call: Callable[[], Any]) -> float:
 
 def long_codes(repeats: int) -> None:
     """25,600 bits of 25,600 entries."""
-    d, share, n = 25_600, 10, 256
+    d, share, n = sized((25_600, 10, 256), (320, 10, 64))
     X = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
     circulant = CirculantEmbedding(d, random_state=0).fit(X[:1])
     bilinear = BilinearEmbedding(d, random_state=0).fit(X[:1])
@@ -78,13 +79,13 @@ def long_codes(repeats: int) -> None:
     for name, found in times.items():
         value = float(np.median(found))
         ratio = f"{value / best:7.1f} times that of circulant"
-        print(f"long     25,600 bits: {name:26} {value:9.4f} ms/vector, {ratio}", flush=True)
+        print(f"long     {d:,} bits: {name:26} {value:9.4f} ms/vector, {ratio}", flush=True)
 
 
 def growth(largest: int, repeats: int) -> None:
     """Time against d."""
     sizes, times = [], []
-    for log in range(10, largest + 1, 2):
+    for log in range(sized(10, 4), largest + 1, 2):
         d = 1 << log
         rows = max(2, min(256, (1 << 23) >> log))
         X = np.random.default_rng(0).standard_normal((rows, d), dtype=np.float32)
@@ -96,8 +97,7 @@ def growth(largest: int, repeats: int) -> None:
         printed = PRINTED.get(log)
         beside = f"; printed: bilinear {printed[1]:,}, circulant {printed[2]:,}" if printed else ""
         print(f"growth   d = 2^{log}: {value:10.4f} ms/vector{beside}", flush=True)
-    slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-    print(f"growth   time ~ d^{slope:.3f}", flush=True)
+    print(f"growth   time ~ d^{exponent(sizes, times):.3f}", flush=True)
 
 
 def bytes_of(path: Path, offset: int, width: int, most: int = 6000) -> np.ndarray:
@@ -125,7 +125,8 @@ def posts(path: Path, most: int, columns: int = 14) -> tuple[np.ndarray, np.ndar
 def collection(name: str) -> tuple[np.ndarray, np.ndarray | None] | None:
     """Rows, as many as a quick run can use, and labels where there are any."""
     if name == "digits":
-        return load_digits(return_X_y=True)
+        X, y = load_digits(return_X_y=True)
+        return X[: sized(None, 600)], y[: sized(None, 600)]
     home = os.environ.get("MERCER_DATA")
     if not home:
         print(f"{name}: MERCER_DATA is not set; skipped")
@@ -262,7 +263,7 @@ def classes(sets: list[str], repeats: int) -> None:
         bits = min(X.shape[1], 4096)
         results: dict[str, list[list[float]]] = {}
         for seed in range(repeats):
-            train, rest = of_each_class(y, (100, 70 if name == "digits" else 100), seed)
+            train, rest = of_each_class(y, sized((100, 70 if name == "digits" else 100), (20, 20)), seed)
             rows, held = (on_the_sphere(X[part], X[train].mean(axis=0)) for part in (train, rest))
             plain = accuracy(rows, y[train], [(held, y[rest])])
             results.setdefault("original", []).append([plain[0], plain[0]])
@@ -286,7 +287,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--largest", type=int, default=24, help="log2 of the largest d of growth")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    options = parser.parse_args()
+    options = parse(parser, repeats=1, largest=8, sets=["digits"])
     if "long" in options.parts:
         long_codes(options.repeats)
     if "growth" in options.parts:

@@ -9,7 +9,7 @@ mnist       MNIST, 784 pixels, the first ``--rows`` / 10,000 rows
 letter      letter recognition, 12,000 / 6,000 of 20,000 rows, 16 numbers, 26 classes
 forest      a part of covtype, 12,000 / 3,120 rows, 54 numbers, 7 classes of equal sizes
 circulant   USPS and MNIST, d and 2d features: random Fourier features, random and learnt circulant ones, beside table
-            5.2 of the source (spec 004 I-26)
+            5.2 of the source
 kernel      mean squared error of the Gaussian kernel: random frequencies, learnt ones, circulant ones, on training
             and on other rows of strokes and USPS
 rate        the learning rate of compact maps, chosen on a fifth of the training rows of all sets that is kept aside
@@ -33,6 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import parse, sized
 from scipy.io import loadmat
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
@@ -53,13 +54,14 @@ def strokes(seed: int = 0) -> Task:
     """Eight points on each of twenty curves, two for a class, turned, stretched and shaken."""
     shapes = np.random.default_rng(12345).normal(size=(10, 2, 3, 2))
     rng = np.random.default_rng(seed)
-    n = 9000
+    n = sized(9000, 300)
+    cut = 2 * n // 3
     y = rng.integers(0, 10, n)
     t = np.linspace(0, np.pi, 8)[None, :, None] * rng.uniform(0.8, 1.2, (n, 1, 1))
     c = shapes[y, rng.integers(0, 2, n)] + 0.2 * rng.normal(size=(n, 3, 2))
     points = c[:, None, 0] * np.cos(t) + c[:, None, 1] * np.sin(t) + c[:, None, 2] * np.cos(2 * t)
     X = (points.reshape(n, 16) + 0.1 * rng.normal(size=(n, 16))).astype(np.float32)
-    return X[:6000], y[:6000], X[6000:], y[6000:]
+    return X[:cut], y[:cut], X[cut:], y[cut:]
 
 
 def data_home(name: str) -> Path | None:
@@ -226,7 +228,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="+", default=[8, 16, 32, 64, 128, 256, 512])
     parser.add_argument("--rows", type=int, default=10_000, help="training rows of MNIST")
-    args = parser.parse_args()
+    args = parse(parser, parts=["strokes", "kernel", "rate"], seeds=1, sizes=[8])
     tasks = {"strokes": strokes, "usps": usps, "mnist": lambda: mnist(args.rows), "letter": letter, "forest": forest}
     for part in args.parts:
         if part in tasks:
@@ -235,10 +237,11 @@ def main() -> None:
             for name in ("usps", "mnist"):
                 circulant(name, tasks[name](), args.seeds)
         elif part == "kernel":
-            for name in ("strokes", "usps"):
+            for name in sized(("strokes", "usps"), ("strokes",)):
                 kernel(name, tasks[name](), [k for k in args.sizes if k <= 128], args.seeds)
         else:
-            rate({name: load() for name, load in tasks.items()}, [k for k in args.sizes if k in (8, 64)], args.seeds)
+            used = sized(tasks, {"strokes": strokes})
+            rate({name: load() for name, load in used.items()}, [k for k in args.sizes if k in (8, 64)], args.seeds)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ learning  `CirculantEmbedding(method="learned")`, 20,000 × 4,096, ten rounds, a
 Milliseconds between events on the device, medians, of calls that are queued before the device comes to them; what waits
 for its own results (`transform`, `search`) shows its waiting. What is compared runs in turn. --small divides sizes, to
 try it out.
-Needs PyTorch, and neither the compiled core nor a GPU; without the core NumPy arrays take the paths of scipy.
+Needs PyTorch (without it the script only says so), and neither the compiled core nor a GPU; without the core NumPy
+arrays take the paths of scipy.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-import torch
+from _timing import parse, required, sized
 
 from mercer.maps import CompactNonlinearMap, FourierFeatures, PolynomialSketch
-from mercer.nn import CirculantLinear
 from mercer.retrieval import CirculantEmbedding, HammingIndex
+
+torch = required("torch")
+CirculantLinear = import_module("mercer.nn").CirculantLinear
 
 PARTS = ("layers", "codes", "maps", "hamming", "learning")
 
@@ -205,9 +209,9 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--small", action="store_true", help="an eighth of the sizes")
-    given = parser.parse_args()
+    given = parse(parser, widths=[256], batch=64, repeats=1, small=True)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    share = 8 if given.small else 1
+    share = sized(8 if given.small else 1, 64)
     for part in given.parts:
         if part == "layers":
             layers([w // share for w in given.widths], given.batch // share, given.repeats, device)

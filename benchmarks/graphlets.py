@@ -2,10 +2,10 @@
 
     python benchmarks/graphlets.py [--parts speed accuracy] [--sets MUTAG PTC_MR …] [--repeats 10] [--sizes 4 5 6]
 
-`speed` needs nothing but grakel; the sets are read from the folder MERCER_DATA. Times are those of one process on one
-thread (CPU seconds), calls of both tools in turn, medians. `accuracy` is `--repeats` × 10-fold cross-validation;
-scaling, selection and the choice of C happen inside the training folds, which are the same for all methods. Sizes and
-numbers of samples are those of the thesis unless given.
+`speed` compares with grakel where it is installed; the sets are read from the folder MERCER_DATA. Times are of one
+process on one thread (CPU seconds), calls of both tools in turn, medians. `accuracy` is `--repeats` × 10-fold
+cross-validation; scaling, selection and the choice of C happen inside the training folds, which are the same for all
+methods. Sizes and numbers of samples are those of the thesis unless given.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from _timing import interleaved
+from _timing import from_data, interleaved, missing, parse, sized
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 from sklearn.exceptions import ConvergenceWarning
@@ -62,9 +62,10 @@ def for_grakel(graphs: Graphs) -> list[Any]:
 
 
 def speed(arguments: argparse.Namespace) -> None:
-    sets = {"200 random graphs": random_graphs()}
-    if os.environ.get("MERCER_DATA"):
-        sets["MUTAG"] = load_tu("MUTAG")[0]
+    count = sized(200, 10)
+    sets = {f"{count} random graphs": random_graphs(count)}
+    with from_data("MUTAG"):
+        sets["MUTAG"] = load_tu("MUTAG")[0][: sized(None, 10)]
     print("sampled graphlets, k = 4, 50 a graph, to a kernel matrix: CPU µs a graphlet")
     print("(graphs with at most 50 graphlets are counted by 'sample'; 'mcmc' always walks)")
     print(f"{'':20s} {'GraKeL':>9s} {'sample':>9s} {'ratio':>8s} {'mcmc':>9s} {'ratio':>8s}")
@@ -77,11 +78,12 @@ def speed(arguments: argparse.Namespace) -> None:
 
 
 def compare_samplers(name: str, graphs: Graphs) -> None:
-    from grakel.kernels import GraphletSampling
-
-    theirs, samples = for_grakel(graphs), 50 * len(graphs)
+    samples = 50 * len(graphs)
+    theirs = for_grakel(graphs)
 
     def peer() -> object:
+        from grakel.kernels import GraphletSampling
+
         return GraphletSampling(k=4, sampling={"n_samples": 50}, random_state=0).fit_transform(theirs)
 
     def ours(method: str) -> Callable[[], object]:
@@ -91,6 +93,10 @@ def compare_samplers(name: str, graphs: Graphs) -> None:
 
         return call
 
+    if missing("grakel"):
+        sample, mcmc = (1e6 * s / samples for s in interleaved(3, ours("sample"), ours("mcmc")))
+        print(f"{name:20s} {'':9s} {sample:9.3f} {'':8s} {mcmc:9.3f}")
+        return
     seconds = interleaved(3, peer, ours("sample"), ours("mcmc"))
     grakel, sample, mcmc = (1e6 * s / samples for s in seconds)
     print(f"{name:20s} {grakel:9.1f} {sample:9.3f} {grakel / sample:7.0f}x {mcmc:9.3f} {grakel / mcmc:7.0f}x")
@@ -118,19 +124,18 @@ def own_rates(name: str, graphs: Graphs) -> None:
 
 
 def accuracy(arguments: argparse.Namespace) -> None:
-    if not os.environ.get("MERCER_DATA"):
-        print("accuracy: set MERCER_DATA to the folder of public data sets")
-        return
     print(f"{arguments.repeats} x 10-fold cross-validation: accuracy in %, deviation over repetitions; C chosen inside")
     print(f"graphlets of {arguments.sizes} nodes, {arguments.n_samples} samples a size where a graph has more")
     print("the thesis' third set, DD, is not at hand and was not run")
     for name in arguments.sets:
-        one_set(name, arguments)
+        with from_data(name):
+            one_set(name, arguments)
 
 
 def one_set(name: str, arguments: argparse.Namespace) -> None:
     graphs, y = load_tu(name)
-    scored = Scores(name, y, arguments)
+    graphs, y = graphs[: sized(None, 60)], y[: sized(None, 60)]
+    scored = Scores([name, arguments.sizes, arguments.n_samples], y, arguments.repeats, arguments.out)
     shown = THESIS.get(name.split("_")[0], "")
     print(f"\n{name}: {len(graphs)} graphs, {len(np.unique(y))} classes", flush=True)
     if shown:
@@ -144,7 +149,7 @@ def one_set(name: str, arguments: argparse.Namespace) -> None:
         for title, steps in (("HK", []), ("HKF", [CorrelationSelector()])):
             scored(f"{title}{' labelled' if labels else ''}", linear(X, y, steps), made, X.shape[1])
             made = 0.0
-    if arguments.no_peers:
+    if arguments.no_peers or missing("grakel"):
         return
     for title, kernel, labelled in peers():
         start = time.process_time()
@@ -254,9 +259,8 @@ def precomputed(K: np.ndarray, y: np.ndarray) -> Fold:
 class Scores:
     """Accuracy of each repetition of 10-fold cross-validation; with a file of them, what it has is not run again."""
 
-    def __init__(self, name: str, y: np.ndarray, arguments: argparse.Namespace) -> None:
-        self.y, self.repeats, self.path = y, arguments.repeats, arguments.out
-        self.key = [name, arguments.sizes, arguments.n_samples]
+    def __init__(self, key: list[Any], y: np.ndarray, repeats: int, path: str | None = None) -> None:
+        self.key, self.y, self.repeats, self.path = key, y, repeats, path
         self.known: dict[str, tuple[float, float]] = {}
         if self.path and os.path.exists(self.path):
             with open(self.path, "a+") as lines:
@@ -300,7 +304,7 @@ def main() -> None:
     parser.add_argument("--n-samples", type=int, default=10_000)
     parser.add_argument("--out", help="file of scores, a line for each repetition: what is there is not run again")
     parser.add_argument("--no-peers", action="store_true", help="leave out GraKeL's kernels in the accuracy part")
-    arguments = parser.parse_args()
+    arguments = parse(parser, sets=["MUTAG"], repeats=1, sizes=[4, 5], n_samples=50)
     warnings.simplefilter("ignore", ConvergenceWarning)
     for part in arguments.parts:
         PARTS[part](arguments)

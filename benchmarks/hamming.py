@@ -25,15 +25,13 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
+from _timing import parse, peer, sized
 
 from mercer.retrieval import HammingIndex
 
-try:
-    import faiss
-
+faiss = peer("faiss")
+if faiss is not None:
     faiss.omp_set_num_threads(1)
-except ModuleNotFoundError:
-    faiss = None
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
@@ -89,10 +87,10 @@ def multi(n: int, repeats: int, random: np.random.Generator) -> None:
     _, built = timed(lambda: tables.search(queries[:1], k=1))
     results = {"scan": lambda: scan.search(queries, k=1), "multi-index": lambda: tables.search(queries, k=1)}
     if faiss is not None:
-        peer = faiss.IndexBinaryMultiHash(64, 4, 16)
-        peer.nflip = 1
-        peer.add(codes)
-        results["faiss MultiHash"] = lambda: peer.search(queries, 1)
+        hashed = faiss.IndexBinaryMultiHash(64, 4, 16)
+        hashed.nflip = 1
+        hashed.add(codes)
+        results["faiss MultiHash"] = lambda: hashed.search(queries, 1)
     times: dict[str, list[float]] = {name: [] for name in results}
     found = {}
     for _ in range(repeats):
@@ -111,7 +109,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--codes", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=7)
-    options = parser.parse_args()
+    options = parse(parser, codes=2000, repeats=1)
     random = np.random.default_rng(0)
     if {"batch", "single"} & set(options.parts):
         codes = random.integers(0, 256, (options.codes, 32), dtype=np.uint8)
@@ -122,7 +120,7 @@ def main() -> None:
             compare("single", codes, queries[:20], options.repeats, calls=20, turns=20)
             compare("apart", codes, queries[:20], options.repeats, calls=20, turns=1)
     if "long" in options.parts:
-        codes = random.integers(0, 256, (20_000, 1024), dtype=np.uint8)
+        codes = random.integers(0, 256, (sized(20_000, 200), 1024), dtype=np.uint8)
         compare("long", codes, random.integers(0, 256, (50, 1024), dtype=np.uint8), options.repeats, calls=1, turns=1)
     if "multi" in options.parts:
         multi(options.codes, options.repeats, random)

@@ -27,6 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import from_data, parse, sized
 from scipy.sparse import csr_matrix
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
@@ -119,12 +120,13 @@ def _news20() -> Corpus:
     return Corpus("news20", data.X[rows[0]], data.X[rows[1]], data.y[rows[0]], data.y[rows[1]])
 
 
+ZIPF = sized((12_000, 100_000), (200, 2000))  # documents and words
 SETS: dict[str, Callable[[], Corpus]] = {
     "reuters-earn": lambda: _texts("Reuters-21578, earn against the rest", load_reuters21578("earn")),
     "reuters-acq": lambda: _texts("Reuters-21578, acq against the rest", load_reuters21578("acq")),
     "sms": lambda: _texts("SMS spam", load_sms_spam()),
     "movies": lambda: _texts("movie reviews", load_movie_reviews()),
-    "zipf": lambda: _texts("generated Zipf corpus, 2 classes", make_zipf_corpus(12_000, 100_000)),
+    "zipf": lambda: _texts("generated Zipf corpus, 2 classes", make_zipf_corpus(*ZIPF)),
     "r8": lambda: _texts("Reuters-21578, 8 topics", load_reuters21578(single_label=True, n_categories=10)),
     "20news": lambda: _texts("20 newsgroups without headers", load_20newsgroups(headers=False)),
     "news20": _news20,
@@ -172,13 +174,14 @@ def collisions(words: list[str], n_bits: int) -> tuple[int, float]:
 
 def bits(sets: list[str], quick: bool) -> None:
     """Error against the number of buckets."""
-    print("\nTable 2.4: distinct buckets of 287,970 distinct words; printed: of the words of RCV1")
-    words = [f"word{k}" for k in range(287_970)]
+    words = [f"word{k}" for k in range(sized(287_970, 2000))]
+    print(f"\nTable 2.4: distinct buckets of {len(words):,} distinct words; printed: of the 287,970 words of RCV1")
     for n_bits, (printed, rate, _) in PRINTED_COLLISIONS.items():
         unique, lost = collisions(words, n_bits)
         print(f"  2^{n_bits}: {unique:>8,} unique, {lost:5.2f} % lost   printed {printed:>8,}, {rate:5.2f} %")
     for name in sets:
-        _bits_of(SETS[name](), BITS[::2] if quick else BITS)
+        with from_data(name):
+            _bits_of(SETS[name](), sized(BITS[::2] if quick else BITS, (10, 12)))
 
 
 def _bits_of(corpus: Corpus, all_bits: tuple[int, ...]) -> None:
@@ -318,9 +321,11 @@ def topics(sets: list[str], quick: bool) -> None:
     """Thousands of classes in one vector of weights."""
     memory_table()
     sizes = ((1000, 20_000), (7000, 30_000)) if quick else ((1000, 60_000), (7000, 120_000))
+    sizes, n_test = sized((sizes, 5000), (((100, 600),), 100))
     for column, (n_classes, n_train) in enumerate(sizes):
-        tree, seconds = timed(lambda M=n_classes, n=n_train: make_topic_tree(M, n + 5000, random_state=0))
-        print(f"\n{n_classes:,} classes, {n_train:,} / 5,000 documents, up to {tree.n_words:,} words ({seconds:.1f} s)")
+        tree, seconds = timed(lambda M=n_classes, n=n_train: make_topic_tree(M, n + n_test, random_state=0))
+        size = f"{n_classes:,} classes, {n_train:,} / {n_test:,} documents"
+        print(f"\n{size}, up to {tree.n_words:,} words ({seconds:.1f} s)")
         print("                        error %   MB of weights   training s   test s   printed (Open Directory)")
         _topics_of(tree, n_train, column, quick)
 
@@ -355,7 +360,7 @@ def _topics_of(tree: Any, n_train: int, column: int, quick: bool) -> None:
 
 
 def _by_levels(tree: Any, n_train: int) -> None:
-    """The hierarchy: a model for each level of the path, log p added up along the path of each class (spec 000 S20)."""
+    """The hierarchy: a model for each level of the path, log p added up along the path of each class."""
     prefixes = [path_features(path) for path in tree.paths]
     y, y_test = tree.y[:n_train], tree.y[n_train:]
     seen = np.unique(y)
@@ -379,7 +384,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--sets", nargs="+", choices=list(SETS))
     parser.add_argument("--quick", action="store_true", help="smaller trees and fewer numbers of bits")
-    arguments = parser.parse_args()
+    arguments = parse(parser, sets=["zipf"], quick=True)
     sets = arguments.sets or (list(SETS) if os.environ.get("MERCER_DATA") else ["zipf"])
     if arguments.sets is None and sets == ["zipf"]:
         print("MERCER_DATA is not set: only the generated corpus")

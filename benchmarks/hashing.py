@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from _timing import SMOKE, parse, sized
 from _timing import interleaved as in_turn
 from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -60,7 +61,9 @@ def real_text(name: str) -> list[str]:
 
 
 def corpora(megabytes: float) -> dict[str, list[str]]:
-    found = {"zipf": zipf_text(megabytes), **{name: real_text(name) for name in ("20newsgroups", "movie-reviews")}}
+    found = {"zipf": zipf_text(megabytes)}
+    if not SMOKE:
+        found |= {name: real_text(name) for name in ("20newsgroups", "movie-reviews")}
     chosen = {}
     for name, documents in found.items():
         ends = np.cumsum([len(d) for d in documents]) if documents else np.zeros(0)
@@ -97,7 +100,7 @@ def same_features(documents: list[str], peer: HashingVectorizer, hasher: TextHas
 
 def words(repeats: int) -> None:
     """Words to counts in 2^20 columns, from a list of str, an Arrow column and a file."""
-    for name, documents in corpora(20).items():
+    for name, documents in corpora(sized(20, 0.02)).items():
         peer, hasher = HashingVectorizer(norm=None), TextHasher()
         same_features(documents, peer, hasher)
         column = pa.array(documents)
@@ -111,7 +114,7 @@ def words(repeats: int) -> None:
 def chars(repeats: int) -> None:
     """Character 3-grams, and 3- to 5-grams inside words, in 2^20 columns."""
     for analyzer, ngrams in (("char", (3, 3)), ("char_wb", (3, 5))):
-        for name, documents in corpora(2).items():
+        for name, documents in corpora(sized(2, 0.02)).items():
             peer = HashingVectorizer(norm=None, analyzer=analyzer, ngram_range=ngrams)
             hasher = TextHasher(analyzer=analyzer, ngrams=ngrams)
             same_features(documents, peer, hasher)
@@ -123,7 +126,7 @@ def chars(repeats: int) -> None:
 
 def bits(repeats: int) -> None:
     """The time does not depend on the number of columns."""
-    buffer = TextBuffer(zipf_text(20))
+    buffer = TextBuffer(zipf_text(sized(20, 0.02)))
     sizes = range(10, 25, 2)
     times = interleaved(repeats, *(partial(TextHasher(n_bits=n).transform, buffer) for n in sizes))
     print(f"words against n_bits ({buffer.n_bytes / 1e6:.1f} MB)")
@@ -147,7 +150,7 @@ def records(repeats: int) -> None:
 
     from mercer.maps import RecordHasher
 
-    rows, sizes = 1_000_000, [5, 50, 500, 5000, 100, 1000, 20, 50_000]
+    rows, sizes = sized(1_000_000, 1000), [5, 50, 500, 5000, 100, 1000, 20, 50_000]
     random = np.random.default_rng(0)
     codes = {f"field{k}": random.integers(0, size, rows, dtype=np.int32) for k, size in enumerate(sizes)}
     values = {name: [f"value{v}" for v in range(size)] for name, size in zip(codes, sizes, strict=True)}
@@ -184,7 +187,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=5)
-    arguments = parser.parse_args()
+    arguments = parse(parser, repeats=1)
     for part in arguments.parts:
         PARTS[part](arguments.repeats)
 

@@ -27,10 +27,13 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from hmmlearn.hmm import CategoricalHMM, GaussianHMM
+from _timing import parse, required
 
 from mercer.markov import HiddenMarkovModel
 from mercer.markov.emissions import Mixture
+
+hmm = required("hmmlearn.hmm")
+CategoricalHMM, GaussianHMM = hmm.CategoricalHMM, hmm.GaussianHMM
 
 ITERATIONS = 5
 TENTH = 10
@@ -150,7 +153,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--states", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=50_000)
-    arguments = parser.parse_args()
+    arguments = parse(parser, repeats=1, states=2, tokens=2000)
     warnings.simplefilter("ignore")
     random = np.random.default_rng(1)
     n = arguments.tokens // LENGTH

@@ -35,6 +35,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
+from _timing import missing, parse
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
@@ -341,7 +342,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
+    given = parse(parser, parts=["chains", "networks", "loopy", "gibbs", "cuts"], repeats=1)
+    missing("pyagrum", "pgmpy", "pgmax", "maxflow")
     for part in given.parts:
         if part.startswith("loopy"):
             loopy(300 if part == "loopy-large" else 30, given.repeats)

@@ -9,7 +9,7 @@ accuracy  MUTAG, PTC_MR and ENZYMES: ``--repeats`` × 10-fold cross-validation o
           normalised Gram matrix, times one number so that squared distances in feature space are 2 on average; folds
           and the choice of C are those of benchmarks/graphlets.py.
 
-Without MERCER_DATA, `speed` runs on generated graphs and `accuracy` does nothing.
+Without MERCER_DATA, `speed` runs on generated graphs and `accuracy` does nothing. Without GraKeL `speed` has our times.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from _timing import Row, interleaved
-from graphlets import for_grakel, kernel_scores, random_graphs, report, unlabelled
+from _timing import SMOKE, Row, from_data, interleaved, missing, parse, sized
+from graphlets import Scores, for_grakel, precomputed, random_graphs, unlabelled
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.data import Graphs
@@ -41,49 +41,66 @@ WALK_DECAY = {"MUTAG": 0.05, "PROTEINS": 0.005}  # below 1 / ρ² of the set
 # ------------------------------------------------------------------------------------------------ speed
 
 
+def graph_sets() -> dict[str, Graphs]:
+    """Two real sets, or generated graphs where they are not at hand."""
+    if os.environ.get("MERCER_DATA") and not SMOKE:
+        return {name: load_tu(name)[0] for name in ("MUTAG", "PROTEINS")}
+    return {"generated": random_graphs(sized(200, 10))}
+
+
 def speed(arguments: argparse.Namespace) -> None:
-    if os.environ.get("MERCER_DATA"):
-        sets = {name: load_tu(name)[0] for name in ("MUTAG", "PROTEINS")}
-    else:
-        sets = {"generated": random_graphs()}
     print("Gram matrices: CPU seconds, one thread")
     print(f"{'':10s} {'kernel':28s} {'graphs':>7s} {'GraKeL':>9s} {'ours':>9s} {'ratio':>8s} {'values':>9s}")
-    for name, graphs in sets.items():
+    for name, graphs in graph_sets().items():
         for title, ours, theirs, most, labelled in compared(WALK_DECAY.get(name, 0.005)):
             part = graphs[: most if name == "PROTEINS" else len(graphs)]
             part = part if labelled else unlabelled(part)
             slow, fast, difference = compare(title, part, ours, theirs, arguments.repeats)
             figures = f"{slow:9.3f} {fast:9.4f} {slow / fast:7.0f}x {difference:9.1e}"
+            if theirs is None:
+                figures = f"{'':9s} {fast:9.4f}"
             print(f"{name:10s} {title:28s} {len(part):7d} {figures}", flush=True)
 
 
-def compared(decay: float) -> list[tuple[str, Kernel, Callable[..., Any], int, bool]]:
+Theirs = Callable[..., Any] | None
+
+
+def compared(decay: float) -> list[tuple[str, Kernel, Theirs, int, bool]]:
     """Title, our kernel, GraKeL's, how many graphs of a large set it can do in seconds, whether labels are used."""
-    from grakel.kernels import RandomWalk as Walk
-    from grakel.kernels import RandomWalkLabeled, VertexHistogram
-    from grakel.kernels import ShortestPath as Path
-    from grakel.kernels import WeisfeilerLehman as Refined
+    plain, marked = {"labels": False}, {"labels": True}
+    theirs: list[Theirs] = [None] * 5 if missing("grakel") else grakels(decay)
+    return [
+        ("shortest path", ShortestPath(**plain), theirs[0], 400, False),
+        ("shortest path, labelled", ShortestPath(**marked), theirs[1], 400, True),
+        ("refined labels, h = 4", WeisfeilerLehman(4), theirs[2], 1113, True),
+        ("geometric walks", RandomWalk(decay=decay, **plain), theirs[3], 120, False),
+        ("geometric walks, labelled", RandomWalk(decay=decay, **marked), theirs[4], 60, True),
+    ]
+
+
+def grakels(decay: float) -> list[Theirs]:
+    """The same kernels of GraKeL."""
+    from grakel import kernels
 
     def refined() -> Any:
-        return Refined(n_iter=4, base_graph_kernel=VertexHistogram)
+        return kernels.WeisfeilerLehman(n_iter=4, base_graph_kernel=kernels.VertexHistogram)
 
     def labelled_walks(method: str = "fast") -> Any:
-        return RandomWalkLabeled(lamda=decay, method_type=method)
+        return kernels.RandomWalkLabeled(lamda=decay, method_type=method)
 
-    plain, marked = {"labels": False}, {"labels": True}
     return [
-        ("shortest path", ShortestPath(**plain), lambda: Path(with_labels=False), 400, False),
-        ("shortest path, labelled", ShortestPath(**marked), lambda: Path(with_labels=True), 400, True),
-        ("refined labels, h = 4", WeisfeilerLehman(4), refined, 1113, True),
-        ("geometric walks", RandomWalk(decay=decay, **plain), lambda: Walk(lamda=decay), 120, False),
-        ("geometric walks, labelled", RandomWalk(decay=decay, **marked), labelled_walks, 60, True),
-    ]  # fmt: skip
+        lambda: kernels.ShortestPath(with_labels=False),
+        lambda: kernels.ShortestPath(with_labels=True),
+        refined,
+        lambda: kernels.RandomWalk(lamda=decay),
+        labelled_walks,
+    ]
 
 
-def compare(
-    title: str, graphs: Graphs, ours: Kernel, theirs: Callable[..., Any], repeats: int
-) -> tuple[float, float, float]:
+def compare(title: str, graphs: Graphs, ours: Kernel, theirs: Theirs, repeats: int) -> tuple[float, float, float]:
     """Seconds of GraKeL and of ours, and the largest difference of the matrices relative to the largest entry."""
+    if theirs is None:
+        return np.nan, interleaved(repeats, lambda: ours(graphs))[0], np.nan
     inputs = for_grakel(graphs)
     made: dict[str, np.ndarray] = {}
 
@@ -108,11 +125,7 @@ def unmatched(graphs: Graphs) -> np.ndarray:
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     """The lines of benchmarks/kernels.py."""
-    if os.environ.get("MERCER_DATA"):
-        sets = {name: load_tu(name)[0] for name in ("MUTAG", "PROTEINS")}
-    else:
-        sets = {"generated": random_graphs()}
-    for name, graphs in sets.items():
+    for name, graphs in graph_sets().items():
         for title, ours, theirs, most, labelled in compared(WALK_DECAY.get(name, 0.005)):
             if quick and name == "PROTEINS" and title == "geometric walks, labelled":
                 continue  # minutes of GraKeL
@@ -122,7 +135,7 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
             part = part if labelled else unlabelled(part)
             slow, fast, difference = compare(title, part, ours, theirs, repeats)
             least = 3.0 if title.startswith("refined") else 10.0
-            note = f"values within {difference:.0e}"
+            note = "" if theirs is None else f"values within {difference:.0e}"
             yield Row(f"{title}, {len(part)} x {name}", "GraKeL", slow, fast, f"≥ {least:.0f}x", least, note=note)
 
 
@@ -146,19 +159,22 @@ def kernels() -> list[tuple[str, Kernel]]:
 
 
 def accuracy(arguments: argparse.Namespace) -> None:
-    if not os.environ.get("MERCER_DATA"):
-        print("accuracy: set MERCER_DATA to the folder of public data sets")
-        return
     print(f"{arguments.repeats} x 10-fold cross-validation: accuracy in %, deviation over repetitions; C chosen inside")
     for name in arguments.sets:
-        graphs, y = load_tu(name)
-        print(f"\n{name}: {len(graphs)} graphs, {len(np.unique(y))} classes", flush=True)
-        for title, kernel in kernels():
-            start = time.process_time()
-            K = kernel.normalized()(graphs)
-            K /= 1.0 - K.mean()  # many of these matrices are close to 1 everywhere, out of reach for any C
-            made = time.process_time() - start
-            report(title, kernel_scores(K, y, arguments.repeats), made, None)
+        with from_data(name):
+            one_set(name, arguments.repeats)
+
+
+def one_set(name: str, repeats: int) -> None:
+    graphs, y = load_tu(name)
+    graphs, y = graphs[: sized(None, 50)], y[: sized(None, 50)]
+    print(f"\n{name}: {len(graphs)} graphs, {len(np.unique(y))} classes", flush=True)
+    scored = Scores([name], y, repeats)
+    for title, kernel in kernels()[: sized(None, 4)]:
+        start = time.process_time()
+        K = kernel.normalized()(graphs)
+        K /= 1.0 - K.mean()  # many of these matrices are close to 1 everywhere, out of reach for any C
+        scored(title, precomputed(K, y), time.process_time() - start, None)
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {"speed": speed, "accuracy": accuracy}
@@ -169,7 +185,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--sets", nargs="+", choices=ACCURACY_SETS, default=ACCURACY_SETS)
     parser.add_argument("--repeats", type=int, default=2)
-    arguments = parser.parse_args()
+    arguments = parse(parser, sets=["MUTAG"], repeats=1)
     warnings.simplefilter("ignore", ConvergenceWarning)
     for part in arguments.parts:
         PARTS[part](arguments)

@@ -24,7 +24,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from _timing import Row, measured, table
+from _timing import SMOKE, Row, measured, missing, parse, sized, table
 from scipy.linalg.lapack import dpstrf
 from scipy.spatial.distance import cdist
 from sklearn.feature_extraction.text import CountVectorizer
@@ -54,47 +54,44 @@ def documents(n: int, length: int = 100, vocabulary: int = 20_000) -> list[list[
 
 
 def words(repeats: int) -> Iterator[Row]:
-    texts = documents(2000)
+    texts = documents(sized(2000, 30))
 
     def peer() -> np.ndarray:
         counts = CountVectorizer(analyzer=list, dtype=np.float64).fit_transform(texts)
         return (counts @ counts.T).toarray()
 
-    yield race(
-        "words, 2000 texts of 100", lambda: Intersection("product")(texts), "CountVectorizer", peer, repeats, close
-    )
+    title = f"words, {len(texts)} texts of 100"
+    yield race(title, lambda: Intersection("product")(texts), "CountVectorizer", peer, repeats, close)
 
 
 def jaccard(repeats: int) -> Iterator[Row]:
-    texts = documents(300)
+    texts = documents(sized(300, 30))
 
     def peer() -> np.ndarray:
         rows = CountVectorizer(analyzer=list, binary=True).fit_transform(texts).toarray().astype(bool)
         return 1.0 - cdist(rows, rows, "jaccard")
 
-    yield race("jaccard, 300 sets", lambda: Jaccard()(texts), "cdist, dense rows", peer, repeats, close)
+    yield race(f"jaccard, {len(texts)} sets", lambda: Jaccard()(texts), "cdist, dense rows", peer, repeats, close)
 
 
 def bags(repeats: int) -> Iterator[Row]:
     random = np.random.default_rng(1)
-    data = [random.normal(size=(30, 10)) for _ in range(150)]
+    data = [random.normal(size=(30, 10)) for _ in range(sized(150, 10))]
 
     def peer() -> np.ndarray:
         return np.array([[polynomial_kernel(x, z, degree=3, gamma=1.0, coef0=1.0).mean() for z in data] for x in data])
 
-    yield race(
-        "bags, 150 of 30 vectors", lambda: SetMean(CUBIC)(data), "polynomial_kernel, pairs", peer, repeats, close
-    )
+    title = f"bags, {len(data)} of 30 vectors"
+    yield race(title, lambda: SetMean(CUBIC)(data), "polynomial_kernel, pairs", peer, repeats, close)
 
 
 def markov(repeats: int) -> Iterator[Row]:
-    try:
-        from hmmlearn.hmm import CategoricalHMM
-    except ImportError:
-        print("markov: hmmlearn is not installed")
+    if missing("hmmlearn"):
         return
+    from hmmlearn.hmm import CategoricalHMM
+
     random = np.random.default_rng(2)
-    S, V, n, length = 5, 4, 2000, 60
+    S, V, n, length = 5, 4, sized(2000, 20), 60
     X = random.integers(0, V, (n, length))
     pi, A, B = random.dirichlet(np.ones(S)), random.dirichlet(np.ones(S), S), random.dirichlet(np.ones(V), S)
 
@@ -112,7 +109,7 @@ def markov(repeats: int) -> Iterator[Row]:
         close(mine.emissions_, theirs.emissionprob_)
         fitted[:] = [mine, theirs]
 
-    yield race("markov, fit, 2000 of 60 symbols", ours, "hmmlearn", peer, repeats, same)
+    yield race(f"markov, fit, {n} of 60 symbols", ours, "hmmlearn", peer, repeats, same)
     mine, theirs = fitted
     yield race(
         "markov, posteriors and scores", lambda: mine.scores(list(X)), "hmmlearn, posteriors",
@@ -121,7 +118,7 @@ def markov(repeats: int) -> Iterator[Row]:
 
 
 def rank(repeats: int) -> Iterator[Row]:
-    X = np.random.default_rng(3).normal(size=(3000, 6))
+    X = np.random.default_rng(3).normal(size=(sized(3000, 200), 6))
 
     def peer() -> np.ndarray:
         K = CUBIC(X)
@@ -130,7 +127,7 @@ def rank(repeats: int) -> Iterator[Row]:
         return L[np.argsort(order - 1)]
 
     yield race(
-        "rank, 3000 vectors, rank 84", lambda: pivoted_cholesky(CUBIC, X, tol=1e-8)[0], "Gram and dpstrf", peer,
+        f"rank, {len(X)} vectors, rank 84", lambda: pivoted_cholesky(CUBIC, X, tol=1e-8)[0], "Gram and dpstrf", peer,
         repeats, lambda a, b: close(a @ a.T, b @ b.T),
     )  # fmt: skip
 
@@ -140,7 +137,7 @@ PARTS = {part.__name__: part for part in (words, jaccard, bags, markov, rank)}
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     """The lines of benchmarks/kernels.py."""
-    for part in (words, jaccard, bags, rank) if quick else PARTS.values():
+    for part in (words, jaccard, bags, rank) if quick and not SMOKE else PARTS.values():
         yield from part(repeats)
 
 
@@ -148,7 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Kernels of sets, bags and models, beside other libraries.")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
+    options = parse(parser, repeats=1)
     warnings.simplefilter("ignore")
     table(row for name in options.parts for row in PARTS[name](options.repeats))
 

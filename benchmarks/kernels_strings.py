@@ -1,6 +1,6 @@
 """Kernels of strings: speed against other packages, growth with the length, and accuracy on DNA and questions.
 
-    MERCER_DATA=... python benchmarks/kernels_strings.py [--parts speed linear accuracy] [--repeats 3]
+    MERCER_DATA=... python benchmarks/kernels_strings.py [--parts speed linear accuracy] [--repeats 3] [--smoke]
 
 speed      Gram matrices of splice sites (60 bases) and promoters (57 bases), beside strkernel 0.2 and strkernels
            0.2.15, which run in a process apart on as many strings as they can take. "equal" compares the matrices.
@@ -29,7 +29,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import Row, exponent, seconds
+from _timing import SMOKE, Row, exponent, from_data, missing, parse, seconds, sized
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -102,7 +102,7 @@ ALONE: list[tuple[str, Kernel]] = [
 def data(*parts: str) -> Path:
     folder = os.environ.get("MERCER_DATA")
     if not folder:
-        sys.exit("set MERCER_DATA to the folder of data sets")
+        raise FileNotFoundError("MERCER_DATA is not set to the folder of data sets")
     return Path(folder, *parts)
 
 
@@ -129,9 +129,11 @@ def load_questions(name: str) -> tuple[list[str], np.ndarray]:
 def peer(package: str, name: str, options: dict[str, Any], strings: list[str]) -> tuple[float, np.ndarray] | None:
     """Seconds and the first entries of the matrix, from a process apart; None where the package is missing."""
     request = json.dumps({"package": package, "name": name, "options": options, "strings": strings})
+    if missing(package):
+        return None
     done = subprocess.run([sys.executable, "-c", PEER], input=request, capture_output=True, text=True, check=False)
     if done.returncode:
-        return None
+        raise RuntimeError(f"{package} failed: {done.stderr.strip().splitlines()[-1]}")
     answer = json.loads(done.stdout.splitlines()[-1])
     return answer["seconds"], np.array(answer["K"])
 
@@ -152,13 +154,13 @@ def beside(
 
 
 def speed(repeats: int) -> None:
-    splice = [x for x in load_splice()[0] if set(x) <= set("ACGT")]
+    splice = [x for x in load_splice()[0] if set(x) <= set("ACGT")][: sized(None, 40)]
     print("| kernel | data | strings | peer | peer s | ours s | ratio | equal |\n|---|---|---|---|---|---|---|---|")
     for what, kernel, package, name, options, most in SPEED:
-        for data_name, strings in (("splice", splice[:most]), ("promoters", load_promoters()[0])):
+        for data_name, strings in (("splice", splice[:most]), ("promoters", load_promoters()[0][: sized(None, 20)])):
             rounds = repeats if data_name == "promoters" or most > 500 else 1
             other, own, equal = beside(kernel, package, name, options, strings, rounds)
-            figures = f"{other:.3f} | {own:.4f} | {other / own:.0f}"
+            figures = f"{other:.3f} | {own:.4f} | {other / own:.0f}" if equal != "?" else f"| {own:.4f} |"
             print(f"| {what} | {data_name} | {len(strings)} | {package} | {figures} | {equal} |", flush=True)
     print(f"\n| kernel | seconds, {len(splice)} splice sites |\n|---|---|")
     for what, kernel in [*((row[0], row[1]) for row in SPEED), *ALONE]:
@@ -184,13 +186,13 @@ def growth(kernel: Kernel, make: Callable[..., str], lengths: list[int], repeats
     for n in lengths:
         random = np.random.default_rng(n)
         x, z = make(random, n), make(random, n)
-        taken = [seconds(lambda: kernel.pair(x, z))[0] for _ in range(max(repeats, 30_000 // n))]  # noqa: B023
+        taken = [seconds(lambda: kernel.pair(x, z))[0] for _ in range(max(repeats, sized(30_000, 1) // n))]  # noqa: B023
         times.append(float(np.median(taken)))
     return times
 
 
 def linear(repeats: int) -> None:
-    lengths = [1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000]
+    lengths = sized([1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000], [100, 316, 1000, 3162])
     strings = {
         "DNA": random_dna,
         "text": random_text,
@@ -252,13 +254,14 @@ def linear_svm(first: Any) -> GridSearchCV:
 def accuracy(repeats: int) -> None:
     del repeats  # the folds are fixed
     print("| data | model | accuracy | s |\n|---|---|---|---|")
-    folds = StratifiedKFold(10, shuffle=True, random_state=0)
+    folds = StratifiedKFold(sized(10, 2), shuffle=True, random_state=0)
     dna: dict[str, list[Kernel]] = {
         "blended spectrum": [Spectrum(k, shortest=1).normalized() for k in (3, 6)],
         "mismatch": [Mismatch(k, 1, alphabet="ACGT", unknown="skip").normalized() for k in (4, 6)],
         "weighted degree": [WeightedDegree(d, shift=s).normalized() for d, s in ((5, 0), (10, 1))],
     }
-    for name, (X, y) in (("promoters", load_promoters()), ("splice", load_splice())):
+    for name, load in sized((("promoters", load_promoters), ("splice", load_splice)), (("promoters", load_promoters),)):
+        X, y = load()
         letters = np.array([list(x) for x in X])
         baseline = linear_svm(OneHotEncoder(handle_unknown="ignore"))
         took, scores = seconds(lambda: cross_val_score(baseline, letters, y, cv=folds))  # noqa: B023
@@ -270,7 +273,8 @@ def accuracy(repeats: int) -> None:
 
 
 def questions() -> None:
-    (X, y), (Z, labels) = load_questions("train.txt"), load_questions("test.txt")
+    (X, y), (Z, labels) = (load_questions(f"{part}.txt") for part in ("train", "test"))
+    X, y, Z, labels = (part[: sized(None, 120)] for part in (X, y, Z, labels))
     words = linear_svm(CountVectorizer(token_pattern=r"\S+"))
     took, score = seconds(lambda: words.fit(X, y).score(Z, labels))
     print(f"| TREC questions | linear SVM, words | {score:.3f} | {took:.1f} |", flush=True)
@@ -291,10 +295,10 @@ def questions() -> None:
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     """The lines of benchmarks/kernels.py; random strings where there are no data sets."""
     random = np.random.default_rng(0)
-    if os.environ.get("MERCER_DATA"):
+    if os.environ.get("MERCER_DATA") and not SMOKE:
         sets = {"splice": [x for x in load_splice()[0] if set(x) <= set("ACGT")], "promoters": load_promoters()[0]}
     else:
-        sets = {"random DNA": [random_dna(random, 60) for _ in range(3190)]}
+        sets = {"random DNA": [random_dna(random, 60) for _ in range(sized(3190, 30))]}
     for what, kernel, package, name, options, most in SPEED:
         least = 20.0 if package == "strkernel" else 10.0
         for title, strings in sets.items():
@@ -303,11 +307,11 @@ def rows(quick: bool, repeats: int) -> Iterator[Row]:
             note = {"yes": "values agree", "no": "values differ", "?": f"{package} is not installed"}[equal]
             measure = f"{what}, {len(some)} x {title}"
             yield Row(measure, package, theirs, ours, f"≥ {least:.0f}x", least, note=note)
-    lengths = [10_000, 31_623, 100_000, 316_228, 1_000_000]
+    lengths = sized([10_000, 31_623, 100_000, 316_228, 1_000_000], [100, 1000])
     times = growth(AllSubstrings(), random_dna, lengths, 3)
     slope = exponent(lengths, times)
     yield Row(
-        "all substrings, 10^4 to 10^6 symbols", "", np.nan, times[-1], "exponent 1 ± 0.1",
+        f"all substrings, {lengths[0]:.0e} to {lengths[-1]:.0e} symbols", "", np.nan, times[-1], "exponent 1 ± 0.1",
         reached=abs(slope - 1.0) <= 0.1, note=f"exponent {slope:.3f}",
     )  # fmt: skip
 
@@ -319,10 +323,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="kernels of strings: speed, growth, accuracy")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
+    options = parse(parser, repeats=1)
     for part in options.parts:
         print(f"\n## {part}\n", flush=True)
-        PARTS[part](options.repeats)
+        with from_data(part):
+            PARTS[part](options.repeats)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import numpy as np
-from _timing import Row, exponent, interleaved
+from _timing import Row, exponent, interleaved, parse, sized
 
 from mercer.data.trees import Tree
 from mercer.datasets import make_treebank
@@ -49,7 +49,7 @@ def matched_pairs(trees: list[Tree]) -> int:
 
 
 def gram(repeats: int) -> None:
-    trees = make_treebank(2000, n_words=2000, min_length=6, max_length=25, random_state=0).trees
+    trees = make_treebank(sized(2000, 20), n_words=2000, min_length=6, max_length=25, random_state=0).trees
     n, nodes, pairs = len(trees), sum(len(list(tree.nodes())) for tree in trees), matched_pairs(trees)
     texts = [str(tree) for tree in trees]
     print(f"\n## Gram matrix of {n:,} trees, {nodes / n:.1f} nodes each, {pairs:,} matched pairs of nodes\n")
@@ -57,8 +57,9 @@ def gram(repeats: int) -> None:
     kernels = [SubsetTree(), PartialTree(), SubTree()]
     for kernel, seconds in zip(kernels, interleaved(repeats, *(lambda k=k: k(texts) for k in kernels)), strict=True):
         print(f"| {kernel} | {seconds:.3f} | {n / seconds:,.0f} | {n * (n + 1) / 2 / seconds:,.0f} |")
-    slow, fast = beside_recursion(trees[:60], repeats)
-    print(f"\n60 × 60 pairs: recursion in Python {slow:.3f} s, SubsetTree {fast:.5f} s, ", end="")
+    sample = trees[: sized(60, 5)]
+    slow, fast = beside_recursion(sample, repeats)
+    print(f"\n{len(sample)} × {len(sample)} pairs: recursion in Python {slow:.3f} s, SubsetTree {fast:.5f} s, ", end="")
     print(f"ratio {slow / fast:,.0f}×; values agree")
 
 
@@ -81,12 +82,14 @@ def growth(repeats: int, show: bool = True) -> float:
     """The exponent of the time in matched pairs of nodes."""
     say = print if show else (lambda text: None)
     # Few rules, so that most of the time is spent on matched pairs and not on looking for them.
-    trees = make_treebank(1600, n_labels=4, n_tags=6, n_rules=16, max_length=20, random_state=1).trees
+    copies = sized((20, 40, 80, 160), (2, 4))
+    most = copies[-1]
+    trees = make_treebank(10 * most, n_labels=4, n_tags=6, n_rules=16, max_length=20, random_state=1).trees
     say("\n## Time against matched pairs of nodes\n")
     say("| nodes a tree | matched pairs | seconds | ns a pair |\n|---|---|---|---|")
     sizes, taken = [], []
-    for joined in (20, 40, 80, 160):
-        forest = [Tree("TOP", trees[160 * i : 160 * i + joined]) for i in range(10)] * 2
+    for joined in copies:
+        forest = [Tree("TOP", trees[most * i : most * i + joined]) for i in range(10)] * 2
         kernel, pairs = SubsetTree(), matched_pairs(forest)
         A = kernel._prepare(forest)
         (seconds,) = interleaved(repeats, lambda A=A, kernel=kernel: kernel._whole(A, None, Work()))
@@ -100,10 +103,10 @@ def growth(repeats: int, show: bool = True) -> float:
 
 def subtrees(repeats: int) -> None:
     print("\n## Complete subtrees: time against nodes\n\n| nodes | seconds | nodes/s |\n|---|---|---|")
-    text = str(Tree("TOP", make_treebank(400, min_length=4, max_length=20, random_state=1).trees))
+    text = str(Tree("TOP", make_treebank(sized(400, 10), min_length=4, max_length=20, random_state=1).trees))
     inner = text[len("(TOP ") : -1]
     sizes, taken = [], []
-    for times in (16, 32, 64, 128, 256):
+    for times in sized((16, 32, 64, 128, 256), (1, 2)):
         # Sentences of every copy have a label of their own: their subtrees differ.
         long = f"(TOP {' '.join(inner.replace('(S ', f'(S{i} ') for i in range(times))})"
         nodes = long.count("(")
@@ -116,8 +119,8 @@ def subtrees(repeats: int) -> None:
 
 def strings(repeats: int) -> None:
     random = np.random.default_rng(0)
-    X = ["".join(random.choice(list("ACGT"), size=60)) for _ in range(1000)]
-    few = X[:100]
+    X = ["".join(random.choice(list("ACGT"), size=60)) for _ in range(sized(1000, 10))]
+    few = X[: sized(100, 10)]
     print("\n## Rational kernels, DNA strings of 60 symbols\n")
     print("| transducer | strings | outputs listed, s | by pairs, s |\n|---|---|---|---|")
     for name, T in (
@@ -130,7 +133,8 @@ def strings(repeats: int) -> None:
         many, some, slow = interleaved(
             repeats, lambda k=listed: k(X), lambda k=listed: k(few), lambda k=pairs: k(few[:30])
         )
-        print(f"| {name} | {len(X)} | {many:.3f} | |\n| | {len(few)} | {some:.4f} | |\n| | 30 | | {slow:.4f} |")
+        print(f"| {name} | {len(X)} | {many:.3f} | |\n| | {len(few)} | {some:.4f} | |")
+        print(f"| | {len(few[:30])} | | {slow:.4f} |")
     T = Transducer.ngram(3, "ACGT")
     parts = Convolution(lambda x: [x[i : i + 3] for i in range(len(x) - 2)], Delta())
     ours, theirs = interleaved(repeats, lambda: Rational(T)(few), lambda: parts(few))
@@ -139,10 +143,11 @@ def strings(repeats: int) -> None:
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     """The lines of benchmarks/kernels.py."""
-    n = 500 if quick else 2000
+    n = sized(500 if quick else 2000, 20)
     trees = make_treebank(n, n_words=2000, min_length=6, max_length=25, random_state=0).trees
-    slow, fast = beside_recursion(trees[:40], 1)
-    yield Row("subset trees, 40 x 40", "recursion in Python", slow, fast, note="values agree")
+    some = trees[: sized(40, 5)]
+    slow, fast = beside_recursion(some, 1)
+    yield Row(f"subset trees, {len(some)} x {len(some)}", "recursion in Python", slow, fast, note="values agree")
     texts = [str(tree) for tree in trees]
     (taken,) = interleaved(repeats, lambda: SubsetTree()(texts))
     yield Row(f"subset-tree Gram, {n} trees", "", np.nan, taken, "report trees/s", note=f"{n / taken:,.0f} trees/s")
@@ -157,7 +162,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
+    given = parse(parser, repeats=1)
     for part in given.parts:
         {"gram": gram, "growth": growth, "subtrees": subtrees, "strings": strings}[part](given.repeats)
 

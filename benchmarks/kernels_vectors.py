@@ -21,7 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import Row, interleaved
+from _timing import Row, interleaved, parse, sized
 from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, laplacian_kernel, rbf_kernel
 
 from mercer.kernels import ChiSquared, Gaussian, Laplacian
@@ -85,7 +85,7 @@ def accuracy(rows: int, repeats: int) -> None:
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     """The lines of benchmarks/kernels.py."""
-    n, d = (3000 if quick else 10_000), 100
+    n, d = sized(3000 if quick else 10_000, 100), 100
     X = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
     ours, theirs = interleaved(
         repeats, lambda: Gaussian(0.5 / d)(X, dtype=np.float32), lambda: rbf_kernel(X, gamma=0.5 / d)
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", type=int, default=10_000)
-    args = parser.parse_args()
+    args = parse(parser, repeats=1, rows=100)
     run = {"gaussian": gaussian, "laplacian": laplacian, "chi2": chi2, "accuracy": accuracy}
     for part in args.parts:
         run[part](args.rows, args.repeats)

@@ -21,6 +21,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from _timing import parse
 
 from mercer.data.labels import TagSequences
 from mercer.datasets import make_regions
@@ -144,7 +145,7 @@ def main() -> None:
     parser.add_argument("--C", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--output", type=Path, default=None)
     parser.add_argument("--pictures", type=int, default=4)
-    args = parser.parse_args()
+    args = parse(parser, parts="recovery")
     warnings.simplefilter("ignore")
     for part in args.parts.split(","):
         {"horses": horses, "regions": regions, "recovery": recovery}[part](args)

@@ -23,12 +23,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import exponent, parse, sized
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
 
 from mercer.maps import CirculantProjection, FourierFeatures, PolynomialSketch
 
 VARIANTS = ("iid", "orthogonal", "structured", "circulant")
-GAMMA = 1.0 / (2 * 784)
+D, FEATURES = sized((784, 4096), (16, 64))  # numbers of a row, and features
+GAMMA = 1.0 / (2 * D)
 
 
 def seconds(call: Callable[[], Any]) -> float:
@@ -49,13 +51,13 @@ def gram_error(Z: np.ndarray, K: np.ndarray) -> float:
 
 
 def gaussian(rows: int, repeats: int) -> None:
-    X64 = rows_of(rows, 784, np.float64)
+    X64 = rows_of(rows, D, np.float64)
     few = X64[:300]
     K = np.exp(-GAMMA * np.maximum(((few**2).sum(1)[:, None] + (few**2).sum(1) - 2 * few @ few.T), 0))
     for dtype in (np.float32, np.float64):
         X = X64.astype(dtype)
-        peer = RBFSampler(gamma=GAMMA, n_components=4096, random_state=0).fit(X)
-        maps = {v: FourierFeatures(4096, gamma=GAMMA, variant=v, random_state=0).fit(X) for v in VARIANTS}
+        peer = RBFSampler(gamma=GAMMA, n_components=FEATURES, random_state=0).fit(X)
+        maps = {v: FourierFeatures(FEATURES, gamma=GAMMA, variant=v, random_state=0).fit(X) for v in VARIANTS}
         for map_ in (peer, *maps.values()):
             map_.transform(X[:64])
         times: dict[str, list[float]] = {name: [] for name in ("peer", *VARIANTS)}
@@ -66,7 +68,7 @@ def gaussian(rows: int, repeats: int) -> None:
         base = statistics.median(times["peer"]) / rows * 1e6
         error = gram_error(peer.transform(X[:300]), K)
         name = np.dtype(dtype).name
-        print(f"gaussian 784 -> 4096 {name:<8} RBFSampler    {base:7.1f} us/row   Gram error {error:.5f}")
+        print(f"gaussian {D} -> {FEATURES} {name:<8} RBFSampler    {base:7.1f} us/row   Gram error {error:.5f}")
         for name, map_ in maps.items():
             took = statistics.median(times[name]) / rows * 1e6
             error = gram_error(map_.transform(X[:300]), K)
@@ -76,10 +78,10 @@ def gaussian(rows: int, repeats: int) -> None:
 
 def polynomial(rows: int, repeats: int) -> None:
     for dtype in (np.float32, np.float64):
-        X = rows_of(rows, 784, dtype)
+        X = rows_of(rows, D, dtype)
         X /= np.linalg.norm(X, axis=1, keepdims=True)
-        peer = PolynomialCountSketch(degree=2, n_components=4096, random_state=0).fit(X)
-        ours = PolynomialSketch(4096, 2, random_state=0).fit(X)
+        peer = PolynomialCountSketch(degree=2, n_components=FEATURES, random_state=0).fit(X)
+        ours = PolynomialSketch(FEATURES, 2, random_state=0).fit(X)
         ours.transform(X[:64])
         pairs = [
             (seconds(lambda: ours.transform(X)), seconds(lambda: peer.transform(X)))  # noqa: B023
@@ -89,7 +91,7 @@ def polynomial(rows: int, repeats: int) -> None:
         K = (X[:300].astype(np.float64) @ X[:300].T.astype(np.float64)) ** 2
         kept = ours.transform(X[:300])
         print(
-            f"polynomial 784 -> 4096 {np.dtype(dtype).name:<8} mercer {mine:7.1f} us/row ({kept.dtype})   "
+            f"polynomial {D} -> {FEATURES} {np.dtype(dtype).name:<8} mercer {mine:7.1f} us/row ({kept.dtype})   "
             f"PolynomialCountSketch {theirs:7.1f} us/row ({peer.transform(X[:2]).dtype})   "
             f"ratio {theirs / mine:6.2f}   "
             f"Gram error {gram_error(kept, K):.5f} and {gram_error(peer.transform(X[:300]), K):.5f}",
@@ -98,12 +100,12 @@ def polynomial(rows: int, repeats: int) -> None:
 
 
 def error(rows: int, repeats: int) -> None:
-    X = rows_of(300, 784, np.float64)
+    X = rows_of(300, D, np.float64)
     norms = (X**2).sum(axis=1)
     K = np.exp(-GAMMA * np.maximum(norms[:, None] + norms - 2 * X @ X.T, 0))
     print("mean squared error of the Gram matrix, mean of 5 draws")
     print(f"{'features':>9}" + "".join(f"{name:>13}" for name in VARIANTS))
-    for n in (64, 128, 256, 512, 1024):
+    for n in sized((64, 128, 256, 512, 1024), (64,)):
         found = []
         for variant in VARIANTS:
             draws = [
@@ -115,11 +117,11 @@ def error(rows: int, repeats: int) -> None:
 
 
 def scaling(rows: int, repeats: int) -> None:
-    sizes = [2**p for p in range(10, 17)]
+    sizes = [2**p for p in sized(range(10, 17), range(4, 7))]
     for name in ("circulant", "structured"):
         took = []
         for d in sizes:
-            X = np.random.default_rng(0).normal(size=(max(4, 2**19 // d), d)).astype(np.float32)
+            X = np.random.default_rng(0).normal(size=(max(4, sized(2**19, 2**8) // d), d)).astype(np.float32)
             made: Any
             if name == "circulant":
                 made = CirculantProjection(random_state=0).fit(X)
@@ -128,9 +130,8 @@ def scaling(rows: int, repeats: int) -> None:
             made.transform(X[:2])
             best = statistics.median(seconds(lambda: made.transform(X)) for _ in range(repeats))  # noqa: B023
             took.append(best / len(X) * 1e6)
-        slope = np.polyfit(np.log(sizes), np.log(took), 1)[0]
         shown = ", ".join(f"2^{int(np.log2(d))}: {t:.0f}" for d, t in zip(sizes, took, strict=True))
-        print(f"{name} map d -> d float32, us/row: {shown}; exponent {slope:.2f}", flush=True)
+        print(f"{name} map d -> d float32, us/row: {shown}; exponent {exponent(sizes, took):.2f}", flush=True)
 
 
 def main() -> None:
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", type=int, default=5000)
-    args = parser.parse_args()
+    args = parse(parser, repeats=1, rows=320)
     for part in args.parts:
         parts[part](args.rows, args.repeats)
 

@@ -5,7 +5,7 @@
     gap     seconds to a certified relative gap of 1e-3, all solvers, on that task and on CoNLL-2000 (needs MERCER_DATA)
     dlib    the same on a size that dlib's solve_structural_svm_problem can take, with the same Python oracle on both
             sides, and with our compiled chain
-    cuts    spec 003 F2: rounds and seconds of n-slack, 1-slack and 1-slack without cache as n doubles, for multiclass,
+    cuts    rounds and seconds of n-slack, 1-slack and 1-slack without cache as n doubles, for multiclass,
             chains and grammars; --plot FILE writes the picture
     qp      the small programs of the bundle: our active-set solver beside Clarabel
 
@@ -28,6 +28,8 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import SMOKE, from_data, missing, parse, peer, sized
+from scipy import sparse
 
 from mercer.data import Template
 from mercer.datasets import load_conll2000, make_chain_task
@@ -49,6 +51,8 @@ SOLVERS: dict[str, Any] = {
     "bmrm": BMRM,
     "subgradient": Subgradient,
 }
+GAP = sized(1e-3, 0.1)  # of 'cuts'
+CHAINS = sized((2000, 500, 20, 5000), (20, 5, 4, 50))  # training and test sequences, labels, features
 
 
 def fitted(X: Any, y: Any, C: float, solver: Solver, tol: float = 1e-3, **options: Any) -> tuple[float, Tagger]:
@@ -57,20 +61,25 @@ def fitted(X: Any, y: Any, C: float, solver: Solver, tol: float = 1e-3, **option
     return tagger.history_["seconds"][-1], tagger
 
 
+def chain_task() -> Any:
+    """The synthetic task of chains."""
+    n_train, n_test, n_labels, n_features = CHAINS
+    return make_chain_task(n_train=n_train, n_test=n_test, n_labels=n_labels, n_features=n_features)
+
+
 # ---------------------------------------------------------------------------------------------- one pass
 
 
 def one_pass() -> None:
-    print("\n## One pass of bcfw, 2,000 × 25 tokens, 20 labels, 5,000 features, all 100,440 weights")
-    task = make_chain_task()
+    task = chain_task()
+    print("\n## One pass of bcfw, {0:,} × 25 tokens, {2} labels, {3:,} features, all weights".format(*CHAINS))
     times = []
-    for _ in range(5):
+    for _ in range(sized(5, 1)):
         seconds, _ = fitted(task.X_train, task.y_train, 0.01, BCFW(check_every=10**9), max_iter=2, weights="all")
         times.append(seconds)
     print(f"one pass (second of two, with 3 passes over known planes): median {np.median(times) / 2:.3f} s")
-    out = subprocess.run(
-        [sys.executable, __file__, "--memory"], capture_output=True, text=True, check=True, env=os.environ
-    ).stdout
+    command = [sys.executable, __file__, "--memory", *(["--smoke"] if SMOKE else [])]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ).stdout
     print(out.strip())
 
 
@@ -79,13 +88,14 @@ def memory() -> None:
     from mercer.data import Sequences
 
     rng = np.random.default_rng(0)
-    columns = np.sort(rng.integers(0, 5000, (50_000, 15), dtype=np.int32), axis=1)
+    n = sized(2000, 20)
+    columns = np.sort(rng.integers(0, 5000, (25 * n, 15), dtype=np.int32), axis=1)
     columns += np.arange(15, dtype=np.int32)  # ascending; at most 14 columns beyond
     from scipy.sparse import csr_matrix
 
-    rows = csr_matrix((np.ones(750_000), columns.ravel(), np.arange(0, 750_001, 15)), shape=(50_000, 5014))
-    X = Sequences(rows, np.arange(0, 50_001, 25))
-    y = [[f"L{k:02d}" for k in row] for row in rng.integers(0, 20, (2000, 25))]
+    rows = csr_matrix((np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, 15)), (25 * n, 5014))
+    X = Sequences(rows, np.arange(0, 25 * n + 1, 25))
+    y = [[f"L{k:02d}" for k in row] for row in rng.integers(0, 20, (n, 25))]
     tagger = Tagger(loss="hinge", solver=BCFW(check_every=10**9), C=0.01, max_iter=1, weights="all", random_state=0)
     with open("/proc/self/statm") as file:
         before = int(file.read().split()[1]) * resource.getpagesize() / 2**20
@@ -99,16 +109,14 @@ def memory() -> None:
 
 def gap_table(limit: float) -> None:
     tasks: dict[str, tuple[Any, Any, float]] = {}
-    chain = make_chain_task()
+    chain = chain_task()
     tasks["synthetic, C = 0.01"] = (chain.X_train, chain.y_train, 0.01)
     tasks["synthetic, C = 0.1"] = (chain.X_train, chain.y_train, 0.1)
-    try:
+    with from_data("CoNLL-2000"):
         template = Template.load("words+pos")
-        sentences = load_conll2000("train")
+        sentences = load_conll2000("train")[: sized(None, 20)]
         X = [template.expand(s)[0] for s in sentences]
         tasks["CoNLL-2000, C = 0.1"] = (X, [[token[-1] for token in s] for s in sentences], 0.1)
-    except FileNotFoundError as error:
-        print(f"CoNLL-2000 left out: {error}")
     for name, (X, y, C) in tasks.items():
         print(f"\n## Seconds to a certified relative gap of 1e-3: {name}")
         print(f"{'solver':32s} {'seconds':>9s} {'rounds':>7s} {'passes':>7s} {'gap':>9s} {'objective':>12s}")
@@ -204,19 +212,15 @@ def dlib_fit(structure: PythonChain, X: list, Y: list, C: float, epsilon: float)
 
 
 def against_dlib() -> None:
-    try:
-        import dlib  # noqa: F401
-    except ImportError:
-        print("\ndlib is not installed: pip install dlib-bin")
-        return
+    alone = bool(missing("dlib"))
     rng = np.random.default_rng(0)
-    n, T, C_labels, F, C = 100, 10, 5, 20, 0.1
+    n, T, C_labels, F, C = sized(100, 10), 10, 5, 20, 0.1
     planted = rng.normal(size=(C_labels, F))
     X = [rng.normal(size=(T, F)) for _ in range(n)]
     Y = [(x @ planted.T + 2.0 * rng.normal(size=(T, C_labels))).argmax(1) for x in X]
     print(f"\n## {n} chains of {T} positions, {C_labels} labels, {F} dense features, C = {C}: time to a gap of 1e-3")
     structure = PythonChain(C_labels, F)
-    exact = StructuredPredictor(structure, C=C, tol=1e-4, random_state=0, max_iter=5000).fit(X, Y)
+    exact = StructuredPredictor(structure, C=C, tol=sized(1e-4, 1e-3), random_state=0, max_iter=5000).fit(X, Y)
     bound = exact.history_["dual"][-1]
 
     def objective(w: np.ndarray) -> float:
@@ -227,13 +231,13 @@ def against_dlib() -> None:
         return 0.5 * float(w @ w) + C * sum(losses)
 
     rows = []
-    for epsilon in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001):
+    for epsilon in () if alone else (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001):
         seconds, w = dlib_fit(structure, X, Y, C, epsilon)
         gap = (objective(w) - bound) / bound
         rows.append((f"dlib, Python oracle, epsilon {epsilon:g}", seconds, gap))
         if gap <= 1e-3:
             break
-    peer = rows[-1][1]
+    slowest = None if alone else rows[-1][1]
     for name in ("bcfw", "cutting-plane", "bmrm"):
         model = StructuredPredictor(structure, solver=name, C=C, tol=1e-3, random_state=0, max_iter=5000).fit(X, Y)
         rows.append((f"ours, the same Python oracle, {name}", model.history_["seconds"][-1], model.history_["gap"][-1]))
@@ -243,16 +247,17 @@ def against_dlib() -> None:
     for name in ("bcfw", "bmrm"):
         seconds = np.median([fitted(X, labels, C, SOLVERS[name]())[0] for _ in range(5)])
         rows.append((f"ours, compiled chain, {name}", float(seconds), 1e-3))
-    print(f"{'':42s} {'seconds':>9s} {'gap':>9s} {'dlib / ours':>12s}")
+    print(f"{'':42s} {'seconds':>9s} {'gap':>9s}" + ("" if slowest is None else f" {'dlib / ours':>12s}"))
     for name, seconds, gap in rows:
-        print(f"{name:42s} {seconds:9.3f} {gap:9.1e} {peer / seconds:11.1f}x")
+        ratio = "" if slowest is None else f" {slowest / seconds:11.1f}x"
+        print(f"{name:42s} {seconds:9.3f} {gap:9.1e}{ratio}")
 
 
 # ---------------------------------------------------------------------------------------------- cuts against n
 
 
 def cuts(plot: str | None) -> None:
-    print("\n## Rounds and seconds against n, gap 1e-3, C n held constant (spec 003 F2)")
+    print(f"\n## Rounds and seconds against n, gap {GAP:g}, C n held constant")
     methods = {"n-slack": lambda: CuttingPlane(slack="n"), "1-slack": lambda: CuttingPlane(cache=False),
                "1-slack, cache": CuttingPlane}  # fmt: skip
     results: dict[str, dict[str, list[tuple[int, int, float, float]]]] = {}
@@ -275,37 +280,41 @@ def _multiclass() -> tuple[list[int], Any]:
 
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(10, 50))
-    y_all = rng.integers(0, 10, 32_000)
-    X_all = centres[y_all] + 2.0 * rng.normal(size=(32_000, 50))
+    sizes = sized([2000, 4000, 8000, 16_000, 32_000], [10, 20])
+    y_all = rng.integers(0, 10, sizes[-1])
+    X_all = centres[y_all] + 2.0 * rng.normal(size=(sizes[-1], 50))
 
     def make(n: int, solver: Solver) -> dict[str, list[float]]:
         X = Sequences(X_all[:n], np.arange(n + 1))
         risk = Risk(Labels(10, 50), Hinge(), X, y_all[:n].astype(np.int32))
-        return train(risk, solver=solver, C=100.0 / n, tol=1e-3, max_iter=3000)[1]
+        return train(risk, solver=solver, C=100.0 / n, tol=GAP, max_iter=3000)[1]
 
-    return [2000, 4000, 8000, 16_000, 32_000], make
+    return sizes, make
 
 
 def _chains() -> tuple[list[int], Any]:
-    task = make_chain_task(n_train=4000, n_test=1, n_labels=10, n_features=500)
+    sizes = sized([250, 500, 1000, 2000, 4000], [5, 10])
+    task = make_chain_task(n_train=sizes[-1], n_test=1, n_labels=10, n_features=500)
 
     def make(n: int, solver: Solver) -> dict[str, list[float]]:
-        return fitted(task.X_train[:n], task.y_train[:n], 4.0 / n, solver, weights="all", max_iter=3000)[1].history_
+        X, y = task.X_train[:n], task.y_train[:n]
+        return fitted(X, y, 4.0 / n, solver, GAP, weights="all", max_iter=3000)[1].history_
 
-    return [250, 500, 1000, 2000, 4000], make
+    return sizes, make
 
 
 def _grammars() -> tuple[list[int], Any]:
     from mercer.datasets import make_treebank
     from mercer.parsing import Parser
 
-    bank = make_treebank(800, random_state=0)
+    sizes = sized([50, 100, 200, 400, 800], [5, 10])
+    bank = make_treebank(sizes[-1], random_state=0)
     trees = getattr(bank, "trees", bank)
 
     def make(n: int, solver: Solver) -> dict[str, list[float]]:
-        return Parser(solver=solver, C=10.0 / n, tol=1e-3, max_iter=3000).fit(None, trees[:n]).history_
+        return Parser(solver=solver, C=10.0 / n, tol=GAP, max_iter=3000).fit(None, trees[:n]).history_
 
-    return [50, 100, 200, 400, 800], make
+    return sizes, make
 
 
 def _draw(results: dict[str, Any], path: str) -> None:
@@ -339,17 +348,12 @@ def _draw(results: dict[str, Any], path: str) -> None:
 
 
 def small_programs() -> None:
-    try:
-        import clarabel
-    except ImportError:
-        print("\nClarabel is not installed: pip install clarabel")
-        return
-    from scipy import sparse
-
+    clarabel = peer("clarabel")
     print("\n## The bundle's quadratic program: one more plane, from the last solution")
-    print(f"{'planes':>7s} {'ours, ms':>9s} {'Clarabel, ms':>13s} {'ratio':>7s} {'difference of values':>21s}")
+    beside = f" {'Clarabel, ms':>13s} {'ratio':>7s} {'difference of values':>21s}"
+    print(f"{'planes':>7s} {'ours, ms':>9s}" + (beside if clarabel else ""))
     rng = np.random.default_rng(0)
-    for m in (10, 30, 100, 300):
+    for m in sized((10, 30, 100, 300), (10,)):
         A = rng.normal(size=(m, 500)) * np.exp(rng.normal(size=(m, 1)))
         G, b = A @ A.T, rng.normal(size=m) * 10
         start = simplex_qp(G[:-1, :-1], b[:-1])
@@ -358,18 +362,29 @@ def small_programs() -> None:
             begin = time.perf_counter()
             a = simplex_qp(G, b, 1.0, start)
             ours.append(time.perf_counter() - begin)
-            settings = clarabel.DefaultSettings()
-            settings.verbose = False
-            begin = time.perf_counter()
-            rows = sparse.csc_matrix(np.vstack([np.ones((1, m)), -np.eye(m)]))
-            cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(m)]
-            right = np.concatenate([[1.0], np.zeros(m)])
-            peer = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(G)), -b, rows, right, cones, settings).solve()
-            theirs.append(time.perf_counter() - begin)
-        z = np.array(peer.x)
+            if clarabel is not None:
+                begin = time.perf_counter()
+                z = by_clarabel(clarabel, G, b)
+                theirs.append(time.perf_counter() - begin)
+        one = 1e3 * np.median(ours)
+        if clarabel is None:
+            print(f"{m:7d} {one:9.2f}")
+            continue
         value = [float(b @ v - 0.5 * v @ G @ v) for v in (a, z)]
-        one, two = 1e3 * np.median(ours), 1e3 * np.median(theirs)
+        two = 1e3 * np.median(theirs)
         print(f"{m:7d} {one:9.2f} {two:13.2f} {two / one:6.1f}x {value[0] - value[1]:21.1e}")
+
+
+def by_clarabel(clarabel: Any, G: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """argmax ⟨b, a⟩ − ½ a'Ga over the simplex."""
+    m = len(b)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    rows = sparse.csc_matrix(np.vstack([np.ones((1, m)), -np.eye(m)]))
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(m)]
+    right = np.concatenate([[1.0], np.zeros(m)])
+    solver = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(G)), -b, rows, right, cones, settings)
+    return np.array(solver.solve().x)
 
 
 def main() -> None:
@@ -379,7 +394,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="most seconds of one solver in 'gap'")
     parser.add_argument("--plot", help="picture of 'cuts'")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse(parser, limit=0.2)
     if options.memory:
         return memory()
     for part in options.parts:

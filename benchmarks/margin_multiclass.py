@@ -5,7 +5,7 @@
 Run in an environment with mercer and the peer:
 
     pip install . liblinear-official
-    python benchmarks/margin_multiclass.py [--data DIR] [--repeats 3] [--only news20,mnist]
+    python benchmarks/margin_multiclass.py [--data DIR] [--repeats 3] [--only news20,mnist,digits] [--smoke]
 
 DIR (or MERCER_DATA) holds news20/news20.bz2 (LIBSVM format) and mnist/train-images-idx3-ubyte.gz and
 train-labels-idx1-ubyte.gz. Rows of news20 are scaled to length 1 (as word counts neither solver is near the gap after
@@ -15,7 +15,7 @@ The gap of a solver's weights is measured from outside, in NumPy: (P(W) − D) /
 that of a run of ours to 1e-6. liblinear stops on the violation of its optimality conditions, so -e is lowered from 1
 by factors of 0.7 until its weights have the gap; that -e, the largest of the series that gives it, is then timed. Ours
 stops on its own certified gap. Repeats are interleaved. Given are medians of wall-clock seconds, and of processor
-seconds, which a busy machine disturbs less.
+seconds, which a busy machine disturbs less. Without liblinear, our own times; digits are scikit-learn's.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from _timing import from_data, missing, parse
 from scipy.sparse import csr_matrix
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import load_digits, load_svmlight_file
 from sklearn.preprocessing import normalize
 
 from mercer.classification import LinearClassifier
@@ -44,11 +45,16 @@ def news20(folder: Path) -> tuple[csr_matrix, np.ndarray]:
 
 def mnist(folder: Path) -> tuple[csr_matrix, np.ndarray]:
     def read(pattern: str, offset: int) -> np.ndarray:
-        [path] = (folder / "mnist").glob(pattern)
+        path = next((folder / "mnist").glob(pattern), folder / "mnist" / pattern)
         return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=offset)
 
     pixels = read("train-images*", 16).reshape(-1, 784) / 255.0
     return csr_matrix(pixels), read("train-labels*", 8).astype(int)
+
+
+def digits(folder: Path) -> tuple[csr_matrix, np.ndarray]:
+    X, y = load_digits(return_X_y=True)
+    return csr_matrix(X[:200] / 16.0), y[:200]
 
 
 def primal(W: np.ndarray, X: csr_matrix, y: np.ndarray, C: float) -> float:
@@ -97,8 +103,8 @@ def measure(name: str, X: csr_matrix, y: np.ndarray, C: float, repeats: int) -> 
     _, exact = ours(X, y, C, 2, 1e-6)
     bound = max(exact.history_["dual"])
     print(f"{name}: {X.shape[0]} x {X.shape[1]}, {len(set(y))} classes, C = {C:g}; dual bound {bound:.8g}", flush=True)
-    peer, e = Liblinear(X, y, C), 1.0
-    while True:
+    peer, e = None if missing("liblinear") else Liblinear(X, y, C), 1.0
+    while peer is not None:
         seconds, W = peer(e)
         value = primal(W, X, y, C)
         print(f"  liblinear -e {e:<8.3g} {seconds[0]:8.2f} s   gap {(value - bound) / value:.2e}", flush=True)
@@ -106,10 +112,11 @@ def measure(name: str, X: csr_matrix, y: np.ndarray, C: float, repeats: int) -> 
             break
         e *= 0.7
     rows = ("liblinear -s 4, 1 thread", "mercer, 1 thread", "mercer, 2 threads")
-    times: dict[str, list[np.ndarray]] = {row: [] for row in rows}
+    times: dict[str, list[np.ndarray]] = {row: [] for row in (rows if peer is not None else rows[1:])}
     models = []
     for _ in range(repeats):
-        times[rows[0]].append(peer(e)[0])
+        if peer is not None:
+            times[rows[0]].append(peer(e)[0])
         for threads, row in enumerate(rows[1:], 1):
             seconds, model = ours(X, y, C, threads)
             times[row].append(seconds)
@@ -119,7 +126,12 @@ def measure(name: str, X: csr_matrix, y: np.ndarray, C: float, repeats: int) -> 
     print(f"  mercer: certified gap {models[0].history_['gap'][-1]:.2e}, measured {(value - bound) / value:.2e}")
     print(f"  the same weights for 1 and 2 threads: {same}")
     middle = {row: np.median(values, axis=0) for row, values in times.items()}
-    base, one = middle[rows[0]], middle[rows[1]]
+    one = middle[rows[1]]
+    if peer is None:
+        for row, (wall, cpu) in middle.items():
+            print(f"  {row:26}{wall:9.2f} s, processor {cpu:.2f} s", flush=True)
+        return
+    base = middle[rows[0]]
     heads = ("seconds", "liblinear / it", "1 thread / it", "processor s", "liblinear / it")
     print(" " * 28 + "".join(f"{head:>{width}}" for head, width in zip(heads, (9, 16, 15, 13, 16), strict=True)))
     for row, (wall, cpu) in middle.items():
@@ -132,16 +144,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("MERCER_DATA"), help="default: MERCER_DATA")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="news20,mnist")
-    arguments = parser.parse_args()
-    if arguments.data is None:
-        print("left out: set MERCER_DATA, or give --data, to a folder with news20 and mnist")
-        return
-    arguments.data = Path(arguments.data)
+    arguments = parse(parser, repeats=1, only="digits")
+    folder = Path(arguments.data or "(MERCER_DATA is not set)")
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
     # Rows of MNIST have a squared length of about 100; with C = 1 both solvers are far from the gap after a minute.
-    for name, load, C in (("news20", news20, 1.0), ("mnist", mnist, 0.01)):
+    for name, load, C in (("news20", news20, 1.0), ("mnist", mnist, 0.01), ("digits", digits, 0.1)):
         if name in arguments.only.split(","):
-            measure(name, *load(arguments.data), C, arguments.repeats)
+            with from_data(name):
+                measure(name, *load(folder), C, arguments.repeats)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Circulant against dense layers in networks: error, numbers and bytes at full and at equal memory (spec 004 I-19).
+"""Circulant against dense layers in networks: error, numbers and bytes at full and at equal memory.
 
     MERCER_DATA=... python benchmarks/networks.py [--parts digits table reduced] [--shapes plain lenet] [--seeds 3]
                                  [--rows 60000] [--epochs 4] [--sizes 50 … 8000] [--device cpu] [--threads 1]
 
-digits    scikit-learn's digits, 64 → 64 → 10: trained and random layers (P19, P20), and subsets of 50 … 800 rows (P21)
+digits    scikit-learn's digits, 64 → 64 → 10: trained and random layers, and subsets of 50 … 800 rows
 table     MNIST: dense, circulant, reduced dense, random dense and random circulant hidden layers, beside the source
-reduced   the same three trained kinds on 50 … 8,000 rows of MNIST (P21)
+reduced   the same three trained kinds on 50 … 8,000 rows of MNIST
 
 plain     pixels → 1,024 → 10
 lenet     two convolutions of 5 × 5 with pooling (20 and 50 channels), then 800 → 500 → 10
@@ -26,15 +26,17 @@ import math
 import os
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from _timing import parse, required, sized
 
-from mercer.nn import CirculantLinear
+torch = required("torch")
+Tensor, nn = torch.Tensor, torch.nn
+CirculantLinear = import_module("mercer.nn").CirculantLinear
 
-RATES = (1e-3, 3e-3, 1e-2, 3e-2)
+RATES = sized((1e-3, 3e-3, 1e-2, 3e-2), (1e-2,))
 SHARES = (1.0, 0.1)  # of the rate, for the numbers of a circulant layer: each of them stands in every row of its matrix
 KINDS = ("dense", "circulant", "reduced", "random dense", "random circulant")
 TRAINED = KINDS[:3]
@@ -216,12 +218,13 @@ def main() -> None:
     parser.add_argument("--tune", type=int, default=10_000, help="rows that rates are chosen on")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
-    args = parser.parse_args()
+    args = parse(parser, parts=["digits"], tune=100, steps=5)
     torch.set_num_threads(args.threads)
     if "digits" in args.parts:
         rows, test = digits()
-        table("digits", rows, test, 500, 10, "cpu", args.tune)
-        reduced("digits", rows, test, [50, 100, 200, 400, 800], args.steps, 10, "cpu")
+        seeds = sized(10, 2)
+        table("digits", rows, test, sized(500, 5), seeds, "cpu", args.tune)
+        reduced("digits", rows, test, sized([50, 100, 200, 400, 800], [50]), args.steps, seeds, "cpu")
     found = mnist(args.device) if set(args.parts) & {"table", "reduced"} else None
     if found is None:
         return

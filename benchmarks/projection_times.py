@@ -1,4 +1,4 @@
-"""Time of full, bilinear and circulant projections to packed codes, against d (spec 004 I-13; table 3.2 of the source).
+"""Time of full, bilinear and circulant projections to packed codes, against d (table 3.2 of the source).
 
     python benchmarks/projection_times.py [--smallest 10] [--largest 16] [--repeats 3]
 
@@ -19,6 +19,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
+from _timing import exponent, parse
 
 from mercer.retrieval import BilinearEmbedding, CirculantEmbedding, SignProjection
 
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--smallest", type=int, default=10)
     parser.add_argument("--largest", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
+    options = parse(parser, smallest=4, largest=7, repeats=1)
     logs = range(options.smallest, options.largest + 1)
     found = []
     for log in logs:
@@ -63,8 +64,7 @@ def main() -> None:
         if log >= 12 and not full > bilinear > circulant:
             raise SystemExit(f"d = 2^{log}: the order is not full > bilinear > circulant")
     if len(found) > 1:
-        slope = np.polyfit([float(log) for log in logs], np.log2(found), 1)[0]
-        print(f"time of the circulant ~ d^{slope:.3f}")
+        print(f"time of the circulant ~ d^{exponent([2.0**log for log in logs], found):.3f}")
 
 
 if __name__ == "__main__":

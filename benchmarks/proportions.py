@@ -51,7 +51,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import exponent, seconds
+from _timing import exponent, from_data, parse, seconds
 from proportions_printed import PRINTED, SIZES
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -343,7 +343,7 @@ def speed(options: argparse.Namespace) -> None:
                 scores.setdefault("llp-learn 1.6.0", []).append(score)
                 peer += 1
             except (RuntimeError, OSError) as error:
-                print(f"llp-learn: not here ({error})")
+                print(f"llp-learn: not installed ({error})")
     print("\nvote, RBF, bags of 32 (printed, 5 folds: alter 15.0 s, convex 4.3 s, another machine)")
     for name, values in taken.items():
         accuracy = 100 * np.mean(scores[name])
@@ -421,9 +421,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--out", default="proportions.jsonl", help="results of the tables, one line for each fold")
-    options = parser.parse_args()
+    options = parse(parser, parts=["speed", "assignment"], quick=True, repeats=1)
     for part in options.parts:
-        PARTS[part](options)
+        with from_data(part):
+            PARTS[part](options)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import from_data, parse
 from sklearn.model_selection import KFold
 
 from mercer.datasets import load_proportion_set
@@ -88,13 +89,14 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[2, 8, 32])
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="one C and ε, only the rounds are chosen")
-    given = parser.parse_args()
+    given = parse(parser, sets=["heart"], sizes=[32], quick=True)
     # Counts rarely meet a share exactly with other bags in the training part; two orientations may tie.
     warnings.simplefilter("ignore", UserWarning)
-    if "speed" in given.parts:
-        speed()
-    if "accuracy" in given.parts:
-        accuracy(given.sets, given.sizes, given.runs, given.quick)
+    with from_data("the sets"):
+        if "speed" in given.parts:
+            speed()
+        if "accuracy" in given.parts:
+            accuracy(given.sets, given.sizes, given.runs, given.quick)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,13 @@ import gzip
 from itertools import product
 
 import numpy as np
+from _timing import from_data, parse, sized
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file, load_wine
 
 from mercer.datasets._home import data_file
 from proportions import judged
 
-SIZES = (2, 8, 32, 64)
+SIZES = sized((2, 8, 32, 64), (8,))
 ALPHAS = (0.1, 1.0, 10.0)
 
 
@@ -69,8 +70,12 @@ def sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=2)
-    options = parser.parse_args()
-    data = sets()
+    options = parse(parser, runs=1)
+    with from_data("the nine sets"):
+        compare(options, sized(sets, lambda: {"wine-1": against_rest(*load_wine(return_X_y=True), 1)})())
+
+
+def compare(options: argparse.Namespace, data: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
     print("| kernel | alpha of | threshold | " + " | ".join(map(str, SIZES)) + " |")
     print("|---|---|---|" + "---|" * len(SIZES))
     for kernel, scale, threshold in product(("linear", "rbf"), ("mean", "sum", "either"), ("model", "shares")):

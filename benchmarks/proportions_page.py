@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from _timing import parse
 from proportions_printed import PRINTED, SIZES
 
 HEADINGS = {"linear": "## Linear (table 8.3)", "rbf": "## Gaussian kernel (table 8.4)"}
@@ -82,7 +83,7 @@ def main() -> None:
     default = Path(__file__).resolve().parent.parent / "docs" / "proportions_results.md"
     parser.add_argument("--page", type=Path, default=default)
     parser.add_argument("--most", type=int, default=15, help="differences to list, of either sign")
-    options = parser.parse_args()
+    options = parse(parser, most=3)
     results = whole_runs(options.files)
     lines = options.page.read_text().splitlines()
     if results:

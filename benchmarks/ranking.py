@@ -26,6 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import sklearn
+from _timing import parse, sized
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.svm import LinearSVC
 
@@ -63,7 +64,7 @@ def time_part(repeats: int) -> None:
     heads = [("n", 8), ("pairs", 14), ("mercer s", 9), ("steps", 6), ("objective", 10)]
     heads += [("liblinear s", 12), ("objective", 10), ("ratio", 8)]
     print(" ".join(f"{head:>{width}}" for head, width in heads))
-    for n in (300, 1000, 3000, 10_000, 30_000, 100_000):
+    for n in sized((300, 1000, 3000, 10_000, 30_000, 100_000), (30,)):
         X, y = graded(n)
         risk = RankingRisk(X, y)
         pairs = float(risk.n_pairs.sum())
@@ -89,8 +90,10 @@ def time_part(repeats: int) -> None:
 
 # ---------------------------------------------------------------------------------------------- rare positives
 
+EXAMPLES = sized(3000, 200)
 
-def rare(seed: int, task: str, n: int = 3000) -> tuple[np.ndarray, np.ndarray]:
+
+def rare(seed: int, task: str, n: int = EXAMPLES) -> tuple[np.ndarray, np.ndarray]:
     """2 % positives with a lead in half of the features; in ``spread`` the examples differ in scale."""
     random = np.random.default_rng(seed)
     y = (np.arange(n) < 0.02 * n).astype(int)
@@ -103,7 +106,7 @@ MEASURES = {
     "average-precision": lambda y, s: average_precision_score(y, s),
     "f1": lambda y, s: f1_score(y, s > 0),
 }
-HINGE_GRID = (0.01, 0.1, 1.0, 10.0)
+HINGE_GRID = sized((0.01, 0.1, 1.0, 10.0), (0.1,))
 GRIDS = {"roc-area": (1.0, 10.0, 100.0), "average-precision": (1.0, 10.0, 100.0), "f1": (10.0, 100.0, 1000.0)}
 
 
@@ -112,7 +115,7 @@ def models() -> dict[str, list]:
     return {
         "hinge": [LinearSVC(C=C, **hinge) for C in HINGE_GRID],
         "hinge, balanced": [LinearSVC(C=C, class_weight="balanced", **hinge) for C in HINGE_GRID],
-        **{f"mercer {name}": [Ranker(name, C=C) for C in grid] for name, grid in GRIDS.items()},
+        **{f"mercer {name}": [Ranker(name, C=C) for C in grid[: sized(None, 1)]] for name, grid in GRIDS.items()},
     }
 
 
@@ -126,7 +129,8 @@ def rare_part(seeds: int) -> None:
                 for measure, value in MEASURES.items():
                     best = max(scores, key=lambda score: value(valid[1], score(valid[0])))
                     found.setdefault((name, measure), []).append(value(test[1], best(test[0])))
-        print(f"\n2 % positives, task {task!r}: 3,000 × 20, {seeds} seeds, mean ± standard deviation on test data")
+        size = f"{EXAMPLES:,} × 20, {seeds} seeds"
+        print(f"\n2 % positives, task {task!r}: {size}, mean ± standard deviation on test data")
         print(f"{'trained for':26}" + "".join(f"{measure:>20}" for measure in MEASURES))
         for name in models():
             row = ""
@@ -144,7 +148,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=["time", "rare"], choices=["time", "rare"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=10)
-    arguments = parser.parse_args()
+    arguments = parse(parser, repeats=1, seeds=2)
     print(f"{platform.machine()}, 1 thread, numpy {np.__version__}, scikit-learn {sklearn.__version__}")
     if "time" in arguments.parts:
         time_part(arguments.repeats)

@@ -1,4 +1,4 @@
-"""Two-class digits: the relative margin machine beside the SVM (spec 003 G2), at a reduced size.
+"""Two-class digits: the relative margin machine beside the SVM at a reduced size.
 
     python benchmarks/relative_margin.py [--data digits usps mnist] [--splits 4] [--train 400] [--test 1000] [--jobs 2]
 
@@ -23,6 +23,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import parse, sized
 from joblib import Parallel, delayed
 from scipy.io import loadmat
 from sklearn.datasets import load_digits
@@ -32,9 +33,9 @@ from mercer.classification import RelativeMarginSVC
 from mercer.datasets._home import data_file
 
 DEGREES = (1, 2, 3, 4, 5, 6, 7)
-GAMMAS = (1.0, 2.0, 4.0)
-CS = (1.0, 10.0, 100.0, 1000.0)
-BS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
+GAMMAS = sized((1.0, 2.0, 4.0), (1.0,))
+CS = sized((1.0, 10.0, 100.0, 1000.0), (1.0,))
+BS = sized((1.1, 1.25, 1.5, 2.0, 3.0, 5.0), (1.5,))
 SELECT_STEPS = 20_000
 Task = str | tuple[int, int]
 TASKS: dict[str, list[Task]] = {
@@ -146,7 +147,7 @@ def main() -> None:
     parser.add_argument("--train", type=int, default=400)
     parser.add_argument("--test", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
+    arguments = parse(parser, data=["digits"], splits=1, train=30, test=50, jobs=1)
     for name in arguments.data:
         begin = time.perf_counter()
         try:

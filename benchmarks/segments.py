@@ -1,6 +1,6 @@
 """Segmentations beside other semi-Markov tools, one thread each, in one run.
 
-    python benchmarks/segments.py [--parts inference] [--repeats 5]
+    python benchmarks/segments.py [--parts inference] [--repeats 5] [--small] [--smoke]
 
 inference   log Z and its gradient in all part scores; how time and memory grow with the length of a sequence.
 threads     two threads over many sequences, and from both ends of a long one.
@@ -10,14 +10,13 @@ paragraphs  prose, made documents, pieces of movie reviews (``MERCER_DATA``): se
 entities    Spanish and Dutch names (``MERCER_DATA``): segments beside a chain.
 
 Peers are flash-semicrf 0.2.0 and torch-struct 0.5 on torch's CPU side (``pip install torch flash-semicrf==0.2.0
-torch-struct==0.5``). Those that are not installed are shown with the figures of an earlier run, and said to be. Seconds
-are processor time, medians of runs in turn.
+torch-struct==0.5``). Those that are not installed are named, and have no ratio. Seconds are processor time, medians of
+runs in turn.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import itertools
 import os
 import subprocess
@@ -32,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import interleaved
+from _timing import SMOKE, exponent, interleaved, missing, parse, sized
 from scipy.special import logsumexp
 
 from mercer.classification import LinearClassifier
@@ -52,9 +51,6 @@ from mercer.segmentation import BoundaryClassifier, ParagraphFeatures, Segmenter
 from mercer.structures import Segments, SegmentScores
 from mercer.tagging import Tagger
 
-# CPU seconds of an earlier run on another machine, for peers that are not installed.
-KNOWN = {"flash-semicrf 0.2.0": 3.8, "torch-struct 0.5": 0.145}
-
 
 def many(call: Callable[[], object], times: int) -> Callable[[], None]:
     """A call so often that a clock can see it."""
@@ -73,10 +69,6 @@ def scores(T: int, K: int, C: int, batch: int, seed: int = 0) -> SegmentScores:
     # The peers sum over a label before the first segment, too.
     shared = 0.1 * rng.normal(size=(K, C)), tau, logsumexp(tau, axis=0), np.zeros(C)
     return SegmentScores(*shared, offsets, frames=frames)
-
-
-def installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None and importlib.util.find_spec("torch") is not None
 
 
 # ------------------------------------------------------------------------------------------- inference
@@ -138,18 +130,18 @@ def inference(repeats: int, small: bool) -> None:
     for name, (module, prepare, shape) in PEERS.items():
         T, K, C, batch = shape
         theta, segments = scores(T, K, C, batch), Segments(C, 0, max_length=K)
-        inner = max(1, 200_000 // (T * batch * K))
+        inner = max(1, sized(200_000, 1) // (T * batch * K))
         ours = many(lambda segments=segments, theta=theta: segments.marginals(theta), inner)  # type: ignore[misc]
-        if installed(module):
-            theirs = prepare(theta, T, K, C, batch)
-            gap = float(np.abs(theirs() - segments.log_partition(theta)).max())
-            seconds, mine = interleaved(repeats, theirs, ours)
-            note = f"{gap:.1e}"
-        else:
+        size = f"{name:22}{T:6}{K:4}{C:4}{batch:6}"
+        if missing("torch", module):
             (mine,) = interleaved(repeats, ours)
-            seconds, note = KNOWN[name], "not installed: figure of an earlier run on another machine"
+            print(f"{size}{'':12}{mine / inner:12.6f}")
+            continue
+        theirs = prepare(theta, T, K, C, batch)
+        gap = float(np.abs(theirs() - segments.log_partition(theta)).max())
+        seconds, mine = interleaved(repeats, theirs, ours)
         mine /= inner
-        print(f"{name:22}{T:6}{K:4}{C:4}{batch:6}{seconds:12.4f}{mine:12.6f}{seconds / mine:8.0f}x  {note}")
+        print(f"{size}{seconds:12.4f}{mine:12.6f}{seconds / mine:8.0f}x  {gap:.1e}")
     growth(repeats)
 
 
@@ -157,25 +149,27 @@ def growth(repeats: int) -> None:
     K, C = 20, 20
     print(f"\ngrowth with T, K = {K}, C = {C}, one sequence, 1 thread")
     print(f"{'T':>8}{'log Z':>10}{'gradient':>10}{'argmax':>10} s {'gradient':>10} positions/s {'memory':>9} MB")
-    lengths, segments = [1_000, 3_000, 10_000, 30_000, 100_000], Segments(C, 0, max_length=K)
+    lengths = sized([1_000, 3_000, 10_000, 30_000, 100_000], [100, 300])
+    segments = Segments(C, 0, max_length=K)
     verbs = [segments.log_partition, segments.marginals, segments.argmax]
     rows = []
     for T in lengths:
         theta = scores(T, K, C, 1)
-        inner = max(1, 30_000 // T)
+        inner = max(1, sized(30_000, 1) // T)
         calls = [many(lambda verb=verb, theta=theta: verb(theta), inner) for verb in verbs]  # type: ignore[misc]
         found = [s / inner for s in interleaved(min(repeats, 3), *calls)]
         rows.append(found)
         times = "".join(f"{seconds:10.4f}" for seconds in found)
         print(f"{T:8}{times}   {T / found[1]:10.0f}             {peak(T, K, C):9.1f}")
-    slopes = np.polyfit(np.log(lengths), np.log(np.array(rows)), 1)[0]
     names = ("log Z", "gradient", "argmax")
+    slopes = [exponent(lengths, times) for times in zip(*rows, strict=True)]
     print("exponents of T:  " + "  ".join(f"{n} {s:.2f}" for n, s in zip(names, slopes, strict=True)))
-    print(f"a table of all segments at T = 100000 would take {100_000 * K * C * 8 / 2**20:.0f} MB")
+    print(f"a table of all segments at T = {lengths[-1]} would take {lengths[-1] * K * C * 8 / 2**20:.0f} MB")
 
 
 PEAK = """
-import importlib.util, sys
+import importlib.util, pathlib, sys
+sys.path.insert(0, str(pathlib.Path(sys.argv[1]).parent))
 spec = importlib.util.spec_from_file_location("benchmark", sys.argv[1])
 benchmark = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(benchmark)
@@ -200,10 +194,10 @@ def peak(T: int, K: int, C: int) -> float:
 def threads(repeats: int, small: bool) -> None:
     """Two threads: over many sequences, and from both ends of a long one."""
     K, C = 20, 20
-    for T, batch in ((200, 64), (100_000, 1)):
+    for T, batch in sized(((200, 64), (100_000, 1)), ((50, 4), (500, 1))):
         theta = scores(T, K, C, batch)
         calls = [partial(Segments(C, 0, max_length=K, threads=n).marginals, theta) for n in (1, 2)]
-        one, two = interleaved(max(repeats, 7), *calls, clock=time.perf_counter)
+        one, two = interleaved(max(repeats, sized(7, 1)), *calls, clock=time.perf_counter)
         print(f"\n{batch} sequence{'s' * (batch > 1)} of {T}, K = {K}, C = {C}, wall time of the gradient:")
         print(f"1 thread {one:.4f} s, 2 threads {two:.4f} s: {one / two:.2f}x")
         a, b = (call().frames for call in calls)
@@ -257,8 +251,9 @@ def segment_svm(C: float, starts: bool, solver: str = "bmrm") -> Segmenter:
     )
 
 
-ACTION_GRID = [{"C": C} for C in (0.1, 1.0, 10.0)]
-SEGMENT_GRID = [{"C": C, "starts": starts} for C in (0.1, 1.0, 10.0) for starts in (False, True)]
+ACTION_CS = sized((0.1, 1.0, 10.0), (1.0,))
+ACTION_GRID = [{"C": C} for C in ACTION_CS]
+SEGMENT_GRID = [{"C": C, "starts": starts} for C in ACTION_CS for starts in sized((False, True), (False,))]
 
 
 def chosen(make: Callable[..., Any], grid: list[dict[str, Any]], task: ActionTask, inside: list[int]) -> dict[str, Any]:
@@ -327,19 +322,20 @@ def pair(values: Sequence[float]) -> str:
 
 
 def actions(repeats: int, small: bool) -> None:
-    """Tables in the shape of S54: levels of difficulty."""
-    n_tasks, folds = (1, 2) if small else (2, 5)
+    """Tables by level of difficulty."""
+    n_tasks, folds = sized((1, 2) if small else (2, 5), (1, 1))
+    levels = sized((1, 2, 3, 4, 5), (1,))
     table: dict[str, list[list[tuple[float, float]]]] = {}
-    for difficulty in range(1, 6):
+    for difficulty in levels:
         tasks = [make_actions(difficulty=difficulty, random_state=seed) for seed in range(n_tasks)]
         for name, found in action_rows(tasks, folds).items():
             table.setdefault(name, []).append(found)
     title = f"2 actions, 2 persons, 150 frames, 10 sequences: {n_tasks} tasks × {folds} folds, mean ± sd"
     for k, what in enumerate(("frames right", "F1 of boundaries")):
         print(f"\n{what}; {title}")
-        print(f"{'difficulty':28}" + "".join(f"{d:>16}" for d in range(1, 6)) + f"{'mean':>8}")
-        for name, levels in table.items():
-            figures = [[one[k] for one in level] for level in levels]
+        print(f"{'difficulty':28}" + "".join(f"{d:>16}" for d in levels) + f"{'mean':>8}")
+        for name, rows in table.items():
+            figures = [[one[k] for one in level] for level in rows]
             print(f"{name:28}" + "".join(f"{pair(level):>16}" for level in figures) + f"{np.mean(figures):8.3f}")
 
 
@@ -373,9 +369,9 @@ VIDEOS = {
 
 
 def videos(repeats: int, small: bool) -> None:
-    """Tables in the shape of S55-S57: 6, 4 and 3 actions."""
+    """Tables of 6, 4 and 3 actions."""
     folds = 1 if small else 5
-    for title, (options, printed) in VIDEOS.items():
+    for title, (options, printed) in list(VIDEOS.items())[sized(0, 2) :]:
         task = make_actions(5, 120, emissions="histogram", difficulty=3, random_state=0, **options)
         print(f"\n{title}: made histograms of 50 words, difficulty 3, {folds} folds; the videos' figures beside")
         rows: dict[str, list[tuple[float, float]]] = {}
@@ -454,14 +450,17 @@ def review_pieces(n_documents: int = 60) -> ParagraphTask:
 
 
 def paragraphs(repeats: int, small: bool) -> None:
-    """Tables in the shape of S48 (5.2, 5.6) with the offset tuned for F1 and for accuracy (5.4, 5.5)."""
+    """Tables in the shape of 5.2 and 5.6 of the source, with the offset tuned for F1 and for accuracy (5.4, 5.5)."""
     n_folds = 2 if small else 10  # as in table 5.6
+    n = sized(60, 12)
     tasks = {
         "Python's reference (pydoc_data.topics)": load_topics_prose(),
-        "made, cues of paragraphs only": make_paragraphs(60, topic_share=0.35),
-        "made, with words that open paragraphs": make_paragraphs(60, topic_share=0.35, cue_share=0.5),
+        "made, cues of paragraphs only": make_paragraphs(n, topic_share=0.35),
+        "made, with words that open paragraphs": make_paragraphs(n, topic_share=0.35, cue_share=0.5),
     }
-    if os.environ.get("MERCER_DATA"):
+    if SMOKE:
+        del tasks["Python's reference (pydoc_data.topics)"]
+    elif os.environ.get("MERCER_DATA"):
         tasks["pieces of movie reviews"] = review_pieces()
     for title, task in tasks.items():
         n = len(task)
@@ -531,10 +530,10 @@ def entities(repeats: int, small: bool) -> None:
     if not os.environ.get("MERCER_DATA"):
         print("\nentities: left out, set MERCER_DATA to the folder of public data sets (conll2002)")
         return
-    limit = 600 if small else None
+    limit = sized(600 if small else None, 30)
     print(f"\nentities, {limit or 'all'} training sentences, the log loss; C by testa, one look at testb")
     print(f"{'':20}{'C':>6}{'testa F1':>10}{'testb F1':>10}{'weights':>10}{'train s':>9}{'decoded tokens/s':>18}")
-    for language in ("esp", "ned"):
+    for language in sized(("esp", "ned"), ("esp",)):
         (X, y), (X_a, y_a), (X_b, y_b) = (entity_data(language, part, limit) for part in ("train", "testa", "testb"))
         makers: dict[str, Callable[[float], Any]] = {
             "chain": lambda C: Tagger(C=C, template=ENTITIES, tol=1e-3, random_state=0),
@@ -569,7 +568,7 @@ def entities(repeats: int, small: bool) -> None:
 
 def span_data(small: bool) -> tuple[str, list[Any], list[list[str]], list[Any], list[list[str]]]:
     """Sentences with one kind of span, as dlib's segmenter takes them."""
-    limit = 300 if small else 1500
+    limit = sized(300 if small else 1500, 30)
     if os.environ.get("MERCER_DATA"):
         (X, y), (X_b, y_b) = (entity_data("esp", part, limit) for part in ("train", "testb"))
         title = f"Spanish entities without their kinds, {limit} sentences for training"
@@ -607,9 +606,7 @@ def decode(repeats: int, small: bool) -> None:
     names = list(models)
     found = {name: model.predict(tests[name]) for name, model in models.items()}
     print(f"\ndecode: {title}, {encoded['test'].n_features} features, {n_tokens} tokens, labels X and O, 1 thread")
-    if importlib.util.find_spec("dlib") is None:
-        print("dlib: not installed (pip install dlib-bin)")
-    else:
+    if not missing("dlib"):
         import dlib
 
         samples = {name: dlib_samples(part) for name, part in encoded.items()}
@@ -625,7 +622,7 @@ def decode(repeats: int, small: bool) -> None:
         calls.append(lambda: [theirs(x) for x in samples["test"]])
         names.append("dlib, BIO")
         found["dlib, BIO"] = [dlib_tags(answer, len(tags)) for answer, tags in zip(calls[-1](), y_b, strict=True)]
-    seconds = interleaved(4 * max(repeats, 5), *calls)
+    seconds = interleaved(sized(4 * max(repeats, 5), 1), *calls)
     print(f"{'':16}{'span F1':>9}{'tokens right':>14}{'CPU s':>9}{'tokens/s':>12}")
     for name, spent in zip(names, seconds, strict=True):
         f1, right = span_f1(y_b, found[name]), token_accuracy(y_b, found[name])
@@ -676,7 +673,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--small", action="store_true", help="fewer folds, tasks and sentences: to see that it runs")
-    arguments = parser.parse_args()
+    arguments = parse(parser, repeats=1, small=True)
     warnings.filterwarnings("ignore")
     for part in arguments.parts:
         begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Relative margins on sequences: CRF, structured SVM and structured RMM (spec 003 G3, G5).
+"""Relative margins on sequences: CRF, structured SVM and structured RMM.
 
     python benchmarks/structured_rmm.py [--seeds 10] [--train 100]
 
@@ -22,15 +22,17 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import parse, sized
 from scipy.stats import ttest_rel
 
 from mercer.data import FeatureIndex, Sequences
 from mercer.learning import ConvergenceWarning, RelativeMargin
 from mercer.tagging import Tagger
 
-GRID = (0.03, 0.1, 0.3, 1.0)
-CRF_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-SHARES = (0.3, 0.5, 0.7, 0.9)
+GRID = sized((0.03, 0.1, 0.3, 1.0), (0.1,))
+CRF_GRID = sized((0.3, 1.0, 3.0, 10.0, 30.0, 100.0), (1.0,))
+SHARES = sized((0.3, 0.5, 0.7, 0.9), (0.7,))
+HELD, TEST = sized((300, 1000), (10, 20))  # validation and test sequences
 GAP = 1e-2  # of fits that only serve a choice; the last ones go to 1e-3
 METHODS = ("CRF", "StructSVM", "StructRMM")
 SLIDE = {"NER": (5.13, 5.09, 5.05), "POS": (11.34, 11.14, 10.42)}
@@ -76,9 +78,9 @@ class Seed:
 
     def __init__(self, task: Task, seed: int, n_train: int) -> None:
         rng = np.random.default_rng(seed)
-        X, Y = draw(task, n_train + 300 + 1000, rng)
+        X, Y = draw(task, n_train + HELD + TEST, rng)
         index = FeatureIndex()
-        cuts = (slice(n_train), slice(n_train, n_train + 300), slice(n_train + 300, None))
+        cuts = (slice(n_train), slice(n_train, n_train + HELD), slice(n_train + HELD, None))
         self.X = index.learn(X[cuts[0]])
         self.X_held, self.X_test = (index.encode(X[cut]) for cut in cuts[1:])
         self.y, self.y_held, self.y_test = (Y[cut] for cut in cuts)
@@ -131,7 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--train", type=int, default=100, help="training sequences")
-    args = parser.parse_args()
+    args = parse(parser, seeds=2, train=10)
     warnings.simplefilter("ignore", ConvergenceWarning)
     for name, task in TASKS.items():
         compare(name, task, args.seeds, args.train)

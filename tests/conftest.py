@@ -10,6 +10,7 @@ from pathlib import Path
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
-settings.register_profile("steady", derandomize=True)
-settings.register_profile("wandering", derandomize=False)
+# No deadlines: on a busy machine any example may take long.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("wandering", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

@@ -198,7 +198,11 @@ def test_a_checkpoint_of_other_data_is_refused_and_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("seed", [1, None, np.random.RandomState(0), np.random.default_rng(0)], ids=repr)
+@pytest.mark.parametrize(
+    "seed",
+    [1, None, np.random.RandomState(0), np.random.default_rng(0)],
+    ids=["1", "None", "RandomState", "default_rng"],
+)
 def test_a_checkpoint_of_another_random_state_is_refused(seed, tmp_path):
     path = tmp_path / "run.checkpoint"
     unfinished(path)

@@ -589,7 +589,7 @@ def test_planes_come_back_from_their_state_as_they_were(power):
         ({"idle": lambda x: x[1:]}, "idle"),
         ({"gaps": lambda x: x[1:]}, "gap"),
     ],
-    ids=str,
+    ids=lambda part: part if isinstance(part, str) else "".join(part),
 )
 def test_planes_that_do_not_fit_are_refused(change, message):
     state = filled(1)[0].state()
