@@ -672,7 +672,10 @@ class ProportionClassifier(ProportionEstimator):
             scores = module_scores(self.scorer_, F, len(self.classes_))
         else:
             outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-            scores = resolve_scorer(self.scorer).scores(self.weights_, F, outputs)
+            scorer = resolve_scorer(self.scorer)
+            if len(scorer.decay(F.shape[1], outputs)) != len(self.weights_):  # only maps of varying width get here
+                raise ValueError(f"the map gave {F.shape[1]} features, which the scorer has no weights for")
+            scores = scorer.scores(self.weights_, F, outputs)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
