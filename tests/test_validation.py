@@ -1,11 +1,13 @@
-"""Checks of offsets and sparse matrices, on every way in that takes them: wrong ones raise, and nothing is read outside."""
+"""Checks of offsets and sparse matrices, on every way in: wrong ones raise, and nothing is read outside the arrays."""
 
+import importlib
 import inspect
 import pickle
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
 from mercer._validation import check_offsets, check_sparse, decreases
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -95,25 +97,16 @@ def test_broken_sparse_matrices_raise(kind, case):
 
 def test_sound_sparse_matrices_and_other_things_pass():
     for kind in ("csr", "csc", "coo", "bsr", "lil", "dok", "dia"):
-        for matrix in (sp.random(6, 4, 0.5, format=kind, random_state=0), sp.random_array((6, 4), density=0.5, format=kind)):
-            assert check_sparse("X", matrix) is matrix
+        for make in (sp.random(6, 4, 0.5, format=kind, random_state=0), sp.random_array((6, 4), format=kind)):
+            assert check_sparse("X", make) is make
     assert check_sparse("X", sp.csr_array((0, 0))).shape == (0, 0)
     assert check_sparse("X", "a") == "a"
 
 
 def _estimators_of_rows():
     found = []
-    import mercer.classification
-    import mercer.clustering
-    import mercer.kernel_methods
-    import mercer.maps
-    import mercer.online
-    import mercer.proportions
-    import mercer.ranking
-
-    modules = (mercer.classification, mercer.clustering, mercer.kernel_methods, mercer.maps, mercer.online, mercer.ranking,
-               mercer.proportions)  # fmt: skip
-    for module in modules:
+    names = ("classification", "clustering", "kernel_methods", "maps", "online", "ranking", "proportions")
+    for module in (importlib.import_module(f"mercer.{name}") for name in names):
         for name in module.__all__:
             cls = getattr(module, name)
             if inspect.isclass(cls) and hasattr(cls, "fit") and hasattr(cls, "get_params"):
@@ -132,9 +125,13 @@ def test_estimators_refuse_a_csr_with_broken_offsets(cls):
     if required:
         pytest.skip(f"needs {required}")
     y = np.arange(12) % 2
+
+    def use(X):
+        model = cls().fit(X, y)
+        model.transform(X)  # of a map that learns nothing
+
     with pytest.raises((ValueError, TypeError)) as raised:
-        model = cls().fit(_broken("csr", "wraps"), y)
-        model.transform(_broken("csr", "wraps"))  # of a map that learns nothing
+        use(_broken("csr", "wraps"))
     assert str(raised.value)
 
 
