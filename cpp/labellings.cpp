@@ -88,15 +88,13 @@ void label(const Bagged& bags, const double* scores, Scratch& s, int8_t* y) {
 
 Bagged checked_bags(const In1<double>& weight, const In1<int64_t>& offsets, const In1<int64_t>& least, const In1<int64_t>& most,
                     const In1<int8_t>& known, int64_t n) {
-  const int64_t n_bags = int64_t(offsets.shape(0)) - 1;
+  const int64_t n_bags = require_offsets(offsets, n, "offsets", "instances");
   require(int64_t(weight.shape(0)) == n && int64_t(known.shape(0)) == n, "weight and known need a value for each instance");
-  require(n_bags >= 0 && offsets.data()[0] == 0 && offsets.data()[n_bags] == n, "offsets must run from 0 to the number of instances");
   require(int64_t(least.shape(0)) == n_bags && int64_t(most.shape(0)) == n_bags, "least and most need a value for each bag");
   for (int64_t i = 0; i < n; ++i) {
     require(std::isfinite(weight.data()[i]) && weight.data()[i] >= 0, "weight must be finite and not negative");
     require(known.data()[i] >= -1 && known.data()[i] <= 1, "known must be -1, 0 or 1");
   }
-  for (int64_t k = 0; k < n_bags; ++k) require(offsets.data()[k] <= offsets.data()[k + 1], "offsets must not decrease");
   for (int64_t k = 0; k < n_bags; ++k) {
     int64_t free = 0;
     for (int64_t i = offsets.data()[k]; i < offsets.data()[k + 1]; ++i) free += known.data()[i] == 0;

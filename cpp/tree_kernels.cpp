@@ -162,8 +162,10 @@ void read_flat(nb::handle object, int64_t number, bool leaves, RawTree& out) {
           "a flat tree is (names, parents, words): three lists of one length");
   std::vector<int32_t> place(names.size(), -1);
   for (size_t v = 0; v < names.size(); ++v) {
-    const auto parent = nb::cast<int64_t>(parents[v]);
-    const bool word = nb::cast<bool>(words[v]);
+    int64_t parent;
+    bool word;
+    if (!nb::try_cast(parents[v], parent) || !nb::try_cast(words[v], word))
+      throw nb::type_error("parents of a flat tree must be integers, and words booleans");
     require(v == 0 ? parent == -1 && !word : parent >= 0 && parent < int64_t(v) && place[size_t(parent)] >= 0,
             "a node of a flat tree must come after its parent, which is no word");
     if (word && !leaves) continue;

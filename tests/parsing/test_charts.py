@@ -141,7 +141,7 @@ def test_a_long_sentence_and_a_deep_tree():
         ({"words": np.array([0, -1], np.int32)}, "a word is out of range"),
         ({"offsets": np.array([0, 1])}, "number of words"),
         ({"offsets": np.array([0, 3, 2])}, "must not decrease"),
-        ({"offsets": np.zeros(0, np.int64)}, "start with 0"),
+        ({"offsets": np.zeros(0, np.int64)}, "hold at least one"),
         ({"spans": np.zeros((2, 2))}, "a row for each cell"),
         ({"spans": np.full((3, 2), np.nan)}, "must be finite"),
         ({"threads": 0}, "threads"),

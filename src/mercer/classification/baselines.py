@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._validation import check_choice, check_count, check_positive, check_sparse
 
 __all__ = ["KMeansMajority", "SampledKNN"]
 
@@ -45,7 +45,7 @@ class _SampledBaseline(ClassifierMixin, BaseEstimator):
     def _sample(self, X: Any, y: Any, fraction: Any) -> tuple[Any, NDArray[np.intp], NDArray[np.intp], Any]:
         """Checked rows, all labels as numbers, which rows are in the sample, and the source of randomness."""
         share = _check_share("fraction", fraction)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y = validate_data(self, check_sparse("X", X), y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         random = check_random_state(self.random_state)
@@ -56,6 +56,7 @@ class _SampledBaseline(ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)
+        X = check_sparse("X", X)
         return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
 

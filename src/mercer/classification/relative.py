@@ -24,7 +24,7 @@ from sklearn.metrics import pairwise
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.classification._interior import interior_point, low_rank_factor
 from mercer.learning.solvers import ConvergenceWarning
 
@@ -182,7 +182,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         self : RelativeMarginSVC
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        X, y = validate_data(self, check_sparse("X", X), y, accept_sparse="csr", dtype=np.float64, order="C")
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -425,7 +425,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         """f of each row and machine, some rows at a time."""
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError("this RelativeMarginSVC is not fitted yet: call fit first")
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        X = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64, order="C", reset=False)
         outputs = np.empty((X.shape[0], len(self.intercept_)))
         rows = max(1, _PREDICT_VALUES // max(1, len(self.support_)))
         for start in range(0, X.shape[0], rows):

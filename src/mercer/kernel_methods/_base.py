@@ -18,7 +18,7 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from mercer._validation import thread_count
+from mercer._validation import check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel, Linear, OnColumn
 from mercer.kernels._state import InFiles
@@ -88,7 +88,7 @@ class KernelMethod(InFiles, BaseEstimator):
             raise ValueError(f"X must be a collection of objects, got {type(X).__name__}")
         if self._precomputed:
             return self._matrix(X, reset)
-        X = X.tocsr() if sp.issparse(X) else X if hasattr(X, "__len__") else list(X)
+        X = check_sparse("X", X).tocsr() if sp.issparse(X) else X if hasattr(X, "__len__") else list(X)
         dimensions = len(getattr(X, "shape", ()))
         if dimensions == 2 and not _reads_columns(self.kernel):
             _check_columns(self, X, reset)
@@ -100,7 +100,7 @@ class KernelMethod(InFiles, BaseEstimator):
         return X
 
     def _matrix(self, X: Any, reset: bool) -> np.ndarray:
-        K = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self)
+        K = check_array(check_sparse("X", X), accept_sparse="csr", dtype=np.float64, estimator=self)
         K = K.toarray() if sp.issparse(K) else K
         if not reset:
             _check_columns(self, X, reset)

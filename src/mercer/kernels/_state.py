@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._persistence import MODELS, _class_of, _kind_of, pack_strings, unpack_strings
+from mercer._validation import check_offsets, check_sparse
 from mercer.data.graphs import Graph, Graphs, as_graphs
 from mercer.data.trees import Tree
 from mercer.kernels.base import Kernel
@@ -425,11 +426,7 @@ def _read_kernel(node: dict[str, Any], arrays: Arrays, depth: int) -> Kernel:
 
 
 def _cut(values: Any, offsets: np.ndarray) -> list[Any]:
-    if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size or offsets[0] != 0:
-        raise ValueError("offsets must be integers that begin with 0")
-    if offsets[-1] != len(values) or np.any(np.diff(offsets) < 0):
-        raise ValueError(f"offsets must rise to the number of items ({len(values)})")
-    bounds = offsets.tolist()
+    bounds = check_offsets("offsets", offsets, len(values)).tolist()
     return [values[start:stop] for start, stop in itertools.pairwise(bounds)]
 
 
@@ -446,8 +443,7 @@ def _read_csr(node: dict[str, Any], arrays: Arrays, depth: int) -> Any:
     parts = tuple(arrays[node[part]] for part in ("data", "indices", "indptr"))
     make = sp.csr_array if node["new"] else sp.csr_matrix
     matrix = make(parts, shape=tuple(node["shape"]))
-    matrix.check_format(full_check=True)
-    return matrix
+    return check_sparse("the matrix", matrix)
 
 
 def _read_graphs(node: dict[str, Any], arrays: Arrays, depth: int) -> Graphs:

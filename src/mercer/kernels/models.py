@@ -26,7 +26,7 @@ from sklearn.utils import check_random_state
 
 from mercer import _core
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._validation import check_choice, check_count, check_positive, check_sparse
 
 __all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
 
@@ -553,7 +553,7 @@ class MultinomialModel(_Model):
 
     def _counts(self, X: Any) -> Any:
         if _is_matrix(X):
-            counts = sp.csr_matrix(X, dtype=np.float64)
+            counts = sp.csr_matrix(check_sparse("X", X), dtype=np.float64)
             if counts.shape[1] != len(self._symbols):
                 raise ValueError(f"X must have {len(self._symbols)} columns, got {counts.shape[1]}")
             if not np.isfinite(counts.data).all() or (counts.data < 0).any():

@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from mercer._validation import check_choice, check_count
+from mercer._validation import check_choice, check_count, check_sparse
 
 __all__ = ["EmpiricalKernelMap", "RandomFeatures", "RandomProjection"]
 
@@ -117,7 +117,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _checked(self, X: Any, reset: bool) -> Any:
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float64 or float32, got {self.dtype!r}")
-        return validate_data(self, X, accept_sparse="csr", dtype=self.dtype, reset=reset)
+        return validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=self.dtype, reset=reset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -290,7 +290,7 @@ class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return found / np.sqrt(self._n_features_out)
 
     def _checked(self, X: Any) -> Any:
-        return X if callable(self.kernel) else check_array(X, accept_sparse="csr")
+        return X if callable(self.kernel) else check_array(check_sparse("X", X), accept_sparse="csr")
 
 
 def _length(X: Any) -> int:

@@ -13,6 +13,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer._validation import check_sparse
+
 __all__ = ["CorrelationSelector"]
 
 
@@ -56,7 +58,14 @@ class CorrelationSelector(SelectorMixin, BaseEstimator):
         y : array of shape (n_samples,)
             Classes (integers, strings, booleans), or numbers with a fractional part for regression.
         """
-        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=(np.float64, np.float32), y_numeric=False)
+        X, y = validate_data(
+            self,
+            check_sparse("X", X),
+            y,
+            accept_sparse=["csr", "csc"],
+            dtype=(np.float64, np.float32),
+            y_numeric=False,
+        )
         kind = type_of_target(y, input_name="y")
         if kind not in ("binary", "multiclass", "continuous"):
             raise ValueError(f"Unknown label type: y must be classes or numbers, one for each row of X, found {kind}")

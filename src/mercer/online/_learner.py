@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mercer import _core
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.maps import TextHasher
 from mercer.online._inputs import Documents, Rows, is_documents, text_features
 from mercer.online._progress import Progress
@@ -138,8 +138,8 @@ class HashedLearner(FileLearning, BaseEstimator):
             return inputs, y
         kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
         if alone:
-            return Rows.of(validate_data(self, X, **kinds), self.n_bits), None
-        X, y = validate_data(self, X, y, y_numeric=self._numeric_targets, **kinds)
+            return Rows.of(validate_data(self, check_sparse("X", X), **kinds), self.n_bits), None
+        X, y = validate_data(self, check_sparse("X", X), y, y_numeric=self._numeric_targets, **kinds)
         return Rows.of(X, self.n_bits), self._check_y(y)
 
     _numeric_targets = False

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, decreases, thread_count
 from mercer.data.trees import Tree, Word
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Log, Loss, resolve_loss
@@ -422,7 +422,7 @@ class Parser(BaseEstimator):
             len(offsets) != len(parents) + 1
             or offsets[0] != 0
             or offsets[-1] != len(children)
-            or (np.diff(offsets) < 1).any()
+            or decreases(offsets, strictly=False)
         ):
             raise ValueError("the rules of the grammar do not fit together")
         for numbers, bound in ((parents, n_labels), (children, len(symbols))):

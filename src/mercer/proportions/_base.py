@@ -21,7 +21,7 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mercer._validation import thread_count
+from mercer._validation import check_sparse, thread_count
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernel_methods._collections import count
 from mercer.proportions.bags import Bags, _missing, _plain
@@ -308,7 +308,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         if self.kernel is not None:
             return self._collected(X, reset)
         if self.map is None:
-            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+            return validate_data(self, check_sparse("X", X), reset=reset, accept_sparse="csr", dtype=np.float64)
         return X
 
     def _mapped(self, X: Any, reset: bool) -> Any:
@@ -319,7 +319,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             self.map_ = clone(self.map).fit(X)
             if self.kernel is None and hasattr(self.map_, "n_features_in_"):
                 self.n_features_in_ = self.map_.n_features_in_
-        F = self.map_.transform(X)
+        F = check_sparse("the features of the map", self.map_.transform(X))
         F = F.tocsr().astype(np.float64) if sp.issparse(F) else np.asarray(F, np.float64)
         if F.ndim != 2:
             raise ValueError(f"the map gave an array of shape {F.shape}, where a row of features for each row is needed")

@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel
 from mercer.kernels._state import InFiles
@@ -361,7 +361,7 @@ class AttributeModeler(_Attributes):
             self.map_ = clone(self._map).fit(X)
             return self.map_.transform(X)
         sparse = False if self._kernel is not None else "csr"
-        return validate_data(self, X, accept_sparse=sparse, dtype=np.float64)
+        return validate_data(self, check_sparse("X", X), accept_sparse=sparse, dtype=np.float64)
 
     def _features(self, X: Any) -> Any:
         if isinstance(self._kernel, Kernel):
@@ -369,7 +369,7 @@ class AttributeModeler(_Attributes):
         if self._map is not None:
             return self.map_.transform(X)
         sparse = False if self._kernel is not None else "csr"
-        return validate_data(self, X, reset=False, accept_sparse=sparse, dtype=np.float64)
+        return validate_data(self, check_sparse("X", X), reset=False, accept_sparse=sparse, dtype=np.float64)
 
     # ------------------------------------------------------------------ model files
 
@@ -480,7 +480,7 @@ class BinarizedAttributes(_Attributes):
             isinstance(t, bool) or not isinstance(t, (int, float, np.number)) or not 0 <= t <= 1
         ):
             raise ValueError(f"threshold must be a number from 0 to 1, or 'mean', got {t!r}")
-        features = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        features = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64)
         codes, P = self._read(category, proportion_matrix, features.shape[0])
         limit = float(np.nanmean(P)) if isinstance(t, str) else float(t)
         self.matrix_ = (limit < P).astype(np.int64)
@@ -497,7 +497,7 @@ class BinarizedAttributes(_Attributes):
         return self
 
     def _features(self, X: Any) -> Any:
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return validate_data(self, check_sparse("X", X), reset=False, accept_sparse="csr", dtype=np.float64)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Not possible: the classifiers are scikit-learn's."""

@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels._state import InFiles
 from mercer.proportions.bags import Bags, _missing, _plain
@@ -243,7 +243,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         candidates, jobs = list(ParameterGrid(self.param_grid)), thread_count(self.n_jobs)
         if not candidates:
             raise ValueError("param_grid holds no combination of parameters")
-        X = X.tocsr() if sp.issparse(X) else X
+        X = check_sparse("X", X).tocsr() if sp.issparse(X) else X
         made, y = _with_weights(_known(bags, proportions, count(X)), bag_weight), _labels(y, count(X))
         made = _named(made, y)
         lost = made.alone if y is None else made.alone[_missing(y[made.alone])]

@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from sklearn.utils import check_array, check_random_state
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.kernels._state import InFiles
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
@@ -249,7 +249,7 @@ class VideoEventDetector(InFiles, BaseEstimator):
         parts = []
         for number, video in enumerate(videos):
             try:
-                parts.append(check_array(video, accept_sparse="csr", dtype=np.float64))
+                parts.append(check_array(check_sparse("the features", video), accept_sparse="csr", dtype=np.float64))
             except ValueError as error:
                 raise ValueError(f"video {number}: {error}") from error
         if not parts:

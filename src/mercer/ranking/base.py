@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.solvers import LBFGS, ConvergenceWarning, Solver
 from mercer.learning.training import train
@@ -66,7 +66,7 @@ class LinearModel(BaseEstimator):
         """X as a finite float64 array or CSR matrix with the right number of columns."""
         if not fitting and not hasattr(self, "coef_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        X = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X")
+        X = check_array(check_sparse("X", X), accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X")
         if not fitting and X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count
+from mercer._validation import check_choice, check_count, decreases
 from mercer.data.prose import words
 
 __all__ = ["NgramModel"]
@@ -202,6 +202,6 @@ def _find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def _rising(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
     keys = np.asarray(arrays[name], np.int64)
-    if keys.ndim != 1 or (len(keys) and keys[0] < 0) or (np.diff(keys) <= 0).any():
+    if keys.ndim != 1 or (len(keys) and keys[0] < 0) or decreases(keys, strictly=False):
         raise ValueError(f"{name} must be rising numbers of at least 0")
     return keys

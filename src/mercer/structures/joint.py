@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mercer._validation import check_sparse
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost
 
@@ -130,7 +131,10 @@ class Joint(Structure):
         """Φ(x, y), checked."""
         found = self._call("features", i, x, y)
         if issparse(found):
-            matrix = found.tocsr()
+            try:
+                matrix = check_sparse("features", found).tocsr()
+            except ValueError as error:
+                raise OracleError(f"example {i}: {error}") from error
             if matrix.ndim == 2 and matrix.shape[0] != 1:
                 raise OracleError(f"example {i}: features gave a matrix of {matrix.shape[0]} rows, expected one row")
             matrix.sum_duplicates()
