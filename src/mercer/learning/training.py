@@ -100,9 +100,9 @@ def train(
         checkpoint=checkpoint,
     )
     resumed = None
-    if fingerprint is not None and checkpoint is not None:
-        resumed = monitor.resume(fingerprint_of((fingerprint(), _seed_state(random_state)), [w0]), risk.n_weights)
     try:
+        if fingerprint is not None and checkpoint is not None:
+            resumed = monitor.resume(fingerprint_of((fingerprint(), seed_state(random_state)), [w0]), risk.n_weights)
         with monitor:
             result = method.minimize(
                 risk,
@@ -118,6 +118,9 @@ def train(
     except Exception as error:
         error.history = monitor.history  # type: ignore[attr-defined]
         raise
+    finally:
+        if checkpoint is not None:
+            checkpoint.release()
     if warn and not result.converged:  # 4: the caller of a fit that all_or_nothing wraps
         message = f"training was {result.message}" if result.interrupted else result.message
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
@@ -126,7 +129,7 @@ def train(
     return result, monitor.history
 
 
-def _seed_state(random_state: Any) -> Any:
+def seed_state(random_state: Any) -> Any:
     """What a generator would give next, as plain data: two runs with the same draw the same numbers."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
@@ -138,13 +141,23 @@ def _seed_state(random_state: Any) -> Any:
 
 
 def history_to_json(history: dict[str, list[float]]) -> dict[str, list[float | None]]:
-    """A history as plain data: None where a figure was not known yet."""
-    return {name: [x if np.isfinite(x) else None for x in values] for name, values in history.items()}
+    """A history as plain data: None where a figure was not known yet.
+
+    Elapsed seconds are left out: they belong to the machine, and equal trainings give equal files.
+    """
+    return {
+        name: [x if np.isfinite(x) else None for x in values] for name, values in history.items() if name != "seconds"
+    }
 
 
 def history_from_json(data: dict[str, list[float | None]]) -> dict[str, list[float]]:
-    """The inverse of :func:`history_to_json`, with NaN for None."""
-    return {name: [np.nan if x is None else float(x) for x in values] for name, values in data.items()}
+    """The inverse of :func:`history_to_json`, with NaN for None, and for the seconds."""
+    if not isinstance(data, dict):
+        raise ValueError("the history must be an object of lists")
+    history = {str(name): [np.nan if x is None else float(x) for x in values] for name, values in data.items()}
+    if history:
+        history["seconds"] = [np.nan] * max(len(values) for values in history.values())
+    return history
 
 
 def check_tol(tol: Any) -> float:
