@@ -95,6 +95,21 @@ def test_gap_is_certified_and_within_tol(loss, dtype, sparse):
     assert np.all(np.diff(model.history_["dual"]) >= -1e-9 * primal)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+def test_rows_without_features_have_their_share_in_the_certificate(loss):
+    # Nothing can be learnt from a row of zeros: it costs max Δ (squared: its square), in the primal and in the dual.
+    X, y = problem(40, 4, 3, seed=8)
+    X[::2] = 0.0
+    cost = np.array([[0.0, 1.0, 2.0], [0.5, 0.0, 1.5], [3.0, 1.0, 0.0]])
+    settings = {"C": 0.3, "cost": cost, "fit_intercept": False, "tol": 1e-6, "random_state": 0}
+    model, alone = (LinearClassifier(loss, **settings).fit(X[part], y[part]) for part in (slice(None), slice(1, None, 2)))
+    assert model.converged_
+    worst = cost[y[::2]].max(axis=1)
+    constant = 0.3 * (worst if loss == "hinge" else worst**2).sum()
+    for side in ("primal", "dual"):
+        assert model.history_[side][-1] == pytest.approx(alone.history_[side][-1] + constant, rel=3e-6)
+
+
 def test_slack_bounds_the_cost_of_the_prediction_on_every_example():
     # Spec 002, lemma 12, whatever the weights.
     rng = np.random.default_rng(5)

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import mercer
 from mercer.datasets import make_treebank
-from mercer.learning.losses import RelativeMargin
+from mercer.learning.losses import Hinge, Log, RelativeMargin
 from mercer.parsing import Grammar, ParseError, Parser, Tree, TreeStructure, read_trees
 from mercer.structured import StructuredPredictor
 from reference.names import stable
@@ -105,6 +105,16 @@ def test_log_loss_gives_probabilities():
     assert len(many) == 2
     assert sum(np.exp(score) for _, score in many) == pytest.approx(1.0)
     assert parser.log_likelihood(None, [TREES[1]])[0] == pytest.approx(dict(many)[TREES[1]])
+
+
+def test_a_loss_object_is_the_loss_of_its_name():
+    named, given = (Parser(loss, "lbfgs").fit(None, TREES) for loss in ("log", Log()))
+    x = [TREES[1].leaves()]
+    np.testing.assert_array_equal(given.coef_, named.coef_)
+    assert given.k_best(x, 2) == named.k_best(x, 2)
+    np.testing.assert_array_equal(given.log_likelihood(None, TREES), named.log_likelihood(None, TREES))
+    with pytest.raises(ValueError, match="knows no probabilities"):
+        Parser(Hinge()).fit(None, TREES).log_likelihood(None, TREES)
 
 
 def test_pcfg_likelihoods():

@@ -538,7 +538,11 @@ default="log"
     def entropy(self, X: Any) -> np.ndarray:
         """The entropy of p(y | x) of each sequence, in nats: how unsure the model is."""
         sequences = self._fitted(X)
-        return np.concatenate([self.structure_.entropy(theta) for _, theta in self._theta(sequences)] or [np.zeros(0)])
+        out = [np.zeros(0)]
+        for _, theta in self._theta(sequences):
+            self._check_feasible(self.structure_.log_partition(theta))
+            out.append(self.structure_.entropy(theta))
+        return np.concatenate(out)
 
     def score(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
         """Share of positions labelled right, over the positions whose label is known."""
