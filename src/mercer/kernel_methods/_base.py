@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from mercer._estimator import Estimator
 from mercer._validation import thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel, Linear, OnColumn
@@ -42,7 +42,7 @@ def default_kernel() -> Kernel:
     return Linear()
 
 
-class KernelMethod(InFiles, BaseEstimator):
+class KernelMethod(InFiles, Estimator):
     """An estimator with a kernel and the objects that its expansion needs.
 
     A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.

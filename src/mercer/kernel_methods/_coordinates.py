@@ -63,7 +63,8 @@ class Coordinates:
         kept = values > NULL * max(float(values[0]), 1e-300) if scale > 1e-300 else np.zeros(len(values), bool)
         if self.n_components is not None:
             kept[self.n_components :] = False
-        self.values, self.axes = values[kept], vectors[:, kept] / np.sqrt(values[kept])
+        self.values = values[kept]
+        self.axes = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))  # as a model file gives it back
         return vectors[:, kept] * np.sqrt(values[kept])
 
     def _fit_map(self, X: Any, n_features: int) -> np.ndarray:

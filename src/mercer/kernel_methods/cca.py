@@ -18,11 +18,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
@@ -97,16 +98,17 @@ def pairwise_correlations(projections: list[np.ndarray]) -> np.ndarray:
     return np.mean(pairs, axis=0)
 
 
-class _Views(InFiles, BaseEstimator):
+class _Views(InFiles, Estimator):
     """What the three estimators share: fitted weights to projections and scores."""
 
     def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
         raise NotImplementedError
 
     def _solve(self, features: list[np.ndarray], ridge: Any, n_components: Any) -> None:
-        self.weights_, self.correlations_ = canonical_weights(
+        weights, self.correlations_ = canonical_weights(
             features, _check_ridge(ridge), check_count("n_components", n_components)
         )
+        self.weights_ = [np.ascontiguousarray(W) for W in weights]  # as a model file gives them back
 
     def _check_state(self) -> None:
         """Of the weights; the lengths of the views are for the estimators."""
