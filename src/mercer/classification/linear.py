@@ -155,6 +155,9 @@ class LinearClassifier(ClassifierMixin, Estimator):
 
     # ------------------------------------------------------------------ training
 
+    def _depends_on_units(self) -> bool:
+        return True
+
     def fit(
         self,
         X: Any,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer.kernel_methods._base import warn_of_degenerate
 from mercer.kernel_methods._collections import count, objects
 from mercer.kernels._state import check_array_of, decoded, encoded
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
@@ -51,6 +52,7 @@ class Coordinates:
         K = self.kernel(X, n_jobs=self.n_jobs)
         if not np.isfinite(K).all():
             raise ValueError(f"the Gram matrix of {self.kernel!r} is not finite")
+        warn_of_degenerate(K, self.kernel)
         self.points = X
         self.column_means = K.mean(axis=0)
         K = K - self.column_means[None, :] - self.column_means[:, None] + self.column_means.mean()

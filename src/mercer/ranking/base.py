@@ -44,6 +44,9 @@ class LinearModel(Estimator):
         """Whether the loss has a gradient everywhere."""
         return self.loss == "squared-hinge"
 
+    def _depends_on_units(self) -> bool:
+        return True
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
