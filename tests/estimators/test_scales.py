@@ -1,8 +1,8 @@
 """Units, offsets, order of columns, repeated rows and constant columns.
 
-Predictions are the same where theory says so; elsewhere they are finite, and whoever cannot predict any more says so.
-A case names in ``same`` the changes that must change nothing. A regularised linear model of data in other units is another
-model: the claim there is only that extreme units are not met with silence.
+Predictions are the same where theory says so; elsewhere they are finite, and a model that can no longer predict warns.
+A case names in ``same`` the changes that must change nothing. A regularised linear model of data in other units is
+another model: the claim there is only that extreme units are not met with silence.
 """
 
 from __future__ import annotations
