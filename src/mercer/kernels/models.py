@@ -132,7 +132,7 @@ def vectors_and_bags(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """
     if sp.issparse(X):
         X = X.toarray()
-    if np.iscomplexobj(X):
+    if isinstance(X, np.ndarray) and np.iscomplexobj(X):
         raise ValueError("X must hold real numbers, got complex ones")
     if not (isinstance(X, np.ndarray) and X.ndim == 2) and _are_bags(X):
         bags = [np.asarray(bag, np.float64) for bag in X]
