@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
@@ -25,12 +25,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, check_sparse
 
 __all__ = ["KMeansMajority", "SampledKNN"]
 
 
-class _SampledBaseline(ClassifierMixin, BaseEstimator):
+class _SampledBaseline(ClassifierMixin, Estimator):
     """What both share: checks, and the sample of the training rows."""
 
     classes_: NDArray[Any]

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from mercer._estimator import Estimator
 from mercer._validation import check_positive, check_sparse, thread_count
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint, arrays_of, fingerprint
@@ -39,7 +40,7 @@ from mercer.learning.losses import (
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Dual, Solver, best_solver
-from mercer.learning.training import history_from_json, history_to_json, keeping_history, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.costs import Cost, CostMatrix, resolve_cost
 from mercer.structures.labels import Labels
 
@@ -52,7 +53,7 @@ def _has_probabilities(model: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(ClassifierMixin, Estimator):
     """A linear classifier with any of the library's losses and costs.
 
     Parameters
@@ -154,6 +155,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ training
 
+    def _depends_on_units(self) -> bool:
+        return True
+
     def fit(
         self,
         X: Any,
@@ -209,19 +213,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         solver = _solver(loss, penalty, risk, self.tol) if self.solver == "auto" else self.solver
         solver_name = solver if isinstance(solver, str) else solver.name
         said = solver_name, loss.to_json(), self.penalty, C, bool(self.fit_intercept), classes.tolist()
-        with keeping_history(self):
-            result, history = train(
-                risk,
-                solver=solver,
-                C=C,
-                penalty=penalty,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=self.random_state,
-                verbose=self.verbose,
-                checkpoint=checkpoint,
-                fingerprint=lambda: fingerprint(said, [*arrays_of(X), labels, weights]),
-            )
+        result, history = train(
+            risk,
+            solver=solver,
+            C=C,
+            penalty=penalty,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            checkpoint=checkpoint,
+            fingerprint=lambda: fingerprint(said, [*arrays_of(X), labels, weights]),
+        )
         W = result.w.reshape(rows.shape[1], len(classes)).T
         if len(classes) == 2:
             W = W[1:] - W[:1]

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.classification._interior import interior_point, low_rank_factor
 from mercer.learning.solvers import ConvergenceWarning
@@ -55,7 +56,7 @@ class _Machine(NamedTuple):
     history: dict[str, list[float]]
 
 
-class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
+class RelativeMarginSVC(ClassifierMixin, Estimator):
     """A kernel support vector machine with bounded outputs: the relative margin machine.
 
     The binary machine minimises ``½‖w‖² + C Σ max(0, 1 − y_i f(x_i))`` under ``−B ≤ f(x_i) ≤ B`` on all training

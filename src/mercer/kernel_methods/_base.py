@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import importlib
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from mercer._estimator import Estimator
 from mercer._validation import check_sparse, thread_count
+from mercer.exceptions import DataScaleWarning
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel, Linear, OnColumn
 from mercer.kernels._state import InFiles
@@ -28,6 +30,7 @@ __all__ = ["KernelMethod", "class_codes", "default_kernel", "real_targets", "wei
 
 PRECOMPUTED = "precomputed"
 _VALUES = 1 << 22  # kernel values held at a time when predicting
+_LOOKED_AT = 500  # objects among which a degenerate matrix is looked for
 
 
 def default_kernel() -> Kernel:
@@ -42,7 +45,30 @@ def default_kernel() -> Kernel:
     return Linear()
 
 
-class KernelMethod(InFiles, BaseEstimator):
+def warn_of_degenerate(K: np.ndarray, kernel: Any) -> None:
+    """Warn of a Gram matrix from which nothing can be learnt: all objects orthogonal, or all the same."""
+    part = K[:_LOOKED_AT, :_LOOKED_AT]
+    n = len(part)
+    if n < 3:
+        return
+    size = np.abs(part)
+    norms = np.sqrt(np.diagonal(size))
+    alike = (size - np.diag(norms**2)).max() <= 1e-6 * float(norms.min()) ** 2
+    if float(np.ptp(part)) <= 1e-6 * float(size.max(initial=0.0)):
+        problem = "all objects look the same to"
+    elif alike:
+        problem = "no two objects have anything in common for"
+    else:
+        return
+    warnings.warn(
+        f"{problem} the kernel {kernel!r}: predictions will not depend on the data. Rescale X, or choose the kernel's"
+        " width by the data",
+        DataScaleWarning,
+        stacklevel=5,
+    )
+
+
+class KernelMethod(InFiles, Estimator):
     """An estimator with a kernel and the objects that its expansion needs.
 
     A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
@@ -127,6 +153,7 @@ class KernelMethod(InFiles, BaseEstimator):
             raise ValueError("X is empty: there is nothing to learn from")
         if not np.isfinite(K).all():
             raise ValueError(f"the kernel {self.kernel!r} gave a value that is NaN or infinite")
+        warn_of_degenerate(K, self.kernel)
         return K
 
     def _keep(self, X: Any, chosen: np.ndarray) -> None:

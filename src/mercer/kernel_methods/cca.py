@@ -31,11 +31,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
@@ -205,7 +206,7 @@ def pairwise_correlations(projections: list[np.ndarray]) -> np.ndarray:
     return np.mean(pairs, axis=0)
 
 
-class _Views(InFiles, BaseEstimator):
+class _Views(InFiles, Estimator):
     """What the three estimators share: fitted weights to projections and scores."""
 
     def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
@@ -213,7 +214,8 @@ class _Views(InFiles, BaseEstimator):
 
     def _solve(self, features: list[np.ndarray], rounding: Sequence[np.ndarray] | None = None) -> None:
         ridge, n_components = _check_ridge(self.regularization), check_count("n_components", self.n_components)
-        self.weights_, self.correlations_ = canonical_weights(features, ridge, n_components, rounding)
+        weights, self.correlations_ = canonical_weights(features, ridge, n_components, rounding)
+        self.weights_ = [np.ascontiguousarray(W) for W in weights]  # as a model file gives them back
 
     def _check_state(self) -> None:
         """Of the weights; the lengths of the views are for the estimators."""

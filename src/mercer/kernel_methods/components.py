@@ -144,7 +144,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
             vectors = vectors - vectors.mean(axis=0)  # 0 but for rounding: then a shift of k(x, ·) has no effect at all
         self._keep(X, np.arange(n))
         self.eigenvalues_ = values.copy()
-        self.dual_coef_ = vectors / np.sqrt(values)
+        self.dual_coef_ = np.ascontiguousarray(vectors / np.sqrt(values))  # as a model file gives it back
         self.intercept_ = -(means @ self.dual_coef_) if self.center else np.zeros(len(values))
         return vectors * np.sqrt(values)
 

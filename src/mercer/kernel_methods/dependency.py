@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count, check_positive
 from mercer.kernel_methods._collections import count, objects, same_count
 from mercer.kernel_methods._coordinates import Coordinates
@@ -24,7 +24,7 @@ from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 __all__ = ["KernelDependencyEstimation"]
 
 
-class KernelDependencyEstimation(InFiles, BaseEstimator):
+class KernelDependencyEstimation(InFiles, Estimator):
     """Learn from pairs (x, y) to predict y, where both may be strings, sets, vectors or anything with a kernel.
 
     Parameters
@@ -120,6 +120,7 @@ class KernelDependencyEstimation(InFiles, BaseEstimator):
         candidates : collection, optional
             Outputs to choose among; by default ``pre_image`` decides.
         """
+        check_is_fitted(self)
         return self.pre_image_.decode(self._coefficients(X), candidates)
 
     def _coefficients(self, X: Any) -> np.ndarray:

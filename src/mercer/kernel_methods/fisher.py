@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
@@ -27,7 +28,7 @@ from mercer.kernels.base import Kernel
 __all__ = ["KernelFisher"]
 
 
-class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
+class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, Estimator):
     """Fisher's discriminant with a kernel: a few directions that tell classes apart, and a classifier on them.
 
     With a linear kernel and a small regularization it is linear discriminant analysis.
@@ -133,7 +134,7 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
         values, vectors = np.linalg.eigh(M @ solved)
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = (values > 1e-12 * max(float(values[0]), 1e-300)) & (np.arange(C) < C - 1)
-        self.weights_ = solved @ (vectors[:, kept] / np.sqrt(values[kept]))
+        self.weights_ = np.ascontiguousarray(solved @ (vectors[:, kept] / np.sqrt(values[kept])))
         self.means_ = means @ self.weights_
         self.explained_variance_ratio_ = values[kept] / values[kept].sum()
 
@@ -157,6 +158,7 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each object."""
+        check_is_fitted(self)
         return self.classes_[self._log_posteriors(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:

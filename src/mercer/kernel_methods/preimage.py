@@ -12,9 +12,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, objects
 from mercer.kernels._state import InFiles
@@ -28,7 +28,7 @@ SEEDS = 512  # strings that a search begins with, at most, where all strings of 
 PATIENCE = 3  # characters that may be added without a gain
 
 
-class PreImage(InFiles, BaseEstimator):
+class PreImage(InFiles, Estimator):
     """From points of feature space back to objects.
 
     Parameters

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count, check_positive
 from mercer.kernels._state import InFiles
 from mercer.kernels.algebra import _count
@@ -23,7 +24,7 @@ from mercer.kernels.vectors import ChiSquared, HistogramIntersection, VectorRows
 __all__ = ["AdditiveMap", "FourierMap", "NystroemMap"]
 
 
-class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Vectors for objects of any kind, whose inner products approximate a kernel.
 
     Parameters
@@ -93,7 +94,7 @@ class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self._check_shapes(normalization=(self._n_features_out, self._n_features_out))
 
 
-class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random Fourier features of a kernel of x − z: cosines and sines of random waves (Rahimi and Recht, 2007).
 
     Inner products are unbiased estimates of the kernel with an error of about 1 / √n_components. float32 vectors give
@@ -177,7 +178,7 @@ class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise ValueError("phase_ must be a finite number")
 
 
-class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Vectors for the additive kernels of histograms, without random numbers (Vedaldi and Zisserman, 2012).
 
     Each coordinate becomes 2 · n_steps + 1 columns: √(x g(0) L), √(2 x g(jL) L) cos(jL log x) and the same with sin,

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from mercer import _core
+from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_positive, check_sparse
 
@@ -36,7 +36,7 @@ _MOVES_HELD = 1 << 22  # expected moves of single positions that are held at a t
 # ---------------------------------------------------------------------------------------------------- shared
 
 
-class _Model(BaseEstimator):
+class _Model(Estimator):
     """What the models have in common."""
 
     sample_: Any
@@ -132,6 +132,8 @@ def vectors_and_bags(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """
     if sp.issparse(X):
         X = X.toarray()
+    if isinstance(X, np.ndarray) and np.iscomplexobj(X):
+        raise ValueError("X must hold real numbers, got complex ones")
     if not (isinstance(X, np.ndarray) and X.ndim == 2) and _are_bags(X):
         bags = [np.asarray(bag, np.float64) for bag in X]
         full = [bag for bag in bags if bag.size]

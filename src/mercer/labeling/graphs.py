@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
@@ -26,7 +26,7 @@ from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.base import check_random_seed
 from mercer.structures.costs import cost_from_json, resolve_cost
 from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
@@ -54,7 +54,7 @@ class ApproximateInferenceWarning(UserWarning):
     """
 
 
-class GraphLabeler(BaseEstimator):
+class GraphLabeler(Estimator):
     """Labels the nodes of graphs; neighbours depend on each other.
 
     Parameters
@@ -161,7 +161,6 @@ default="auto"
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,

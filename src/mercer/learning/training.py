@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,40 +15,6 @@ from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def all_or_nothing(method: _Method) -> _Method:
-    """A training that fails leaves the model as it was.
-
-    A model without a history gets what was recorded until then (see :func:`train`) as ``history_``.
-    """
-
-    @functools.wraps(method)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(self.__dict__)
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException as error:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            if "history_" not in before and hasattr(error, "history"):
-                self.history_ = error.history
-            raise
-
-    return cast(_Method, run)
-
-
-@contextlib.contextmanager
-def keeping_history(model: Any) -> Iterator[None]:
-    """An error in :func:`train` leaves what was recorded until then as ``history_`` of the model."""
-    try:
-        yield
-    except Exception as error:
-        if hasattr(error, "history"):
-            model.history_ = error.history
-        raise
 
 
 def _options(method: Solver) -> str:
@@ -121,7 +85,7 @@ def train(
     finally:
         if checkpoint is not None:
             checkpoint.release()
-    if warn and not result.converged:  # 4: the caller of a fit that all_or_nothing wraps
+    if warn and not result.converged:  # 4: the caller of a fit, which Estimator wraps
         message = f"training was {result.message}" if result.interrupted else result.message
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
     if checkpoint is not None and not result.interrupted:

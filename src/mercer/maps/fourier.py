@@ -19,10 +19,11 @@ from typing import Any
 import array_api_compat
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.maps import _spectra
 from mercer.maps._arrays import (
@@ -45,7 +46,7 @@ VARIANTS = ("iid", "orthogonal", "structured", "circulant")
 SMALLEST_BLOCK = 64  # Hadamard blocks of few rows have few directions: rows are padded to at least this
 
 
-class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random features of a Gaussian, Laplacian or Matérn kernel, in O(n_components log n_features) if structured.
 
     Inner products of features estimate the kernel with an error of about 1 / √n_components. NumPy arrays and tensors

@@ -13,18 +13,19 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_sparse
 
 __all__ = ["EmpiricalKernelMap", "RandomFeatures", "RandomProjection"]
 
 
-class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Project onto random directions, so that inner products and distances are kept on average.
 
     x ↦ R x with entries of mean 0 and variance 1 / n_components, so that E⟨Rx, Rz⟩ = ⟨x, z⟩ (spec 000 S02).
@@ -125,7 +126,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return tags
 
 
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random features of your own: x ↦ n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)) with c_i drawn at random.
 
     Inner products are means over n draws, and tend to the kernel E_c[Φ_c(x) Φ_c(z)]. If its terms lie in an interval of
@@ -202,7 +203,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return found / np.sqrt(self._n_features_out)
 
 
-class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Similarities to anchors as features: x ↦ n^{-1/2} (κ(c_1, x), …, κ(c_n, x)), with anchors c_i from the data.
 
     Spec 000 S01 (d). κ may be any similarity: the inner products of the features are a kernel whether or not κ is one.

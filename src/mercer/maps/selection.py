@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer._estimator import Estimator
 from mercer._validation import check_sparse
 
 __all__ = ["CorrelationSelector"]
 
 
-class CorrelationSelector(SelectorMixin, BaseEstimator):
+class CorrelationSelector(SelectorMixin, Estimator):
     """Keeps the features whose correlation with the target is above the median.
 
     A feature's score is the absolute value of its correlation with y; for several classes the largest one over the

@@ -14,10 +14,11 @@ from typing import Any
 import array_api_compat
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count, check_positive, thread_count
 from mercer.maps._arrays import (
     Copies,
@@ -35,7 +36,7 @@ from mercer.maps.fourier import check_arrays, plain_params
 __all__ = ["PolynomialSketch"]
 
 
-class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Features whose inner products estimate (γ⟨x, z⟩ + c)^p: the tensor sketch.
 
     Unbiased, with an error of about (γ‖x‖‖z‖ + c)^p / √n_components. NumPy arrays, sparse matrices (dense features

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count
 from mercer.maps._columns import _as_list, columns_of, row_count
 
@@ -25,7 +26,7 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _REST = "(rare)"
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, Estimator):
     """Features for linear models from a table with numbers and categories.
 
     Parameters

@@ -15,10 +15,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
@@ -30,7 +30,7 @@ from mercer.structures.chain import Chain, ChainScores
 KINDS = ("categorical", "multinomial", "gaussian", "mixture")
 
 
-class HiddenMarkovModel(BaseEstimator):
+class HiddenMarkovModel(Estimator):
     """A hidden Markov model: with labels, with some labels, or without.
 
     Sequences may be of any lengths: lists of names or of dicts, arrays of vectors, or sparse matrices.

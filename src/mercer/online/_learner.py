@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mercer import _core
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.maps import TextHasher
 from mercer.online._inputs import Documents, Rows, is_documents, text_features
@@ -32,7 +32,7 @@ _BLOCK = 1 << 20
 _LINE = 16
 
 
-class HashedLearner(FileLearning, BaseEstimator):
+class HashedLearner(FileLearning, Estimator):
     """Base of `HashedClassifier` and `HashedRegressor`."""
 
     loss: str

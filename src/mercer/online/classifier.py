@@ -18,7 +18,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.learning.training import all_or_nothing
 from mercer.online._inputs import Documents, Rows
 from mercer.online._learner import HashedLearner
 from mercer.online._progress import Progress
@@ -163,7 +162,6 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedClassifier:
         """Learns afresh from examples and their labels.
 
@@ -189,7 +187,6 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self._learn(inputs, self._outputs(y, weights), self.passes, self.shuffle)
         return self
 
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> HashedClassifier:
         """Learns from more examples, in their order, in one pass.
 

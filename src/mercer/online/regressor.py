@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._validation import check_choice, check_positive
-from mercer.learning.training import all_or_nothing
 from mercer.online._inputs import Documents, Rows
 from mercer.online._learner import HashedLearner
 from mercer.online._progress import Progress
@@ -127,7 +126,6 @@ class HashedRegressor(RegressorMixin, HashedLearner):
 
     _numeric_targets = True
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
         """Learns afresh from examples and their targets.
 
@@ -150,7 +148,6 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         self._learn(inputs, _outputs(y, weights), self.passes, self.shuffle)
         return self
 
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
         """Learns from more examples, in their order, in one pass.
 

@@ -252,6 +252,9 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         """Learn two classes."""
         raise NotImplementedError
 
+    def _depends_on_units(self) -> bool:
+        return self.kernel is None and self.map is None
+
     # ------------------------------------------------------------------ learning
 
     def fit(

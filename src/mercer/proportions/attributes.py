@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel
@@ -51,7 +52,7 @@ KINDS = ("score", "label", "probability")
 # ---------------------------------------------------------------------------------------------------- both estimators
 
 
-class _Attributes(InFiles, BaseEstimator):
+class _Attributes(InFiles, Estimator):
     """What the two estimators share: categories and the matrix checked, one model for each attribute, prediction."""
 
     n_jobs: int | None

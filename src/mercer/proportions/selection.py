@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
@@ -25,6 +25,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels._state import InFiles
@@ -145,7 +146,7 @@ def _best_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
     """A search for parameters by cross-validation over whole bags.
 
     Every combination is fitted to some bags and judged by the shares that it predicts for the others. Labels of single
@@ -455,7 +456,7 @@ def _shared(bags: Bags, train: np.ndarray, test: np.ndarray) -> bool:
 # ---------------------------------------------------------------------------------------------------- majorities
 
 
-class MajorityBag(InFiles, ClassifierMixin, BaseEstimator):
+class MajorityBag(InFiles, ClassifierMixin, Estimator):
     """The baseline that knows nothing but groups: every row gets the majority of its group (spec 004 II-9).
 
     Attributes

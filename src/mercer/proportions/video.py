@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from sklearn.utils import check_array, check_random_state
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.kernels._state import InFiles
 from mercer.proportions._base import ProportionEstimator
@@ -97,7 +97,7 @@ def averages(scores: np.ndarray, segments: Segments, n: int) -> np.ndarray:
     return np.column_stack([np.bincount(segments.video, weight * f, minlength=n) / total for f in scores.T])
 
 
-class VideoEventDetector(InFiles, BaseEstimator):
+class VideoEventDetector(InFiles, Estimator):
     """Finds events in videos, and the frames that show them, from labels of whole videos.
 
     A video is a bag of segments of several lengths, with share 1 of positive ones where the video has the event and 0

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.solvers import LBFGS, ConvergenceWarning, Solver
@@ -21,7 +21,7 @@ from mercer.learning.training import train
 _SOLVERS = ("auto", "bmrm", "lbfgs")
 
 
-class LinearModel(BaseEstimator):
+class LinearModel(Estimator):
     """A linear model that a solver trains on a risk."""
 
     loss: str
@@ -43,6 +43,9 @@ class LinearModel(BaseEstimator):
     def _smooth(self) -> bool:
         """Whether the loss has a gradient everywhere."""
         return self.loss == "squared-hinge"
+
+    def _depends_on_units(self) -> bool:
+        return True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

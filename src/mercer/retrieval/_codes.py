@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count, check_positive
 from mercer.maps._arrays import Copies, as_rows, by_rows, compiled, is_tensor
 
@@ -323,7 +324,7 @@ def _same(found: Any) -> Any:
     return found
 
 
-class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project`` (X Pᵀ) and ``_back`` (B P)."""
 
     n_bits: int

@@ -20,9 +20,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.conll import Template
@@ -43,7 +44,7 @@ from mercer.learning.losses import Loss, RelativeMargin, loss_from_json, resolve
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.metrics import boundary_score
 from mercer.segmentation._packs import FeaturePack, SegmentFeatures
 from mercer.segmentation.baselines import OffsetCurve, tune_offset
@@ -65,7 +66,7 @@ _CHANGEABLE = ("n_jobs", "verbose", "max_iter", "tol", "patience", "random_state
 _NOT_IN_FINGERPRINT = {*_CHANGEABLE, "solver", "loss", "cost", "features", "template", "constraints", "form"}
 
 
-class Segmenter(BaseEstimator):
+class Segmenter(Estimator):
     """Cuts sequences into labelled segments.
 
     Parameters
@@ -230,7 +231,6 @@ default="table"
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,

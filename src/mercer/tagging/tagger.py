@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
@@ -29,7 +29,7 @@ from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Result, Solver, resolve_solver
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures import patterns
 from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
@@ -44,7 +44,7 @@ _NOT_IN_FINGERPRINT = frozenset(
 )
 
 
-class Tagger(BaseEstimator):
+class Tagger(Estimator):
     """Labels the positions of sequences.
 
     Parameters
@@ -177,7 +177,6 @@ default="log"
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -235,7 +234,6 @@ default="log"
         self._finish(result, history, penalty)
         return self
 
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Sequence[Sequence[Any]], classes: Sequence[Any] | None = None) -> Tagger:
         """One pass of an online solver over more data; features and labels may be new.
 
