@@ -537,3 +537,16 @@ def test_an_ascent_stays_with_its_instruction_set_and_its_state_fits_any_other()
     finally:
         _core.use_instruction_set(before)
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["dual", "bcfw", "bmrm", "cutting-plane"])
+def test_the_number_of_iterations_is_in_the_unit_of_the_limit(solver, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = (X[:, 0] + 0.5 * rng.normal(size=60) > 0).astype(int)
+    with pytest.warns(ConvergenceWarning, match="stopped after max_iter=17 iterations"):
+        model = LinearClassifier("squared-hinge", solver, tol=1e-14, max_iter=17).fit(X, y)
+    assert model.n_iter_ == 17
+    mercer.save(model, tmp_path / "m")
+    assert mercer.load(tmp_path / "m").n_iter_ == 17
+    assert 1 <= LinearClassifier("squared-hinge", solver, tol=1e-3, max_iter=2000).fit(X, y).n_iter_ < 2000

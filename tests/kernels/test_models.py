@@ -546,6 +546,20 @@ def test_bad_input_of_probability_products_is_named(kernel, objects, message):
         kernel(objects)
 
 
+def test_products_take_given_models_of_their_family_alone():
+    normal, mixture = GaussianModel().fit(VECTORS), GaussianMixtureModel(2, random_state=0).fit(VECTORS)
+    of_normals, of_mixtures = ProbabilityProduct(rho=1.0), ProbabilityProduct("mixture", rho=1.0)
+    assert of_normals([normal]).shape == of_mixtures([mixture]).shape == (1, 1)
+    bag = VECTORS[:5]
+    with pytest.raises(ValueError, match=r"bag 1 is a GaussianMixtureModel: with family='gaussian' .* a GaussianModel"):
+        of_normals([bag, mixture, normal])
+    with pytest.raises(ValueError, match=r"bag 1 is a GaussianModel: with family='mixture' .* a GaussianMixtureModel"):
+        of_mixtures([bag, normal, mixture])
+    for kernel, unfitted in ((of_normals, GaussianModel()), (of_mixtures, GaussianMixtureModel(2))):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            kernel([bag, unfitted])
+
+
 def test_scores_of_sequences_do_not_depend_on_how_many_are_done_at_a_time(monkeypatch):
     random = np.random.default_rng(0)
     X = [random.integers(0, 4, length) for length in (0, 5, 30, 0, 1, 7, 12, 0)]

@@ -25,7 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
-from mercer._validation import check_positive, check_sparse, thread_count
+from mercer._validation import check_count, check_positive, check_sparse, thread_count
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint, arrays_of, fingerprint
 from mercer.learning.losses import (
@@ -98,6 +98,7 @@ class LinearClassifier(ClassifierMixin, Estimator):
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
+        Iterations of the solver, in the unit of ``max_iter``: epochs for ``"dual"``.
 
     Examples
     --------
@@ -231,7 +232,8 @@ class LinearClassifier(ClassifierMixin, Estimator):
         n_features = X.shape[1]
         self.classes_, self.coef_ = classes, np.ascontiguousarray(W[:, :n_features])
         self.intercept_ = W[:, n_features].copy() if self.fit_intercept else np.zeros(len(W))
-        self.history_, self.n_iter_ = history, max(1, len(history.get("seconds", ())))
+        recorded = len(history.get("seconds", ()))
+        self.history_, self.n_iter_ = history, max(1, recorded if result.n_iter is None else result.n_iter)
         self.converged_, self.interrupted_ = result.converged, result.interrupted
         return self
 
@@ -297,6 +299,7 @@ class LinearClassifier(ClassifierMixin, Estimator):
             params["class_weight"] = None
         history = history_to_json(self.history_)
         meta: dict[str, Any] = {"params": params, "history": history, "converged": self.converged_}
+        meta["n_iter"] = self.n_iter_
         if self.classes_.dtype.kind in "biuf":
             arrays["classes"] = self.classes_
         elif all(isinstance(c, str) for c in self.classes_.tolist()):
@@ -336,7 +339,7 @@ class LinearClassifier(ClassifierMixin, Estimator):
             model.feature_names_in_ = names
         model.history_ = history_from_json(meta["history"])
         model.converged_, model.interrupted_ = bool(meta["converged"]), False
-        model.n_iter_ = max(1, len(model.history_.get("seconds", ())))
+        model.n_iter_ = check_count("n_iter", meta["n_iter"])
         return model
 
 

@@ -78,8 +78,10 @@ def neighbour_gamma(X: Any, random: np.random.RandomState, neighbours: int = 50,
     return 2.0 / sigma**2 if sigma > rounding else 1.0
 
 
-def scale_gamma(X: Any) -> float:
+def scale_gamma(X: Any, weights: np.ndarray | None = None) -> float:
     """γ = 1 / (n_features · variance of all entries), as "scale" in scikit-learn; 1 where all entries are equal.
+
+    With weights of the rows it is the variance of rows that are repeated so often.
 
     Examples
     --------
@@ -89,15 +91,17 @@ def scale_gamma(X: Any) -> float:
     0.5
     """
     n, width = X.shape
-    total = float(n * width)
+    weights = np.ones(n) if weights is None else weights
+    total = float(weights.sum()) * width
     if sp.issparse(X):
-        stored = np.asarray(X.data, np.float64)
-        mean = float(stored.sum()) / total
-        variance = (float(np.square(stored - mean).sum()) + (total - stored.size) * mean**2) / total
+        X = X.tocsr()
+        stored, share = np.asarray(X.data, np.float64), np.repeat(weights, np.diff(X.indptr))
+        mean = float(share @ stored) / total
+        variance = (float(share @ np.square(stored - mean)) + (total - float(share.sum())) * mean**2) / total
     else:
-        mean = _mean_over_blocks(X, lambda block: block)
-        mean += _mean_over_blocks(X, lambda block: block - mean)  # to the last digit
-        variance = _mean_over_blocks(X, lambda block: (block - mean) ** 2)
+        mean = _sum_over_rows(X, weights, lambda rows: rows) / total
+        mean += _sum_over_rows(X, weights, lambda rows: rows - mean) / total  # to the last digit
+        variance = _sum_over_rows(X, weights, lambda rows: (rows - mean) ** 2) / total
     # Equal entries may differ from their mean by rounding.
     if variance <= (4 * np.finfo(np.float64).eps * mean) ** 2:
         return 1.0
@@ -107,9 +111,12 @@ def scale_gamma(X: Any) -> float:
     return gamma
 
 
-def _mean_over_blocks(X: Any, function: Callable[[Any], Any]) -> float:
-    """The mean of a function of the entries, in double precision, where X lies and a few rows at a time."""
+def _sum_over_rows(X: Any, weights: np.ndarray, function: Callable[[Any], Any]) -> float:
+    """The weighted sum of a function of the entries, in double precision, where X lies and a few rows at a time."""
     xp, (n, width) = array_api_compat.array_namespace(X), X.shape
     step = max(1, (1 << (17 if is_numpy(X) else 24)) // max(1, width))
-    blocks = (xp.astype(X[start : start + step, :], xp.float64) for start in range(0, n, step))
-    return sum(float(xp.sum(function(block))) for block in blocks) / (n * width)
+    total = 0.0
+    for start in range(0, n, step):
+        rows = xp.astype(X[start : start + step, :], xp.float64)
+        total += float(weights[start : start + step] @ to_numpy(xp.sum(function(rows), axis=1)))
+    return total

@@ -101,7 +101,7 @@ def unpack_codes(codes: Any, n_bits: int) -> Any:
 
 def checked_codes(name: str, codes: Any, n_bits: int) -> np.ndarray:
     """Packed codes of ``n_bits`` bits, contiguous; the bits that fill the last byte must be zero."""
-    array = as_numpy(codes)[0] if not isinstance(codes, np.ndarray) else codes
+    array = as_numpy(codes)[0] if is_tensor(codes) else np.asarray(codes)
     if array.ndim == 1 and array.dtype == np.uint8:
         raise ValueError(f"{name} must be a matrix with a code in each row; for one code use {name}[None, :]")
     if array.dtype != np.uint8 or array.ndim != 2:
