@@ -647,6 +647,11 @@ class KernelOneClass(OutlierMixin, _Single):
         self.offset_ = -float(self.intercept_[0])
         return self
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        if not isinstance(self.offset_, float) or not np.isfinite(self.offset_):
+            raise ValueError("offset_ must be a finite number")
+
     def score_samples(self, X: Any) -> np.ndarray:
         """f of every object: the higher, the more to be expected."""
         return self._outputs(X)

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_flag, check_positive, thread_count
 from mercer.data.trees import Tree, Word
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Log, Loss, resolve_loss
@@ -434,6 +434,7 @@ class Parser(BaseEstimator):
             for r, parent in enumerate(parents.tolist())
         ]
         grammar = Grammar(rules, None, meta["start"], cycles=meta["cycles"], unknown=meta["unknown"])
+        check_flag("preterminals", model.preterminals)
         features = model.features if model.method == "ssvm" else "rules"
         structure = TreeStructure(grammar, model.cost, features=features, preterminals=model.preterminals)
         coef, forbidden = arrays["coef"].copy(), arrays["forbidden"]
