@@ -20,8 +20,15 @@ HEADER_BYTES = 8 * 2**20
 NESTING = 50
 """Levels of lists and objects in a description."""
 
+VALUE_NESTING = 40
+"""Levels of values within values, such as a kernel made of kernels."""
+
 DIMENSIONS = 32
 """Dimensions of an array."""
+
+OUTPUT_ROWS = 64
+"""Rows whose output must fit into the budget, where the width of the output is a number in the file and not that of an
+array."""
 
 LEAST_BUDGET = 256 * 2**20
 FILE_FACTOR = 16

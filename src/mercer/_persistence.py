@@ -42,7 +42,7 @@ try:
 except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
-from mercer._limits import DIMENSIONS, HEADER_BYTES, NESTING, budget, default_budget, reserve
+from mercer._limits import DIMENSIONS, HEADER_BYTES, NESTING, TooLargeError, budget, default_budget, reserve
 
 __all__ = [
     "FORMAT_VERSION",
@@ -208,8 +208,9 @@ def load(path: Path, *, max_bytes: int | None = None) -> Any:
     path : str or path-like
         The file to read: a regular file.
     max_bytes : int, optional
-        Most memory that the model may take. Default: the larger of 256 MiB and 16 times the size of the file. A short
-        file can describe a large model, such as a hashed one with 2^28 weights that are mostly 0.
+        Most memory that the model may take; reading may need as much again for a moment. Default: the larger of
+        256 MiB and 16 times the size of the file. A short file can describe a large model, such as a hashed one with
+        2^28 weights that are mostly 0.
 
     Returns
     -------
@@ -251,6 +252,8 @@ def _restored(name: str, kind: str, cls: Any, meta: dict[str, Any], arrays: dict
         raise
     except KeyError as err:
         raise ModelFileError(f"{name} is not a complete {kind}: {err} is missing") from err
+    except TooLargeError as err:
+        raise ModelFileError(f"{name} holds a {kind} that is too large: {err}") from err
     except _INVALID as err:
         raise ModelFileError(f"{name} is not a valid {kind}: {err}") from err
 

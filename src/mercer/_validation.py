@@ -17,11 +17,25 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_not_negative(name: str, value: Any) -> float:
+    """A finite number of at least zero."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
+    return float(value)
+
+
 def check_count(name: str, value: Any, least: int = 1) -> int:
     """An integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
     return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:

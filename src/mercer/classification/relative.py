@@ -25,9 +25,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
 from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.classification._interior import interior_point, low_rank_factor
 from mercer.learning.solvers import ConvergenceWarning
+from mercer.learning.training import history_from_json, history_to_json
 
 try:
     from sklearn.utils.validation import validate_data
@@ -489,7 +490,7 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
             "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
             "sparse": sparse,
             "converged": self.converged_,
-            "history": self.history_,
+            "history": history_to_json(self.history_),
         }
         arrays = {
             "support": self.support_,
@@ -513,11 +514,11 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
         model = cls(**params)
         model._check_parameters()
         model.classes_ = np.array(meta["classes"])
-        model._gamma = float(meta["gamma"])
+        model._gamma = check_not_negative("gamma", meta["gamma"])
         model.n_features_in_ = int(meta["n_features"])
         if meta["feature_names"] is not None:
             model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-        model.converged_, model.history_ = bool(meta["converged"]), meta["history"]
+        model.converged_, model.history_ = bool(meta["converged"]), history_from_json(meta["history"])
         model.support_, model.n_support_, model.n_iter_ = arrays["support"], arrays["n_support"], arrays["n_iter"]
         model.dual_coef_, model.intercept_ = arrays["dual_coef"], arrays["intercept"]
         n, k = len(model.support_), len(model.classes_)

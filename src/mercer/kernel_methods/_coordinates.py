@@ -96,14 +96,14 @@ class Coordinates:
     def node(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """What a model file keeps of it."""
         parts = _EXACT if self.n_features is None else _MAPPED
-        settings = [self.kernel, self.n_features, self.n_components, self.n_jobs]
+        settings = [self.kernel, self.n_features, self.n_components]
         return {"settings": encoded(settings, arrays), **{name: encoded(getattr(self, name), arrays) for name in parts}}
 
     @classmethod
     def from_node(cls, node: dict[str, Any], arrays: dict[str, np.ndarray], where: str) -> Coordinates:
         """The inverse of `node`; raises ValueError for parts that do not fit together."""
-        kernel, n_features, n_components, n_jobs = decoded(node["settings"], arrays)
-        made = cls(kernel, where, n_features, n_components, n_jobs=n_jobs)
+        kernel, n_features, n_components = decoded(node["settings"], arrays)[:3]
+        made = cls(kernel, where, n_features, n_components)
         kernel._check_params()
         for name in _EXACT if n_features is None else _MAPPED:
             setattr(made, name, decoded(node[name], arrays))

@@ -178,6 +178,8 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, Estimator):
         if not isinstance(self.classes_, np.ndarray) or self.classes_.ndim != 1:
             raise ValueError("classes_ must be an array of labels")
         C, directions = len(self.classes_), len(self.explained_variance_ratio_)
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
         self._check_shapes(
             priors=(C,),
             weights=(len(self.coordinates_.values), directions),

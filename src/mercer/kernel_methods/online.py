@@ -367,6 +367,10 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         self._check_parameters()
         if not self._precomputed:
             self._checked_kernel()
+        if not self._novelty:
+            labels = getattr(self, "classes_", None)
+            if not isinstance(labels, np.ndarray) or labels.ndim != 1 or len(labels) < 2:
+                raise ValueError("classes_ must be an array of at least two labels")
         if self.support_objects_ is not None or len(self.support_):
             super()._check_state()
         outputs, n = self._rule()[1], len(self.support_)

@@ -731,6 +731,11 @@ class KernelOneClass(OutlierMixin, _Single):
         least -= 1e-9 * abs(least)  # kernel values of the same objects may be rounded otherwise when predicting
         return min(rho, least) if least >= rho - 2 * self.tol - 1e-6 * abs(rho) else rho
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        if not isinstance(self.offset_, float) or not np.isfinite(self.offset_):
+            raise ValueError("offset_ must be a finite number")
+
     def score_samples(self, X: Any) -> np.ndarray:
         """f of every object: the higher, the more to be expected."""
         return self._outputs(X)

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._limits import OUTPUT_ROWS, reserve
 from mercer._validation import check_count, check_positive
 from mercer.kernels._state import InFiles
 from mercer.kernels.algebra import _count
@@ -229,6 +230,7 @@ class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     def _check_state(self) -> None:
         self._checked()
         self._n_features_out = check_count("n_features_in_", self.n_features_in_) * (2 * self.n_steps + 1)
+        reserve(OUTPUT_ROWS * 8 * self._n_features_out, f"{OUTPUT_ROWS} rows of n_steps={self.n_steps}")
 
     def transform(self, X: Any) -> np.ndarray:
         """The vectors of histograms: the columns of step 0 first, then cosines and sines of each step."""

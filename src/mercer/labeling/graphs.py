@@ -425,6 +425,7 @@ default="auto"
         params = dict(meta["params"])
         params["loss"], params["cost"] = loss_from_json(params["loss"]), cost_from_json(params["cost"])
         model = cls(**params)
+        model._check_parameters()
         model._labels = LabelIndex(meta["classes"])
         model.classes_ = model._labels.array
         model.n_features_in_ = check_count("n_features", meta["n_features"], 0)

@@ -163,7 +163,7 @@ class GridLabeler(GraphLabeler):
         H, W = image.shape[:2]
         h, w = -(-H // self.block), -(-W // self.block)
         grid = rows.reshape(h, w, *rows.shape[1:])
-        return grid.repeat(self.block, axis=0)[:H].repeat(self.block, axis=1)[:, :W]
+        return grid.repeat(min(self.block, H), axis=0)[:H].repeat(min(self.block, W), axis=1)[:, :W]
 
     # ------------------------------------------------------------------ model files
 
@@ -186,6 +186,8 @@ class GridLabeler(GraphLabeler):
             if values.shape != (model.n_features_in_,) or not np.isfinite(values).all():
                 raise ValueError(f"expected {model.n_features_in_} finite values in {name!r}, found {values.shape}")
             setattr(model, f"{name}_", values)
+        if not (model.scale_ > 0).all():
+            raise ValueError("'scale' must be positive")
         return model
 
     # ------------------------------------------------------------------ parts

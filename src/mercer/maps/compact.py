@@ -405,9 +405,11 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
             expected.update(vectors=(-(-k // d), d), signs=(1, d))
         if model.task == "classification":
             kind, labels = meta["classes"]
-            if kind not in "biufUO" or len(labels) < 2:
+            if kind not in ("b", "i", "u", "f", "U", "O") or not isinstance(labels, list) or len(labels) < 2:
                 raise ValueError("expected at least two labels")
             model.classes_ = np.array(labels, dtype=object if kind == "O" else None)
+            if model.classes_.shape != (len(labels),):
+                raise ValueError("expected a list of labels")
             outputs = 1 if len(labels) == 2 else len(labels)
             expected.update(coef=(outputs, k), intercept=(outputs,))
         check_arrays(arrays, expected)

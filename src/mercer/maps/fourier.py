@@ -398,10 +398,14 @@ def from_plain_params(params: dict[str, Any]) -> dict[str, Any]:
     return {name: math.inf if value == "inf" else value for name, value in params.items()}
 
 
-def check_arrays(arrays: dict[str, np.ndarray], expected: dict[str, tuple[int, ...]]) -> None:
-    """Arrays of a model file: there, of these shapes, finite."""
+def check_arrays(
+    arrays: dict[str, np.ndarray], expected: dict[str, tuple[int, ...]], integers: tuple[str, ...] = ()
+) -> None:
+    """Arrays of a model file: there, of these shapes, finite, and floating-point numbers but for some."""
     for name, shape in expected.items():
         found = arrays.get(name)
         if found is None or found.shape != shape or not np.isfinite(found).all():
             where = "nothing" if found is None else f"shape {found.shape}"
             raise ValueError(f"expected finite numbers of shape {shape} as {name!r}, found {where}")
+        if name not in integers and found.dtype not in (np.float32, np.float64):
+            raise ValueError(f"expected floating-point numbers as {name!r}, found {found.dtype}")

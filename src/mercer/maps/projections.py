@@ -21,6 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_sparse
+from mercer.maps._state import check_dtype
 
 __all__ = ["EmpiricalKernelMap", "RandomFeatures", "RandomProjection"]
 
@@ -107,9 +108,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estima
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> RandomProjection:
         """The inverse of :meth:`to_state`."""
         params = meta["params"]
-        model = cls(**{**params, "dtype": np.dtype(params["dtype"]).type})
+        model = cls(**{**params, "dtype": check_dtype(params["dtype"]).type})
         drawn = arrays["components"]
-        if drawn.ndim != 2 or drawn.shape[1] != model.n_components or not np.isfinite(drawn).all():
+        if drawn.ndim != 2 or not len(drawn) or drawn.shape[1] != model.n_components or not np.isfinite(drawn).all():
             raise ValueError(f"expected a finite matrix of {model.n_components} columns, found shape {drawn.shape}")
         model.components_ = sp.csr_matrix(drawn) if model.kind == "achlioptas" else drawn
         model.n_features_in_, model._n_features_out = drawn.shape

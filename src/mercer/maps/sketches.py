@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._limits import OUTPUT_ROWS, reserve
 from mercer._validation import check_count, check_positive, thread_count
 from mercer.maps._arrays import (
     Copies,
@@ -206,7 +207,8 @@ class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         model = cls(**meta["params"])
         n, degree = model._check_params()
         d = check_count("n_features", meta["n_features"])
-        check_arrays(arrays, {"columns": (degree, d + 1), "signs": (degree, d + 1)})
+        reserve(OUTPUT_ROWS * 8 * n, f"{OUTPUT_ROWS} rows of n_components={n}")
+        check_arrays(arrays, {"columns": (degree, d + 1), "signs": (degree, d + 1)}, integers=("columns",))
         columns = arrays["columns"]
         if columns.dtype.kind != "i" or columns.min() < 0 or columns.max() >= n:
             raise ValueError(f"expected columns from 0 to {n - 1}")

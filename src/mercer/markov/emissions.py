@@ -228,7 +228,7 @@ def checked(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """An array of a model file, which must be finite and of the given shape."""
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected a finite array of shape {shape}, found {array.shape}")
-    return array
+    return np.asarray(array, np.float64)
 
 
 def _moments(matrix: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

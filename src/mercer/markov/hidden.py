@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer import _core
 from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_flag, check_positive, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
@@ -471,6 +471,8 @@ class HiddenMarkovModel(Estimator):
         model.history_ = meta["history"]
         n = len(model._labels)
         model.start_, model.transitions_ = checked(arrays["start"], (n,)), checked(arrays["transitions"], (n, n))
+        if (model.start_ < 0).any() or (model.transitions_ < 0).any():
+            raise ValueError("a probability is negative")
         if check_choice("kind", meta["kind"], ("multinomial", "mixture")) == "multinomial":
             model._emission = Multinomial(float(model.smoothing))
         else:
@@ -478,6 +480,6 @@ class HiddenMarkovModel(Estimator):
             model._emission = Mixture(float(model.smoothing), model.covariance, components)
         model._emission.restore(arrays, n, model.n_features_in_)
         model.index_ = None
-        if meta["named"]:
+        if check_flag("named", meta["named"]):
             model.index_ = FeatureIndex.from_arrays({k: arrays[f"index.{k}"] for k in ("bytes", "offsets")})
         return model

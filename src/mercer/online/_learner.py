@@ -13,13 +13,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mercer import _core
 from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer._limits import reserve
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.maps import TextHasher
 from mercer.online._inputs import Documents, Rows, is_documents, text_features
 from mercer.online._progress import Progress
 from mercer.online.files import FileLearning
 
-__all__ = ["HashedLearner", "check_not_negative"]
+__all__ = ["HashedLearner"]
 
 OPTIMIZERS = ("adagrad", "ftrl", "sgd")
 RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
@@ -269,11 +270,18 @@ class HashedLearner(FileLearning, Estimator):
         if params.get("hasher") is not None:
             params["hasher"] = text_features(TextHasher.from_json(params["hasher"]))
         model = cls(**params)
+        model._check_parameters()
         model._restore_labels(meta, arrays)
         settings = dict(meta["settings"])
-        model.model_ = model._new_model(settings, 1)
+        if check_n_bits(settings["n_bits"]) != model.n_bits:
+            raise ValueError(f"the table has 2^{settings['n_bits']} weights, and n_bits is {model.n_bits}")
+        check_choice("optimizer", settings["optimizer"], OPTIMIZERS)
+        n_rows = model._n_rows(settings)
+        reserve(_bytes(settings, n_rows), f"a table of {_size(settings, n_rows)}")
+        model.model_ = model._new_model(settings, n_rows)
         model._set_core_labels()
-        parts = {name: _unpack(name, arrays) for name in ("table", "scales")}
+        most = model.model_.table_bytes // 4
+        parts = {name: _unpack(name, arrays, most) for name in ("table", "scales")}
         model.model_.set_state(parts["table"], parts["scales"], arrays["intercepts"], arrays["counters"])
         model.progress_ = Progress.from_json(meta["progress"])
         model.input_ = check_choice("input", meta["input"], ("array", "hashed"))
@@ -294,15 +302,12 @@ class HashedLearner(FileLearning, Estimator):
     def _set_core_labels(self) -> None:
         """Tells the new compiled model its labels."""
 
+    def _n_rows(self, settings: dict[str, Any]) -> int:
+        """Tables of a compiled model with these settings."""
+        return 1
+
 
 # ---------------------------------------------------------------------------------------------------- checks
-
-
-def check_not_negative(name: str, value: Any) -> float:
-    """A finite number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
-        raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
-    return float(value)
 
 
 def check_n_bits(n_bits: Any) -> int:
@@ -313,7 +318,7 @@ def check_n_bits(n_bits: Any) -> int:
 
 
 def _bytes(settings: dict[str, Any], n_rows: int) -> int:
-    width = {"adagrad": 2, "ftrl": 4, "sgd": 1}[settings["optimizer"]]
+    width = {"adagrad": 2, "ftrl": 4, "sgd": 1}[settings["optimizer"]] + bool(settings.get("scaled"))
     return 4 * width * n_rows << settings["n_bits"]
 
 
@@ -346,11 +351,14 @@ def _pack(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
     return {f"{name}_lines": used, f"{name}_used": lines[used], f"{name}_size": np.array([len(values)])}
 
 
-def _unpack(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+def _unpack(name: str, arrays: dict[str, np.ndarray], most: int) -> np.ndarray:
+    """The inverse of `_pack`, for an array of at most so many numbers."""
     if name in arrays:
         return arrays[name]
     size, used, lines = int(arrays[f"{name}_size"][0]), arrays[f"{name}_used"], arrays[f"{name}_lines"]
-    if not 0 <= size <= 1 << 40 or size % _LINE or used.shape != (len(lines), _LINE):
+    if lines.ndim != 1 or lines.dtype.kind != "i" or used.dtype != np.float32:
+        raise ValueError(f"the lines of {name} are not numbers of lines and their weights")
+    if not 0 <= size <= most or size % _LINE or used.shape != (len(lines), _LINE):
         raise ValueError(f"the lines of {name} do not fit together")
     if len(lines) and not (lines.min() >= 0 and lines.max() < size // _LINE):
         raise ValueError(f"a line of {name} is out of range")
@@ -363,7 +371,9 @@ def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.nd
     model = _core.HashedModel(**settings)
     if labels:
         model.set_labels(labels)
-    model.set_state(_unpack("table", state), _unpack("scales", state), state["intercepts"], state["counters"])
+    most = model.table_bytes // 4
+    table, scales = (_unpack(name, state, most) for name in ("table", "scales"))
+    model.set_state(table, scales, state["intercepts"], state["counters"])
     return model
 
 

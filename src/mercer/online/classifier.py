@@ -240,7 +240,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         }
         if several and self.n_bits < 4:
             raise ValueError(f"n_bits must be at least 4 for more than two classes, got {self.n_bits}")
-        self.model_ = self._new_model(settings, len(classes) if several and self.label_hashing == "separate" else 1)
+        self.model_ = self._new_model(settings, self._n_rows(settings))
         self._set_core_labels()
         self.progress_ = Progress()
         self.input_ = "array" if isinstance(inputs, Rows) else "hashed"
@@ -283,6 +283,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             }
 
         return of
+
+    def _n_rows(self, settings: dict[str, Any]) -> int:
+        separate = settings["task"] == "multiclass" and settings["label_hashing"] == "separate"
+        return len(self.classes_) if separate else 1
 
     def _set_core_labels(self) -> None:
         self.model_.set_labels([str(label) for label in self.classes_.tolist()])

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_positive, decreases, thread_count
+from mercer._validation import check_choice, check_count, check_flag, check_positive, decreases, thread_count
 from mercer.data.trees import Tree, Word
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Log, Loss, resolve_loss
@@ -433,6 +433,7 @@ class Parser(Estimator):
             for r, parent in enumerate(parents.tolist())
         ]
         grammar = Grammar(rules, None, meta["start"], cycles=meta["cycles"], unknown=meta["unknown"])
+        check_flag("preterminals", model.preterminals)
         features = model.features if model.method == "ssvm" else "rules"
         structure = TreeStructure(grammar, model.cost, features=features, preterminals=model.preterminals)
         coef, forbidden = arrays["coef"].copy(), arrays["forbidden"]

@@ -499,6 +499,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
 
     def _check_state(self) -> None:
         if self.map is not None:
+            if not callable(getattr(self.map, "transform", None)):
+                raise ValueError("map must have a transform, or be None")
             self.map_ = self.map
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._check_shapes(intercept=(outputs,))

@@ -16,7 +16,7 @@ from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.solvers import LBFGS, ConvergenceWarning, Solver
-from mercer.learning.training import train
+from mercer.learning.training import history_from_json, history_to_json, train
 
 _SOLVERS = ("auto", "bmrm", "lbfgs")
 
@@ -119,7 +119,7 @@ class LinearModel(Estimator):
         return {
             "params": params,
             "n_features": self.n_features_in_,
-            "history": self.history_,
+            "history": history_to_json(self.history_),
             "converged": self.converged_,
             "n_iter": self.n_iter_,
         }
@@ -128,7 +128,7 @@ class LinearModel(Estimator):
     def _from_state(cls, meta: dict[str, Any]) -> Self:
         model = cls(**meta["params"])
         model.n_features_in_ = check_count("n_features", meta["n_features"])
-        model.history_ = meta["history"]
+        model.history_ = history_from_json(meta["history"])
         model.converged_, model.n_iter_ = bool(meta["converged"]), int(meta["n_iter"])
         return model
 

@@ -117,7 +117,7 @@ def segmenter_figures(segmenter: Segmenter) -> list[tuple[str, str]]:
     shortest = int(segmenter.structure_.shortest.min())
     loss = segmenter.loss if isinstance(segmenter.loss, str) else segmenter.loss.name
     seconds = segmenter.history_.get("seconds", [])
-    time = f" in {seconds[-1]:.2f} s" if seconds else ""
+    time = f" in {seconds[-1]:.2f} s" if seconds and np.isfinite(seconds[-1]) else ""
     end = "converged" if segmenter.converged_ else "not converged"
     return [
         ("segments", f"written as {segmenter.form_}, of {shortest:,} to {segmenter.max_length_:,} positions"),
@@ -170,7 +170,7 @@ def tagger_figures(tagger: Tagger) -> list[tuple[str, str]]:
         ]
         figures.append(("forbidden", ", ".join(f"{n} {what}" for n, what in forbidden if n) or "nothing"))
     seconds = tagger.history_.get("seconds", [])
-    time = f" in {seconds[-1]:.2f} s" if seconds else ""
+    time = f" in {seconds[-1]:.2f} s" if seconds and np.isfinite(seconds[-1]) else ""
     end = "converged" if tagger.converged_ else "not converged"
     figures.append(("training", f"{method}, {tagger.n_iter_:,} iterations{time}, {end}"))
     if tagger.history_.get("dev_score"):

@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_flag, check_positive, thread_count
 from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
@@ -741,7 +741,8 @@ default="table"
         model.form_, model.offset_ = check_choice("form", meta["form"], _FORMS[1:]), float(meta["offset"])
         model.n_features_in_ = int(meta["n_features"])
         model.max_length_ = max(int(bound) for bound in meta["max_length"])
-        model._starts_are_rows, model._labels_may_repeat = bool(meta["starts_are_rows"]), bool(meta["repeats"])
+        model._starts_are_rows = check_flag("starts_are_rows", meta["starts_are_rows"])
+        model._labels_may_repeat = check_flag("repeats", meta["repeats"])
         model._names = {kind: unpack_strings(_of(arrays, f"names.{kind}")) for kind in meta["names"]}
         model.index_, model.edge_index_ = (_index_of(name, meta, arrays) for name in ("index", "edge_index"))
         given = {
