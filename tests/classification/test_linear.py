@@ -102,7 +102,8 @@ def test_rows_without_features_have_their_share_in_the_certificate(loss):
     X[::2] = 0.0
     cost = np.array([[0.0, 1.0, 2.0], [0.5, 0.0, 1.5], [3.0, 1.0, 0.0]])
     settings = {"C": 0.3, "cost": cost, "fit_intercept": False, "tol": 1e-6, "random_state": 0}
-    model, alone = (LinearClassifier(loss, **settings).fit(X[part], y[part]) for part in (slice(None), slice(1, None, 2)))
+    parts = slice(None), slice(1, None, 2)
+    model, alone = (LinearClassifier(loss, **settings).fit(X[part], y[part]) for part in parts)
     assert model.converged_
     worst = cost[y[::2]].max(axis=1)
     constant = 0.3 * (worst if loss == "hinge" else worst**2).sum()

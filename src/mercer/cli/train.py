@@ -129,14 +129,16 @@ def tagger(
         typer.Option(help="Forbid labellings that break this scheme.", rich_help_panel=_FEATURES),
     ] = ConstraintsName.none,
     c: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--C",
             metavar="X",
-            help="Weight of the loss against the penalty: smaller is simpler.",
+            help="Weight of the loss against the penalty: smaller values regularise more. Default: 1 for likelihoods, "
+            "by the norm of the features for margins.",
             rich_help_panel=_LEARNING,
+            show_default=False,
         ),
-    ] = 1.0,
+    ] = None,
     loss: Annotated[
         LossName,
         typer.Option(
@@ -225,7 +227,7 @@ def tagger(
     estimator = Tagger(
         loss=loss.value,
         solver=solver.value if solver is not None else "auto",
-        C=c,
+        C="auto" if c is None else c,
         penalty=None if penalty is PenaltyName.none else penalty.value,
         l1_ratio=l1_ratio,
         features="hashing" if hashing else "vocabulary",

@@ -18,15 +18,16 @@ import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 from sklearn.exceptions import NotFittedError
 
-from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._estimator import Estimator
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
-from mercer.learning.training import history_from_json, history_to_json, train
+from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
+from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
 from mercer.structures.base import check_random_seed
 from mercer.structures.costs import cost_from_json, resolve_cost
 from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
@@ -68,8 +69,10 @@ default="auto"
         See :class:`mercer.structures.Graph`. What "auto" picked is in ``inference_``.
     solver : str or Solver, default="auto"
         lbfgs for smooth losses, bcfw for margins, bmrm for the hybrid.
-    C : float, default=1.0
-        Weight of the summed loss against ½‖w‖².
+    C : float or "auto", default="auto"
+        Weight of the summed loss against ½‖w‖²; smaller values regularise more. ``"auto"``: 1 for losses with a
+        likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
+        a wrong label (see :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
         Weights of pairs of neighbouring labels; see :class:`mercer.structures.Graph`. ``"none"``: a classifier for
         nodes one by one.
@@ -101,6 +104,7 @@ default="auto"
     n_features_in_, n_edge_features_ : int
     history_ : dict of lists, one value an iteration
     solver_ : str
+    C_ : float, the weight of the loss that was used
     converged_, interrupted_ : bool
     n_iter_ : int
 
@@ -129,7 +133,7 @@ default="auto"
         loss: str | Loss = "log",
         inference: str = "auto",
         solver: str | Solver = "auto",
-        C: float = 1.0,
+        C: float | str = "auto",
         *,
         edge_weights: str = "symmetric",
         training: str = "joint",
@@ -200,11 +204,12 @@ default="auto"
         risk = Risk(self.structure_, loss.for_labels(self._labels.classes), inputs, tags)
         self._say_what_is_approximate(inputs, risk.loss)
         held_out = None if dev is None else self._held_out(*dev)
+        strength = resolve_strength(self.C, risk.loss, inputs.nodes, tags, len(self._labels))
         with self.structure_.remembering():
             result, history = train(
                 risk,
                 solver=self.solver,
-                C=self.C,
+                C=strength,
                 w0=w0,
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -215,7 +220,7 @@ default="auto"
                 checkpoint=checkpoint,
                 fingerprint=lambda: self._fingerprint(risk, held_out),
             )
-        self.coef_ = self.structure_.feasible(result.w)
+        self.coef_, self.C_ = self.structure_.feasible(result.w), strength
         self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))
         self.solver_ = resolve_solver(self.solver, risk.loss).name
@@ -241,7 +246,7 @@ default="auto"
             )
 
     def _check_parameters(self) -> Loss:
-        check_positive("C", self.C)
+        check_strength(self.C)
         check_choice("inference", self.inference, INFERENCE)
         check_choice("edge_weights", self.edge_weights, EDGE_WEIGHTS)
         check_choice("training", self.training, TRAINING)
@@ -416,6 +421,7 @@ default="auto"
             "history": history_to_json(self.history_),
             "converged": bool(self.converged_),
             "solver": self.solver_,
+            "C": self.C_,
         }
         return meta, {"w": self.coef_}
 
@@ -439,6 +445,7 @@ default="auto"
         model.inference_, model.exact_ = str(meta["inference"]), bool(meta["exact"])
         model.history_ = history_from_json(meta["history"])
         model.converged_, model.solver_ = bool(meta["converged"]), str(meta["solver"])
+        model.C_ = strength_from_state(meta, params)
         model.n_iter_, model.interrupted_ = len(model.history_.get("seconds", ())), False
         return model
 

@@ -71,7 +71,7 @@ class GridLabeler(GraphLabeler):
         loss: str | Loss = "log",
         inference: str = "auto",
         solver: str | Solver = "auto",
-        C: float = 1.0,
+        C: float | str = "auto",
         *,
         block: int = 8,
         connectivity: int = 4,
