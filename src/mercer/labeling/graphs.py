@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, hstack, issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.learning.checkpoint import Checkpoint, fingerprint
@@ -63,7 +63,7 @@ class GraphLabeler(BaseEstimator):
 default="log"
         ``"log"`` is a conditional random field, ``"hinge"`` a max-margin Markov network (structured support vector
         machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
-    inference : {"auto", "exact", "bp", "trw", "mean_field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
+    inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
 default="auto"
         See :class:`mercer.structures.Graph`. What "auto" picked is in ``inference_``.
     solver : str or Solver, default="auto"
@@ -117,7 +117,7 @@ default="auto"
     >>> together.score(X[56:], y[56:]) > alone.score(X[56:], y[56:]) + 0.1
     True
     >>> together.inference_
-    'sums: junction_tree (exact), best: junction_tree (exact): the cliques are small'
+    'sums: junction-tree (exact), best: junction-tree (exact): the cliques are small'
     """
 
     coef_: np.ndarray
@@ -243,7 +243,7 @@ default="auto"
 
     def _check_parameters(self) -> Loss:
         check_positive("C", self.C)
-        check_choice("inference", self.inference, INFERENCE)
+        check_choice("inference", hyphenated(self.inference), INFERENCE)
         check_choice("edge_weights", self.edge_weights, EDGE_WEIGHTS)
         check_choice("training", self.training, TRAINING)
         loss = resolve_loss(self.loss, resolve_cost(self.cost))
