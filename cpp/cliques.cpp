@@ -14,143 +14,10 @@
 #include <random>
 #include <tuple>
 
-#include "factors.hpp"
+#include "triangulation.hpp"
 
 namespace mercer {
 namespace {
-
-// ---------------------------------------------------------------------------------------------- elimination
-
-enum class Heuristic { kMinFill, kMinDegree };
-
-// Which variables were neighbours when each was eliminated.
-struct Elimination {
-  std::vector<int32_t> order;
-  std::vector<std::vector<int32_t>> later;  // by variable
-  double largest = 0.0, total = 0.0;        // entries of the cliques; the second before any is left out
-  int32_t most_variables = 0;
-  bool complete = true;
-};
-
-class Eliminator {
- public:
-  Eliminator(const FactorStructure& s, Heuristic heuristic)
-      : s_(s), heuristic_(heuristic), near_(size_t(s.n)), gone_(size_t(s.n), 0), key_(size_t(s.n)), degree_(size_t(s.n)),
-        mark_(size_t(s.n), -1) {
-    for (int64_t f = 0; f < s.m; ++f)
-      for (int64_t a = s.scope_starts[size_t(f)]; a < s.scope_starts[size_t(f) + 1]; ++a)
-        for (int64_t b = s.scope_starts[size_t(f)]; b < s.scope_starts[size_t(f) + 1]; ++b)
-          if (a != b) near_[size_t(s.scopes[size_t(a)])].push_back(s.scopes[size_t(b)]);
-    for (auto& list : near_) {
-      std::sort(list.begin(), list.end());
-      list.erase(std::unique(list.begin(), list.end()), list.end());
-    }
-    for (int32_t v = 0; v < s.n; ++v) degree_[size_t(v)] = int64_t(near_[size_t(v)].size());
-    for (int32_t v = 0; v < s.n; ++v) set_key(v, heuristic == Heuristic::kMinFill ? fill(v) : degree_[size_t(v)]);
-  }
-
-  // Stops where a clique has more than `limit` entries if `stop_early`.
-  Elimination run(double limit, bool stop_early) {
-    Elimination done;
-    done.later.resize(size_t(s_.n));
-    while (!queue_.empty()) {
-      const auto [key, size, v] = queue_.top();
-      queue_.pop();
-      if (gone_[size_t(v)] || key != key_[size_t(v)]) continue;
-      clean(v);
-      const std::vector<int32_t>& around = near_[size_t(v)];
-      double entries = s_.cards[size_t(v)];
-      for (int32_t u : around) entries *= s_.cards[size_t(u)];
-      done.largest = std::max(done.largest, entries);
-      done.total += entries;
-      done.most_variables = std::max(done.most_variables, int32_t(around.size()) + 1);
-      if (stop_early && done.total > limit) {
-        done.complete = false;
-        return done;
-      }
-      remove(v);
-      done.order.push_back(v);
-      done.later[size_t(v)] = std::move(near_[size_t(v)]);
-    }
-    return done;
-  }
-
- private:
-  using Entry = std::tuple<int64_t, double, int32_t>;  // ties go to the smaller clique, then to the smaller number
-
-  void set_key(int32_t v, int64_t key) {
-    key_[size_t(v)] = key;
-    double size = 0.0;
-    if (degree_[size_t(v)] <= 64)
-      for (int32_t u : near_[size_t(v)])
-        if (!gone_[size_t(u)]) size += std::log(double(s_.cards[size_t(u)]));
-    queue_.emplace(key, size, v);
-  }
-  void clean(int32_t v) {
-    auto& list = near_[size_t(v)];
-    list.erase(std::remove_if(list.begin(), list.end(), [&](int32_t u) { return gone_[size_t(u)] != 0; }), list.end());
-  }
-  // Edges that are missing among the neighbours of v.
-  int64_t fill(int32_t v) {
-    clean(v);
-    const auto& around = near_[size_t(v)];
-    const int64_t d = int64_t(around.size());
-    if (d <= 1) return 0;
-    int64_t present = 0, listed = 0;
-    for (int32_t u : around) listed += int64_t(near_[size_t(u)].size());
-    if (16 * d * d < listed) {  // few neighbours, one of them with many: look the pairs up
-      for (int32_t u : around)
-        for (int32_t w : around) present += u != w && std::binary_search(near_[size_t(u)].begin(), near_[size_t(u)].end(), w);
-      return d * (d - 1) / 2 - present / 2;
-    }
-    ++stamp_;
-    for (int32_t u : around) mark_[size_t(u)] = stamp_;
-    for (int32_t u : around)
-      for (int32_t w : near_[size_t(u)]) present += mark_[size_t(w)] == stamp_ && !gone_[size_t(w)];
-    return d * (d - 1) / 2 - present / 2;
-  }
-
-  void remove(int32_t v) {
-    const std::vector<int32_t>& around = near_[size_t(v)];
-    const int64_t d = int64_t(around.size());
-    const bool simplicial = heuristic_ == Heuristic::kMinFill ? key_[size_t(v)] == 0 : d <= 1;
-    gone_[size_t(v)] = 1;
-    if (simplicial) {  // nothing to join: only v leaves the lists, and the counts change by known amounts
-      for (int32_t u : around) {
-        const int64_t before = degree_[size_t(u)]--;
-        set_key(u, heuristic_ == Heuristic::kMinFill ? key_[size_t(u)] - (before - d) : degree_[size_t(u)]);
-      }
-      return;
-    }
-    std::vector<int32_t> joined;
-    for (int32_t u : around) {
-      clean(u);
-      joined.clear();
-      std::set_union(near_[size_t(u)].begin(), near_[size_t(u)].end(), around.begin(), around.end(), std::back_inserter(joined));
-      joined.erase(std::lower_bound(joined.begin(), joined.end(), u));
-      near_[size_t(u)] = joined;
-      degree_[size_t(u)] = int64_t(joined.size());
-    }
-    if (heuristic_ == Heuristic::kMinDegree) {
-      for (int32_t u : around) set_key(u, degree_[size_t(u)]);
-      return;
-    }
-    std::vector<int32_t> touched(around.begin(), around.end());
-    for (int32_t u : around) touched.insert(touched.end(), near_[size_t(u)].begin(), near_[size_t(u)].end());
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    for (int32_t u : touched) set_key(u, fill(u));
-  }
-
-  const FactorStructure& s_;
-  Heuristic heuristic_;
-  std::vector<std::vector<int32_t>> near_;  // sorted; may hold variables that are gone
-  std::vector<uint8_t> gone_;
-  std::vector<int64_t> key_, degree_;
-  std::vector<int64_t> mark_;
-  int64_t stamp_ = 0;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
-};
 
 // ---------------------------------------------------------------------------------------------- loops over tables
 
@@ -285,6 +152,14 @@ void normalise_rows(double* table, int64_t rows, int64_t columns, double* messag
 
 // ---------------------------------------------------------------------------------------------- the tree
 
+EliminationRule rule_of(const std::string& heuristic) {
+  if (heuristic == "min-fill") return EliminationRule::kMinFill;
+  if (heuristic == "min-degree") return EliminationRule::kMinDegree;
+  if (heuristic == "min-weight") return EliminationRule::kMinWeight;
+  require(heuristic == "weighted-min-fill", "heuristic must be 'auto', 'min-fill', 'min-degree', 'min-weight' or 'weighted-min-fill'");
+  return EliminationRule::kWeightedFill;
+}
+
 struct Clique {
   std::vector<int32_t> variables;  // separator first
   int32_t separator = 0, parent = -1;
@@ -294,12 +169,15 @@ struct Clique {
 
 class CliqueTree {
  public:
-  CliqueTree(const FlatGraph& graph, const std::string& heuristic, double max_size, bool stop_early) : structure_(graph.shared()) {
-    require(heuristic == "min_fill" || heuristic == "min_degree", "heuristic must be 'min_fill' or 'min_degree'");
-    Eliminator eliminator(s(), heuristic == "min_fill" ? Heuristic::kMinFill : Heuristic::kMinDegree);
-    done_ = eliminator.run(max_size, stop_early);
+  CliqueTree(const FlatGraph& graph, const std::string& heuristic, double max_size, bool stop_early, double effort)
+      : structure_(graph.shared()) {
+    const double limit = stop_early ? max_size : std::numeric_limits<double>::infinity();
+    {
+      nb::gil_scoped_release free;
+      done_ = heuristic == "auto" ? search_order(s(), limit, effort) : Eliminator(s()).run(rule_of(heuristic), limit);
+    }
     if (!done_.complete) {
-      size_ = done_.total;
+      size_ = operations_ = done_.entries;
       return;
     }
     gather();
@@ -310,6 +188,8 @@ class CliqueTree {
   bool fits() const { return fits_; }
   bool complete() const { return done_.complete; }
   double size() const { return size_; }
+  double operations() const { return operations_; }
+  double bytes() const { return 8.0 * (size_ + 2.0 * most_rows_); }  // tables and two messages
   int32_t most_variables() const { return done_.most_variables; }
   nb::tuple cliques() const;
   nb::tuple elimination() const;
@@ -325,6 +205,7 @@ class CliqueTree {
     require(fits_, "the tree of cliques is too large");
   }
   void gather();
+  void count_operations();
   void lay_out();
   Walk walk_to(const Clique& clique, const int32_t* small, int count) const;
   std::vector<double> filled(const FlatGraph& graph) const;
@@ -351,32 +232,19 @@ class CliqueTree {
   std::vector<Clique> cliques_;  // children before parents
   std::vector<int32_t> home_;    // clique of each variable: where it is outside the separator
   std::vector<int32_t> factor_home_;
-  double size_ = 0.0;
+  double size_ = 0.0, operations_ = 0.0, most_rows_ = 0.0;
   size_t widest_ = 0;
   int64_t messages_ = 0;
   bool fits_ = false;
 };
 
-// Maximal cliques from the elimination: the set of v takes in that of the next variable p to go if it holds all of it.
+// Maximal cliques from the elimination, linked to a tree.
 void CliqueTree::gather() {
   const size_t n = size_t(s().n);
-  std::vector<int32_t> position(n), first(n, -1), last_of(n);
-  for (size_t t = 0; t < n; ++t) position[size_t(done_.order[t])] = int32_t(t);
-  auto next = [&](int32_t v) {
-    int32_t best = -1;
-    for (int32_t u : done_.later[size_t(v)])
-      if (best < 0 || position[size_t(u)] < position[size_t(best)]) best = u;
-    return best;
-  };
-  std::vector<int32_t> parent(n);
-  for (size_t v = 0; v < n; ++v) parent[v] = next(int32_t(v));
-  for (int32_t v : done_.order) {
-    if (first[size_t(v)] < 0) first[size_t(v)] = v;
-    last_of[size_t(first[size_t(v)])] = v;
-    const int32_t p = parent[size_t(v)];
-    if (p >= 0 && first[size_t(p)] < 0 && done_.later[size_t(p)].size() + 1 == done_.later[size_t(v)].size())
-      first[size_t(p)] = first[size_t(v)];
-  }
+  const std::vector<int32_t> position = places_of(done_.order), parent = next_of(done_, position);
+  const std::vector<int32_t> first = clique_heads(done_, parent);
+  std::vector<int32_t> last_of(n);
+  for (int32_t v : done_.order) last_of[size_t(first[size_t(v)])] = v;
   // In the order of their last variables children come before parents.
   std::vector<int32_t> number(n, -1);
   std::vector<std::vector<int32_t>> inside(n);
@@ -393,8 +261,13 @@ void CliqueTree::gather() {
     clique.variables.insert(clique.variables.end(), inside[size_t(head)].rbegin(), inside[size_t(head)].rend());
     widest_ = std::max(widest_, clique.variables.size());
     double entries = 1.0;
-    for (int32_t u : clique.variables) entries *= s().cards[size_t(u)];
+    double rows = 1.0;
+    for (size_t k = 0; k < clique.variables.size(); ++k) {
+      entries *= s().cards[size_t(clique.variables[k])];
+      if (int32_t(k) < clique.separator) rows = entries;
+    }
     size_ += entries;
+    most_rows_ = std::max(most_rows_, rows);
     cliques_.push_back(std::move(clique));
   }
   home_.resize(n);
@@ -411,6 +284,20 @@ void CliqueTree::gather() {
       return position[size_t(x)] < position[size_t(y)];
     });
     factor_home_[size_t(f)] = home_[size_t(earliest)];
+  }
+  count_operations();
+}
+
+// Entries that are read or written: tables are filled and normalised, each factor is added, messages go up and come down.
+void CliqueTree::count_operations() {
+  std::vector<double> uses(cliques_.size(), 4.0);
+  for (int32_t clique : factor_home_) uses[size_t(clique)] += 1.0;
+  for (const Clique& clique : cliques_)
+    if (clique.parent >= 0) uses[size_t(clique.parent)] += 2.0;
+  for (size_t c = 0; c < cliques_.size(); ++c) {
+    double entries = 1.0;
+    for (int32_t v : cliques_[c].variables) entries *= s().cards[size_t(v)];
+    operations_ += uses[c] * entries;
   }
 }
 
@@ -662,10 +549,13 @@ nb::tuple CliqueTree::elimination() const {
 
 void bind_cliques(nb::module_& m) {
   nb::class_<CliqueTree>(m, "CliqueTree")
-      .def(nb::init<const FlatGraph&, const std::string&, double, bool>(), "graph"_a, "heuristic"_a, "max_size"_a, "stop_early"_a)
+      .def(nb::init<const FlatGraph&, const std::string&, double, bool, double>(), "graph"_a, "heuristic"_a, "max_size"_a,
+           "stop_early"_a, "effort"_a = 0.25)
       .def_prop_ro("fits", &CliqueTree::fits)
       .def_prop_ro("complete", &CliqueTree::complete)
       .def_prop_ro("size", &CliqueTree::size)
+      .def_prop_ro("bytes", &CliqueTree::bytes)
+      .def_prop_ro("operations", &CliqueTree::operations)
       .def_prop_ro("most_variables", &CliqueTree::most_variables)
       .def("cliques", &CliqueTree::cliques)
       .def("elimination", &CliqueTree::elimination)

@@ -47,6 +47,11 @@ def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     return value
 
 
+def hyphenated(name: Any) -> Any:
+    """The name of a choice as it is listed, with hyphens: "mean_field" is "mean-field". Other objects stay."""
+    return name.replace("_", "-") if isinstance(name, str) else name
+
+
 def thread_count(n_jobs: int | None) -> int:
     """Number of threads for scikit-learn's ``n_jobs``: None is 1, −1 all cores, −2 all but one."""
     if n_jobs is None:

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 from sklearn.exceptions import NotFittedError
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.learning.checkpoint import Checkpoint, fingerprint
@@ -27,7 +27,7 @@ from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
 from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.base import check_random_seed
 from mercer.structures.costs import cost_from_json, resolve_cost
 from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
@@ -64,7 +64,7 @@ class GraphLabeler(Estimator):
 default="log"
         ``"log"`` is a conditional random field, ``"hinge"`` a max-margin Markov network (structured support vector
         machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
-    inference : {"auto", "exact", "bp", "trw", "mean_field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
+    inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
 default="auto"
         See :class:`mercer.structures.Graph`. What "auto" picked is in ``inference_``.
     solver : str or Solver, default="auto"
@@ -121,7 +121,7 @@ default="auto"
     >>> together.score(X[56:], y[56:]) > alone.score(X[56:], y[56:]) + 0.1
     True
     >>> together.inference_
-    'sums: junction_tree (exact), best: junction_tree (exact): the cliques are small'
+    'sums: junction-tree (exact), best: junction-tree (exact): the cliques are small'
     """
 
     coef_: np.ndarray
@@ -247,7 +247,7 @@ default="auto"
 
     def _check_parameters(self) -> Loss:
         check_strength(self.C)
-        check_choice("inference", self.inference, INFERENCE)
+        check_choice("inference", hyphenated(self.inference), INFERENCE)
         check_choice("edge_weights", self.edge_weights, EDGE_WEIGHTS)
         check_choice("training", self.training, TRAINING)
         loss = resolve_loss(self.loss, resolve_cost(self.cost))

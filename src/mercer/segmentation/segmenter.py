@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_flag, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_flag, thread_count
 from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
@@ -45,7 +45,7 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
 from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.metrics import boundary_score
 from mercer.segmentation._packs import FeaturePack, SegmentFeatures
 from mercer.segmentation.baselines import OffsetCurve, tune_offset

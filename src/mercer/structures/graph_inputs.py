@@ -74,8 +74,7 @@ class GraphShape:
         """The tree of cliques of a single graph, or None if its tables have more entries than the limit."""
         found = self.__dict__.get("_tree")
         if found is None:
-            heuristic = "min_fill" if self.n_nodes <= 2000 else "min_degree"
-            found = self.__dict__["_tree"] = _core.CliqueTree(self.compiled.core, heuristic, float(limit), True)
+            found = self.__dict__["_tree"] = _core.CliqueTree(self.compiled.core, "auto", float(limit), True)
         return found if found.fits and found.size <= limit else None
 
 

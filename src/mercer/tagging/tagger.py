@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
@@ -30,7 +30,7 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Result, Solver, resolve_solver
 from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures import patterns
 from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
