@@ -34,15 +34,15 @@ def rollback_on_error(method: _Method) -> _Method:
         before = dict(self.__dict__)
         try:
             model = method(self, *args, **kwargs)
+            if self._depends_on_units():
+                _warn_of_units(type(self).__name__, args[0] if args else kwargs.get("X"))
+            return model
         except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
             if "history_" not in before and hasattr(error, "history"):
                 self.history_ = error.history
             raise
-        if self._depends_on_units():
-            _warn_of_units(type(self).__name__, args[0] if args else kwargs.get("X"))
-        return model
 
     return cast(_Method, run)
 
