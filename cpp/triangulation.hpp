@@ -221,7 +221,7 @@ inline Elimination search_order(const FactorStructure& s, double limit, double e
   constexpr double noises[] = {0.2, 1.0, 0.5, 3.0};
   Eliminator eliminator(s);
   Elimination best = eliminator.run(EliminationRule::kMinDegree, limit);
-  if (s.n > 20'000 && !best.complete) return best;  // the other rules take long where degrees grow
+  if (s.n > 2000 && !best.complete) return best;  // the other rules take long where degrees grow
   auto try_rule = [&](EliminationRule rule, double noise, uint64_t seed) {
     const double bound = best.complete ? std::min(limit, 2.0 * best.maximal_entries) : limit;
     Elimination other = eliminator.run(rule, bound, noise, seed);

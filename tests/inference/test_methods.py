@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.inference import (
     METHODS,
+    ApproximateInferenceWarning,
     Factor,
     FactorGraph,
     Inference,
@@ -468,7 +469,8 @@ def test_auto_says_what_it_picked_and_why():
     assert (infer(chain).method, infer(chain).reason) == ("tree", "the graph has no cycles")
     assert infer(loop).method == "junction-tree"
     assert infer(loop).reason == "the tables of its junction tree take 80 bytes"
-    large = quietly(grid, "auto")
+    with pytest.warns(ApproximateInferenceWarning, match="exceed the limits"):
+        large = infer(grid)
     assert large.method == "bp"
     assert large.log_partition.kind == "estimate"
 

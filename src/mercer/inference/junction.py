@@ -29,6 +29,7 @@ __all__ = ["JunctionTree", "has_running_intersection", "maximum_spanning_tree", 
 
 HEURISTICS = ("auto", "min-fill", "min-degree", "min-weight", "weighted-min-fill")
 MOST_CONDITIONED = 40  # variables
+CASE_OPERATIONS = 4e6  # of putting one assignment of a cutset in, before any table is made
 KEPT_BYTES = 1 << 26  # beliefs of cliques that a result keeps for marginals of factors; larger ones are computed again
 
 
@@ -80,7 +81,7 @@ def make_plan(graph: CompiledGraph, limits: Limits, heuristic: str = "auto", con
         graph.cache[key] = _find_cutset(graph, tree, limits, heuristic)
     cutset, inner = graph.cache[key]
     runs = float(np.prod(graph.cardinalities[list(cutset)], dtype=np.float64))
-    cost = Cost(inner.bytes, runs * inner.operations, inner.variables, inner.complete)
+    cost = Cost(inner.bytes, runs * (CASE_OPERATIONS + inner.operations), inner.variables, inner.complete)
     return Plan(tree, cost, limits.allow(cost.bytes, cost.operations), cutset)
 
 
@@ -99,7 +100,7 @@ def _find_cutset(graph: CompiledGraph, tree: Any, limits: Limits, heuristic: str
             gain = np.where(cards > 1, -np.log1p(-saved / entries.sum()) / np.log(cards), -1.0)
         chosen.append(int(names[int(gain.argmax())]))
         runs *= float(graph.cardinalities[chosen[-1]])
-        if runs * entries.max() / cards.max() > limits.max_operations:
+        if runs * CASE_OPERATIONS > limits.max_operations:
             break
         observed = np.full(graph.n_variables, -1, np.int32)
         observed[chosen] = 0
