@@ -19,7 +19,7 @@ from mercer.kernel_methods import (
     ParzenWindow,
     RepresenterEstimator,
 )
-from mercer.kernels import Gaussian, Laplacian, Linear, Matern, median_heuristic
+from mercer.kernels import Gaussian, Laplacian, Matern, median_heuristic
 from mercer.maps import CompactNonlinearMap
 from mercer.maps._spectra import scale_gamma
 
