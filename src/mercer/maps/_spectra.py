@@ -9,6 +9,7 @@ with g a vector of independent normal numbers. `neighbour_gamma` and `scale_gamm
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -93,20 +94,21 @@ def scale_gamma(X: Any, weights: np.ndarray | None = None) -> float:
     n, width = X.shape
     weights = np.ones(n) if weights is None else weights
     total = float(weights.sum()) * width
-    if sp.issparse(X):
-        X = X.tocsr()
-        stored, share = np.asarray(X.data, np.float64), np.repeat(weights, np.diff(X.indptr))
-        mean = float(share @ stored) / total
-        variance = (float(share @ np.square(stored - mean)) + (total - float(share.sum())) * mean**2) / total
-    else:
-        mean = _sum_over_rows(X, weights, lambda rows: rows) / total
-        mean += _sum_over_rows(X, weights, lambda rows: rows - mean) / total  # to the last digit
-        variance = _sum_over_rows(X, weights, lambda rows: (rows - mean) ** 2) / total
+    with np.errstate(over="ignore"):
+        if sp.issparse(X):
+            X = X.tocsr()
+            stored, share = np.asarray(X.data, np.float64), np.repeat(weights, np.diff(X.indptr))
+            mean = float(share @ stored) / total
+            variance = (float(share @ np.square(stored - mean)) + (total - float(share.sum())) * mean**2) / total
+        else:
+            mean = _sum_over_rows(X, weights, lambda rows: rows) / total
+            mean += _sum_over_rows(X, weights, lambda rows: rows - mean) / total  # to the last digit
+            variance = _sum_over_rows(X, weights, lambda rows: (rows - mean) ** 2) / total
     # Equal entries may differ from their mean by rounding.
-    if variance <= (4 * np.finfo(np.float64).eps * mean) ** 2:
+    if math.sqrt(variance) <= 4 * np.finfo(np.float64).eps * abs(mean):
         return 1.0
     gamma = 1.0 / (width * variance)
-    if not 0 < gamma < np.inf:
+    if not 0 < gamma < math.inf:
         raise ValueError(f"gamma='scale' needs entries of a usual size, their variance is {variance:g}: scale X first")
     return gamma
 
