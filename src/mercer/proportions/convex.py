@@ -284,7 +284,7 @@ class _Vectors:
             F = self.F / (np.abs(self.F).max() or 1.0)
             toward, among = F @ (share @ F), ((F @ (F.T @ F)) * F).sum(axis=1)
         else:
-            K = self._K / (np.abs(self._K).max() or 1.0)
+            K = self.K / (np.abs(self.K).max() or 1.0)
             toward, among = share @ K, np.square(K).sum(axis=1)
         key = 2 * toward / (np.abs(toward).max() or 1.0) + among / (among.max() or 1.0)
         key /= np.abs(key).max() or 1.0
@@ -293,7 +293,7 @@ class _Vectors:
         if self.F is not None:
             self.F = np.ascontiguousarray(self.F[self.order])
         else:
-            self._K = self._K.take(self.order, axis=0).take(self.order, axis=1)
+            self._K = self.K.take(self.order, axis=0).take(self.order, axis=1)
         return key[self.order], self.order
 
     @property
