@@ -325,7 +325,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         F = check_sparse("the features of the map", self.map_.transform(X))
         F = F.tocsr().astype(np.float64) if sp.issparse(F) else np.asarray(F, np.float64)
         if F.ndim != 2:
-            raise ValueError(f"the map gave an array of shape {F.shape}, where a row of features for each row is needed")
+            raise ValueError(f"the map gave an array of shape {F.shape}, not a row of features for each row")
         if not np.isfinite(F.data if sp.issparse(F) else F).all():
             raise ValueError("the map gave features that are NaN or infinite")
         return F

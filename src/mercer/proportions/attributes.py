@@ -317,7 +317,7 @@ class AttributeModeler(_Attributes):
         plain = {"map": None, "kernel": None if self._kernel is None else "precomputed"}
         default: dict[str, Any] = {}
         if self.estimator is None:  # without annealing the machine stays near its start, better than at random
-            default = {"scale": 1.0 / _spread(shared), "init": "inverse-calibration", "annealing": False}
+            default = {"scale": 1.0 / _spread(shared), "init": "inverse-calibration", "max_swaps": 0}
 
         def learn(a: int) -> Any:
             if self.estimator is None:

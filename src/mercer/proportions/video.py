@@ -236,7 +236,7 @@ class VideoEventDetector(InFiles, Estimator):
 
     def _learner(self, per_video: float, seed: int) -> Any:
         if self.estimator is None:
-            return default_learner(self.C, per_video, seed)
+            return default_learner(self.C, per_video, seed, init="random", annealing=True, max_swaps=0)
         return seeded_clone(self.estimator, seed)
 
     def _frames(self, videos: Any, reset: bool) -> tuple[Any, np.ndarray]:
