@@ -117,6 +117,7 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
                                                    int64_t n_features, int64_t n_columns, double fill) {
   const int64_t n_rows = require_offsets(indptr, int64_t(indices.shape(0)), "indptr", "indices");
   require(n_features >= 0 && n_columns >= 1 && int64_t(columns.shape(0)) == n_rows, "the shapes do not fit");
+  require(n_columns <= INT32_MAX, "a pattern has less than 2^31 columns");
   require(n_features == 0 || n_columns <= (int64_t(1) << 40) / n_features, "the pattern has too many pairs");
   for (int64_t t = 0; t < n_rows; ++t)
     require(columns.data()[t] >= -2 && columns.data()[t] < n_columns, "a column is out of range");
@@ -157,9 +158,13 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
     const auto fill_in = [&](auto& out) {
       out.reserve(size_t(total));
       for (int64_t f = 0; f < n_features; ++f) {
-        const bool full = int64_t(starts[f + 1] - starts[f]) == n_columns;
-        for (int64_t c = 0; c < n_columns; ++c)
-          if (full || (seen[f * words + c / 32] >> (c % 32) & 1)) out.push_back(typename std::decay_t<decltype(out)>::value_type(c));
+        using Column = typename std::decay_t<decltype(out)>::value_type;
+        if (int64_t(starts[f + 1] - starts[f]) == n_columns) {
+          for (int64_t c = 0; c < n_columns; ++c) out.push_back(Column(c));
+          continue;
+        }
+        for (int64_t i = 0; i < words; ++i)
+          for (uint32_t bits = seen[f * words + i]; bits; bits &= bits - 1) out.push_back(Column(32 * i + __builtin_ctz(bits)));
       }
     };
     if (!everything && n_columns <= 65536) fill_in(kept);

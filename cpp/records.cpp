@@ -1077,6 +1077,7 @@ uint64_t modulo_prime(Wide x) {
 class Sketch {
  public:
   Sketch(size_t depth, size_t width, uint64_t seed) : width_(width) {
+    require(width >= 1, "a sketch needs at least one column");
     for (size_t r = 0; r < depth; ++r) {
       a_.push_back(1 + modulo_prime(feature_hash(uint64_t(2 * r), seed)) % (kPrime - 1));
       b_.push_back(modulo_prime(feature_hash(uint64_t(2 * r + 1), seed)));

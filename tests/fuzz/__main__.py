@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
+
+# Workers are forked, and a pool of threads does not survive that.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
 
 from fuzz.engine import Report, fuzz, replay
 from fuzz.entries import entry_points

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 
 from fuzz.engine import REFUSED, Case, Target, describe
 from fuzz.entries import call_entry, entry_points
 from fuzz.mutate import Mutator
 from fuzz.record import load_seeds
-from fuzz.values import Builder, plain
+from fuzz.values import Builder, copied, plain
 
 
 class CoreCalls(Target):
@@ -32,6 +31,7 @@ class CoreCalls(Target):
     def run(self, case: Case) -> str | None:
         builder = Builder(call_entry, at_end=hash(str(case["entry"])) % 2**32 % 4 != 0)
         why = self._call(case, builder)
+        builder.objects.clear()
         for page in builder.pages:
             page.close()
         return why
@@ -53,16 +53,16 @@ class CoreCalls(Target):
                 continue
             for index, argument in enumerate(seed["args"]):
                 if plain(case["args"][index]) != argument:
-                    made = copy.deepcopy(case)
-                    made["args"][index] = copy.deepcopy(argument)
+                    made = copied(case)
+                    made["args"][index] = copied(argument)
                     yield made
             for key, argument in seed["kwargs"].items():
                 if key in case["kwargs"] and plain(case["kwargs"][key]) != argument:
-                    made = copy.deepcopy(case)
-                    made["kwargs"][key] = copy.deepcopy(argument)
+                    made = copied(case)
+                    made["kwargs"][key] = copied(argument)
                     yield made
             if "self" in seed and plain(case["self"]) != seed["self"]:
-                yield {**copy.deepcopy(case), "self": copy.deepcopy(seed["self"])}
+                yield {**copied(case), "self": copied(seed["self"])}
 
     def plain(self, case: Case) -> Case:
         return plain(case)

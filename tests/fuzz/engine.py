@@ -27,7 +27,7 @@ from typing import Any
 Case = Any
 CORPUS = Path(__file__).with_name("corpus")
 CPU_SECONDS = 5.0  # of one case
-WALL_SECONDS = 120.0  # of one case that waits
+WALL_SECONDS = 60.0  # of one case that waits
 MEMORY = 2 << 30  # bytes beyond those of the parent
 UNCLEAR = re.compile(r"std::|_M_|basic_string|vector::|bad_cast|bad_alloc|map::at|Unknown exception|deque|invalid_argument$")
 
@@ -103,7 +103,9 @@ class Report:
 
 def describe(error: BaseException) -> str | None:
     """Return what is wrong with an exception of compiled code, or None where it is one that a user can read."""
-    if isinstance(error, (ValueError, TypeError, OverflowError, LookupError, RuntimeError, MemoryError)) and not isinstance(
+    if isinstance(error, MemoryError):
+        return None  # more was asked for than there is
+    if isinstance(error, (ValueError, TypeError, OverflowError, LookupError, RuntimeError)) and not isinstance(
         error, RecursionError
     ):
         return f"unclear error: {type(error).__name__}: {error}" if UNCLEAR.search(str(error)) and str(error) else None
@@ -224,8 +226,12 @@ class _Worker:
         while number < self.stop and time.monotonic() < self.until:
             self.shared[: _SLOT.size] = _SLOT.pack(number, done, refused, time.monotonic())
             signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
-            case = self.target.case(self.seed, number)
-            why = self.target.run(case)
+            try:
+                case = self.target.case(self.seed, number)
+                why = self.target.run(case)
+            except Exception as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                why = f"error of the fuzzer: {type(error).__name__}: {error} in {where.filename}:{where.lineno}"
             done += 1
             if why == REFUSED:
                 refused += 1

@@ -20,7 +20,11 @@ def entry_points() -> list[str]:
             continue
         if isinstance(value, type):
             own = vars(value)
-            names += [f"{name}.{part}" for part in own if part in _SPECIAL or not part.startswith("_")]
+            names += [
+                f"{name}.{part}"
+                for part, member in own.items()
+                if (part in _SPECIAL or not part.startswith("_")) and type(member).__name__ != "wrapper_descriptor"
+            ]
         else:
             names.append(name)
     return sorted(names)

@@ -134,7 +134,23 @@ class ModelFiles(Target):
             except Exception as error:
                 self.missing[kind] = f"{type(error).__name__}: {error}"
         self.kinds = sorted(self.examples)
+        for kind, example in self.examples.items():
+            example.uses = [use for use in example.uses if self._works(kind, example, use)]
+        version = _persistence._mercer_version()
+        _persistence._mercer_version = lambda: version  # which reads the metadata of the package each time
         self.options = {"max_bytes": MOST_BYTES} if "max_bytes" in inspect.signature(_persistence.load).parameters else {}
+
+    @staticmethod
+    def _works(kind: str, example: Example, use: Any) -> bool:
+        """Whether a model that comes from an unharmed file can be used in this way."""
+        with tempfile.TemporaryDirectory() as folder:
+            _persistence.write_file(Path(folder, "model"), kind, example.meta, example.arrays)
+            model = _persistence.load(Path(folder, "model"))
+        name, (args, kwargs), _ = use
+        with contextlib.suppress(Exception):
+            getattr(model, name)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+            return True
+        return False
 
     def case(self, seed: int, number: int) -> Case:
         draw = random.Random(seed * 1_000_003 + number)

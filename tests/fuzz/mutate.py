@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import re
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from mercer import _core
 
-from fuzz.values import Node, decode_array, encode_array
+from fuzz.values import Node, copied, decode_array, encode_array, unpacked
 
 INTEGERS = (0, 1, -1, 2, 3, 7, 64, 255, 256, 2**15, 2**31 - 1, 2**31, -(2**31), 2**32, 2**40, 2**62, 2**63 - 1, -(2**63))
 BEYOND = ({"int": str(2**63)}, {"int": str(2**64)}, {"int": str(-(2**63) - 1)}, {"int": str(10**23)})
@@ -19,7 +18,7 @@ FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-300, 5e-324, 1e18, 1e300, -1e300, *({"fl
 TEXTS = ("", "a", "\0", "é", "日本", "x" * 300, "nan", "-1", "exact", {"text": "eda080"}, {"text": "ff"[:0] + "edb380"})
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1", ">f8", "<c16", "<U3")
 # How much work is asked for: any number is right, and large ones are only slow.
-WORK = re.compile(r"thread|iter|pass|round|sample|sweep|epoch|burn|thin|step|max_length|n_perm|repeat|trial|restart")
+WORK = re.compile(r"thread|iter|pass|round|sample|sweep|epoch|burn|thin|step|max_length|n_perm|repeat|trial|restart|least")
 MOST_WORK = 20
 
 
@@ -39,7 +38,8 @@ class Mutator:
     """Draws calls; equal seeds and numbers give equal calls."""
 
     def __init__(self, seeds: dict[str, list[Node]]) -> None:
-        self.seeds = seeds
+        arrays: dict[str, Node] = {}
+        self.seeds = {entry: [unpacked(call, arrays) for call in calls] for entry, calls in seeds.items()}
         self.entries = sorted(entry for entry in seeds if seeds[entry])
         self.names = {entry: argument_names(entry) for entry in self.entries}
 
@@ -48,7 +48,7 @@ class Mutator:
         draw = random.Random(seed * 1_000_003 + number)
         entry = entry or self.entries[number % len(self.entries)]
         calls = self.seeds[entry]
-        call = copy.deepcopy(calls[(number // len(self.entries)) % len(calls)])
+        call = copied(calls[(number // len(self.entries)) % len(calls)])
         for _ in range(draw.choice((1, 1, 1, 2, 3))):
             self._change(call, draw)
         return call
@@ -64,7 +64,7 @@ class Mutator:
         holder, key, name = draw.choices(places, weights)[0]
         if draw.random() < 0.06:
             other = draw.choice(places)
-            holder[key] = copy.deepcopy(other[0][other[1]])
+            holder[key] = copied(other[0][other[1]])
         else:
             holder[key] = self._changed(holder[key], name, draw)
 
@@ -125,7 +125,7 @@ class Mutator:
             return {"bytes": draw.choice(("", "AA==", "/////w==", content[: len(content) // 8 * 4]))}
         if kind == "made":
             others = [call for call in self.seeds.get(content["entry"], ()) if call is not content]
-            return {"made": copy.deepcopy(draw.choice(others))} if others else node
+            return {"made": copied(draw.choice(others))} if others else node
         if kind == "int":
             return draw.choice(INTEGERS)
         return node
@@ -144,7 +144,7 @@ class Mutator:
         if way == 1:
             del items[at]
         elif way == 2:
-            items.insert(at, copy.deepcopy(items[at]))
+            items.insert(at, copied(items[at]))
         elif way == 3:
             items.reverse()
         else:

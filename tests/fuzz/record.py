@@ -21,7 +21,7 @@ from fuzz.values import Builder, Node, NotRecordable, encode
 
 SEEDS = Path(__file__).with_name("seeds.jsonl")
 MOST_SEEDS = 4  # of an entry point, all of different types
-MOST_BYTES = 4000  # of the JSON of one call
+MOST_BYTES = 8000  # of the JSON of one call
 MOST_STEPS = 3  # calls of methods that make an object ready for another
 
 
@@ -210,7 +210,6 @@ def main(arguments: list[str]) -> int:
     import pytest
 
     recorder = Recorder()
-    old = load_seeds()
     originals = {name: value for name, value in vars(_core).items() if not name.startswith("__")}
     methods = {
         (value, part): vars(value)[part]
@@ -231,6 +230,7 @@ def main(arguments: list[str]) -> int:
     for (cls, part), method in methods.items():
         if callable(method):
             setattr(cls, part, method)
+    old = load_seeds()
     for entry, calls in recorder.seeds.items():
         old.setdefault(entry, []).extend(json.loads(text) for _, text in calls.values())
     write_seeds(old)

@@ -69,6 +69,25 @@ def encode_array(array: np.ndarray) -> Node:
     return {"held": array}
 
 
+def unpacked(node: Node, arrays: dict[str, Node]) -> Node:
+    """Return a copy of a node with its arrays decoded and held, equal ones once; held arrays are never changed in place."""
+    if isinstance(node, dict):
+        if "array" not in node:
+            return {key: unpacked(item, arrays) for key, item in node.items()}
+        text = repr(node["array"])
+        if text not in arrays:
+            arrays[text] = encode_array(decode_array(node))
+        return arrays[text]
+    return [unpacked(item, arrays) for item in node] if isinstance(node, list) else node
+
+
+def copied(node: Node) -> Node:
+    """Return a copy of a node that shares its held arrays."""
+    if isinstance(node, dict):
+        return node if "held" in node else {key: copied(item) for key, item in node.items()}
+    return [copied(item) for item in node] if isinstance(node, list) else node
+
+
 def plain(node: Node) -> Node:
     """Return a node without held arrays: what can be written as JSON."""
     if isinstance(node, dict):
@@ -86,6 +105,7 @@ class Builder:
         self.guarded = guarded
         self.at_end = at_end
         self.pages: list[GuardedPages] = []
+        self.objects: dict[Any, Any] = {}  # equal nodes are one object, as a tree of cliques and its graph have to be
 
     def build(self, node: Node) -> Any:
         """Return the value of a node."""
@@ -116,8 +136,17 @@ class Builder:
         if kind == "scalar":
             return np.frombuffer(bytes.fromhex(content[1]), np.dtype(content[0]))[0]
         if kind == "made":
-            return self.call(content, self)
+            key = _key(content)
+            if key not in self.objects:
+                self.objects[key] = self.call(content, self)
+            return self.objects[key]
         raise ValueError(f"there is no node {kind!r}")
+
+
+def _key(node: Node) -> Any:
+    if isinstance(node, dict):
+        return id(node["held"]) if "held" in node else tuple((key, _key(item)) for key, item in node.items())
+    return tuple(_key(item) for item in node) if isinstance(node, list) else (type(node), node)
 
 
 class GuardedPages:
