@@ -35,7 +35,7 @@ def _has_probabilities(model: HashedClassifier) -> bool:
 
 
 class HashedClassifier(ClassifierMixin, HashedLearner):
-    """A linear classifier over hashed features, learnt in one pass, in memory that does not grow with the data.
+    """A linear classifier over hashed features, learnt example by example in memory that does not grow with the data.
 
     Parameters
     ----------
@@ -60,8 +60,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         Penalties of weights (never of intercepts). ftrl: of the whole vector. sgd: l2 of the whole vector by a common
         factor, l1 of the weights of an example when it is learnt. adagrad: both of the weights of an example when it
         is learnt, times their rates; so weights that never come up again stay. None: 1e-5 for sgd, 0 for the others.
-    passes : int, default=1
-        Passes of `fit` over the data.
+    passes : int or "auto", default="auto"
+        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows, but at most 16, so that few rows are
+        learnt well and many in one pass; the number is kept as ``passes_``. `partial_fit` takes one pass, and
+        `fit_file` takes one unless a number is given.
     n_jobs : int or None
         Threads of prediction; -1 for all cores. Learning goes from example to example in one thread. No result
         depends on it.
@@ -95,6 +97,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
     history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
+    passes_ : int, passes of the last `fit` over arrays or documents
     interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
     file_format_ : how the last file was read; later files are read in the same way
     skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
@@ -129,7 +132,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         optimizer: str = "adagrad",
         l1: float = 0.0,
         l2: float | None = None,
-        passes: int = 1,
+        passes: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         *,
@@ -184,7 +187,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         weights = self._weights(inputs, y, classes, sample_weight)
         self._start(settings, inputs, classes)
-        self._learn(inputs, self._outputs(y, weights), self.passes, self.shuffle)
+        self.passes_ = self._passes(len(inputs))
+        self._learn(inputs, self._outputs(y, weights), self.passes_, self.shuffle)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> HashedClassifier:

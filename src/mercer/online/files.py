@@ -726,8 +726,9 @@ class _Training:
     def fit(self, classes: Any) -> None:
         """All passes, afresh."""
         model = self.model
-        if model.passes > 1 and not self.source.again:
-            raise ValueError(f"{self.source.name} can be read only once: passes must be 1, got {model.passes}")
+        passes = model._passes()
+        if passes > 1 and not self.source.again:
+            raise ValueError(f"{self.source.name} can be read only once: passes must be 1, got {passes}")
         self._set_names(classes)
         with self._ending():
             try:
@@ -736,7 +737,7 @@ class _Training:
                 # Learnt for two classes so far: begin again, for as many as there are.
                 self.names, self.started = found.names, False
                 self._pass(0)
-            for number in range(1, model.passes):
+            for number in range(1, passes):
                 self._pass(number)
         if not model._numeric_targets and len(model.classes_) < 2 and not model.interrupted_:
             raise ValueError(
