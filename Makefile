@@ -12,7 +12,7 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: demo test lint bench docs sanitize clean install
+.PHONY: demo test test-fast lint bench bench-smoke mutate signatures docs sanitize clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -55,14 +55,38 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/python -m pytest
+# Two workers: each takes half of the files, and who is done first takes over from the other.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Lint runs beside the tests, its output follows theirs.
+test: $(VENV)/.stamp-dev
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
+	$(MAKE) --no-print-directory lint >"$$log" 2>&1 & lint=$$!; \
+	$(PYTEST) || status=1; wait $$lint || status=1; cat "$$log"; exit $$status
+
+# Under a minute on two cores: what is marked slow is left out, and the examples in docstrings.
+test-fast: $(VENV)/.stamp-dev
+	$(PYTEST) -m "not slow" tests
 
 $(BENCH)/.stamp: $(CORE)
-	$(call install_into,$(BENCH),bench$(comma)data$(comma)plot,)
+	$(call install_into,$(BENCH),data$(comma)plot,)
+	@$(BENCH)/bin/python benchmarks/_all.py --install-only
 
+# All benchmarks at full size, and the comparisons of answers with peers; a failure shows in the status, after all ran.
 bench: $(BENCH)/.stamp
-	@for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BENCH)/bin/python $$script; done
+	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
+	$(BENCH)/bin/python benchmarks/_all.py || status=1; exit $$status
+
+bench-smoke: $(BENCH)/.stamp
+	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
+	$(BENCH)/bin/python benchmarks/_all.py --smoke || status=1; exit $$status
+
+MUTANTS ?= 40
+mutate: $(VENV)/.stamp-dev
+	$(BIN)/python tools/mutate.py --python $(MUTANTS) --cpp $$(($(MUTANTS) / 5))
+
+signatures: $(VENV)/.stamp-dev
+	$(BIN)/python tools/signatures.py --write
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-dev
 	@$(BIN)/python $(PIP) --no-build-isolation -e ".[dev,data,plot,docs]" $(QUIET)

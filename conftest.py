@@ -15,6 +15,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
+else:  # another order of sets in every run, and the same one for all workers, who must agree on the names of tests
+    os.environ.setdefault("PYTHONHASHSEED", str(int.from_bytes(os.urandom(4), "big")))
 
 SOURCE = Path(__file__).parent / "src"
 OF_TORCH = ["src/mercer/nn/*", "src/mercer/retrieval/_tensors.py"]

@@ -1,9 +1,10 @@
 """Runs every benchmark, one after the other, and says at the end which failed and which peers were not installed.
 
-    python benchmarks/_all.py [SCRIPT ...] [--smoke] [--install]
+    python benchmarks/_all.py [SCRIPT ...] [--smoke]
+    python benchmarks/_all.py --install-only
 
 A script that fails does not stop the others: the status is 1 at the end. ``--smoke`` runs all at their smallest size.
-``--install`` first installs the peers of the extra ``bench``, one by one, so that one that cannot be installed here is
+``--install-only`` installs the peers of the extra ``bench``, one by one, so that one that cannot be installed here is
 left out like any other that is missing.
 """
 
@@ -46,12 +47,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scripts", nargs="*", help="names without .py; default: all")
     parser.add_argument("--smoke", action="store_true", help="the smallest size of everything")
-    parser.add_argument("--install", action="store_true", help="install the peers first")
+    parser.add_argument("--install-only", action="store_true", help="install the peers, run nothing")
     parser.add_argument("--folder", type=Path, default=FOLDER, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.install:
+    if arguments.install_only:
         project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]
         install(project["optional-dependencies"]["bench"])
+        return 0
     scripts = sorted(arguments.folder.glob("[!_]*.py"))
     if arguments.scripts:
         scripts = [arguments.folder / f"{name}.py" for name in arguments.scripts]

@@ -1,0 +1,463 @@
+"""Changes single places of the code and asks whether the tests notice: found / all, and what survived.
+
+    python tools/mutate.py [--python 40] [--cpp 8] [--seconds 120] [--seed HEX] [--at-least 0.95] [--list]
+
+A sample of mutants is drawn over src/mercer and cpp/ by a seed that nobody chose, the hash of the current commit, which
+is printed. A mutant in Python swaps a comparison, a sign or and/or, turns a condition round, changes a number or True
+and False, or drops a ``raise``; one in C++ does the like to a line, and the core is compiled again in a folder of its
+own (build/mutate), where a copy of the package lies too: nothing in the working tree is touched.
+
+Against each mutant run the examples in the docstrings of its module, then the tests that name the module, then the
+other tests of its package and those of the packages that import it, until one fails, or for ``--seconds`` of the
+processor. A mutant that makes a test fail, or the interpreter crash, is found; one that none of these tests minds has
+survived, and so has one for which the time was too short (it is marked). Some survivors mean the same as the original:
+read them.
+
+The status is 0, unless ``--at-least`` is given and a smaller share was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "mutate"
+LEFT_OUT = ("nn/", "retrieval/_tensors.py", "retrieval/_cuda", "report/")  # need PyTorch, or make pictures
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one place: the characters from start to end of a file become another text."""
+
+    path: str  # from the root of the repository
+    start: int
+    end: int
+    text: str
+    line: int
+    what: str
+
+    def apply(self, source: str) -> str:
+        return source[: self.start] + self.text + source[self.end :]
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.what}"
+
+
+# ------------------------------------------------------------------------------------------------ Python
+
+COMPARED = {"<=": "<", ">=": ">", "==": "!=", "!=": "==", "<": "<=", ">": ">=", "is not": "is", "is": "is not"}
+COMPARED |= {"not in": "in", "in": "not in"}
+COMPUTED = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.Mod: ("%", "*")}
+COMPUTED_BITS = {ast.FloorDiv: ("//", "*"), ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&")}
+
+
+class PythonMutants(ast.NodeVisitor):
+    """Collects the mutants of a file."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self.path, self.source, self.found = path, source, list[Mutant]()
+        starts = [0]
+        for line in source.encode().split(b"\n"):
+            starts.append(starts[-1] + len(line) + 1)
+        self.starts, self.bytes = starts, source.encode()
+        self.visit(ast.parse(source))
+
+    def offset(self, line: int, column: int) -> int:
+        """A place in characters: syntax trees count bytes."""
+        return len(self.bytes[: self.starts[line - 1] + column].decode())
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+
+    def add(self, start: int, end: int, text: str, line: int) -> None:
+        before = " ".join(self.source[start:end].split())
+        shown = before if len(before) <= 60 else before[:57] + "..."
+        self.found.append(Mutant(self.path, start, end, text, line, f"{shown} → {' '.join(text.split())[:70]}"))
+
+    def between(self, left: ast.expr, right: ast.expr, old: str, new: str) -> None:
+        """An operator between two expressions."""
+        low, high = self.span(left)[1], self.span(right)[0]
+        place = self.source.find(old, low, high)
+        if place >= 0:
+            context = self.source[max(self.span(left)[0], low - 25) : min(self.span(right)[1], high + 25)]
+            at = self.source.count("\n", 0, place) + 1
+            shown = f"{old} → {new} in {' '.join(context.split())}"
+            self.found.append(Mutant(self.path, place, place + len(old), new, at, shown))
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        sides = [node.left, *node.comparators]
+        names = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is"}
+        names |= {ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
+        for left, right, operator in zip(sides, sides[1:], node.ops, strict=False):
+            self.between(left, right, names[type(operator)], COMPARED[names[type(operator)]])
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        swap = (COMPUTED | COMPUTED_BITS).get(type(node.op))
+        sides = (node.left, node.right)
+        if swap and not any(isinstance(side, ast.Constant | ast.JoinedStr) and not _number(side) for side in sides):
+            self.between(node.left, node.right, *swap)
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+        self.between(node.values[0], node.values[1], old, new)
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        self._turned(node.test)
+        self.generic_visit(node)
+
+    visit_While = visit_IfExp = visit_If  # type: ignore[assignment]
+
+    def _turned(self, test: ast.expr) -> None:
+        start, end = self.span(test)
+        self.add(start, end, f"not ({self.source[start:end]})", test.lineno)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        start, end = self.span(node)
+        self.add(start, end, "pass", node.lineno)  # and nothing inside: messages are not changed
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        start, end = self.span(node)
+        if isinstance(node.value, bool):
+            self.add(start, end, str(not node.value), node.lineno)
+        elif _number(node):
+            self.add(start, end, f"({self.source[start:end]} + 1)", node.lineno)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_arguments(self, node: ast.arguments) -> None:
+        for default in [*node.defaults, *node.kw_defaults]:
+            if default is not None:
+                self.visit(default)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.visit(node.args)
+        for statement in node.body:
+            self.visit(statement)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Texts are not changed."""
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        """Nor what only says what is so."""
+
+
+def _number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def python_mutants() -> list[Mutant]:
+    mutants = []
+    for path in sorted((ROOT / "src" / "mercer").rglob("*.py")):
+        name = path.relative_to(ROOT / "src" / "mercer").as_posix()
+        if not name.startswith(LEFT_OUT):
+            mutants += PythonMutants(path.relative_to(ROOT).as_posix(), path.read_text()).found
+    return mutants
+
+
+# ------------------------------------------------------------------------------------------------ C++
+
+SWAPS = [
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
+    (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" \+= ", " -= "),
+    (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r"(?<=[ (])0(?=[;,) ])", "1"), (r"(?<=[ (])1(?=[;,) ])", "2"),
+    (r"if \(", "if (!"), (r"throw [^;]*;", ";"), (r"\bstd::min\b", "std::max"), (r"\bstd::max\b", "std::min"),
+]  # fmt: skip
+NO_CODE = re.compile(r"^\s*(//|#|\*|template|using|namespace|static_assert|m\.def|nb::)|operator|<<|->|\"")
+
+
+def cpp_mutants() -> list[Mutant]:
+    mutants = []
+    for path in sorted((ROOT / "cpp").glob("*.[ch]pp")):
+        if path.name.startswith("unicode"):
+            continue
+        source, at = path.read_text(), 0
+        for number, line in enumerate(source.splitlines(keepends=True), 1):
+            code = line.split("//")[0]
+            if not NO_CODE.search(code):
+                for pattern, new in SWAPS:
+                    for place in re.finditer(pattern, code):
+                        if new == "if (!":
+                            close = _closing(code, place.end() - 1)
+                            if close is None:
+                                continue
+                            inner = code[place.end() : close]
+                            span, text = (place.start(), close + 1), f"if (!({inner}))"
+                        else:
+                            span, text = place.span(), new
+                        shown = " ".join(line.split())
+                        what = f"{place[0].strip()} → {text.strip()} in {shown[:90]}"
+                        name = path.relative_to(ROOT).as_posix()
+                        mutants.append(Mutant(name, at + span[0], at + span[1], text, number, what))
+            at += len(line)
+    return mutants
+
+
+def _closing(text: str, opening: int) -> int | None:
+    depth = 0
+    for place in range(opening, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if depth == 0:
+            return place
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ which tests
+
+
+def package_of(path: str) -> str:
+    """The package a file belongs to: ``kernels`` of src/mercer/kernels/sets.py, the module's name at the top."""
+    parts = Path(path).parts
+    return parts[2] if len(parts) > 3 else Path(path).stem
+
+
+def tests_of(mutant: Mutant) -> list[str]:
+    """Files of tests, the likeliest to notice first."""
+    tests = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "peers" not in path.parts]
+    tests = [path for path in tests if path.name not in ("test_benchmarks.py", "test_docs.py")]
+    texts = {path: path.read_text() for path in tests}
+    stem = Path(mutant.path).stem.strip("_")
+    if mutant.path.endswith(".py"):
+        package, modules = package_of(mutant.path), {Path(mutant.path).stem}
+    else:
+        package, modules = "core", set()
+        for path in (ROOT / "src" / "mercer").rglob("*.py"):  # who calls the compiled functions of this file
+            calls = set(re.findall(r"_core\.(\w+)", path.read_text()))
+            if calls & bound_names(mutant.path):
+                modules.add(path.stem)
+    users = {package_of(p.relative_to(ROOT).as_posix()) for p in importers(modules)}
+
+    def rank(path: Path) -> tuple[int, str]:
+        folder = path.parent.name
+        if stem in path.stem:
+            return 0 if folder == package else 1, path.name
+        if any(module.strip("_") in path.stem for module in modules) or (folder == package and stem in texts[path]):
+            return 1, path.name
+        if folder == package:
+            return 2, path.name
+        if re.search(rf"\b{re.escape(stem)}\b", texts[path]) and folder in users:
+            return 3, path.name
+        return (4 if folder in users else 5), path.name
+
+    ranked = sorted((rank(path), path) for path in tests)
+    chosen = [path.relative_to(ROOT).as_posix() for (order, _), path in ranked if order < 5]
+    own = [mutant.path] if mutant.path.endswith(".py") else []
+    return own + chosen
+
+
+def bound_names(path: str) -> set[str]:
+    """Names of the compiled functions that a C++ file, or one that includes it, offers."""
+    name = Path(path).name
+    files = [ROOT / path, *(p for p in (ROOT / "cpp").glob("*.cpp") if f'"{name}"' in p.read_text())]
+    return {found for p in files for found in re.findall(r'def\(\s*"(\w+)"', p.read_text())}
+
+
+def importers(modules: set[str]) -> Iterator[Path]:
+    """Modules of the package that import one of these, and these."""
+    for path in (ROOT / "src" / "mercer").rglob("*.py"):
+        text = path.read_text()
+        if path.stem in modules or any(re.search(rf"(from|import) mercer[\w.]*\b{m}\b", text) for m in modules):
+            yield path
+
+
+# ------------------------------------------------------------------------------------------------ running
+
+
+def prepare() -> None:
+    """A copy of what tests need, apart from the working tree."""
+    if WORK.exists():
+        for name in ("src", "tests"):
+            shutil.rmtree(WORK / name, ignore_errors=True)
+    WORK.mkdir(parents=True, exist_ok=True)
+    ignored = shutil.ignore_patterns("__pycache__", ".hypothesis")
+    for name in ("src", "tests", "tools", "examples"):
+        shutil.copytree(ROOT / name, WORK / name, ignore=ignored, dirs_exist_ok=True)
+    for name in ("conftest.py", "pyproject.toml", "README.md"):
+        shutil.copy2(ROOT / name, WORK / name)
+    # Not imported here: the forks must be the first to load it.
+    shutil.copy2(next(Path(sysconfig.get_path("platlib")).glob("mercer/_core*.so")), WORK / "src" / "mercer")
+
+
+def compile_core() -> bool:
+    """Build the core from build/mutate/cpp; whether it compiles."""
+    build = WORK / "build"
+    if not (build / "build.ninja").exists():
+        command = ["cmake", "-S", str(WORK), "-B", str(build), "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
+        subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run(["cmake", "--build", str(build)], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        for made in build.glob("_core*.so"):
+            shutil.copy2(made, WORK / "src" / "mercer")
+    return done.returncode == 0
+
+
+def warm_up() -> None:
+    """Import what all tests need but the package: a fork for each mutant then starts at once."""
+    import hypothesis
+    import numpy
+    import pytest
+    import scipy.sparse.linalg
+    import scipy.stats
+    import sklearn.svm
+    import sklearn.utils.estimator_checks
+
+    del hypothesis, numpy, pytest, scipy, sklearn
+    assert "mercer" not in sys.modules
+
+
+def verdict(tests: list[str], seconds: float) -> str:
+    """Whether tests of the copy fail, in a process of its own: "found", "survived" or "time"."""
+    child = os.fork()
+    if child == 0:
+        _test_here(tests, seconds)
+    end = time.monotonic() + 20 * seconds  # it may wait for others, or for ever
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return "survived" if code in (0, 5) else "time" if code == -signal.SIGXCPU else "found"
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "time"
+
+
+def _test_here(tests: list[str], seconds: float) -> None:
+    code = 3
+    try:
+        os.setpgid(0, 0)
+        used = sum(os.times()[:2])
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used + seconds) + 1, resource.RLIM_INFINITY))
+        os.chdir(WORK)
+        with open(WORK / "log", "w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
+        sys.path.insert(0, str(WORK / "src"))
+        os.environ["PYTHONPATH"] = str(WORK / "src")  # for interpreters that tests start
+        import pytest
+
+        code = int(pytest.main(["-x", "-q", "-p", "no:xdist", *tests]))
+    finally:
+        os._exit(code)
+
+
+def check(mutant: Mutant, seconds: float) -> str:
+    """Put a mutant into the copy, test it, take it out again."""
+    target = WORK / mutant.path
+    original = (ROOT / mutant.path).read_text()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    compiled = not mutant.path.endswith(".py")
+    try:
+        target.write_text(mutant.apply(original))
+        if compiled and not compile_core():
+            return "does not compile"
+        tests = tests_of(mutant)
+        answer = verdict([*tests, *_deselected()], seconds)
+        while answer == "found" and not compiled and (failed := failed_test()) is not None:
+            target.write_text(original)
+            if verdict([failed], 600.0) == "survived":
+                return "found"
+            NOT_HERE.add(failed)  # fails in the copy without any change: it says nothing about the mutant
+            target.write_text(mutant.apply(original))
+            answer = verdict([*tests, *_deselected()], seconds)
+        return answer
+    finally:
+        target.write_text(original)
+
+
+NOT_HERE: set[str] = set()
+
+
+def _deselected() -> list[str]:
+    return [part for name in sorted(NOT_HERE) for part in ("--deselect", name)]
+
+
+def failed_test() -> str | None:
+    """The test that failed last, by the log; None where the run ended otherwise, as in a crash."""
+    found = re.search(r"^(?:FAILED|ERROR) ((?:src|tests)/[^ ]+(?:\[.*?\])?)(?: - |$)", (WORK / "log").read_text(), re.M)
+    return found[1] if found else None
+
+
+def judge(mutants: list[Mutant], seconds: float) -> tuple[int, list[str]]:
+    """How many were found, and the survivors."""
+    found, survivors = 0, []
+    for number, mutant in enumerate(mutants, 1):
+        begin = time.monotonic()
+        answer = check(mutant, seconds)
+        print(f"[{number}/{len(mutants)}] {answer:16} {time.monotonic() - begin:5.0f} s  {mutant}", flush=True)
+        if answer == "found":
+            found += 1
+        elif answer != "does not compile":
+            survivors.append(f"{mutant}{'  (the time was too short)' if answer == 'time' else ''}")
+    return found, survivors
+
+
+def head() -> str:
+    return subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=int, default=40, help="mutants of Python")
+    parser.add_argument("--cpp", type=int, default=8, help="mutants of C++, each compiled anew")
+    parser.add_argument("--seconds", type=float, default=120.0, help="most processor time for the tests of one")
+    parser.add_argument("--seed", help="default: the hash of the current commit")
+    parser.add_argument("--only", default="", help="files whose path contains this")
+    parser.add_argument("--at-least", type=float, default=0.0, help="share that must be found")
+    parser.add_argument("--list", action="store_true", help="show the sample and end")
+    arguments = parser.parse_args()
+    seed = arguments.seed or head()
+    drawing = random.Random(seed)
+    sample = []
+    for every, count in ((python_mutants(), arguments.python), (cpp_mutants(), arguments.cpp)):
+        every = [mutant for mutant in every if arguments.only in mutant.path]
+        sample += drawing.sample(every, min(count, len(every)))
+        print(f"{len(every):,} places, {min(count, len(every))} drawn", flush=True)
+    print(f"seed {seed}", flush=True)
+    if arguments.list:
+        print("\n".join(map(str, sample)))
+        return 0
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare()
+    if any(not mutant.path.endswith(".py") for mutant in sample):
+        shutil.copytree(ROOT / "cpp", WORK / "cpp", dirs_exist_ok=True)
+        shutil.copy2(ROOT / "CMakeLists.txt", WORK)
+        compile_core()
+    warm_up()
+    if verdict(["tests/core/test_hash.py", "src/mercer/tagging/tagger.py"], 600.0) != "survived":
+        print(f"error: tests of the copy fail without a change, see {WORK / 'log'}", file=sys.stderr)
+        return 2
+    found, survivors = judge(sample, arguments.seconds)
+    total = found + len(survivors)
+    share = found / total if total else 1.0
+    print(f"\n{found} of {total} mutants found ({100 * share:.0f} %), seed {seed}")
+    for survivor in survivors:
+        print(f"survived: {survivor}")
+    return int(share < arguments.at_least)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
