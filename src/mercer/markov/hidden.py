@@ -25,7 +25,6 @@ from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
 from mercer.learning.solvers import ConvergenceWarning
-from mercer.learning.training import all_or_nothing
 from mercer.markov import starts
 from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial, checked
 from mercer.markov.symbols import IntegerSequences
@@ -194,7 +193,6 @@ class HiddenMarkovModel(Estimator):
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> HiddenMarkovModel:
         """Fit by counting where all labels are given; otherwise the states are found by ``training``.
 
