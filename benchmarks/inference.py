@@ -19,8 +19,8 @@ before (ours keeps its tree of cliques, pyAgrum's engine is new each time); "bui
 processor, one thread, medians of interleaved repeats. Peers that are not installed are left out.
 
 repository: every run is in a process of its own and begins with the network in memory: an order of elimination is
-searched for (mercer), an engine made (pyAgrum). A run that takes more than --limit seconds or --memory bytes ends without
-a result. "error" is the largest difference between marginals of the two.
+searched for (mercer), an engine made (pyAgrum). A run that takes more than --limit seconds or --memory bytes ends
+without a result. "error" is the largest difference between marginals of the two.
 """
 
 from __future__ import annotations

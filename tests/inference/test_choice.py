@@ -228,6 +228,49 @@ def test_costs_are_what_the_tables_take():
     assert plan.cost.operations >= beliefs.size
 
 
+# ---------------------------------------------------------------------------------------------- impossible states
+
+
+@few
+@given(seed=SEEDS)
+def test_states_that_zeros_rule_out_are_left_out(seed):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, zeros=0.6)
+    table = joint(graph)
+    possible = graph.compiled.possible
+    if table.sum() == 0:
+        with pytest.raises(ZeroProbabilityError):
+            infer(graph, "junction-tree")
+        return
+    truth = np.concatenate([marginal(table, [i]) for i in range(graph.n_variables)])
+    result = infer(graph, "junction-tree", task="map", k=3)
+    np.testing.assert_allclose(result.marginals.flat, truth, atol=1e-9)
+    np.testing.assert_allclose([value for _, value in result.k_best], k_best(table, 3), atol=1e-9)
+    assert table[tuple(result.map_states)] == pytest.approx(table.max())
+    for factor, found in zip(graph.factors, result.factor_marginals, strict=True):
+        np.testing.assert_allclose(found, marginal(table, [graph.number(v) for v in factor.variables]), atol=1e-9)
+    if possible is not None and possible.compiled is not None:
+        kept = possible.marginals(np.ones(len(possible.compiled.unary)))
+        assert (truth[kept == 0] == 0).all()
+        assert len(possible.compiled.unary) < len(truth)
+
+
+def test_evidence_shrinks_the_domains_of_deterministic_networks():
+    # Sums of two digits: a sum of 0 leaves one state of each digit, and everything below it falls into place.
+    digits, n = 10, 12
+    names = [f"d{i}" for i in range(n)] + [f"s{i}" for i in range(n)]
+    sums = np.zeros((digits, digits, digits))
+    a, b = np.meshgrid(range(digits), range(digits), indexing="ij")
+    sums[a, b, np.minimum(a + b, digits - 1)] = 1.0
+    parents = {f"s{i}": [f"d{i}", f"s{i - 1}" if i else f"d{n - 1}"] for i in range(n)}
+    tables = {f"d{i}": np.full(digits, 1 / digits) for i in range(n)} | {f"s{i}": sums for i in range(n)}
+    network = BayesianNetwork(dict.fromkeys(names, digits), parents, tables)
+    before, after = infer(network), infer(network, evidence={f"s{n - 1}": 0})
+    assert after.extra["size"] * 20 < before.extra["size"]
+    assert after.probabilities("d3")[0] == 1.0
+    assert after.log_partition == pytest.approx(-n * np.log(10))
+
+
 # ---------------------------------------------------------------------------------------------- exact and error
 
 
