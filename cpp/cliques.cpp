@@ -72,6 +72,21 @@ void add_into_large(const Walk& walk, double* large, const double* small) {
   });
 }
 
+void multiply_into_large(const Walk& walk, double* large, const double* small) {
+  walk.rows([&](int64_t l, int64_t s, int64_t length, int64_t step) {
+    double* out = large + l;
+    const double* in = small + s;
+    if (step == 0) {
+      const double x = *in;
+      for (int64_t k = 0; k < length; ++k) out[k] *= x;
+    } else if (step == 1) {
+      for (int64_t k = 0; k < length; ++k) out[k] *= in[k];
+    } else {
+      for (int64_t k = 0; k < length; ++k) out[k] *= in[k * step];
+    }
+  });
+}
+
 void sum_into_small(const Walk& walk, const double* large, double* small) {
   walk.rows([&](int64_t l, int64_t s, int64_t length, int64_t step) {
     const double* in = large + l;
@@ -150,6 +165,35 @@ void normalise_rows(double* table, int64_t rows, int64_t columns, double* messag
   }
 }
 
+constexpr double kSafeRange = 600.0;  // exp(−600) = 1e−261: products stay far above the smallest numbers
+
+// Smallest and largest logarithm above −inf; where there is none the range is infinite.
+std::pair<double, double> finite_range(const double* x, int64_t n) {
+  double low = std::numeric_limits<double>::infinity(), high = kImpossible;
+  for (int64_t k = 0; k < n; ++k) {
+    low = x[k] < low && x[k] != kImpossible ? x[k] : low;
+    high = x[k] > high ? x[k] : high;
+  }
+  if (high == kImpossible) return {kImpossible, std::numeric_limits<double>::infinity()};
+  return {low, high};
+}
+
+// As normalise_rows, for rows of probabilities that were divided by exp(offset).
+void divide_rows(double* table, int64_t rows, int64_t columns, double offset, double* message) {
+  for (int64_t r = 0; r < rows; ++r) {
+    double* x = table + r * columns;
+    double part[4] = {};
+    int64_t k = 0;
+    for (; k + 4 <= columns; k += 4)
+      for (int j = 0; j < 4; ++j) part[j] += x[k + j];
+    for (; k < columns; ++k) part[0] += x[k];
+    const double total = (part[0] + part[1]) + (part[2] + part[3]);
+    message[r] = total > 0.0 ? std::log(total) + offset : kImpossible;
+    const double scale = total > 0.0 ? 1.0 / total : 0.0;
+    for (k = 0; k < columns; ++k) x[k] *= scale;
+  }
+}
+
 // ---------------------------------------------------------------------------------------------- the tree
 
 EliminationRule rule_of(const std::string& heuristic) {
@@ -207,9 +251,23 @@ class CliqueTree {
   void gather();
   void count_operations();
   void lay_out();
-  Walk walk_to(const Clique& clique, const int32_t* small, int count) const;
+  Walk walk_to(const std::vector<int32_t>& large, const int32_t* small, int count) const;
+  struct Part {
+    std::vector<int32_t> scope;
+    const double* values;  // logarithms
+    int64_t count;
+    double low, high;            // of the values above −inf
+    std::vector<double> scaled;  // exp(values − high)
+  };
+  struct Members {
+    std::vector<int32_t> variables, children;
+    std::vector<int64_t> factors;
+  };
+  void multiply_parts(const Clique& clique, std::vector<Part>& parts, double* table) const;
+  std::vector<Part> parts_of(size_t c, const FlatGraph& graph, const std::vector<std::vector<double>>& messages) const;
   std::vector<double> filled(const FlatGraph& graph) const;
   double collect_sums(const FlatGraph& graph, std::vector<double>& tables) const;
+  void distribute(size_t c, std::vector<double>& tables, std::vector<double>& marginals) const;
   double collect_maxima(const FlatGraph& graph, std::vector<double>& tables) const;
   int64_t row_of(const Clique& clique, const int32_t* x) const {
     int64_t row = 0;
@@ -232,6 +290,7 @@ class CliqueTree {
   std::vector<Clique> cliques_;  // children before parents
   std::vector<int32_t> home_;    // clique of each variable: where it is outside the separator
   std::vector<int32_t> factor_home_;
+  std::vector<Members> members_;  // of each clique: what is multiplied into its table
   double size_ = 0.0, operations_ = 0.0, most_rows_ = 0.0;
   size_t widest_ = 0;
   int64_t messages_ = 0;
@@ -315,12 +374,18 @@ void CliqueTree::lay_out() {
   }
   for (Clique& clique : cliques_)
     if (clique.parent >= 0)
-      clique.to_parent = walk_to(cliques_[size_t(clique.parent)], clique.variables.data(), clique.separator);
+      clique.to_parent = walk_to(cliques_[size_t(clique.parent)].variables, clique.variables.data(), clique.separator);
+  members_.resize(cliques_.size());
+  for (int32_t v = 0; v < s().n; ++v) members_[size_t(home_[size_t(v)])].variables.push_back(v);
+  for (int64_t f = 0; f < s().m; ++f) members_[size_t(factor_home_[size_t(f)])].factors.push_back(f);
+  for (size_t c = 0; c < cliques_.size(); ++c)
+    if (cliques_[c].parent >= 0) members_[size_t(cliques_[c].parent)].children.push_back(int32_t(c));
 }
 
-Walk CliqueTree::walk_to(const Clique& clique, const int32_t* small, int count) const {
+// Through a table over `large`, with the place in one over `small`.
+Walk CliqueTree::walk_to(const std::vector<int32_t>& large, const int32_t* small, int count) const {
   Walk walk;
-  for (int32_t v : clique.variables) {
+  for (int32_t v : large) {
     int64_t step = 0, stride = 1;
     for (int k = count - 1; k >= 0; --k) {
       if (small[k] == v) step = stride;
@@ -336,26 +401,93 @@ std::vector<double> CliqueTree::filled(const FlatGraph& graph) const {
   std::vector<double> tables(size_t(size_), 0.0);
   for (int32_t v = 0; v < s().n; ++v) {
     const Clique& clique = cliques_[size_t(home_[size_t(v)])];
-    add_into_large(walk_to(clique, &v, 1), tables.data() + clique.start, graph.unary() + s().state_starts[size_t(v)]);
+    add_into_large(walk_to(clique.variables, &v, 1), tables.data() + clique.start, graph.unary() + s().state_starts[size_t(v)]);
   }
   for (int64_t f = 0; f < s().m; ++f) {
     const Clique& clique = cliques_[size_t(factor_home_[size_t(f)])];
-    const Walk walk = walk_to(clique, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
+    const Walk walk = walk_to(clique.variables, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
     add_into_large(walk, tables.data() + clique.start, graph.table(f));
   }
   return tables;
 }
 
+// The tables that are multiplied into a clique: potentials of variables and factors, messages of children.
+std::vector<CliqueTree::Part> CliqueTree::parts_of(size_t c, const FlatGraph& graph,
+                                                   const std::vector<std::vector<double>>& messages) const {
+  std::vector<Part> parts;
+  auto add = [&](const int32_t* scope, int64_t arity, const double* values, int64_t count) {
+    Part part{{scope, scope + arity}, values, count, 0.0, 0.0, {}};
+    std::tie(part.low, part.high) = finite_range(values, count);
+    parts.push_back(std::move(part));
+  };
+  for (const int32_t& v : members_[c].variables)
+    add(&v, 1, graph.unary() + s().state_starts[size_t(v)], s().cards[size_t(v)]);
+  for (int64_t f : members_[c].factors)
+    add(s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f), graph.table(f), s().table_sizes[size_t(f)]);
+  for (int32_t child : members_[c].children) {
+    const Clique& from = cliques_[size_t(child)];
+    add(from.variables.data(), from.separator, messages[size_t(child)].data(), from.rows);
+  }
+  return parts;
+}
+
+// Multiplies parts, as probabilities divided by their largest, into the table of a clique. A part whose variables are all in another
+// one goes into that, which is smaller than the table; one without differences is left out.
+void CliqueTree::multiply_parts(const Clique& clique, std::vector<Part>& parts, double* table) const {
+  std::vector<Part*> left;
+  for (Part& part : parts) {
+    if (part.low == part.high && std::find(part.values, part.values + part.count, kImpossible) == part.values + part.count) continue;
+    part.scaled.assign(part.values, part.values + part.count);
+    for (double& x : part.scaled) x -= part.high;
+    exp_all(part.scaled.data(), part.count);
+    left.push_back(&part);
+  }
+  std::stable_sort(left.begin(), left.end(), [](const Part* a, const Part* b) { return a->count < b->count; });
+  std::fill(table, table + clique.rows * clique.columns, 1.0);
+  for (size_t i = 0; i < left.size(); ++i) {
+    const Part& part = *left[i];
+    Part* into = nullptr;
+    for (size_t j = i + 1; j < left.size() && into == nullptr; ++j) {
+      const auto& scope = left[j]->scope;
+      const bool inside = std::all_of(part.scope.begin(), part.scope.end(),
+                                      [&](int32_t v) { return std::find(scope.begin(), scope.end(), v) != scope.end(); });
+      if (inside) into = left[j];
+    }
+    const std::vector<int32_t>& scope = into ? into->scope : clique.variables;
+    multiply_into_large(walk_to(scope, part.scope.data(), int(part.scope.size())), into ? into->scaled.data() : table,
+                        part.scaled.data());
+  }
+}
+
+// Fills the table of every clique with p(y | s) and returns log Z.
+//
+// A clique is computed with probabilities where no product of its entries above 0 can underflow, which the ranges of the tables
+// that go into it show before; else with logarithms.
 double CliqueTree::collect_sums(const FlatGraph& graph, std::vector<double>& tables) const {
   double total = graph.constant();
-  std::vector<double> message;
-  for (const Clique& clique : cliques_) {
+  std::vector<std::vector<double>> messages(cliques_.size());
+  for (size_t c = 0; c < cliques_.size(); ++c) {
+    const Clique& clique = cliques_[c];
+    double* table = tables.data() + clique.start;
+    std::vector<Part> parts = parts_of(c, graph, messages);
+    std::vector<double>& message = messages[c];
     message.resize(size_t(clique.rows));
-    normalise_rows(tables.data() + clique.start, clique.rows, clique.columns, message.data());
-    if (clique.parent < 0)
-      total += message[0];
-    else
-      add_into_large(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, message.data());
+    double offset = 0.0, range = 0.0;
+    for (const Part& part : parts) {
+      offset += part.high;
+      range += part.high - part.low;
+    }
+    if (range < kSafeRange) {
+      multiply_parts(clique, parts, table);
+      divide_rows(table, clique.rows, clique.columns, offset, message.data());
+    } else {
+      std::fill(table, table + clique.rows * clique.columns, 0.0);
+      for (const Part& part : parts)
+        add_into_large(walk_to(clique.variables, part.scope.data(), int(part.scope.size())), table, part.values);
+      normalise_rows(table, clique.rows, clique.columns, message.data());
+    }
+    for (int32_t child : members_[c].children) std::vector<double>().swap(messages[size_t(child)]);
+    if (clique.parent < 0) total += message[0];
   }
   return total;
 }
@@ -375,32 +507,40 @@ double CliqueTree::collect_maxima(const FlatGraph& graph, std::vector<double>& t
   return total;
 }
 
+// Turns p(y | s) of a clique into p(s, y), and sums that to the marginals of y, once its parent's table is p.
+void CliqueTree::distribute(size_t c, std::vector<double>& tables, std::vector<double>& marginals) const {
+  const Clique& clique = cliques_[c];
+  double* table = tables.data() + clique.start;
+  std::vector<double> separator(size_t(clique.rows), clique.parent < 0 ? 1.0 : 0.0), inner(size_t(clique.columns), 0.0);
+  if (clique.parent >= 0)
+    sum_into_small(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, separator.data());
+  for (int64_t r = 0; r < clique.rows; ++r) {
+    double* row = table + r * clique.columns;
+    const double p = separator[size_t(r)];
+    for (int64_t k = 0; k < clique.columns; ++k) {
+      row[k] *= p;
+      inner[size_t(k)] += row[k];
+    }
+  }
+  const std::vector<int32_t> variables(clique.variables.begin() + clique.separator, clique.variables.end());
+  for (int32_t v : variables)
+    sum_into_small(walk_to(variables, &v, 1), inner.data(), marginals.data() + s().state_starts[size_t(v)]);
+}
+
 // (beliefs of all cliques, marginals of all variables, log Z); the first two are empty where log Z is −inf.
 nb::tuple CliqueTree::sum(const FlatGraph& graph) const {
   check(graph);
-  std::vector<double> tables, marginals, separator;
+  std::vector<double> tables, marginals;
   double total;
   {
     nb::gil_scoped_release free;
-    tables = filled(graph);
+    tables.resize(size_t(size_));
     total = collect_sums(graph, tables);
     if (total == kImpossible) {
       tables.clear();
     } else {
-      for (size_t c = cliques_.size(); c-- > 0;) {
-        const Clique& clique = cliques_[c];
-        if (clique.parent < 0) continue;
-        separator.assign(size_t(clique.rows), 0.0);
-        sum_into_small(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, separator.data());
-        double* table = tables.data() + clique.start;
-        for (int64_t r = 0; r < clique.rows; ++r)
-          for (int64_t k = 0; k < clique.columns; ++k) table[r * clique.columns + k] *= separator[size_t(r)];
-      }
       marginals.assign(size_t(s().states()), 0.0);
-      for (int32_t v = 0; v < s().n; ++v) {
-        const Clique& clique = cliques_[size_t(home_[size_t(v)])];
-        sum_into_small(walk_to(clique, &v, 1), tables.data() + clique.start, marginals.data() + s().state_starts[size_t(v)]);
-      }
+      for (size_t c = cliques_.size(); c-- > 0;) distribute(c, tables, marginals);
     }
   }
   return nb::make_tuple(to_numpy(std::move(tables)), to_numpy(std::move(marginals)), total);
@@ -413,7 +553,7 @@ nb::object CliqueTree::factor_beliefs(In1<double> beliefs) const {
     nb::gil_scoped_release free;
     for (int64_t f = 0; f < s().m; ++f) {
       const Clique& clique = cliques_[size_t(factor_home_[size_t(f)])];
-      const Walk walk = walk_to(clique, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
+      const Walk walk = walk_to(clique.variables, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
       sum_into_small(walk, beliefs.data() + clique.start, joint.data() + s().belief_starts[size_t(f)]);
     }
   }
@@ -427,7 +567,7 @@ nb::tuple CliqueTree::sample(const FlatGraph& graph, int64_t count, uint64_t see
   double total;
   {
     nb::gil_scoped_release free;
-    std::vector<double> tables = filled(graph);
+    std::vector<double> tables(size_t(size_), 0.0);
     total = collect_sums(graph, tables);
     std::mt19937_64 random(seed);
     for (int64_t i = 0; i < count && total != kImpossible; ++i) {

@@ -733,6 +733,8 @@ class Sampler:
 
 def dual_ascent(graph: Any, max_iter: int, tol: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]: ...
 
+def without_impossible_states(graph: FlatGraph) -> Any: ...
+
 class CliqueTree:
     def __init__(
         self, graph: FlatGraph, heuristic: str, max_size: float, stop_early: bool, effort: float = 0.25

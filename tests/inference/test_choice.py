@@ -228,6 +228,89 @@ def test_costs_are_what_the_tables_take():
     assert plan.cost.operations >= beliefs.size
 
 
+# ---------------------------------------------------------------------------------------------- ranges of potentials
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 400.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_potentials_of_any_range_give_what_enumeration_of_logarithms_gives(scale, seed):
+    rng = np.random.default_rng(seed)
+    edges = [[0, 1], [1, 2], [2, 3], [3, 0], [1, 3], [3, 4], [4, 5]]
+    tables = scale * rng.normal(size=(len(edges), 3, 3))
+    tables[rng.random(tables.shape) < 0.1] = -np.inf
+    unary = scale * rng.normal(size=(6, 3))
+    graph = FactorGraph([3] * 6, unary=unary, edges=edges, pairwise=tables, log=True)
+    states = np.array(np.unravel_index(np.arange(3**6), (3,) * 6)).T
+    scores = graph.compiled.score(states)
+    total = np.logaddexp.reduce(scores)
+    result = infer(graph, "junction-tree")
+    assert result.log_partition == pytest.approx(total, rel=1e-12)
+    weights = np.exp(scores - total)
+    for i in range(6):
+        np.testing.assert_allclose(result.marginals[i], np.bincount(states[:, i], weights, 3), atol=1e-10)
+
+
+def test_a_state_that_is_rare_in_one_clique_may_decide_in_another():
+    # Each factor of the chain makes state 1 exp(-300) as likely; the last one forbids state 0.
+    n = 8
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    tables = np.zeros((n - 1, 2, 2))
+    tables[:, 0, 1] = tables[:, 1, 0] = -np.inf
+    tables[:, 1, 1] = -300.0
+    tables[-1, 0, 0] = -np.inf
+    tables = np.concatenate([tables, np.zeros((1, 2, 2))])
+    ends = FactorGraph([2] * n, edges=[*edges, [0, 2]], pairwise=tables, log=True)
+    soft = ends.compiled.with_potentials(tables=np.maximum(ends.compiled.tables, -5000.0))
+    for graph in (ends.compiled, soft):
+        plan = make_plan(graph, Limits())
+        _, marginals, total = plan.tree.sum(graph.core)
+        assert total == pytest.approx(-300.0 * (n - 1), rel=1e-12)
+        np.testing.assert_allclose(marginals.reshape(n, 2)[:, 1], 1.0)
+
+
+# ---------------------------------------------------------------------------------------------- impossible states
+
+
+@few
+@given(seed=SEEDS)
+def test_states_that_zeros_rule_out_are_left_out(seed):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, zeros=0.6)
+    table = joint(graph)
+    possible = graph.compiled.possible
+    if table.sum() == 0:
+        with pytest.raises(ZeroProbabilityError):
+            infer(graph, "junction-tree")
+        return
+    truth = np.concatenate([marginal(table, [i]) for i in range(graph.n_variables)])
+    result = infer(graph, "junction-tree", task="map", k=3)
+    np.testing.assert_allclose(result.marginals.flat, truth, atol=1e-9)
+    np.testing.assert_allclose([value for _, value in result.k_best], k_best(table, 3), atol=1e-9)
+    assert table[tuple(result.map_states)] == pytest.approx(table.max())
+    for factor, found in zip(graph.factors, result.factor_marginals, strict=True):
+        np.testing.assert_allclose(found, marginal(table, [graph.number(v) for v in factor.variables]), atol=1e-9)
+    if possible is not None and possible.compiled is not None:
+        kept = possible.marginals(np.ones(len(possible.compiled.unary)))
+        assert (truth[kept == 0] == 0).all()
+        assert len(possible.compiled.unary) < len(truth)
+
+
+def test_evidence_shrinks_the_domains_of_deterministic_networks():
+    # Sums of two digits: a sum of 0 leaves one state of each digit, and everything below it falls into place.
+    digits, n = 10, 12
+    names = [f"d{i}" for i in range(n)] + [f"s{i}" for i in range(n)]
+    sums = np.zeros((digits, digits, digits))
+    a, b = np.meshgrid(range(digits), range(digits), indexing="ij")
+    sums[a, b, np.minimum(a + b, digits - 1)] = 1.0
+    parents = {f"s{i}": [f"d{i}", f"s{i - 1}" if i else f"d{n - 1}"] for i in range(n)}
+    tables = {f"d{i}": np.full(digits, 1 / digits) for i in range(n)} | {f"s{i}": sums for i in range(n)}
+    network = BayesianNetwork(dict.fromkeys(names, digits), parents, tables)
+    before, after = infer(network), infer(network, evidence={f"s{n - 1}": 0})
+    assert after.extra["size"] * 20 < before.extra["size"]
+    assert after.probabilities("d3")[0] == 1.0
+    assert after.log_partition == pytest.approx(-n * np.log(10))
+
+
 # ---------------------------------------------------------------------------------------------- exact and error
 
 

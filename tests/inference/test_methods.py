@@ -157,7 +157,7 @@ def test_large_trees_agree_in_all_exact_ways(shape):
     assert tree.log_partition == pytest.approx(cliques.log_partition, rel=1e-12)
     np.testing.assert_allclose(tree.marginals.flat, cliques.marginals.flat, atol=1e-9)
     assert tree.map_value == pytest.approx(cliques.map_value, rel=1e-12)
-    assert cliques.extra["width"] == 1
+    assert cliques.extra["width"] <= 1  # 0 where zeros leave the centre of a star one state
 
 
 def test_a_wide_band_agrees_with_the_transfer_matrix():

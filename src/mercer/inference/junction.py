@@ -20,7 +20,7 @@ from mercer import _core
 from mercer._validation import check_choice, check_count, hyphenated
 from mercer.inference.elimination import too_large, variable_elimination
 from mercer.inference.factor import Factor
-from mercer.inference.graph import CompiledGraph, FactorGraph
+from mercer.inference.graph import CompiledGraph, FactorGraph, PossibleGraph
 from mercer.inference.limits import Cost, Limits, readable
 from mercer.inference.registry import _factor_graph, _impossible, register
 from mercer.inference.result import Outcome, ZeroProbabilityError, _Whole
@@ -301,6 +301,28 @@ def _run(
 ) -> Outcome:
     check_count("k", k)
     limits = Limits(max_bytes, max_operations)
+    possible = graph.possible
+    if possible is None:
+        return _answer(graph, task, heuristic, limits, k)
+    if possible.compiled is None:
+        raise ZeroProbabilityError
+    return _widened(possible, _answer(possible.compiled, task, heuristic, limits, k))
+
+
+def _widened(possible: PossibleGraph, outcome: Outcome) -> Outcome:
+    """The outcome for the whole graph from that for its possible states."""
+    flat, beliefs = outcome.marginals, outcome.factor_beliefs
+    if flat is not None and beliefs is not None:
+        outcome.marginals = possible.marginals(flat)
+        outcome.factor_beliefs = lambda: possible.joint(beliefs(), flat)
+    if outcome.states is not None:
+        outcome.states = possible.states(outcome.states)
+    if outcome.best is not None:
+        outcome.best = possible.states(outcome.best[0]), outcome.best[1]
+    return outcome
+
+
+def _answer(graph: CompiledGraph, task: str, heuristic: str, limits: Limits, k: int) -> Outcome:
     plan = make_plan(graph, limits, heuristic)
     if not plan.fits:
         what = "the junction tree" if k == 1 else f"the junction tree, without which there are no {k} best assignments,"
@@ -410,7 +432,10 @@ def _mixture(
 
 
 def _suits(graph: CompiledGraph, task: str, limits: Limits) -> str | None:
-    plan = make_plan(graph, limits)
+    possible = graph.possible
+    if possible is not None and possible.compiled is None:
+        return "no assignment is possible"
+    plan = make_plan(graph if possible is None or possible.compiled is None else possible.compiled, limits)
     if not plan.fits:
         return None
     runs = f", conditioned on {len(plan.cutset)} variables" if plan.cutset else ""
