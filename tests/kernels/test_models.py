@@ -349,6 +349,21 @@ def test_fit_finds_a_hidden_switch():
     assert (model.emissions_.max(axis=1) > 0.9).all()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_every_seed_reaches_what_a_start_from_the_truth_does(seed):
+    random = np.random.default_rng(3)
+    moves, sent = 0.9 * np.eye(3) + 0.1 / 3, [[0.6, 0.2, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1], [0.1, 0.1, 0.2, 0.6]]
+    X = []
+    for _ in range(4):
+        state, symbols = 0, []
+        for _ in range(500):
+            symbols.append("abcd"[random.choice(4, p=sent[state])])
+            state = random.choice(3, p=moves[state])
+        X.append("".join(symbols))
+    known = HMMModel(np.full(3, 1 / 3), moves, sent, alphabet="abcd").fit(X)
+    assert HMMModel(n_states=3, random_state=seed).fit(X).history_[-1] > known.history_[-1] - 0.5
+
+
 def test_too_few_iterations_are_told():
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
         HMMModel(n_states=2, max_iter=2, tol=0.0, random_state=0).fit(STRINGS)

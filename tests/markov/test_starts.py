@@ -10,10 +10,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import mercer
+from mercer import _em
 from mercer.learning import ConvergenceWarning
 from mercer.markov import HiddenMarkovModel as HMM
-from mercer.markov import starts
-from mercer.markov.hidden import _is_over
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.learning.ConvergenceWarning")
 
@@ -337,18 +336,18 @@ def test_few_labels_start_vectors_anywhere(offset, covariance):
 
 def test_training_goes_on_while_gains_grow_and_stops_when_little_is_left():
     saddle = list(np.cumsum([0.0, 1e-6, 2e-6, 4e-6, 8e-6]))
-    assert not any(_is_over(saddle[:k], 1e-4) for k in range(1, 6))
+    assert not any(_em.is_over(saddle[:k], 1e-4) for k in range(1, 6))
     falling = list(100 * (1 - 0.5 ** np.arange(40.0)))
-    first = next(k for k in range(1, 40) if _is_over(falling[:k], 1e-4))
+    first = next(k for k in range(1, 40) if _em.is_over(falling[:k], 1e-4))
     assert 1e-3 < 100 - falling[first - 1] <= 1e-2 * 1.01
     slow = list(100 * (1 - 0.99 ** np.arange(3000.0)))
-    first = next(k for k in range(1, 3000) if _is_over(slow[:k], 1e-4))
+    first = next(k for k in range(1, 3000) if _em.is_over(slow[:k], 1e-4))
     assert 100 - slow[first - 1] <= 0.0101  # and not where a single gain is small
-    assert not _is_over(falling, -1.0)
-    assert _is_over([5.0, 5.0], 0.0)
+    assert not _em.is_over(falling, -1.0)
+    assert _em.is_over([5.0, 5.0], 0.0)
     shifted = [value - 1e6 for value in falling]  # other units of vectors shift the objective
-    assert next(k for k in range(1, 40) if _is_over(shifted[:k], 1e-4)) == next(
-        k for k in range(1, 40) if _is_over(falling[:k], 1e-4)
+    assert next(k for k in range(1, 40) if _em.is_over(shifted[:k], 1e-4)) == next(
+        k for k in range(1, 40) if _em.is_over(falling[:k], 1e-4)
     )
 
 
@@ -356,18 +355,18 @@ def test_clusters_of_separate_points_are_found():
     random = np.random.default_rng(0)
     points = np.concatenate([random.normal(size=(50, 2)) + centre for centre in ([0, 0], [20, 0], [0, 20])])
     for seed in range(5):
-        member = starts.clusters(points, 3, np.random.default_rng(seed))
+        member = _em.clusters(points, 3, np.random.default_rng(seed))
         assert sorted(np.bincount(member).tolist()) == [50, 50, 50]
         assert all(len(set(member[a : a + 50].tolist())) == 1 for a in (0, 50, 100))
     weights = np.r_[np.full(100, 1e-9), np.ones(50)]  # what hardly counts has no centre of its own
-    member = starts.clusters(points, 2, np.random.default_rng(0), weights)
+    member = _em.clusters(points, 2, np.random.default_rng(0), weights)
     assert len(set(member[100:].tolist())) == 2
 
 
 def test_neighbours_end_with_their_sequence():
     features = np.arange(1.0, 7.0)[:, None]
     np.testing.assert_allclose(
-        starts.around(features, np.array([0, 2, 2, 6]), 2),
+        _em.around(features, np.array([0, 2, 2, 6]), 2),
         [[0, 1], [0.5, 0], [0, 4.5], [1.5, 5.5], [3.5, 3], [4.5, 0]],
     )
 

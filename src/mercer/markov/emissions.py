@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from mercer.markov import starts
+from mercer import _em
 
 COVARIANCES = ("diag", "full", "spherical")
 
@@ -35,10 +35,10 @@ class Multinomial:
         self, matrix: Any, offsets: np.ndarray, n_states: int, turn: int, random: np.random.Generator
     ) -> np.ndarray | None:
         """Return responsibilities to begin with, or None after drawing parameters at random."""
-        responsibilities = starts.of_counts(matrix, offsets, n_states, turn, random)
+        responsibilities = _em.of_counts(matrix, offsets, n_states, turn, random)
         if responsibilities is None:
             total = np.asarray(matrix.sum(axis=0), dtype=float).ravel()
-            self.from_counts((total * random.exponential(size=(n_states, len(total)))).T)
+            self.from_counts(_em.random_counts(total, n_states, random))
         return responsibilities
 
     def maximize(self, matrix: Any, responsibilities: np.ndarray) -> None:
@@ -117,7 +117,7 @@ class Mixture:
         self, matrix: np.ndarray, offsets: np.ndarray, n_states: int, turn: int, random: np.random.Generator
     ) -> np.ndarray:
         """Return responsibilities to begin with. (One mean of all is a saddle point.)"""
-        return starts.of_vectors(matrix, offsets, n_states, turn, random)
+        return _em.of_vectors(matrix, offsets, n_states, turn, random)
 
     def split(self, matrix: np.ndarray, responsibilities: np.ndarray, random: np.random.Generator) -> None:
         """First parameters of the components of every state: clusters of its positions."""
@@ -125,10 +125,10 @@ class Mixture:
         if M == 1:
             self._from_shares(matrix, responsibilities[:, :, None])
             return
-        points = starts.standardised(matrix)
+        points = _em.standardised(matrix)
         shares = np.zeros((*responsibilities.shape, M))
         for s, weights in enumerate(responsibilities.T):
-            shares[:, s] = np.eye(M)[starts.clusters(points, M, random, weights + 1e-12)]
+            shares[:, s] = np.eye(M)[_em.clusters(points, M, random, weights + 1e-12)]
         self._from_shares(matrix, responsibilities[:, :, None] * shares)
 
     def maximize(self, matrix: np.ndarray, responsibilities: np.ndarray) -> None:

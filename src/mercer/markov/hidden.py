@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -19,70 +18,20 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
+from mercer._em import Run, is_over, pair_counts, race
 from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_flag, check_positive, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
 from mercer.learning.solvers import ConvergenceWarning
-from mercer.markov import starts
 from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial, checked
 from mercer.markov.symbols import IntegerSequences
 from mercer.structures.chain import Chain, ChainScores
 
 KINDS = ("categorical", "multinomial", "gaussian", "mixture")
-SHORT = 20  # iterations of every start
-FINALISTS = 3  # one of so many starts climbs on to the top
 EXCERPT = 20_000  # positions on which starts are compared; the best one goes on with all
 PIECE = 500  # positions of a piece of an excerpt
-
-
-@dataclass
-class _Run:
-    """A climb: the parameters that it has come to, and the values on the way."""
-
-    parameters: tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]
-    objective: list[float] = field(default_factory=list)
-    log_likelihood: list[float] = field(default_factory=list)
-    converged: bool = False
-
-
-def _finalists(runs: list[_Run]) -> list[_Run]:
-    """A third of the runs: the best of each kind of start, since what rises first need not rise most, then the best."""
-    order = sorted(range(len(runs)), key=lambda turn: -runs[turn].objective[-1])
-    leaders = [next((t for t in order if t % starts.KINDS == kind), None) for kind in range(starts.KINDS)]
-    order.sort(key=lambda turn: turn not in leaders)
-    return [runs[turn] for turn in sorted(order[: max(1, len(runs) // FINALISTS)])]
-
-
-def _highest(runs: list[_Run], tol: float) -> _Run:
-    """The first of the runs that come to the highest objective, up to what a stop leaves open."""
-    top = max(run.objective[-1] for run in runs)
-    return next(run for run in runs if top - run.objective[-1] <= max(tol, 0.0) * (top - run.objective[0]))
-
-
-def _is_over(objective: list[float], tol: float) -> bool:
-    """Whether less than ``tol`` of what was gained is left to gain.
-
-    Gains g of expectation maximisation fall geometrically in the end. With r = g_t / g_{t−1}, what is left is
-    g_t r / (1 − r) (Aitken). Gains that grow are those of a climb that leaves a saddle point: it goes on.
-    """
-    if len(objective) < 2 or tol < 0:
-        return False
-    gain = objective[-1] - objective[-2]
-    if gain <= 1e-13 * abs(objective[-1]):
-        return True
-    before = objective[-2] - objective[-3] if len(objective) > 2 else 0.0
-    return gain < before and gain * gain / (before - gain) <= tol * (objective[-1] - objective[0])
-
-
-def _pair_counts(responsibilities: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Counts of first states, and of states that follow each other, were positions independent."""
-    first = offsets[:-1][np.diff(offsets) > 0]
-    inner = np.ones(len(responsibilities), bool)
-    inner[first] = False
-    at = np.flatnonzero(inner)
-    return responsibilities[first].sum(axis=0), responsibilities[at - 1].T @ responsibilities[at]
 
 
 class HiddenMarkovModel(Estimator):
@@ -114,7 +63,7 @@ class HiddenMarkovModel(Estimator):
         Pseudo-count added to every transition, start and emission count; pulls variances towards those of all data.
     n_init : int, default=12
         Starts without labels. They are found in the data: clusters of positions, clusters of symbols by the symbols
-        around them, random parameters, in turn. Each runs 20 iterations; a third of them run until convergence, and
+        around them, random parameters, in turn. Each runs 20 iterations; half of them run until convergence, and
         the one with the highest objective is kept. Beyond 20,000 positions starts are compared on random pieces of the
         data, and only the best continues on all data.
     max_iter : int, default=300
@@ -319,20 +268,18 @@ class HiddenMarkovModel(Estimator):
         self.transitions_ = (transitions + extra) / (transitions + extra).sum(axis=1, keepdims=True)
 
     def _search(self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator) -> None:
-        """A race of starts: each climbs a few iterations, and a third climbs on to the top; the highest is kept.
-
-        Short runs from many starts, then long ones from the best, find higher likelihoods at equal cost than long
-        runs from few (em-EM [Biernacki2003]_).
-        """
-        runs = []
+        """The best of several starts, which are compared on an excerpt where data are many."""
         small = self._excerpt(X, matrix, tags, random)
-        for turn in range(self._n_starts(tags)):
+
+        def begin(turn: int) -> Run:
             self._begin(*small, turn, random)
-            runs.append(self._climb(*small, _Run(self._parameters()), min(SHORT, self.max_iter)))
-        tops = [self._climb(*small, run, self.max_iter) for run in _finalists(runs)]
-        best = _highest(tops, self.tol)
+            return Run(self._parameters())
+
+        best = race(
+            self._n_starts(tags), begin, lambda run, most: self._climb(*small, run, most), self.max_iter, self.tol
+        )
         if small[0] is not X:  # the history is that of all data
-            best = self._climb(X, matrix, tags, _Run(best.parameters), self.max_iter)
+            best = self._climb(X, matrix, tags, Run(best.parameters), self.max_iter)
         self._restore(best.parameters)
         self.history_ = {"objective": best.objective, "log_likelihood": best.log_likelihood}
         if not best.converged:
@@ -380,7 +327,7 @@ class HiddenMarkovModel(Estimator):
         if responsibilities is None:
             self.start_, self.transitions_ = random.dirichlet(np.ones(n)), random.dirichlet(np.ones(n), size=n)
             return
-        self._maximize(*_pair_counts(responsibilities, offsets), responsibilities, matrix, random)
+        self._maximize(*pair_counts(responsibilities, offsets), responsibilities, matrix, random)
 
     def _begin_with_labels(
         self, X: Sequences, matrix: Any, tags: TagSequences, turn: int, random: np.random.Generator
@@ -398,7 +345,7 @@ class HiddenMarkovModel(Estimator):
         if found is None:
             found = random.dirichlet(np.ones(len(missing)), size=X.n_positions)
         responsibilities[np.ix_(~known, missing)] = found[~known]
-        start, transitions = _pair_counts(responsibilities, offsets)
+        start, transitions = pair_counts(responsibilities, offsets)
         self._maximize(start, transitions, responsibilities, matrix, random)
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -408,7 +355,7 @@ class HiddenMarkovModel(Estimator):
         self.start_, self.transitions_, arrays = parameters
         self._emission.restore(arrays, len(self._labels), self.n_features_in_)
 
-    def _climb(self, X: Sequences, matrix: Any, tags: TagSequences | None, run: _Run, max_iter: int) -> _Run:
+    def _climb(self, X: Sequences, matrix: Any, tags: TagSequences | None, run: Run, max_iter: int) -> Run:
         """Iterations until little is left to gain, or until there were ``max_iter``."""
         if run.converged or len(run.objective) >= max_iter:
             return run
@@ -423,7 +370,7 @@ class HiddenMarkovModel(Estimator):
             if self.verbose:
                 iteration, total = len(run.objective), run.objective[-1]
                 print(f"iteration {iteration}: objective {total:.6g}, log-likelihood {likelihood:.6g}")
-            run.converged = _is_over(run.objective, self.tol)
+            run.converged = is_over(run.objective, self.tol)
             if run.converged:
                 break
             maximise()
