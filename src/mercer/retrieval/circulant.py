@@ -527,13 +527,15 @@ class _Learner:
         """
         most = max(60, min(4000, (1 << 26) // self.d))
         rows = [np.asarray(to_numpy(X[: most // share, :]), np.float64) for X, share in ((queries, 4), (self.X, 1))]
-        near = _nearest(*(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300) for X in rows), 10)
+        unit = [X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300) for X in rows]
+        near = _nearest(unit[0], unit[1], 10)
         spectra = [scipy.fft.rfft(X * to_numpy(self.signs), axis=1, **self.workers) for X in rows]
         kept = np.zeros((len(vectors), len(near)))
         for counts, r in zip(kept, vectors, strict=True):
             z = scipy.fft.rfft(r)
             H = [scipy.fft.irfft(F * z, n=self.d, axis=1, **self.workers)[:, : self.bits] for F in spectra]
-            first = _nearest(*(np.where(h >= 0, 1.0, -1.0) for h in H), min(50, max(10, len(rows[1]) // 8)))
+            codes = [np.where(h >= 0, 1.0, -1.0) for h in H]
+            first = _nearest(codes[0], codes[1], min(50, max(10, len(rows[1]) // 8)))
             counts[:] = [np.isin(a, b).sum() for a, b in zip(near, first, strict=True)]
         return kept
 
