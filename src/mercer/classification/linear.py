@@ -339,7 +339,8 @@ class LinearClassifier(ClassifierMixin, Estimator):
             model.feature_names_in_ = names
         model.history_ = history_from_json(meta["history"])
         model.converged_, model.interrupted_ = bool(meta["converged"]), False
-        model.n_iter_ = check_count("n_iter", meta["n_iter"])
+        recorded = max(1, len(model.history_.get("objective", ())))  # files of earlier versions have no n_iter
+        model.n_iter_ = check_count("n_iter", meta.get("n_iter", recorded))
         return model
 
 

@@ -782,11 +782,13 @@ class _Scaled:
     def __init__(self, K: np.ndarray, weights: np.ndarray) -> None:
         share = weights / weights.sum()
         self.means = K @ share
-        centered = K - self.means[:, None] - self.means[None, :] + self.means @ share
-        self.size = float(np.diag(centered) @ share)
-        if not self.size > 1e-14 * float(np.abs(K).max(initial=0.0)):
+        self.K = K - self.means[:, None]
+        self.K -= self.means
+        self.K += self.means @ share
+        self.size = float(np.diag(self.K) @ share)
+        if not self.size > 1e-14 * max(float(K.max()), -float(K.min())):
             self.size = 1.0  # a constant kernel, or one without positive definite values
-        self.K = centered / self.size
+        self.K /= self.size
 
     def back(self, coef: np.ndarray, offset: float, places: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Coefficients and offset for the original kernel; the coefficients belong to all objects or to some places."""

@@ -523,19 +523,34 @@ class _Learner:
     def kept_neighbours(self, queries: Any, vectors: list[np.ndarray]) -> np.ndarray:
         """For each r and query, how many of its 10 nearest learned rows by angle are among the first by code.
 
-        The first are an eighth of the learned rows, 10 to 50.
+        The mean over the first 10 and the first eighth of the learned rows, 10 to 50: long codes differ in the former
+        alone, and short ones find few of so few.
         """
-        most = max(60, min(4000, (1 << 26) // self.d))
-        rows = [np.asarray(to_numpy(X[: most // share, :]), np.float64) for X, share in ((queries, 4), (self.X, 1))]
-        near = _nearest(*(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300) for X in rows), 10)
-        spectra = [scipy.fft.rfft(X * to_numpy(self.signs), axis=1, **self.workers) for X in rows]
-        kept = np.zeros((len(vectors), len(near)))
-        for counts, r in zip(kept, vectors, strict=True):
-            z = scipy.fft.rfft(r)
-            H = [scipy.fft.irfft(F * z, n=self.d, axis=1, **self.workers)[:, : self.bits] for F in spectra]
-            first = _nearest(*(np.where(h >= 0, 1.0, -1.0) for h in H), min(50, max(10, len(rows[1]) // 8)))
-            counts[:] = [np.isin(a, b).sum() for a, b in zip(near, first, strict=True)]
+        asked = np.asarray(to_numpy(queries[: max(60, min(1000, (1 << 23) // self.d)), :]), np.float64)
+        learned = range(min(self.n, 2000))
+        frequencies = [scipy.fft.rfft(r) for r in vectors]
+        codes = self._codes_of(asked, frequencies)
+        products = np.zeros((1 + len(vectors), len(asked), len(learned)))
+        step = max(1, (1 << 22) // self.d)
+        for start in range(0, len(learned), step):
+            block = slice(start, min(start + step, len(learned)))
+            rows = np.asarray(to_numpy(self.X[block, :]), np.float64)
+            lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
+            products[0][:, block] = (asked @ rows.T) / lengths
+            for product, own, other in zip(products[1:], codes, self._codes_of(rows, frequencies), strict=True):
+                product[:, block] = own @ other.T
+        near, most = _largest(products[0], 10), min(50, max(10, len(learned) // 8))
+        kept = np.zeros((len(vectors), len(asked)))
+        for counts, product in zip(kept, products[1:], strict=True):
+            first = _largest(product, most)
+            counts[:] = [(np.isin(a, b).sum() + np.isin(a, b[:10]).sum()) / 2 for a, b in zip(near, first, strict=True)]
         return kept
+
+    def _codes_of(self, rows: np.ndarray, frequencies: list[np.ndarray]) -> list[np.ndarray]:
+        """Signs of the bits of rows, for each spectrum of a circulant."""
+        spectra = scipy.fft.rfft(rows * to_numpy(self.signs), axis=1, **self.workers)
+        projected = (scipy.fft.irfft(spectra * z, n=self.d, axis=1, **self.workers) for z in frequencies)
+        return [np.where(H[:, : self.bits] >= 0, np.float32(1), np.float32(-1)) for H in projected]
 
     def real_ends(self, z: np.ndarray) -> np.ndarray:
         """Frequencies that are their own mirror are real: rounding must not say otherwise."""
@@ -561,6 +576,6 @@ class _Learner:
         return scipy.fft.irfft(z, n=self.d), history
 
 
-def _nearest(queries: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
-    """The k rows with the largest inner products, for each query."""
-    return np.argsort(-(queries @ rows.T), axis=1, kind="stable")[:, : min(k, len(rows))]
+def _largest(products: np.ndarray, k: int) -> np.ndarray:
+    """The places of the k largest values of each row, the first of equal ones first."""
+    return np.argsort(-products, axis=1, kind="stable")[:, :k]
