@@ -341,9 +341,7 @@ def _beside_constants(error: float, constant: float, majority: float) -> str:
     return f"{error:.4f} (one share for all groups: {constant:.4f}, most frequent class: {majority:.4f})"
 
 
-def _summarise(
-    fitted: Any, bags: Any, chosen: str, held_out: tuple[float, ...], model: str, seconds: float
-) -> None:
+def _summarise(fitted: Any, bags: Any, chosen: str, held_out: tuple[float, ...], model: str, seconds: float) -> None:
     of_training = _beside_constants(fitted.bag_error_, fitted.constant_bag_error_, fitted.majority_bag_error_)
     terminal.heading(type(fitted).__name__)
     terminal.figures(

@@ -311,7 +311,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         self.constant_bag_error_ = proportion_risk(np.tile(constant_shares(bags), (len(bags), 1)), bags)
         self.majority_bag_error_ = proportion_risk(np.tile(majority_shares(bags), (len(bags), 1)), bags)
         if self._warns_of_constants:
-            warn_if_no_better(self.bag_error_, self.constant_bag_error_, "training bags", stacklevel=4)
+            warn_if_no_better(self.bag_error_, self.constant_bag_error_, "training bags", stacklevel=3)
 
     def _winners(self, scores: np.ndarray) -> np.ndarray:
         """Numbers of the classes with the largest outputs, of shape (n, 1) for two classes."""
