@@ -331,6 +331,7 @@ class AttributeModeler(_Attributes):
                 share = (np.where(unknown, 0.0, share), np.where(unknown, 1.0, share))
                 if isinstance(model, (MeanMap, MultipleInstanceSVM)):  # these do not use bounds
                     weight = (~unknown).astype(np.float64)
+            model._warns_of_constants = False  # of single attributes out of many
             return model.fit(shared, bags=bags, proportions=share, bag_weight=weight)
 
         self._learn(learn, P.shape[1])

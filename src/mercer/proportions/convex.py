@@ -92,6 +92,10 @@ class ConvexProportionSVM(ProportionEstimator):
 
     Attributes
     ----------
+    bag_error_, constant_bag_error_, majority_bag_error_ : float
+        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
+        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
+        below the second.
     classes_, coef_, intercept_, dual_coef_, support_, support_objects_
         The function, by features or over training objects.
     active_labelings_ : ndarray of int8, shape (n_labelings, n)

@@ -218,6 +218,7 @@ class VideoEventDetector(InFiles, Estimator):
         def learn(event: int) -> Any:
             share = targets[:, event].astype(np.float64)
             model = self._learner(len(segments.video) / len(lengths), int(seeds[event]))
+            model._warns_of_constants = False  # not all segments of a positive video show the event
             model.fit(features, bags=bags, proportions=share)
             if self.verbose:
                 print(f"event {event + 1} of {targets.shape[1]}: {int(share.sum())} of {len(share)} videos")
