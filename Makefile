@@ -12,7 +12,7 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: demo test lint bench docs sanitize clean install
+.PHONY: demo test lint bench docs fuzz sanitize clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -57,6 +57,13 @@ lint: $(VENV)/.stamp-dev
 
 test: lint
 	$(BIN)/python -m pytest
+
+# Seconds of all targets together; another seed draws other cases. Findings go to tests/fuzz/corpus.
+FUZZ_SECONDS ?= 600
+FUZZ_OPTIONS ?=
+
+fuzz: $(VENV)/.stamp-dev
+	PYTHONPATH=tests $(BIN)/python -u -m fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_OPTIONS)
 
 $(BENCH)/.stamp: $(CORE)
 	$(call install_into,$(BENCH),bench$(comma)data$(comma)plot,)
