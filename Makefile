@@ -12,7 +12,7 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: demo test test-fast lint bench bench-smoke mutate signatures docs sanitize clean install
+.PHONY: demo test test-fast lint bench bench-smoke mutate signatures docs fuzz sanitize clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -67,6 +67,13 @@ test: $(VENV)/.stamp-dev
 # Under a minute on two cores: what is marked slow is left out, and the examples in docstrings.
 test-fast: $(VENV)/.stamp-dev
 	$(PYTEST) -m "not slow" tests
+
+# Seconds of all targets together; another seed draws other cases. Findings go to tests/fuzz/corpus.
+FUZZ_SECONDS ?= 600
+FUZZ_OPTIONS ?=
+
+fuzz: $(VENV)/.stamp-dev
+	PYTHONPATH=tests $(BIN)/python -u -m fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_OPTIONS)
 
 $(BENCH)/.stamp: $(CORE)
 	$(call install_into,$(BENCH),data$(comma)plot,)

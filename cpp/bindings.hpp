@@ -10,9 +10,11 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "kernels.hpp"
 
@@ -85,7 +87,9 @@ const Kernels& kernels();
 
 inline int thread_count(int threads) {
   require(threads >= 1, "threads must be at least 1");
-  return threads > 256 ? 256 : threads;
+  // More threads than processors gain nothing, and OpenMP ends the process where it cannot make one.
+  static const int most = std::max(64, 4 * int(std::thread::hardware_concurrency()));
+  return std::min(threads, most);
 }
 // ---------------------------------------------------------------------------------------------- feature rows
 

@@ -791,7 +791,7 @@ class StringsColumn : public Column {
 class RecordColumns {
  public:
   RecordColumns(int64_t rows, uint64_t seed, bool categories) : rows_(rows), seed_(seed), categories_(categories) {
-    require(rows >= 0, "rows must not be negative");
+    require(rows >= 0 && rows <= (int64_t(1) << 40), "rows must lie between 0 and 2^40");
   }
   RecordColumns(const RecordColumns&) = delete;
   RecordColumns& operator=(const RecordColumns&) = delete;

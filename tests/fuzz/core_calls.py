@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fuzz.engine import REFUSED, Case, Target, describe
+from fuzz.engine import REFUSED, Case, Target, describe, run_alone
 from fuzz.entries import call_entry, entry_points
 from fuzz.mutate import Mutator
 from fuzz.record import load_seeds
@@ -68,6 +68,10 @@ class CoreCalls(Target):
         return plain(case)
 
     def unreached(self) -> list[str]:
-        """Return the entry points that no seed calls."""
+        """Return the entry points that no seed calls, and those whose seeds do not run as they were recorded."""
         self.load()
-        return [entry for entry in entry_points() if not self.seeds.get(entry)]
+        missing = [entry for entry in entry_points() if not self.seeds.get(entry)]
+        failing = {
+            call["entry"] for calls in self.seeds.values() for call in calls if not self.only and run_alone(self, call)
+        }
+        return missing + sorted(failing)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer import _core
-
 from fuzz.values import Builder, Node
+from mercer import _core
 
 CONSTRUCTOR = "__init__"
 _SPECIAL = (CONSTRUCTOR, "__len__", "__call__", "__getitem__", "__getstate__", "__setstate__", "__iter__", "__next__")
@@ -59,7 +58,9 @@ def call_entry(call: Node, builder: Builder) -> Any:
     made = target(*arguments, **named)
     for step in call.get("then", ()):
         method = getattr(made, step["entry"].partition(".")[2])
-        method(*[builder.build(node) for node in step["args"]], **{k: builder.build(n) for k, n in step["kwargs"].items()})
+        method(
+            *[builder.build(node) for node in step["args"]], **{k: builder.build(n) for k, n in step["kwargs"].items()}
+        )
     return _item(made, call)
 
 

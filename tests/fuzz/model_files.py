@@ -17,14 +17,36 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _persistence
-
 from fuzz.engine import REFUSED, Case, Target
 from fuzz.mutate import FLOATS, TEXTS, Mutator
 from fuzz.values import Builder, decode_array, encode, plain
+from mercer import _persistence
 
-USES = ("predict", "transform", "predict_proba", "decision_function", "score_samples", "apply", "tag", "estimate", "codes", "inverse_transform",
-        "predict_log_proba", "k_best", "marginals", "sample", "encode", "kneighbors", "score", "log_prob", "scores", "decode", "distances", "query", "merge")  # fmt: skip
+USES = (
+    "predict",
+    "transform",
+    "predict_proba",
+    "decision_function",
+    "score_samples",
+    "apply",
+    "tag",
+    "estimate",
+    "codes",
+    "inverse_transform",
+    "predict_log_proba",
+    "k_best",
+    "marginals",
+    "sample",
+    "encode",
+    "kneighbors",
+    "score",
+    "log_prob",
+    "scores",
+    "decode",
+    "distances",
+    "query",
+    "merge",
+)
 FITS = ("fit", "fit_transform", "partial_fit", "update", "add")
 MOST_BYTES = 1 << 28
 # Where the example in the docstring makes a model that is large, or has a kernel of its own that no file can hold.
@@ -59,7 +81,7 @@ class Example:
                 if doctest.SKIP in example.options:
                     continue
                 try:
-                    exec(compile(example.source, f"<{kind}>", "single"), namespace)  # noqa: S102
+                    exec(compile(example.source, f"<{kind}>", "single"), namespace)
                 except Exception:
                     if example.exc_msg is None:
                         raise
@@ -138,7 +160,9 @@ class ModelFiles(Target):
             example.uses = [use for use in example.uses if self._works(kind, example, use)]
         version = _persistence._mercer_version()
         _persistence._mercer_version = lambda: version  # which reads the metadata of the package each time
-        self.options = {"max_bytes": MOST_BYTES} if "max_bytes" in inspect.signature(_persistence.load).parameters else {}
+        self.options = (
+            {"max_bytes": MOST_BYTES} if "max_bytes" in inspect.signature(_persistence.load).parameters else {}
+        )
 
     @staticmethod
     def _works(kind: str, example: Example, use: Any) -> bool:
@@ -174,11 +198,15 @@ class ModelFiles(Target):
         else:
             array = arrays[name]["held"]
             changed = self.values._array(array.copy(), name, draw)
-            arrays[name] = {"held": changed if changed.dtype.kind in "biuf" and changed.dtype.byteorder != ">" else array}
+            arrays[name] = {
+                "held": changed if changed.dtype.kind in "biuf" and changed.dtype.byteorder != ">" else array
+            }
 
     def run(self, case: Case) -> str | None:
         builder = Builder(None, guarded=False)
-        arrays = {name: builder.build(node) if "held" in node else decode_array(node) for name, node in case["arrays"].items()}
+        arrays = {
+            name: builder.build(node) if "held" in node else decode_array(node) for name, node in case["arrays"].items()
+        }
         handle, path = tempfile.mkstemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         os.close(handle)
         try:
@@ -189,7 +217,9 @@ class ModelFiles(Target):
             try:
                 model = _persistence.load(path, **self.options)
             except Exception as error:
-                return None if isinstance(error, ValueError) and str(error) else f"load: {type(error).__name__}: {error}"
+                return (
+                    None if isinstance(error, ValueError) and str(error) else f"load: {type(error).__name__}: {error}"
+                )
         finally:
             Path(path).unlink()
         return self._use(case["kind"], model)
@@ -201,8 +231,14 @@ class ModelFiles(Target):
             except (MemoryError, RecursionError) as error:
                 return f"use: {type(error).__name__}: {error}"
             except Exception as error:
-                return REFUSED if isinstance(error, (ValueError, TypeError)) else f"use: {type(error).__name__}: {error}"
+                return (
+                    REFUSED if isinstance(error, (ValueError, TypeError)) else f"use: {type(error).__name__}: {error}"
+                )
         return None
+
+    def unreached(self) -> list[str]:
+        """Return the kinds without a model; a few models need code of their user before they can be used again."""
+        return list(self.missing)
 
     def subject(self, case: Case) -> str:
         return str(case["kind"])
@@ -253,7 +289,9 @@ def _change_json(meta: Any, draw: random.Random) -> None:
     elif isinstance(value, bool):
         holder[key] = not value
     elif isinstance(value, int):
-        holder[key] = draw.choice((0, -1, 1, 2, 28, 30, 31, 10**6, 2**31, 2**63 - 1, -(2**63), 10**23, value + 1, value - 1, value * 2))
+        holder[key] = draw.choice(
+            (0, -1, 1, 2, 28, 30, 31, 10**6, 2**31, 2**63 - 1, -(2**63), 10**23, value + 1, value - 1, value * 2)
+        )
     elif isinstance(value, float):
         holder[key] = draw.choice([f for f in FLOATS if not isinstance(f, dict)])
     elif isinstance(value, str):

@@ -8,17 +8,49 @@ from typing import Any
 
 import numpy as np
 
+from fuzz.values import Node, copied, decode_array, encode_array, unpacked
 from mercer import _core
 
-from fuzz.values import Node, copied, decode_array, encode_array, unpacked
-
-INTEGERS = (0, 1, -1, 2, 3, 7, 64, 255, 256, 2**15, 2**31 - 1, 2**31, -(2**31), 2**32, 2**40, 2**62, 2**63 - 1, -(2**63))
+INTEGERS = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    64,
+    255,
+    256,
+    2**15,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    2**32,
+    2**40,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+)
 BEYOND = ({"int": str(2**63)}, {"int": str(2**64)}, {"int": str(-(2**63) - 1)}, {"int": str(10**23)})
-FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-300, 5e-324, 1e18, 1e300, -1e300, *({"float": f} for f in ("nan", "inf", "-inf")))
+FLOATS = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    1e-300,
+    5e-324,
+    1e18,
+    1e300,
+    -1e300,
+    *({"float": f} for f in ("nan", "inf", "-inf")),
+)
 TEXTS = ("", "a", "\0", "é", "日本", "x" * 300, "nan", "-1", "exact", {"text": "eda080"}, {"text": "ff"[:0] + "edb380"})
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1", ">f8", "<c16", "<U3")
 # How much work is asked for: any number is right, and large ones are only slow.
-WORK = re.compile(r"thread|iter|pass|round|sample|sweep|epoch|burn|thin|step|max_length|n_perm|repeat|trial|restart|least")
+WORK = re.compile(
+    r"thread|iter|pass|round|sample|sweep|epoch|burn|thin|step|max_length|n_perm|repeat|trial|restart|least|copies|block$"
+)
 MOST_WORK = 20
 
 
@@ -177,10 +209,14 @@ class Mutator:
             if array.dtype.kind in "iu":
                 limits = np.iinfo(array.dtype)
                 near = int(flat[at])
-                value = draw.choice((*INTEGERS, array.size, array.size + 1, near + 1, near - 1, near + 1, limits.max, limits.min))
+                value = draw.choice(
+                    (*INTEGERS, array.size, array.size + 1, near + 1, near - 1, near + 1, limits.max, limits.min)
+                )
                 flat[at] = min(max(value, int(limits.min)), int(limits.max))
             elif array.dtype.kind == "f":
-                value = draw.choice((0.0, -1.0, 1e300, -1e300, 5e-324, 1e18, float("nan"), float("inf"), float("-inf"), 0.5))
+                value = draw.choice(
+                    (0.0, -1.0, 1e300, -1e300, 5e-324, 1e18, float("nan"), float("inf"), float("-inf"), 0.5)
+                )
                 with np.errstate(all="ignore"):
                     flat[at] = value
             elif array.dtype.kind == "b":

@@ -53,11 +53,55 @@ LABELLED = b"a x B\nb y O\n\nc x B\n"
 TABLE = b"bag,label,f1,f2\n1,a,0.5,1\n1,b,0.25,2\n2,a,1.5,3\n2,a,0.1,4\n"
 PARAGRAPHS = b"One sentence. Another one.\nStill the first.\n\nA second paragraph. It ends.\n"
 
-NUMBERS = (b"0", b"-1", b"1", b"2147483648", b"-9223372036854775808", b"9223372036854775807", b"12345678901234567890123", b"1e400", b"nan",
-           b"-inf", b"0x10", b"1_0", b"1e-400", b"99999999", b"\xd9\xa3")  # fmt: skip
-PIECES = (b"", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n\n", b" ", b"\t", b",", b'"', b"'", b":", b"|", b"(", b")" b"{", b"}", b"[",
-          b"]", b"#", b"%x[99999999999999999999,0]", b"%x[0,-1]", b"(" * 3000, b"[" * 3000, b'{"a":' * 3000, b"x" * 5000, b"\\u", b"\\ud800",
-          "日本é".encode(), b"\xed\xa0\x80")  # fmt: skip
+NUMBERS = (
+    b"0",
+    b"-1",
+    b"1",
+    b"2147483648",
+    b"-9223372036854775808",
+    b"9223372036854775807",
+    b"12345678901234567890123",
+    b"1e400",
+    b"nan",
+    b"-inf",
+    b"0x10",
+    b"1_0",
+    b"1e-400",
+    b"99999999",
+    b"\xd9\xa3",
+)
+PIECES = (
+    b"",
+    b"\0",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"\r",
+    b"\r\n",
+    b"\n\n",
+    b" ",
+    b"\t",
+    b",",
+    b'"',
+    b"'",
+    b":",
+    b"|",
+    b"(",
+    b"){",
+    b"}",
+    b"[",
+    b"]",
+    b"#",
+    b"%x[99999999999999999999,0]",
+    b"%x[0,-1]",
+    b"(" * 3000,
+    b"[" * 3000,
+    b'{"a":' * 3000,
+    b"x" * 5000,
+    b"\\u",
+    b"\\ud800",
+    "日本é".encode(),
+    b"\xed\xa0\x80",
+)
 
 
 def _with_file(use: Callable[[Path], Any], suffix: str = ".txt") -> Callable[[dict[str, bytes], Path], Any]:

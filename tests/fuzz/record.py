@@ -14,10 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mercer import _core
-
 from fuzz.entries import CONSTRUCTOR, call_entry, entry_points, is_property
 from fuzz.values import Builder, Node, NotRecordable, encode
+from mercer import _core
 
 SEEDS = Path(__file__).with_name("seeds.jsonl")
 MOST_SEEDS = 4  # of an entry point, all of different types

@@ -10,3 +10,4 @@ from fuzz.model_files import ModelFiles
 from fuzz.readers import Readers
 
 TARGETS: dict[str, Callable[[str | None], Target]] = {"core": CoreCalls, "models": ModelFiles, "readers": Readers}
+SHARES = {"core": 5, "models": 3, "readers": 2}  # of time and cases

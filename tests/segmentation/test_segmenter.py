@@ -697,7 +697,7 @@ def named_spans(n=12):
         ({"loss": "hinge"}, False, "hinge", "bmrm"),
         ({"loss": Log()}, True, "log", "lbfgs"),
     ],
-    ids=str,
+    ids=["features", "dense", "segment-cost", "bcfw", "lbfgs", "l1", "hinge", "log-object"],
 )
 def test_the_default_loss_follows_the_features(parameters, dense, loss, solver, tmp_path):
     X, y = named_spans()
