@@ -1,4 +1,4 @@
-"""The same marginals as pyAgrum on random networks, and on those of bnlearn's repository where pgmpy's package is there."""
+"""The same marginals as pyAgrum: random networks, and those of bnlearn's repository where pgmpy's package is there."""
 
 from __future__ import annotations
 
