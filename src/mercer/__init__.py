@@ -7,11 +7,15 @@ Importing the package is cheap. Its modules (``mercer.tagging``, ``mercer.kernel
 (``mercer.Tagger`` is ``mercer.tagging.Tagger``) are imported when they are first used.
 """
 
-import importlib
-import pkgutil
-from typing import Any
+from mercer import _command
 
-from mercer._persistence import MODELS, ModelFileError, load, save
+_command.guard()
+
+import importlib  # noqa: E402
+import pkgutil  # noqa: E402
+from typing import Any  # noqa: E402
+
+from mercer._persistence import MODELS, ModelFileError, load, save  # noqa: E402
 
 __version__ = "0.1.0"
 

@@ -300,8 +300,8 @@ sys.exit(main(sys.argv[1:]))
     assert process.stdout.readline() == b"learnt\n"
     process.send_signal(signal.SIGINT)
     out, err = process.stdout.read().decode(), process.stderr.read().decode()
-    assert process.wait() == 0, err
+    assert process.wait() == 130, err
     watchdog.cancel()
-    assert "the model trained so far is saved" in err
+    assert f"the model trained so far is saved to {model}" in err
     assert "progressive loss" in out
     assert package.load(model).interrupted_

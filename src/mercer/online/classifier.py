@@ -165,7 +165,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> HashedClassifier:
         """Learns afresh from examples and their labels.
 
         Parameters
@@ -175,6 +175,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Not negative.
+        checkpoint : path or mercer.learning.Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again,
+            to the same model.
 
         Returns
         -------
@@ -188,6 +191,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         weights = self._weights(inputs, y, classes, sample_weight)
         self._start(settings, inputs, classes)
         self.passes_ = self._passes(len(inputs))
+        self._save_to(checkpoint, inputs, y, weights)
         self._learn(inputs, self._outputs(y, weights), self.passes_, self.shuffle)
         return self
 

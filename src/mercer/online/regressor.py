@@ -129,7 +129,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
 
     _numeric_targets = True
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> HashedRegressor:
         """Learns afresh from examples and their targets.
 
         Parameters
@@ -139,6 +139,9 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Not negative.
+        checkpoint : path or mercer.learning.Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again,
+            to the same model.
 
         Returns
         -------
@@ -149,6 +152,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         weights = self._check_weights(sample_weight, inputs)
         self._start(settings, inputs)
         self.passes_ = self._passes(len(inputs))
+        self._save_to(checkpoint, inputs, y, weights)
         self._learn(inputs, _outputs(y, weights), self.passes_, self.shuffle)
         return self
 
