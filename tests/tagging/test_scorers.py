@@ -83,7 +83,7 @@ def test_spans_and_other_estimators_of_sequences():
 
 @pytest.mark.parametrize("scoring", ["f1-macro", None, 3, f1_score])
 def test_unknown_names_are_refused_with_those_known(scoring):
-    with pytest.raises(ValueError, match="unknown scoring .* 'span_f1'"):
+    with pytest.raises(ValueError, match=r"unknown scoring .* 'span_f1'"):
         sequence_scorer(scoring)
 
 
