@@ -712,3 +712,13 @@ def test_the_default_loss_follows_the_features(parameters, dense, loss, solver, 
         loss, model.loss if isinstance(model.loss, str) else model.loss.name
     )  # fmt: skip
     assert loaded.predict(X) == model.predict(X)
+
+
+def test_the_default_loss_is_the_hinge_with_a_pack_or_what_it_made():
+    task = make_paragraphs(4, random_state=0)
+    pack = ParagraphFeatures()
+    made = pack.fit_transform(task.documents)
+    packed = Segmenter(features=pack).fit(task.documents, task.starts)
+    given = Segmenter(form="boundaries").fit(made, task.starts)
+    assert packed.loss_ == given.loss_ == "hinge"
+    np.testing.assert_array_equal(packed.coef_, given.coef_)

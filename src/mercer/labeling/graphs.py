@@ -224,8 +224,15 @@ default="auto"
         self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))
         self.solver_ = resolve_solver(self.solver, risk.loss).name
+        if not result.interrupted:
+            self._compare(inputs, tags, held_out)
         self._say_what_did_not_settle("training", 4)
         return self
+
+    def _compare(
+        self, inputs: GraphInputs, tags: TagSequences, held_out: tuple[GraphInputs, TagSequences] | None
+    ) -> None:
+        """Compare the new model with a simpler one."""
 
     def _say_what_did_not_settle(self, when: str, stacklevel: int = 3) -> None:
         """Warns of runs of inference without an end since the last call."""

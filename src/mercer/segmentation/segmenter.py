@@ -334,7 +334,7 @@ default="table"
         solver = self.solver if isinstance(self.solver, str) else self.solver.name
         if solver != "auto":
             return "hinge" if solver in _MARGIN_SOLVERS else "log"
-        return "hinge" if self.features is not None or X.rows.dense is not None else "log"
+        return "hinge" if self._names or X.rows.dense is not None else "log"  # names: those of a pack
 
     def _cost(self) -> Cost | None:
         """None: the structure's own, by the number of labels."""

@@ -551,7 +551,10 @@ default="log"
         return np.concatenate(out)
 
     def score(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
-        """Share of positions labelled right, over the positions whose label is known."""
+        """Share of positions labelled right, over the positions whose label is known.
+
+        For other scores in scikit-learn's searches, see :func:`sequence_scorer`.
+        """
         sequences = self._fitted(X)
         tags = self._labels.encode(y, sequences.lengths)
         known = tags.labels >= 0
