@@ -61,10 +61,10 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # Lint runs beside the tests, its output follows theirs.
 test: $(VENV)/.stamp-dev
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
-	$(MAKE) --no-print-directory lint >"$$log" 2>&1 & lint=$$!; \
+	{ $(BIN)/ruff check . && $(BIN)/mypy; } >"$$log" 2>&1 & lint=$$!; \
 	$(PYTEST) || status=1; wait $$lint || status=1; cat "$$log"; exit $$status
 
-# Under a minute on two cores: what is marked slow is left out, and the examples in docstrings.
+# Under a minute on two free cores: what is marked slow (tests/conftest.py) is left out, and the examples in docstrings.
 test-fast: $(VENV)/.stamp-dev
 	$(PYTEST) -m "not slow" tests
 
