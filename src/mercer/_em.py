@@ -28,6 +28,7 @@ import numpy as np
 
 SHORT = 20  # iterations of every start
 FINALISTS = 2  # one of so many starts runs until convergence
+SLOWEST = 0.9  # ratio of gains that is expected at least
 KINDS = 3  # ways to start, which take turns
 WIDEST = 32  # features that are clustered; more are projected at random
 MOST = 20_000  # positions that centres are found for; the others follow the nearest centre
@@ -79,7 +80,8 @@ def is_over(objective: list[float], tol: float) -> bool:
     """Tell whether less than ``tol`` of what was gained is left to gain.
 
     Gains g of expectation maximisation fall geometrically in the end. With r = g_t / g_{t−1}, what is left is
-    g_t r / (1 − r) (Aitken). Gains that grow are those of a run that leaves a saddle point: it goes on.
+    g_t r / (1 − r) (Aitken). First gains fall faster than later ones, so r is taken as at least `SLOWEST`. Gains that
+    grow are those of a run that leaves a saddle point: it goes on.
     """
     if len(objective) < 2 or tol < 0:
         return False
@@ -87,7 +89,8 @@ def is_over(objective: list[float], tol: float) -> bool:
     if gain <= 1e-13 * abs(objective[-1]):
         return True
     before = objective[-2] - objective[-3] if len(objective) > 2 else 0.0
-    return gain < before and gain * gain / (before - gain) <= tol * (objective[-1] - objective[0])
+    ratio = max(gain / before, SLOWEST) if before > 0 else 1.0
+    return ratio < 1 and gain * ratio / (1 - ratio) <= tol * (objective[-1] - objective[0])
 
 
 def pair_counts(responsibilities: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
