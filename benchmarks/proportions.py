@@ -12,7 +12,7 @@ scaling     linear, 2^14 to 271,000 generated rows of 8 features shaped like cod
 assignment  labels of bags alone: million rows a second against the number of rows and the size of bags.
 tables      tables 8.3 and 8.4: accuracy by bag size, 5 runs of 5 folds, beside the printed figures.
 
-The protocol of the tables (spec 004 II-17, II-19): attributes are scaled to [-1, 1]; each run permutes the rows and
+The protocol of the tables: attributes are scaled to [-1, 1]; each run permutes the rows and
 cuts them into 5 folds; the rows of the four training folds are put into random bags of the size, and their shares are
 all that methods see. Parameters are chosen by the error of predicted shares, sum over bags of |p_k - y_k|, on bags left
 out in 3 inner folds of whole bags (2 where there are two bags; a single bag leaves nothing out, and the first point of

@@ -188,7 +188,7 @@ def test_bags_whose_means_mislead_are_told_apart(seed):
 
 @pytest.mark.parametrize("size", [8, 32])
 def test_bags_of_equal_shares_are_enough(size):
-    """Spec 004 II-20: every bag has the share of the whole set."""
+    """Every bag has the share of the whole set."""
     X, y = votes()
     rng = np.random.default_rng(0)
     groups = [np.array_split(rng.permutation(np.flatnonzero(y == c)), len(y) // size) for c in (0, 1)]

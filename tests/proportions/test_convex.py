@@ -39,7 +39,7 @@ def problem_of(sizes, shares, *, known=None, low=None, high=None, weight=None) -
 
 
 def toy(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two bags whose means lie on the wrong sides (spec 004 II-18)."""
+    """Two bags whose means lie on the wrong sides."""
     rng = np.random.default_rng(seed)
     parts = [((-0.26, -0.28), 0.1, 60), ((0.66, 0.68), 0.157, 40), ((-0.65, -0.64), 0.15, 40), ((0.26, 0.25), 0.1, 60)]
     X = np.vstack([rng.normal(centre, sd, (n, 2)) for centre, sd, n in parts])

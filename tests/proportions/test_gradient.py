@@ -157,7 +157,7 @@ def test_a_threshold_is_found_as_by_trying_all_stumps():
     bags = np.arange(2000) // 10
     share = bag_proportions(y, bags)
     risk, t, direction = best_stump(x, bags, share)
-    assert np.mean((direction * (x - t) > 0) != y) < 0.05  # spec 004 P30
+    assert np.mean((direction * (x - t) > 0) != y) < 0.05
     assert risk == pytest.approx(0)
     for loss in LOSSES:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Labels of the rows of bags, given their scores and the shares of the bags (spec 004 II-13).
+"""Labels of the rows of bags, given their scores and the shares of the bags.
 
     min over y ∈ {−1, +1}ⁿ   Σ_i L'(y_i, f_i) + ratio Σ_k c_k L(p_k(y), [low_k, high_k])
 

@@ -1,4 +1,4 @@
-"""The convex machine of proportions: a large margin over all labellings that agree with the bags (II-15, II-16).
+"""The convex machine of proportions: a large margin over all labellings that agree with the bags.
 
 With labels y among Y = {y : every bag has a share of positives that its proportion allows} and no bias, the machine is
 
@@ -9,7 +9,7 @@ which is convex in yyᵀ. Its convex hull makes it a problem of many kernels, on
     min_μ max_α  Σ_i α_i − ½ Σ_t μ_t q_t(α),      q_t(α) = ‖Σ_i α_i y_ti φ(x_i)‖²,  μ ≥ 0, Σ_t μ_t = 1
 
 Labellings enter one at a time: the next is the y ∈ Y with the largest q_y(α) that a search finds. (The source prints
-+Σα where −Σα is meant, and the norm inside of the sum: errata E20, E21.) Bounds on the value over the active labellings
++Σα where −Σα is meant, and the norm inside of the sum.) Bounds on the value over the active labellings
 come from any (μ, α): S(μ) = max_α … from above, Σα − ½ max_t q_t(α) from below.
 """
 

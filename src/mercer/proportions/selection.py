@@ -1,6 +1,6 @@
-"""Scores of bags, and the choice of parameters by them: no label of a single row is ever looked at (spec 004 II-17).
+"""Scores of bags, and the choice of parameters by them: no label of a single row is ever looked at.
 
-The risk of predicted shares h̄ against known ones ȳ (II-2), with bag weights c_k::
+The risk of predicted shares h̄ against known ones ȳ, with bag weights c_k::
 
     Σ_k c_k L(h̄_k, ȳ_k) / Σ_k c_k        absolute: L = ½ Σ_c |h̄_kc − ȳ_kc|        squared: L = ½ Σ_c (h̄_kc − ȳ_kc)²
 
@@ -531,7 +531,7 @@ def _shared(bags: Bags, train: np.ndarray, test: np.ndarray) -> bool:
 
 
 class MajorityBag(InFiles, ClassifierMixin, Estimator):
-    """The baseline that knows nothing but groups: every row gets the majority of its group (spec 004 II-9).
+    """The baseline that knows nothing but groups: every row gets the majority of its group.
 
     Attributes
     ----------

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
+from mercer._estimator import Estimator
 from mercer.metrics import sequence_accuracy, span_f1, token_accuracy
 
 __all__ = ["SequenceScorer", "sequence_scorer"]
@@ -73,7 +74,7 @@ class SequenceScorer:
         return float(get_scorer(self.scoring)(positions, rows, np.array([truth[i] for i in rows])))
 
 
-class _Positions(ClassifierMixin, BaseEstimator):
+class _Positions(ClassifierMixin, Estimator):
     """A fitted tagger as a classifier of single positions, which are numbered through all sequences."""
 
     def __init__(self, estimator: Any, X: Any, lengths: list[int]) -> None:
