@@ -245,3 +245,27 @@ def test_fitted_expansion_is_a_function_of_the_space(make):
     np.testing.assert_allclose(first(X), Bump()(X, model.support_objects_) @ coef, atol=1e-10)
     with pytest.raises(ValueError, match="precomputed"):
         make("precomputed").fit(Bump()(X), y).as_function()
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_failed_fit_leaves_the_old_model(make):
+    X, y = blobs(4, n=30, apart=1.0)
+    model = make(Bump()).fit(X, y)
+    use = next(name for name in ("predict", "score_samples", "transform") if hasattr(model, name))
+    before = getattr(model, use)(X)
+    wide = np.hstack([X, X])
+    broken = wide.copy()
+    broken[3, 1] = np.nan
+    targets = y if make in CLASSIFIERS else X[:, 0]
+    for bad_X, bad_y in (
+        (broken, targets),
+        (wide, targets[:-1]),
+        (wide, np.where(np.arange(30) == 2, np.nan, 1.0 * y)),
+    ):
+        try:
+            model.fit(bad_X, bad_y)
+        except ValueError:
+            np.testing.assert_array_equal(getattr(model, use)(X), before)
+        else:
+            assert make not in SUPERVISED  # y is ignored
+            model.fit(X, y)

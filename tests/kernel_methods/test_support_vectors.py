@@ -365,8 +365,9 @@ def test_default_kernel_is_kept_in_files_and_forgotten_with_another_kernel(make,
         ([Tree.parse("(S (A a))")] * 4, "needs a kernel for trees, such as .*SubsetTree"),
         ([{1, 2}, {2}, {3}, {1}], "needs a kernel for sets, such as .*Jaccard"),
         ([object()] * 4, "needs a kernel for objects of type object"),
+        ({"a": [1.0, 2.0, 3.0, 4.0]}, r"needs a kernel for tables of columns, such as .*\.on\("),
     ],
-    ids=["strings", "string array", "words", "graphs", "trees", "sets", "objects"],
+    ids=["strings", "string array", "words", "graphs", "trees", "sets", "objects", "columns"],
 )
 @pytest.mark.parametrize("make", [KernelSVC, KernelNuSVC, KernelSVR, KernelOneClass, ParzenWindow])
 def test_objects_that_are_no_rows_of_numbers_need_a_kernel(make, objects, message):

@@ -690,3 +690,19 @@ def test_a_refused_query_leaves_the_model_as_it_was(embedding, verb):
     with pytest.raises(ValueError, match=r"bytes|packed|matrix"):
         model.inverse_transform(codes[:, :-1])
     np.testing.assert_array_equal(model.transform(X), codes)
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS, ids=repr)
+def test_a_failed_fit_leaves_the_old_codes(embedding):
+    X = gaussian(12, 60)
+    model = clone(embedding).fit(X)
+    codes = model.transform(X)
+    wide, with_nan = gaussian(12, 64), gaussian(12, 64)
+    with_nan[2, 3] = np.nan
+    calls = [lambda: model.fit(with_nan), lambda: model.fit(wide[:, :0])]
+    if isinstance(model, CirculantEmbedding):
+        calls.append(lambda: model.fit(wide, similar=[[0, 99]]))
+    for call in calls:
+        with pytest.raises(ValueError):
+            call()
+        np.testing.assert_array_equal(model.transform(X), codes)

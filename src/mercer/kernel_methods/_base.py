@@ -243,7 +243,7 @@ def _check_rows(name: str, X: Any) -> None:
     numbers = isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"
     if numbers or sp.issparse(X) or hasattr(X, "iloc"):
         return
-    first = next(iter(X), None)
+    first = X if isinstance(X, dict) else next(iter(X), None)
     while isinstance(first, (list, tuple)) and len(first):
         first = first[0]
     other = next(((kind, example) for types, kind, example in _OTHER_KERNELS if isinstance(first, types)), None)
@@ -261,6 +261,7 @@ _OTHER_KERNELS: tuple[tuple[Any, str, str], ...] = (
     ((str, bytes), "strings", ", such as mercer.kernels.NGram() or Spectrum()"),
     ((Graph,), "graphs", ", such as mercer.kernels.WeisfeilerLehman() or ShortestPath()"),
     ((Tree,), "trees", ", such as mercer.kernels.SubsetTree() or PartialTree()"),
+    ((dict,), "tables of columns", ", such as mercer.kernels.Linear().on([...])"),
     ((set, frozenset), "sets", ", such as mercer.kernels.Jaccard() or Intersection()"),
 )
 
