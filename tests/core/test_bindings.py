@@ -773,3 +773,19 @@ def test_characters_of_an_alphabet_are_bytes(alphabet):
 def test_flat_trees_of_other_types_are_refused(tree):
     with pytest.raises(TypeError, match="parents of a flat tree must be integers"):
         _core.Forest([tree], True, True)
+
+
+def test_sketches_need_a_column():
+    keys = np.array([12821902518812925611], np.uint64)
+    with pytest.raises(ValueError, match="at least one column"):
+        _core.query_sketch(np.zeros((5, 0)), 0, keys)
+    with pytest.raises(ValueError, match="at least one column"):
+        _core.update_sketch(np.zeros((5, 0)), 0, keys, None, False)
+
+
+def test_sizes_that_no_memory_holds_are_refused():
+    with pytest.raises(ValueError, match="2\\^40"):
+        _core.RecordColumns(2**62, 0, False)
+    with pytest.raises(ValueError, match="2\\^31"):
+        _core.observed_pattern(ints(0, 1), ints(0, dtype=I32), ints(0, dtype=I32), 2, 2**32, 0.5)
+
