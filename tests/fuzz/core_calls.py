@@ -29,7 +29,7 @@ class CoreCalls(Target):
         return self.mutator.case(seed, number, self.only)
 
     def run(self, case: Case) -> str | None:
-        builder = Builder(call_entry, at_end=hash(str(case["entry"])) % 2**32 % 4 != 0)
+        builder = Builder(call_entry, at_end=case.get("at_end", True))
         why = self._call(case, builder)
         builder.objects.clear()
         for page in builder.pages:

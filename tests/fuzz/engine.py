@@ -1,7 +1,8 @@
 """Runs cases in child processes: a crash, a hang or an unclear error is attributed to its case, made smaller and kept.
 
-A target draws case ``number`` of a run from a seed, so that a worker only has to say which number it is at. Workers are forked; they
-write that number into shared memory before each case, and a timer of processor time ends a case that does not.
+A target draws case ``number`` of a run from a seed, so that a worker only has to say which number it is at. Workers are
+forked; they write that number into shared memory before each case, and a timer of processor time ends a case that does
+not end by itself.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CPU_SECONDS = 5.0  # of one case
 WALL_SECONDS = 120.0  # of one case that waits
 MEMORY = 2 << 30  # bytes beyond those of the parent
 UNCLEAR = re.compile(
-    r"std::|_M_|basic_string|vector::|bad_cast|bad_alloc|map::at|Unknown exception|deque|invalid_argument$"
+    r"std::|_M_|basic_string|vector::|bad_cast|bad_alloc|map::at|Unknown exception"
 )
 
 
@@ -271,7 +272,7 @@ def fuzz(
     most_findings: int = 200,
     log: Callable[[str], None] = print,
 ) -> Report:
-    """Run cases of a target for some seconds; each kind of failure of a subject is reported once, in its simplest form."""
+    """Run cases of a target for some seconds; equal failures of one subject are reported once, in the simplest form."""
     target.load()
     report = Report(target.name)
     begin = time.monotonic()

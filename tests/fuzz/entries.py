@@ -38,8 +38,8 @@ def is_property(entry: str) -> bool:
 def call_entry(call: Node, builder: Builder) -> Any:
     """Run a recorded call: its object is made first, and earlier calls of the object's methods are repeated.
 
-    A call has ``entry``, ``args`` and ``kwargs``; of a method also ``before``, the calls that made the object ready. Part of
-    a result is taken by ``item``.
+    A call has ``entry``, ``args`` and ``kwargs``; that of a method also ``self``. ``then`` are calls that make it
+    ready, and ``item`` takes part of a result.
     """
     owner, _, part = call["entry"].partition(".")
     if not part or part == CONSTRUCTOR:

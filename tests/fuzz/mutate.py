@@ -83,6 +83,8 @@ class Mutator:
         call = copied(calls[(number // len(self.entries)) % len(calls)])
         for _ in range(draw.choice((1, 1, 1, 2, 3))):
             self._change(call, draw)
+        if draw.random() < 0.2:
+            call["at_end"] = False  # arrays begin at an unreadable page instead
         return call
 
     # ------------------------------------------------------------------ where

@@ -34,7 +34,7 @@ probability ( wet | rain ) {
   (no) 0.9, 0.06, 0.04;
 }
 """
-UAI = b"MARKOV\n3\n2 2 3\n2\n2 0 1\n3 0 1 2\n\n4\n 0.4 0.6\n 0.3 0.7\n\n12\n 0.2 0.1 0.1 0.2 0.2 0.2 0.1 0.1 0.3 0.4 0.5 0.6\n"
+UAI = b"MARKOV\n3\n2 2 3\n2\n2 0 1\n3 0 1 2\n\n4\n.4 .6\n.3 .7\n\n12\n0.2 0.1 0.1 0.2 0.2 0.2 0.1 0.1 0.3 0.4 0.5 0.6\n"
 UAI_EVIDENCE = b"1\n2 1 0 2 1\n"
 TU = {
     "A": b"1, 2\n2, 1\n2, 3\n3, 2\n4, 5\n5, 4\n",
@@ -48,7 +48,7 @@ TEXT = b"spam\tbuy now cheap pills\nham\tsee you at noon\nspam\tcheap cheap offe
 VW = b"1 2.0 'tag| a:1.5 b c:-2e3\n-1 | d e\n1 1.0 |f a b |g c:0.25\n-1 |g d:3\n"
 SVMLIGHT = b"1 1:0.5 3:1 10:-2.5 # comment\n-1 2:1\n1 qid:3 1:1e-3\n-1 3:2 4:1\n"
 CSV = b'label,text,age\nspam,"buy, now",3\nham,"say ""hi""",4.5\nspam,cheap,\nham,see you,-1e3\n'
-JSONL = b'{"label": "spam", "text": "buy \\u00e9", "n": {"a": 1.5, "b": [1, 2]}}\n{"label": "ham", "text": "hi", "n": {"a": null}}\n'
+JSONL = b'{"label": "spam", "text": "a \\u00e9", "n": {"a": 1.5, "b": [1]}}\n{"label": "ham", "text": "hi", "n": {}}\n'
 LABELLED = b"a x B\nb y O\n\nc x B\n"
 TABLE = b"bag,label,f1,f2\n1,a,0.5,1\n1,b,0.25,2\n2,a,1.5,3\n2,a,0.1,4\n"
 PARAGRAPHS = b"One sentence. Another one.\nStill the first.\n\nA second paragraph. It ends.\n"

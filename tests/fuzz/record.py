@@ -1,9 +1,9 @@
-"""Records calls of the compiled core while tests and examples run, and keeps a few small ones of each entry point as seeds.
+"""Records calls of the compiled core while tests and examples run, and keeps a few small ones of each entry point.
 
     PYTHONPATH=tests python -m fuzz.record tests/core tests/kernels/test_graphs.py src/mercer/maps
 
-adds to ``seeds.jsonl`` what these tests call; seeds that no longer run are dropped. Needed when an entry point is new or takes other
-arguments: ``tests/fuzz/test_fuzz.py`` says which ones have no seed.
+adds calls of these tests to ``seeds.jsonl``; seeds that no longer run are dropped. Needed when an entry point is new or
+takes other arguments: ``tests/fuzz/test_fuzz.py`` says which ones have no seed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small calls of entry points that tests and examples reach with large arguments only: for ``python -m fuzz.record``."""
+"""Small calls of entry points that tests reach with large arguments only: for ``python -m fuzz.record``."""
 
 from __future__ import annotations
 

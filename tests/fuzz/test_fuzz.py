@@ -1,4 +1,4 @@
-"""The fuzzer finds what it should find, reaches every entry point, and finds nothing in a bounded run with a fixed seed."""
+"""The fuzzer finds what it should, reaches every entry point, and finds nothing in a bounded run with a fixed seed."""
 
 from __future__ import annotations
 

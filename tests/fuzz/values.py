@@ -70,7 +70,7 @@ def encode_array(array: np.ndarray) -> Node:
 
 
 def unpacked(node: Node, arrays: dict[str, Node]) -> Node:
-    """Return a copy of a node with its arrays decoded and held, equal ones once; held arrays are never changed in place."""
+    """Return a copy of a node with its arrays decoded and held, equal ones once; they are never changed in place."""
     if isinstance(node, dict):
         if "array" not in node:
             return {key: unpacked(item, arrays) for key, item in node.items()}
@@ -149,23 +149,24 @@ def _key(node: Node) -> Any:
     return tuple(_key(item) for item in node) if isinstance(node, list) else (type(node), node)
 
 
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
 class GuardedPages:
     """Memory with an unreadable page before and after it, until `close`."""
-
-    _libc = ctypes.CDLL(None, use_errno=True)
-    _libc.mmap.restype = ctypes.c_void_p
-    _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-    _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
     def __init__(self, size: int, at_end: bool) -> None:
         inner = -(-size // PAGE) * PAGE
         self.size = inner + 2 * PAGE
-        found = self._libc.mmap(None, self.size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        found = _libc.mmap(None, self.size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
         if found in (None, ctypes.c_void_p(-1).value):
             raise MemoryError("no address space for a guarded array")
         self.begin = int(found)
-        if inner and self._libc.mprotect(self.begin + PAGE, inner, mmap.PROT_READ | mmap.PROT_WRITE):
+        if inner and _libc.mprotect(self.begin + PAGE, inner, mmap.PROT_READ | mmap.PROT_WRITE):
             raise MemoryError("no memory for a guarded array")
         self.place = self.begin + PAGE + (inner - size if at_end else 0)
 
@@ -181,5 +182,5 @@ class GuardedPages:
     def close(self) -> None:
         """Unmap the memory: no array of it may be used from here on."""
         if self.begin:
-            self._libc.munmap(self.begin, self.size)
+            _libc.munmap(self.begin, self.size)
             self.begin = 0

@@ -184,3 +184,9 @@ def test_wrong_chart_grammars_are_refused():
         make(binary=none2)
     with pytest.raises(ValueError, match="cycle"):
         make(unary=np.array([[0, 1, 0], [1, 0, 1]], np.int32))
+
+
+def test_rules_may_be_longer_than_recursion_is_deep():
+    words = [f"w{i}" for i in range(2000)]
+    grammar = Grammar.from_text("S -> " + " ".join(f"'{word}'" for word in words))
+    assert len(grammar.rules[0].children) == len(words)
