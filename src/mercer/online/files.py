@@ -1049,7 +1049,7 @@ class _Training:
             other = type(model).from_state(state["model"], arrays)
             self.first_pass, self.n_done = check_count("pass", state["pass"], 0), check_count("blocks", state["blocks"])
             self.digest, self.names = str(state["digest"]), {str(name) for name in state["names"]}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             self.checkpoint.release()
             what = f"the checkpoint does not fit this training: {error}"
             raise ModelFileError(f"{self.checkpoint.path}: {what}") from error
