@@ -410,7 +410,7 @@ def _with_guesses(form: FileFormat, source: Source, numeric: bool) -> tuple[File
         found = guess_label(table, numeric)
         if found is None:
             known = f"{', '.join(LABEL_NAMES[:-1])} or {LABEL_NAMES[-1]}"
-            what = f"no column is named {known}, and none must be the label; the columns are {_listed(table.names)}"
+            what = f"no column is named {known}; which one is the label? the columns are {_listed(table.names)}"
             raise DataFileError(source.name, 1, what, "label= (--label NAME) names the label")
         label, why = found
         if why:
