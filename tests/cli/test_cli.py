@@ -400,7 +400,6 @@ def test_ctrl_c_in_training_keeps_the_model(mercer, files, tmp_path, monkeypatch
     model = str(tmp_path / "m.mercer")
     ran = mercer("train", "tagger", files["train"], "--model", model, "--quiet")
     assert ran.status == 130
-    assert ran.err.count("interrupted:") == 1
     assert f"interrupted: the model trained so far is saved to {model}" in ran.err
     monkeypatch.undo()
     assert mercer("evaluate", model, files["test"]).status == 0

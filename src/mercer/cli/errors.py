@@ -32,6 +32,7 @@ class Mistake(ValueError):
 
 class _Settings:
     debug = False
+    max_bytes: int | None = None
 
 
 settings = _Settings()

@@ -410,7 +410,7 @@ def _with_guesses(form: FileFormat, source: Source, numeric: bool) -> tuple[File
         found = guess_label(table, numeric)
         if found is None:
             known = f"{', '.join(LABEL_NAMES[:-1])} or {LABEL_NAMES[-1]}"
-            what = f"no column is named {known}, and none must be the label; the columns are {_listed(table.names)}"
+            what = f"no column is named {known}; which one is the label? the columns are {_listed(table.names)}"
             raise DataFileError(source.name, 1, what, "label= (--label NAME) names the label")
         label, why = found
         if why:
@@ -1050,7 +1050,7 @@ class _Training:
             other = type(model).from_state(state["model"], arrays)
             self.first_pass, self.n_done = check_count("pass", state["pass"], 0), check_count("blocks", state["blocks"])
             self.digest, self.names = str(state["digest"]), {str(name) for name in state["names"]}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             self.checkpoint.release()
             what = f"the checkpoint does not fit this training: {error}"
             raise ModelFileError(f"{self.checkpoint.path}: {what}") from error
