@@ -17,8 +17,34 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("wandering", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-# Files whose tests take long together: marked slow, as are all but the first variant of a parametrised test.
+# Files whose tests take long together, and single tests: marked slow, as are all but the first variant of a
+# parametrised test.
 SLOW = (
+    "alignment/test_recursions.py::test_pairs_too_long_for_a_whole_traceback_have_the_same_answers",
+    "alignment/test_aligner.py",
+    "classification/test_compact.py::test_scikit_learn_finds_nothing_to_object_to",
+    "core/test_graphlets.py::test_ctrl_c_ends_long_work",
+    "core/test_readers.py",
+    "datasets/test_proportions.py::test_the_census_has_the_columns_of_a9a",
+    "inference/test_methods.py::test_trees_of_ten_nodes_with_four_states_to_ten_digits",
+    "inference/test_models.py::test_files_with_wrong_bytes_are_refused_or_read",
+    "inference/test_models.py::test_queries_of_random_networks_equal_enumeration",
+    "inference/test_sampling.py::test_metropolis_hastings_has_its_transition_matrix",
+    "maps/test_compact.py",
+    "maps/test_fourier.py::test_maps_of_vectors_need_no_compiled_core_and_no_torch",
+    "maps/test_graphlets.py::test_counts_do_not_depend_on_the_numbers_of_nodes",
+    "maps/test_projections.py::test_projected_inner_products_are_unbiased",
+    "maps/test_records.py::test_another_process_makes_the_same_rows",
+    "maps/test_records.py::test_dicts_in_any_order_and_columns_give_the_same_rows",
+    "maps/test_strings.py::test_expectation_without_signs",
+    "maps/test_text.py::test_columns_are_pinned_in_every_process",
+    "maps/test_text.py::test_expectation_over_seeds",
+    "online/test_classifier.py",
+    "online/test_files.py",
+    "parsing/test_charts.py::test_the_cases_are_worth_testing",
+    "proportions/test_assignment.py::test_labels_from_before_are_kept_where_greed_does_worse",
+    "proportions/test_gradient.py::test_torch_is_asked_for_by_name_and_only_with_a_module",
+    "ranking/test_label_ranker.py::test_loss_is_that_of_the_definition_and_its_slope_a_subgradient",
     "cli/",
     "datasets/test_texts.py",
     "learning/test_gradients.py",
@@ -41,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not item.path.is_relative_to(here):
             continue
-        name = item.nodeid.split("[")[0]
-        if name in seen or item.path.relative_to(here).as_posix().startswith(SLOW):
+        place = f"{item.path.relative_to(here).as_posix()}::{item.name.split('[')[0]}"
+        if place in seen or place.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
-        seen.add(name)
+        seen.add(place)

@@ -4,8 +4,8 @@
 
 A sample of mutants is drawn over src/mercer and cpp/ by a seed that nobody chose, the hash of the current commit, which
 is printed. A mutant in Python swaps a comparison, a sign or and/or, turns a condition round, changes a number or True
-and False, or drops a ``raise``; one in C++ does the like to a line, and the core is compiled again in a folder of its
-own (build/mutate), where a copy of the package lies too: nothing in the working tree is touched.
+and False, or drops a ``raise``; one in C++ does the like to a line, and what includes its file is compiled again, in a
+folder of its own (build/mutate), where a copy of the package lies too: nothing in the working tree is touched.
 
 Against each mutant run the examples in the docstrings of its module, then the tests that name the module, then the
 other tests of its package and those of the packages that import it, until one fails, or for ``--seconds`` of the
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import re
@@ -294,21 +295,46 @@ def prepare() -> None:
         shutil.copytree(ROOT / name, WORK / name, ignore=ignored, dirs_exist_ok=True)
     for name in ("conftest.py", "pyproject.toml", "README.md"):
         shutil.copy2(ROOT / name, WORK / name)
-    # Not imported here: the forks must be the first to load it.
+    restore_core()
+
+
+def restore_core() -> None:
+    """The core as it is installed; not imported here, since the forks must be the first to load it."""
     shutil.copy2(next(Path(sysconfig.get_path("platlib")).glob("mercer/_core*.so")), WORK / "src" / "mercer")
 
 
-def compile_core() -> bool:
-    """Build the core from build/mutate/cpp; whether it compiles."""
-    build = WORK / "build"
-    if not (build / "build.ninja").exists():
-        command = ["cmake", "-S", str(WORK), "-B", str(build), "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
-        subprocess.run(command, check=True, capture_output=True)
-    done = subprocess.run(["cmake", "--build", str(build)], capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        for made in build.glob("_core*.so"):
-            shutil.copy2(made, WORK / "src" / "mercer")
-    return done.returncode == 0
+def ninja(*arguments: str) -> str:
+    """Ask ninja about the build that the installation has left."""
+    build = next((ROOT / "build").glob("cp*/build.ninja")).parent
+    command = [str(Path(sys.executable).parent / "ninja"), "-C", str(build), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def compile_core(mutant: Mutant) -> bool:
+    """Compile what includes the mutant's file, link it with the objects there are; whether that works."""
+    name = Path(mutant.path).name
+    jobs = [job for job in json.loads(ninja("-t", "compdb")) if job["file"].endswith(".cpp") and job["command"]]
+    changed = [job for job in jobs if Path(job["file"]).name in translation_units(name)]
+    core = next((WORK / "src" / "mercer").glob("_core*.so"))
+    link = ninja("-t", "commands", core.name).strip().splitlines()[-1]
+    for number, job in enumerate(changed):
+        made = WORK / f"object{number}.o"
+        command = job["command"].replace(job["file"], str(WORK / "cpp" / Path(job["file"]).name))
+        command = command.replace(f"-o {job['output']}", f"-o {made}").replace(f"{job['output']}.d", f"{made}.d")
+        if subprocess.run(command, shell=True, cwd=job["directory"], capture_output=True, check=False).returncode:
+            return False
+        link = link.replace(f" {job['output']} ", f" {made} ")
+    link = link.replace(f"-o {core.name}", f"-o {core}")
+    return subprocess.run(link, shell=True, cwd=jobs[0]["directory"], capture_output=True, check=False).returncode == 0
+
+
+def translation_units(name: str) -> set[str]:
+    """Files that are compiled and include this one, at any depth."""
+    texts = {path.name: path.read_text() for path in (ROOT / "cpp").glob("*.[ch]pp")}
+    reached = {name}
+    while new := {file for file, text in texts.items() for r in reached if f'"{r}"' in text} - reached:
+        reached |= new
+    return {file for file in reached if file.endswith(".cpp")}
 
 
 def warm_up() -> None:
@@ -370,7 +396,7 @@ def check(mutant: Mutant, seconds: float) -> str:
     compiled = not mutant.path.endswith(".py")
     try:
         target.write_text(mutant.apply(original))
-        if compiled and not compile_core():
+        if compiled and not compile_core(mutant):
             return "does not compile"
         tests = tests_of(mutant)
         answer = verdict([*tests, *_deselected()], seconds)
@@ -384,6 +410,8 @@ def check(mutant: Mutant, seconds: float) -> str:
         return answer
     finally:
         target.write_text(original)
+        if compiled:
+            restore_core()
 
 
 NOT_HERE: set[str] = set()
@@ -444,8 +472,6 @@ def main() -> int:
     prepare()
     if any(not mutant.path.endswith(".py") for mutant in sample):
         shutil.copytree(ROOT / "cpp", WORK / "cpp", dirs_exist_ok=True)
-        shutil.copy2(ROOT / "CMakeLists.txt", WORK)
-        compile_core()
     warm_up()
     if verdict(["tests/core/test_hash.py", "src/mercer/tagging/tagger.py"], 600.0) != "survived":
         print(f"error: tests of the copy fail without a change, see {WORK / 'log'}", file=sys.stderr)
