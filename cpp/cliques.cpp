@@ -1,4 +1,4 @@
-// Exact inference over a tree of cliques (spec 003 B4-B12): elimination, collect, distribute, the k best, samples.
+// Exact inference over a tree of cliques: elimination, collect, distribute, the k best, samples.
 //
 // Eliminating a variable joins its neighbours. The sets {v} ∪ neighbours(v) at that moment, without those that lie in another
 // one, are the maximal cliques of the triangulated graph; linking each to the clique of its next variable to go gives a tree

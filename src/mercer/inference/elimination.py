@@ -1,4 +1,4 @@
-"""Variable elimination: sums (or maxima) over one variable after another, Σ_x Π_f φ_f = Σ_{x_1} … (spec 003 B1).
+"""Variable elimination: sums (or maxima) over one variable after another, Σ_x Π_f φ_f = Σ_{x_1} ….
 
 Each step multiplies the factors that hold a variable and sums it out. The variable whose step makes the smallest table
 is next.

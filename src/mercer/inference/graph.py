@@ -1,4 +1,4 @@
-"""Factor graphs: discrete variables and tables over some of them, p(x) = 1/Z Π_f φ_f(x_f) (spec 001 A3, A5).
+"""Factor graphs: discrete variables and tables over some of them, p(x) = 1/Z Π_f φ_f(x_f).
 
 Factors enter in blocks: many scopes of one shape, with a table each or one for all. `FactorGraph.compiled` joins the
 blocks into flat arrays, once; every method of inference works on those (see `CompiledGraph`).
@@ -529,7 +529,7 @@ class FactorGraph:
         return self._compiled
 
     def reduced(self, evidence: Any) -> tuple[FactorGraph, np.ndarray]:
-        """The graph over the variables that are not observed, where tables are cut at the evidence (spec 003 B4).
+        """The graph over the variables that are not observed, where tables are cut at the evidence.
 
         Returns
         -------

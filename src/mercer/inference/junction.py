@@ -1,4 +1,4 @@
-"""Junction trees: exact inference over cliques of a triangulated graph (spec 003 B4-B12).
+"""Junction trees: exact inference over cliques of a triangulated graph.
 
     p(x) = Π_C p(x_C) / Π_S p(x_S)
 

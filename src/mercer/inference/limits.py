@@ -15,7 +15,7 @@ __all__ = ["Limits"]
 MEMORY_SHARE = 4
 """Tables may take this fraction of the memory of the machine: a quarter."""
 MAX_OPERATIONS = 5e10
-"""Entries of tables that may be read or written: about a minute of one core."""
+"""Entries of tables that may be read or written: about a minute or two of one core."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Limits:
         Memory for tables; default a quarter of the memory of the machine (or of the control group that the process
         runs in). It does not depend on what is free at the moment, so that equal calls choose equal methods.
     max_operations : float, optional
-        Entries of tables that may be read or written; default 5e10, about a minute of one core.
+        Entries of tables that may be read or written; default 5e10, about a minute or two of one core.
 
     Examples
     --------

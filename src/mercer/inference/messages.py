@@ -1,4 +1,4 @@
-"""Belief propagation: messages between factors and variables (spec 001 A6, A7, D1, D2; spec 000 S64).
+"""Belief propagation: messages between factors and variables.
 
     m_{f→i}(x_i) = ⊕_{x_f \\ x_i} φ_f(x_f) Π_{j≠i} Π_{g∋j, g≠f} m_{g→j}(x_j),     ⊕ = Σ or max
 

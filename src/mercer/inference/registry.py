@@ -150,7 +150,7 @@ def infer(
         Memory that the tables of an exact method may take; default a quarter of the memory of the machine. Where a
         junction tree needs more, variables are conditioned on until it fits, if ``max_operations`` allows that.
     max_operations : float, optional
-        Entries of tables that an exact method may read or write; default 5e10, about a minute of one core.
+        Entries of tables that an exact method may read or write; default 5e10, about a minute or two of one core.
     **options
         Of the method. With ``k``, "auto" is "junction-tree", and the k best assignments are in ``k_best``.
 
