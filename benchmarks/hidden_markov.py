@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import logging
 import os
 import statistics
 import time
@@ -263,6 +264,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=50_000)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # it warns of more parameters than positions
     if "reached" in arguments.parts:
         reached(arguments.seeds)
     if "speed" not in arguments.parts:
