@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import logging
 import os
 import statistics
 import time
@@ -266,6 +267,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=50_000)
     arguments = parse(parser, repeats=1, states=2, tokens=2000)
     warnings.simplefilter("ignore")
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # it warns of more parameters than positions
     if "reached" in arguments.parts:
         reached(arguments.seeds)
     if "speed" not in arguments.parts:
