@@ -394,6 +394,7 @@ class LinearMachine {
  public:
   explicit LinearMachine(const FeatureRows& rows) : X_(rows.view<double>()), n_(rows.n_rows()), d_(rows.n_columns()) {
     require(n_ >= 1, "the rows must be at least one");
+    require(d_ <= std::numeric_limits<int32_t>::max(), "the rows have too many columns");
     y_.assign(size_t(n_), 0.0);
     upper_.assign(size_t(n_), 0.0);
     alpha_.assign(size_t(n_), 0.0);

@@ -171,14 +171,13 @@ void score(const SegmentParts& parts, In1<int64_t> lengths, In1<int32_t> labels,
   const int64_t count = int64_t(lengths.shape(0));
   require(int64_t(labels.shape(0)) == count, "lengths and labels must be equally many");
   require(int64_t(firsts.shape(0)) == b.n + 1 && int64_t(out.shape(0)) == b.n, "firsts or out does not fit the sequences");
-  require(firsts.data()[0] == 0 && firsts.data()[b.n] == count, "firsts must run from 0 to the number of segments");
+  require_offsets(firsts, count, "firsts", "segments");
   for (int64_t k = 0; k < count; ++k) {
     require(labels.data()[k] >= 0 && labels.data()[k] < b.C, "a label is out of range");
     require(lengths.data()[k] >= 1 && lengths.data()[k] <= parts.positions(), "a length is out of range");
   }
   for (int64_t i = 0; i < b.n; ++i) {
     const int64_t first = firsts.data()[i], last = firsts.data()[i + 1];
-    require(first <= last, "firsts must not decrease");
     int64_t covered = 0;
     for (int64_t k = first; k < last; ++k) covered += lengths.data()[k];
     require(first == last || covered == b.offsets[i + 1] - b.offsets[i], "the segments must cover their sequence");

@@ -163,7 +163,7 @@ class WeightedDegree {
   double operator()(const uint64_t* x, int64_t nx, int64_t x_words, const uint64_t* z, int64_t nz, int64_t z_words, const double* beta) {
     std::fill(counts_.begin(), counts_.end(), int64_t(0));
     compare(x, nx, x_words, z, nz, z_words, 0, shift_ + 1);
-    for (int64_t s = 1; s <= shift_; ++s) {
+    for (int64_t s = 1; s <= std::min(shift_, std::max(nx, nz)); ++s) {  // shifted further, nothing lies over anything
       compare(x, nx, x_words, z, nz, z_words, s, shift_ + 1 - s);
       compare(z, nz, z_words, x, nx, x_words, s, shift_ + 1 - s);
     }

@@ -190,6 +190,7 @@ def run_alone(target: Target, case: Case, patience: float = 1.0) -> str | None:
 def minimised(target: Target, case: Case, why: str, tries: int = 60) -> Case:
     """Return a simpler case that still ends in the same way."""
     kind = why.partition(":")[0]
+    tries = min(tries, 8) if kind == "hang" else tries  # each of which takes its time
     progress = True
     while progress and tries > 0:
         progress = False
@@ -287,6 +288,7 @@ def fuzz(
         if key in seen:
             return
         seen.add(key)
+        log(f"  {subject}: {why} (case {number})")
         alone = run_alone(target, case)
         if alone and alone != REFUSED:
             why = alone
@@ -294,7 +296,6 @@ def fuzz(
         else:
             why += " (not alone)"
         report.findings.append(Finding(target.name, subject, why, target.plain(case), number))
-        log(f"  {subject}: {why} (case {number})")
 
     while running:
         time.sleep(0.01)

@@ -45,23 +45,21 @@ def call_entry(call: Node, builder: Builder) -> Any:
     if not part or part == CONSTRUCTOR:
         target = getattr(_core, owner)
     else:
-        instance = builder.build(call["self"])
-        target = getattr(type(instance), part) if not is_property(call["entry"]) else None
-        if target is None:
-            return getattr(instance, part)
-        arguments = [builder.build(node) for node in call["args"]]
-        named = {key: builder.build(node) for key, node in call["kwargs"].items()}
-        result = getattr(instance, part)(*arguments, **named)
-        return instance if call.get("gives_self") else _item(result, call)
-    arguments = [builder.build(node) for node in call["args"]]
-    named = {key: builder.build(node) for key, node in call["kwargs"].items()}
-    made = target(*arguments, **named)
+        target = getattr(builder.build(call["self"]), part)
+        if is_property(call["entry"]):
+            return target
+    result = _item(target(*_arguments(call, builder), **_named(call, builder)), call)
     for step in call.get("then", ()):
-        method = getattr(made, step["entry"].partition(".")[2])
-        method(
-            *[builder.build(node) for node in step["args"]], **{k: builder.build(n) for k, n in step["kwargs"].items()}
-        )
-    return _item(made, call)
+        getattr(result, step["entry"].partition(".")[2])(*_arguments(step, builder), **_named(step, builder))
+    return result
+
+
+def _arguments(call: Node, builder: Builder) -> list[Any]:
+    return [builder.build(node) for node in call["args"]]
+
+
+def _named(call: Node, builder: Builder) -> dict[str, Any]:
+    return {key: builder.build(node) for key, node in call["kwargs"].items()}
 
 
 def _item(result: Any, call: Node) -> Any:

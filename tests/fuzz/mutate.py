@@ -49,7 +49,7 @@ TEXTS = ("", "a", "\0", "é", "日本", "x" * 300, "nan", "-1", "exact", {"text"
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1", ">f8", "<c16", "<U3")
 # How much work is asked for: any number is right, and large ones are only slow.
 WORK = re.compile(
-    r"thread|iter|pass|round|sample|sweep|epoch|burn|thin|step|max_length|n_perm|repeat|trial|restart|least|copies|block$"
+    r"thread|iter|pass|round|sample|sweep|epoch|burn|thin|step|max_length|n_perm|repeat|trial|restart|least|copies|block$|shift$"
 )
 MOST_WORK = 20
 

@@ -23,7 +23,7 @@ from mercer import _persistence
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or sys.platform != "linux", reason="needs fork and guard pages")
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "50"))
-SEED, CASES = 18, 40_000  # a run that was clean; `make fuzz` draws others
+SEED, CASES = 18, 60_000  # a run that was clean; `make fuzz` draws others
 
 
 @pytest.mark.parametrize("target", ["core", "readers", "models"])

@@ -412,25 +412,20 @@ class _ChartRules:
         return self._made[key], True
 
     def _child(self, grammar: Grammar, symbols: tuple[str | Word, ...]) -> int:
-        """The chart's symbol for the rest of a rule; a loop, since rules may be longer than recursion is deep."""
-        pairs: list[tuple[int, int]] = []  # the symbols of a rest and of its first part
-        for at in range(len(symbols) - 1):
-            made, new = self._symbol(("rest", symbols[at:]))
-            if not new:
-                break
-            pairs.append((made, self._single(grammar, symbols[at])))
-        else:
-            made = self._single(grammar, symbols[-1])
-        for whole, first in reversed(pairs):
-            self.binary.append((whole, first, made, -1))
-            made = whole
+        """The chart's symbol for the rest of a rule, which rules that end alike share; in time linear in its length."""
+        made = self._single(grammar, symbols[-1])
+        for symbol in reversed(symbols[:-1]):
+            first, rest = self._single(grammar, symbol), made
+            made, new = self._symbol(("rest", first, rest))
+            if new:
+                self.binary.append((made, first, rest, -1))
         return made
 
     def _single(self, grammar: Grammar, symbol: str | Word) -> int:
         """The chart's symbol for a label or a word."""
         if isinstance(symbol, str):
             return self.number[symbol]
-        made, new = self._symbol(("rest", (symbol,)))
+        made, new = self._symbol(("word", symbol))
         if new:
             self.lexical.append((made, grammar._word_numbers[symbol.text], -1))
         return made
