@@ -165,7 +165,7 @@ def test_saved_parsers_come_back(parser, tmp_path):
         sentences = [tree.leaves() for tree in TREES]
         assert same.predict(sentences) == parser.predict(sentences)
         assert same.k_best(sentences, 3) == parser.k_best(sentences, 3)
-        for name, values in without_seconds(parser.history_).items():  # what was not known yet is infinite, and NaN once saved
+        for name, values in without_seconds(parser.history_).items():  # NaN once saved, where infinite
             known = np.isfinite(values)
             np.testing.assert_array_equal(np.array(same.history_[name])[known], np.array(values)[known])
 
