@@ -15,6 +15,7 @@
 #include "bindings.hpp"
 #include "hashing.hpp"
 #include "parallel.hpp"
+#include "signals.hpp"
 #include "utf8.hpp"
 
 namespace mercer {
@@ -322,6 +323,7 @@ class Matches {
       const int32_t* b = t.order + span.first;
       double* out = values_.data() + span.base;
       for (int32_t k = 0; k < span.count; ++k) total += out[k] = value(a, b[k]);
+      poll_signals(8 * int64_t(span.count));
     }
     return total;
   }
@@ -371,7 +373,9 @@ class SubsetTrees {
     return matches_.sum(t, [&](int32_t a, int32_t b) {
       double value = decay_;
       const int32_t *of_a = s.children(a), *of_b = t.children(b);
-      for (int32_t j = std::min(s.arity(a), t.arity(b)) - 1; j >= 0; --j) value *= 1.0 + matches_.at(t, of_a[j], of_b[j]);
+      const int32_t arity = std::min(s.arity(a), t.arity(b));
+      for (int32_t j = arity - 1; j >= 0; --j) value *= 1.0 + matches_.at(t, of_a[j], of_b[j]);
+      poll_signals(4 * int64_t(arity));
       return value;
     });
   }
@@ -401,6 +405,7 @@ class PartialTrees {
     above_.assign(size_t(m) + 1, 0.0);
     double total = 0.0;
     for (int32_t i = 0; i < n; ++i) {
+      poll_signals(8 * int64_t(m));
       double along = 0.0, diagonal = 0.0;  // along: Σ_{j' <= j} λ^{j - j'} S(i, j'); diagonal: above[j - 1] of the row before
       for (int32_t j = 0; j < m; ++j) {
         const double pair = matches_.at(t, of_a[i], of_b[j]);

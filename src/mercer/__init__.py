@@ -7,7 +7,11 @@ Importing the package is cheap: estimators live in the modules of their tasks (`
 when used.
 """
 
-from mercer._persistence import ModelFileError, load, save
+from mercer import _command
+
+_command.guard()
+
+from mercer._persistence import ModelFileError, load, save  # noqa: E402
 
 __version__ = "0.1.0"
 

@@ -187,7 +187,6 @@ def train_proportions(
         candidates = _candidates(method, _TRIED_C if c is None else (c,), init)
         fitted, chosen = _fitted(estimator, candidates, min(folds, len(bags)), seed, jobs, rows, y, bags)
     seconds = time.perf_counter() - start
-    fitted.set_params(n_jobs=None, verbose=False)
     import mercer
 
     mercer.save(fitted, model)

@@ -17,7 +17,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import batches, check_writable, read_labelled, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import Mistake, Stopped
 
 if TYPE_CHECKING:
     from mercer.data.conll import Sentence
@@ -257,8 +257,6 @@ def train_segmenter(
             estimator.tune_offset(X_dev, y_dev, metric=tune.value)
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    # How this machine trained is nothing that a model should do elsewhere.
-    estimator.set_params(n_jobs=None, verbose=0)
     import mercer
 
     mercer.save(estimator, model)
@@ -267,6 +265,8 @@ def train_segmenter(
     if not quiet:
         estimator.n_jobs = jobs
         _summarise(estimator, kind, X, y, None if X_dev is None else (X_dev, y_dev), model)
+    if estimator.interrupted_:
+        raise Stopped
 
 
 # --------------------------------------------------------------------------------------------------------------- files

@@ -12,7 +12,7 @@ import typer
 
 from mercer.cli import classifier, proportions, segmenter, terminal
 from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import Mistake, Stopped
 
 if TYPE_CHECKING:
     from mercer.data.conll import Template
@@ -243,8 +243,6 @@ def tagger(
         estimator.fit(X, y, dev=_known_only(held_out, y), checkpoint=checkpoint)
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    # How this machine trained is nothing that a model should do elsewhere.
-    estimator.set_params(n_jobs=None, verbose=0)
     import mercer
 
     mercer.save(estimator, model)
@@ -254,6 +252,8 @@ def tagger(
         _summarise(
             estimator, X, y, jobs, None if dev is None or held_out is None else (dev, *held_out), model
         )
+    if estimator.interrupted_:
+        raise Stopped
 
 
 def _load_template(name: str) -> Template:
