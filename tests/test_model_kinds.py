@@ -214,7 +214,7 @@ def test_sockets_devices_and_directories_are_refused(tmp_path: Path, alarm: None
         for path in (tmp_path / "socket", "/dev/null", "/dev/zero"):
             with pytest.raises(ModelFileError, match="not a regular file"):
                 mercer.load(path)
-    with pytest.raises(IsADirectoryError, match="not a model file, but a directory"):
+    with pytest.raises(IsADirectoryError, match="this is a directory, not a model file"):
         mercer.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         mercer.load(tmp_path / "nothing")

@@ -77,7 +77,8 @@ def reserve(n_bytes: int, what: str) -> None:
     if current.used > current.most:
         raise TooLargeError(
             f"{what} would take {_size(n_bytes)}, and the model {_size(current.used)} in all, more than the limit of "
-            f"{_size(current.most)}; if you trust the file, raise the limit: max_bytes={current.used} or more"
+            f"{_size(current.most)}; if you trust the file, raise the limit: max_bytes={current.used} "
+            "(mercer --max-bytes …) or more"
         )
 
 

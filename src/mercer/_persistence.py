@@ -650,7 +650,7 @@ def read_file(path: Path, kind: str | None = None) -> ModelFile:
 
 def _check_regular(status: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "not a model file, but a directory", name)
+        raise IsADirectoryError(errno.EISDIR, "this is a directory, not a model file", name)
     if not stat.S_ISREG(status.st_mode):
         raise ModelFileError(f"{name} is not a regular file, but a pipe, a socket or a device")
 

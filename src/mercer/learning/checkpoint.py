@@ -34,6 +34,20 @@ def fingerprint(settings: Any, arrays: Iterable[np.ndarray | None]) -> str:
     return digest.hexdigest()
 
 
+def digest_of(values: Iterable[Any]) -> str:
+    """A digest of strings, bytes and other plain values in their order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for value in values:
+        if isinstance(value, str):
+            kind, data = b"s", value.encode("utf-8", "surrogatepass")
+        elif isinstance(value, bytes):
+            kind, data = b"b", value
+        else:
+            kind, data = b"r", repr(value).encode("utf-8", "surrogatepass")
+        digest.update(kind + len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
 def arrays_of(X: Any) -> list[np.ndarray]:
     """The arrays that make up a matrix, sparse (CSR) or not, for :func:`fingerprint`."""
     return [X.data, X.indices, X.indptr, np.array(X.shape)] if issparse(X) else [X, np.array(X.shape)]

@@ -14,7 +14,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mercer import _core
 from mercer._limits import reserve
+from mercer._persistence import ModelFileError
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, thread_count
+from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
+from mercer.learning.training import seed_state
 from mercer.maps import TextHasher
 from mercer.online._inputs import Documents, Rows, is_documents, text_features
 from mercer.online._progress import Progress
@@ -168,21 +171,44 @@ class HashedLearner(FileLearning, BaseEstimator):
         random = check_random_state(self.random_state) if shuffle else None
         step = self._block_sizes(inputs)
         self.interrupted_ = False
+        run: _Run | None = self.__dict__.pop("_run", None)
+        first_pass, first_row, order = (0, 0, None) if run is None else run.resume(self, random, len(inputs))
         self.progress_.start()
         try:
-            for number in range(passes):
-                order = np.arange(len(inputs)) if random is None else random.permutation(len(inputs))
-                for begin in range(0, len(order), step):
+            for number in range(first_pass, passes):
+                if order is None:
+                    order = np.arange(len(inputs)) if random is None else random.permutation(len(inputs))
+                for begin in range(first_row, len(order), step):
                     part = order[begin : begin + step]
                     examples = inputs.examples(part)
                     _core.set_outputs(examples, **outputs(part))
                     self._learn_block(examples, judged=number == 0)
+                    if run is not None and begin + step < len(order):
+                        run.save(self, random, number, begin + step, order)
                 if number == 0:
                     self.progress_.record(self.verbose)
+                first_row, order = 0, None
         except KeyboardInterrupt:
             self.interrupted_ = True
         finally:
             self.progress_.stop()
+            if run is not None:
+                run.checkpoint.release()
+        if run is not None and not self.interrupted_:
+            run.checkpoint.close()
+
+    def _save_to(
+        self, checkpoint: Any, inputs: Rows | Documents, y: np.ndarray, weights: np.ndarray | None
+    ) -> None:
+        """Keeps the next `_learn` in a checkpoint, if there is one."""
+        if checkpoint is None:
+            return
+        params = {**self.get_params(deep=False), "hasher": text_features(self.hasher).to_json()}
+        params = {name: value for name, value in params.items() if name not in ("n_jobs", "verbose", "random_state")}
+        settings = (params, seed_state(self.random_state), y.dtype.str)
+        labels = y if y.dtype.kind in "biuf" else np.array(digest_of(y.tolist()))
+        data = fingerprint(settings, [*inputs.fingerprint_arrays(), labels, weights])
+        self._run = _Run(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint), data)
 
     def _learn_block(self, examples: _core.Examples, judged: bool = True) -> None:
         """Learns from a block; its figures are progressive ones if its examples are `judged` for the first time."""
@@ -305,6 +331,51 @@ class HashedLearner(FileLearning, BaseEstimator):
     def _n_rows(self, settings: dict[str, Any]) -> int:
         """Tables of a compiled model with these settings."""
         return 1
+
+
+class _Run:
+    """The passes of a `fit` in a checkpoint: the model, the generator, the order of the pass and the place in it."""
+
+    def __init__(self, checkpoint: Checkpoint, fingerprint: str) -> None:
+        self.checkpoint, self.fingerprint = checkpoint, fingerprint
+
+    def resume(self, model: HashedLearner, random: Any, n: int) -> tuple[int, int, np.ndarray | None]:
+        """Where to go on: pass, row and order; the model and the generator are brought there."""
+        held = self.checkpoint.open(self.fingerprint)
+        if held is None:
+            return 0, 0, None
+        try:
+            state, arrays = held
+            order = arrays.pop("order")
+            if order.shape != (n,) or order.dtype != np.int64 or len(np.unique(order)) != n:
+                raise ValueError(f"order must hold the numbers of {n} rows")
+            if n and not (order.min() == 0 and order.max() == n - 1):
+                raise ValueError("a row of order is out of range")
+            words = arrays.pop("generator", None)
+            other = type(model).from_state(state["model"], arrays)
+            place = check_count("pass", state["pass"], 0), check_count("row", state["row"], 0)
+            if random is not None:
+                position, has_gauss, gauss = state["generator"]
+                random.set_state(("MT19937", words, int(position), int(has_gauss), float(gauss)))
+            other.progress_._before = float(state["seconds"])
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            self.checkpoint.release()
+            what = f"the checkpoint does not fit this training: {error}"
+            raise ModelFileError(f"{self.checkpoint.path}: {what}") from error
+        model.model_, model.progress_ = other.model_, other.progress_
+        return *place, order
+
+    def save(self, model: HashedLearner, random: Any, number: int, row: int, order: np.ndarray) -> None:
+        """Writes where the run is, when it is time."""
+        if not self.checkpoint.due():
+            return
+        meta, arrays = model.to_state()
+        state: dict[str, Any] = {"model": meta, "pass": number, "row": row, "seconds": model.progress_.seconds}
+        arrays["order"] = order.astype(np.int64)
+        if random is not None:
+            _, arrays["generator"], *rest = random.get_state()
+            state["generator"] = [float(x) for x in rest]
+        self.checkpoint.write(state, arrays)
 
 
 # ---------------------------------------------------------------------------------------------------- checks

@@ -164,7 +164,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     # ------------------------------------------------------------------ training
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> HashedClassifier:
         """Learns afresh from examples and their labels.
 
         Parameters
@@ -174,6 +174,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Not negative.
+        checkpoint : path or mercer.learning.Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again,
+            to the same model.
 
         Returns
         -------
@@ -186,6 +189,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         weights = self._weights(inputs, y, classes, sample_weight)
         self._start(settings, inputs, classes)
+        self._save_to(checkpoint, inputs, y, weights)
         self._learn(inputs, self._outputs(y, weights), self.passes, self.shuffle)
         return self
 

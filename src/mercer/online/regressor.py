@@ -128,7 +128,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     _numeric_targets = True
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> HashedRegressor:
         """Learns afresh from examples and their targets.
 
         Parameters
@@ -138,6 +138,9 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Not negative.
+        checkpoint : path or mercer.learning.Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again,
+            to the same model.
 
         Returns
         -------
@@ -147,6 +150,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         inputs, y = self._inputs(X, reset=True, y=y)
         weights = self._check_weights(sample_weight, inputs)
         self._start(settings, inputs)
+        self._save_to(checkpoint, inputs, y, weights)
         self._learn(inputs, _outputs(y, weights), self.passes, self.shuffle)
         return self
 
