@@ -16,7 +16,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from mercer._validation import check_count
 from mercer.kernel_methods._base import KernelMethod
-from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelPCA"]
 
@@ -88,7 +87,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
     def _takes_conditional(self) -> bool:
         return bool(self.center)
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of objects.
 
@@ -104,7 +102,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
         self._decompose(X)
         return self
 
-    @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
         """The coordinates of the objects that it is fitted to: V √Λ."""
         return self._decompose(X)

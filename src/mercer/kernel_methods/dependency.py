@@ -20,7 +20,6 @@ from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernel_methods.preimage import PreImage
 from mercer.kernels._state import InFiles
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
-from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelDependencyEstimation"]
 
@@ -81,7 +80,6 @@ class KernelDependencyEstimation(InFiles, Estimator):
         self.pre_image = pre_image
         self.n_jobs = n_jobs
 
-    @all_or_nothing
     def fit(self, X: Any, Y: Any) -> KernelDependencyEstimation:
         """Learn from inputs X and outputs Y that belong together, one by one."""
         require_positive_definite(check_kernel("input_kernel", self.input_kernel), "KernelDependencyEstimation")

@@ -24,7 +24,6 @@ from mercer.kernel_methods._collections import count, generator, objects, seed_o
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernels._state import InFiles
 from mercer.kernels.base import Kernel
-from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelFisher"]
 
@@ -98,7 +97,6 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, Estimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any) -> KernelFisher:
         """Learn from objects and their labels."""
         check_choice("method", self.method, ("exact", "features"))

@@ -21,7 +21,6 @@ from sklearn.utils import check_array
 from mercer._validation import check_choice, check_sparse
 from mercer.kernel_methods._base import KernelMethod, check_limit, class_codes, weights_of
 from mercer.kernels import Linear
-from mercer.learning.training import all_or_nothing
 
 __all__ = ["LinearProgramSVC"]
 
@@ -101,7 +100,6 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
     def _takes_any(self) -> bool:
         return True
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearProgramSVC:
         """Learn from objects and their labels.
 

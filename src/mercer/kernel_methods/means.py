@@ -13,7 +13,6 @@ from sklearn.base import ClassifierMixin
 
 from mercer.kernel_methods._base import KernelMethod, class_codes, weights_of
 from mercer.kernel_methods._collections import count, taken
-from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelMeanClassifier", "ParzenWindow"]
 
@@ -65,7 +64,6 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
     def _takes_conditional(self) -> bool:
         return True
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelMeanClassifier:
         """Compute the means of the classes.
 
@@ -178,7 +176,6 @@ class ParzenWindow(KernelMethod):
     def _takes_any(self) -> bool:
         return True
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ParzenWindow:
         """Keep the objects.
 

@@ -21,7 +21,6 @@ from mercer.kernel_methods._base import KernelMethod, class_codes
 from mercer.kernel_methods._collections import count, joined, taken
 from mercer.kernel_methods.losses import LOSSES, WITH_CLASSES, ScoreLoss, loss_from_data, loss_to_data
 from mercer.kernels._state import decoded, encoded
-from mercer.learning.training import all_or_nothing
 
 __all__ = ["OnlineKernelClassifier"]
 
@@ -137,7 +136,6 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> OnlineKernelClassifier:
         """Learn from objects and their labels, in ``n_epochs`` passes.
 
@@ -165,7 +163,6 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
                 break
         return self
 
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> OnlineKernelClassifier:
         """Learn from more objects, once, in their order.
 

@@ -21,7 +21,6 @@ from mercer.kernels._state import InFiles
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel, check_kernel
 from mercer.kernels.vectors import Gaussian
-from mercer.learning.training import all_or_nothing
 
 __all__ = ["PreImage"]
 
@@ -89,7 +88,6 @@ class PreImage(InFiles, Estimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    @all_or_nothing
     def fit(self, points: Any, y: Any = None) -> PreImage:
         """Keep the objects that points of feature space are combinations of."""
         check_kernel("kernel", self.kernel)._check_params()

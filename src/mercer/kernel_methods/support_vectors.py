@@ -33,7 +33,6 @@ from mercer.kernel_methods._base import (
 )
 from mercer.kernel_methods.cholesky import cholesky_of_matrix
 from mercer.learning.solvers import ConvergenceWarning
-from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelNuSVC", "KernelOneClass", "KernelSVC", "KernelSVR"]
 
@@ -85,7 +84,6 @@ class _Pairs(ClassifierMixin, KernelMethod):
     ) -> float:
         raise NotImplementedError
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from objects and their labels.
 
@@ -571,7 +569,6 @@ class KernelSVR(RegressorMixin, _Single):
     def _takes_conditional(self) -> bool:
         return True
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelSVR:
         """Learn from objects and their numbers.
 
@@ -688,7 +685,6 @@ class KernelOneClass(OutlierMixin, _Single):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelOneClass:
         """Learn the region of objects.
 

@@ -34,7 +34,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.learning.training import all_or_nothing
 from mercer.maps._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer.retrieval._codes import SignCodes, check_optional_positive, finite_array, on_device
 from mercer.retrieval._cuda_source import plan_for
@@ -134,7 +133,6 @@ class CirculantEmbedding(SignCodes):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None, similar: Any = None, dissimilar: Any = None) -> CirculantEmbedding:
         """Draw the circulants and, with ``method="learned"``, fit them to X.
 
@@ -168,7 +166,6 @@ class CirculantEmbedding(SignCodes):
                 self.history_.append(history)
         return self
 
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> CirculantEmbedding:
         """Learn from one more batch of rows; a random embedding is drawn in the first call and then stays.
 

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.learning.training import all_or_nothing
 from mercer.maps._arrays import on_device_of, to_numpy
 from mercer.maps.fourier import padded_to
 from mercer.retrieval._codes import SignCodes, finite_array
@@ -54,7 +53,6 @@ class SignProjection(SignCodes):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SignProjection:
         """Draw the directions for the number of features of X.
 
@@ -174,7 +172,6 @@ class BilinearEmbedding(SignCodes):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> BilinearEmbedding:
         """Draw the two matrices and, with ``method="learned"``, fit them to X.
 
