@@ -165,6 +165,7 @@ void normalise_rows(double* table, int64_t rows, int64_t columns, double* messag
   }
 }
 
+constexpr int64_t kEntriesBetweenSignals = 1 << 22;  // work after which Ctrl-C is looked for
 constexpr double kSafeRange = 600.0;  // exp(−600) = 1e−261: products stay far above the smallest numbers
 
 // Smallest and largest logarithm above −inf; where there is none the range is infinite.
@@ -465,6 +466,7 @@ void CliqueTree::multiply_parts(const Clique& clique, std::vector<Part>& parts, 
 // that go into it show before; else with logarithms.
 double CliqueTree::collect_sums(const FlatGraph& graph, std::vector<double>& tables) const {
   double total = graph.constant();
+  int64_t since = 0;
   std::vector<std::vector<double>> messages(cliques_.size());
   for (size_t c = 0; c < cliques_.size(); ++c) {
     const Clique& clique = cliques_[c];
@@ -477,6 +479,7 @@ double CliqueTree::collect_sums(const FlatGraph& graph, std::vector<double>& tab
       offset += part.high;
       range += part.high - part.low;
     }
+    if ((since += clique.rows * clique.columns) > kEntriesBetweenSignals) check_signals(), since = 0;
     if (range < kSafeRange) {
       multiply_parts(clique, parts, table);
       divide_rows(table, clique.rows, clique.columns, offset, message.data());
@@ -540,7 +543,11 @@ nb::tuple CliqueTree::sum(const FlatGraph& graph) const {
       tables.clear();
     } else {
       marginals.assign(size_t(s().states()), 0.0);
-      for (size_t c = cliques_.size(); c-- > 0;) distribute(c, tables, marginals);
+      int64_t since = 0;
+      for (size_t c = cliques_.size(); c-- > 0;) {
+        if ((since += cliques_[c].rows * cliques_[c].columns) > kEntriesBetweenSignals) check_signals(), since = 0;
+        distribute(c, tables, marginals);
+      }
     }
   }
   return nb::make_tuple(to_numpy(std::move(tables)), to_numpy(std::move(marginals)), total);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
+from collections import deque
 
 import numpy as np
 import pytest
@@ -226,6 +228,25 @@ def test_costs_are_what_the_tables_take():
     beliefs, _, _ = plan.tree.sum(graph.core)
     assert beliefs.nbytes <= plan.cost.bytes <= 2 * beliefs.nbytes
     assert plan.cost.operations >= beliefs.size
+
+
+def test_ctrl_c_ends_a_long_sum():
+    graph = ising(np.random.default_rng(1), (16, 16), 1.0, 0.3)  # 14 million entries
+    tree = make_plan(graph.compiled, Limits()).tree
+
+    def interrupt(signum, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    waiting = iter([graph.compiled.core] * 8)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            deque(map(tree.sum, waiting), maxlen=0)  # one after another, and the interpreter looks for no signal
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert list(waiting)
 
 
 # ---------------------------------------------------------------------------------------------- ranges of potentials
