@@ -506,11 +506,17 @@ def test_few_rows_are_passed_over_more_often_by_default():
     assert often.progressive_loss_ == once.progressive_loss_  # that of the first pass
 
 
-@pytest.mark.parametrize(("rows", "passes"), [(2, 16), (6250, 16), (6251, 16), (10_000, 10), (60_000, 2), (100_000, 1)])
+@pytest.mark.parametrize(("rows", "passes"), [(2, 16), (6250, 16), (10_000, 10), (60_000, 2), (100_000, 1), (10**6, 1)])
 def test_the_passes_visit_about_a_hundred_thousand_rows(rows, passes):
-    assert HashedClassifier()._passes(rows) == passes
-    assert HashedClassifier(passes=3)._passes(rows) == 3
-    assert HashedClassifier()._passes() == 1  # a stream
+    X = np.arange(2.0)[np.arange(rows) % 2][:, None]
+    assert HashedClassifier(n_bits=2).fit(X, X[:, 0] > 0).passes_ == passes
+    assert HashedClassifier(n_bits=2, passes=1).fit(X, X[:, 0] > 0).passes_ == 1
+
+
+@pytest.mark.parametrize(("documents", "passes"), [(2, 16), (300, 7), (1000, 2), (2000, 1), (3000, 1)])
+def test_the_passes_visit_about_two_thousand_documents(documents, passes):
+    labels = ["a", "b"] * (documents // 2)
+    assert HashedClassifier(n_bits=4).fit(labels, labels).passes_ == passes
 
 
 def test_streams_take_one_pass_by_default(tmp_path):

@@ -30,8 +30,10 @@ RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
 """``learning_rate=None``: chosen on the progressive loss of fifteen streams together, never for one of them."""
 
 SGD_L2 = 1e-5
-AUTO_PASSES, AUTO_ROWS = 16, 100_000
-"""``passes="auto"``: as many as visit 100,000 rows, at most 16; chosen on eight sets of 300 to 13,000 rows together."""
+AUTO_PASSES = 16
+AUTO_VISITS = {"rows": 100_000, "documents": 2_000}
+"""``passes="auto"``: as many as visit so many rows or documents, at most 16. Chosen on five sets of rows and three of
+documents together: few dense columns gain from many passes, thousands of words do not."""
 
 _BLOCK = 1 << 20
 """Features times blocks of 16 classes between two looks at Ctrl-C: some tens of milliseconds."""
@@ -123,11 +125,14 @@ class HashedLearner(FileLearning, Estimator):
             "damped": check_choice("counts", self.counts, ("sqrt", "linear")) == "sqrt",
         }
 
-    def _passes(self, n_rows: int | None = None) -> int:
+    def _passes(self, inputs: Rows | Documents | None = None) -> int:
         """Return the number of passes; ``"auto"`` is one over a stream, whose length nobody knows."""
         if not isinstance(self.passes, str):
             return self.passes
-        return 1 if n_rows is None else min(AUTO_PASSES, max(1, -(-AUTO_ROWS // max(1, n_rows))))
+        if inputs is None:
+            return 1
+        visits = AUTO_VISITS["documents" if isinstance(inputs, Documents) else "rows"]
+        return min(AUTO_PASSES, max(1, -(-visits // max(1, len(inputs)))))
 
     def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.HashedModel:
         """A model that has learnt nothing; `n_rows` classes with weights of their own."""

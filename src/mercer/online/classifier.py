@@ -61,9 +61,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         factor, l1 of the weights of an example when it is learnt. adagrad: both of the weights of an example when it
         is learnt, times their rates; so weights that never come up again stay. None: 1e-5 for sgd, 0 for the others.
     passes : int or "auto", default="auto"
-        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows, but at most 16, so that few rows are
-        learnt well and many in one pass; the number is kept as ``passes_``. `partial_fit` takes one pass, and
-        `fit_file` takes one unless a number is given.
+        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 2,000 documents,
+        but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``passes_``.
+        `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
     n_jobs : int or None
         Threads of prediction; -1 for all cores. Learning goes from example to example in one thread. No result
         depends on it.
@@ -190,7 +190,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         weights = self._weights(inputs, y, classes, sample_weight)
         self._start(settings, inputs, classes)
-        self.passes_ = self._passes(len(inputs))
+        self.passes_ = self._passes(inputs)
         self._save_to(checkpoint, inputs, y, weights)
         self._learn(inputs, self._outputs(y, weights), self.passes_, self.shuffle)
         return self

@@ -40,9 +40,9 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     l1, l2 : float, default=0.0 and None
         Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
     passes : int or "auto", default="auto"
-        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows, but at most 16, so that few rows are
-        learnt well and many in one pass; the number is kept as ``passes_``. `partial_fit` takes one pass, and
-        `fit_file` takes one unless a number is given.
+        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 2,000 documents,
+        but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``passes_``.
+        `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
     n_jobs : int or None
         Threads of prediction; -1 for all cores. No result depends on it.
     random_state : int, RandomState or None, default=0
@@ -151,7 +151,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         inputs, y = self._inputs(X, reset=True, y=y)
         weights = self._check_weights(sample_weight, inputs)
         self._start(settings, inputs)
-        self.passes_ = self._passes(len(inputs))
+        self.passes_ = self._passes(inputs)
         self._save_to(checkpoint, inputs, y, weights)
         self._learn(inputs, _outputs(y, weights), self.passes_, self.shuffle)
         return self
