@@ -12,7 +12,7 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: demo test test-fast lint bench bench-smoke mutate signatures docs sanitize clean install
+.PHONY: demo test test-fast lint bench bench-smoke mutate signatures docs fuzz sanitize clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -68,6 +68,13 @@ test: $(VENV)/.stamp-dev
 test-fast: $(VENV)/.stamp-dev
 	$(PYTEST) -m "not slow" tests
 
+# Seconds of all targets together; another seed draws other cases. Findings go to tests/fuzz/corpus.
+FUZZ_SECONDS ?= 600
+FUZZ_OPTIONS ?=
+
+fuzz: $(VENV)/.stamp-dev
+	PYTHONPATH=tests $(BIN)/python -u -m fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_OPTIONS)
+
 $(BENCH)/.stamp: $(CORE)
 	$(call install_into,$(BENCH),data$(comma)plot,)
 	@$(BENCH)/bin/python benchmarks/_all.py --install-only
@@ -99,17 +106,19 @@ docs: $(VENV)/.stamp-docs
 $(SANITIZE)/.stamp: $(CORE)
 	$(call install_into,$(SANITIZE),dev$(comma)data,--config-settings=build-dir=build/sanitize --config-settings=cmake.define.MERCER_SANITIZE=ON)
 
-COMPILED_TESTS := tests/core tests/inference tests/structures tests/labeling/test_graph_training.py tests/learning/test_margin_solvers.py tests/learning/test_margin_checkpoints.py tests/classification/test_linear.py \
-	tests/classification/test_relative.py tests/parsing/test_charts.py tests/alignment/test_recursions.py \
-	tests/ranking/test_losses.py tests/ranking/test_pairwise_error.py tests/data/test_text.py tests/maps \
-	tests/online tests/kernels tests/retrieval tests/proportions tests/markov tests/kernel_methods/test_hsic.py \
-	tests/kernel_methods/test_mmd.py
+# Tests that call the core directly or compare it with an oracle; the fuzzer calls every entry point, and replays its corpus.
+COMPILED_TESTS := tests/core tests/parsing/test_charts.py tests/alignment/test_recursions.py tests/ranking/test_losses.py \
+	tests/ranking/test_pairwise_error.py tests/data/test_text.py tests/data/test_graphs.py tests/structures/test_patterns.py \
+	tests/kernels/test_keyed_rows.py tests/proportions/test_assignment.py tests/proportions/test_machines.py
+SANITIZE_SECONDS ?= 300
 
 # The interpreter is not instrumented, so the runtime is preloaded and the interpreter's own leaks are not counted.
+SANITIZED := LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+
 sanitize: $(SANITIZE)/.stamp
-	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
-	ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	$(SANITIZE)/bin/python -m pytest $(COMPILED_TESTS)
+	$(SANITIZED) PYTHONPATH=tests $(SANITIZE)/bin/python -u -m fuzz --target core --target readers --seconds $(SANITIZE_SECONDS) --seed 18
+	$(SANITIZED) $(SANITIZE)/bin/python -m pytest $(COMPILED_TESTS)
 
 clean:
 	rm -rf $(VENV) $(BENCH) $(SANITIZE) build docs/_build docs/gallery docs/api/generated .mypy_cache .ruff_cache .hypothesis mercer-demo.html

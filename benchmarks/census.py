@@ -61,7 +61,7 @@ def methods(bags: Bags) -> dict[str, tuple[object, object]]:
     }
     alternating = getattr(importlib.import_module("mercer.proportions"), "AlternatingProportionSVM", None)
     if alternating is not None:
-        learner = alternating(loss="absolute", init=["inverse-calibration", "mean-map"], annealing=False, max_iter=30)
+        learner = alternating(loss="absolute", init=["inverse-calibration", "mean-map"], max_iter=30, max_swaps=0)
         total, size = float(bags.sizes.sum()), float(bags.sizes.mean())
         weights, ratios = (INSTANCE, RATIOS) if len(bags) < 50 else ((*INSTANCE, 2600.0), RATIOS[1:])
         grid = [{"C_instance": [c / total], "C": [ratio * c / total * size for ratio in ratios]} for c in weights]

@@ -29,6 +29,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from _timing import from_data, parse, sized
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.linear_model import SGDClassifier
@@ -239,9 +240,13 @@ def projections(sets: list[str], quick: bool) -> None:
     """Hashing against random projection at equal dimension."""
     for name in [name for name in sets if name in ("reuters-earn", "zipf")] or ["zipf"]:
         corpus = SETS[name]()
-        print(f"\n{corpus.name}: preparation s / training and test s / error % / MB of training rows")
+        loss, passes, _ = choose(counts_of(corpus)[0], corpus.y_train)  # as in bits: the same cell has the same error
+        learner = HashedClassifier(loss=loss, passes=passes)
+        print(f"\n{corpus.name}: preparation s / training and test s / error % / MB of training rows;")
+        print(f"  chosen on training documents: {loss} with {passes} passes")
         for n_bits in (8, 10) if quick else (8, 9, 10):
-            other, ours = _projected_run(corpus, n_bits), _hashed_run(corpus, n_bits)
+            learner.set_params(n_bits=n_bits)
+            other, ours = _projected_run(corpus, learner), _hashed_run(corpus, learner)
             printed = PRINTED_PROJECTIONS[n_bits]
             for way, run, figures in (("projection", other, printed[0]), ("hashing", ours, printed[1])):
                 shown = "{:7.2f} / {:6.2f} / {:5.2f} / {:6.1f}".format(*run)
@@ -253,13 +258,13 @@ def projections(sets: list[str], quick: bool) -> None:
 Run = tuple[float, float, float, float]
 
 
-def _hashed_run(corpus: Corpus, n_bits: int) -> Run:
+def _hashed_run(corpus: Corpus, learner: HashedClassifier) -> Run:
     """Seconds before (none), seconds from documents to predictions, error, MB of the training rows."""
 
     def run() -> tuple[float, float]:
-        hasher = TextHasher(n_bits, weighting="log", norm="l2")
+        hasher = TextHasher(learner.n_bits, weighting="log", norm="l2")
         Z = hasher.transform(corpus.train)
-        model = HashedClassifier(n_bits=n_bits, passes=2).fit(Z, corpus.y_train)
+        model = clone(learner).fit(Z, corpus.y_train)
         wrong = error(model, hasher.transform(corpus.test), corpus.y_test)
         return wrong, (Z.data.nbytes + Z.indices.nbytes + Z.indptr.nbytes) / 2**20
 
@@ -267,16 +272,16 @@ def _hashed_run(corpus: Corpus, n_bits: int) -> Run:
     return 0.0, seconds, wrong, size
 
 
-def _projected_run(corpus: Corpus, n_bits: int) -> Run:
+def _projected_run(corpus: Corpus, learner: HashedClassifier) -> Run:
     """Seconds for the vocabulary, the counts and their projection; of learning and predicting; error; MB."""
 
     def prepare() -> tuple[np.ndarray, np.ndarray]:
         X, X_test, _ = counts_of(corpus)
-        projection = RandomProjection(2**n_bits, random_state=0).fit(X)
+        projection = RandomProjection(2**learner.n_bits, random_state=0).fit(X)
         return projection.transform(X), projection.transform(X_test)
 
     (Z, Z_test), before = timed(prepare)
-    model, learning = timed(lambda: HashedClassifier(n_bits=n_bits, passes=2).fit(Z, corpus.y_train))
+    model, learning = timed(lambda: clone(learner).fit(Z, corpus.y_train))
     wrong, predicting = timed(lambda: error(model, Z_test, corpus.y_test))
     return before, learning + predicting, wrong, Z.nbytes / 2**20
 

@@ -1,10 +1,13 @@
 """All marginals of graphical models: beside pyAgrum, pgmpy and PGMax, in one run.
 
-    python benchmarks/inference.py [--parts chains trees networks loopy loopy-large gibbs cuts] [--repeats 5]
+    python benchmarks/inference.py [--parts chains trees networks repository loopy loopy-large gibbs cuts] [--repeats 5]
+    python benchmarks/inference.py --smoke          (small networks, one repeat)
 
 chains       Bayesian networks in a row, 100 and 1,000 nodes of 5 states
 trees        the same with a random parent among all nodes before
 networks     nodes of 3 states with up to 3 parents among the 4 before, 100 and 1,000 nodes; and with 10 % observed
+repository   the networks of bnlearn's repository, from the files in pgmpy's package, without evidence and with a tenth
+             of the variables observed; and generated ones with deterministic tables (--networks: some of them by name)
 loopy        100 synchronous sweeps of sum-product messages on a 30 × 30 grid of binary variables
 loopy-large  the same on 300 × 300
 gibbs        sweeps over a 100 × 100 Ising grid, beside a checkerboard sampler in NumPy
@@ -14,18 +17,28 @@ pyAgrum: LazyPropagation (makeInference, a posterior for every node). pgmpy: a q
 node, once, for 100 nodes. PGMax: its compiled run, and build + first call. "ready": the model is built and was asked
 before (ours keeps its tree of cliques, pyAgrum's engine is new each time); "build": from arrays. Seconds of the
 processor, one thread, medians of interleaved repeats. Peers that are not installed are left out.
+
+repository: every run is in a process of its own and begins with the network in memory: an order of elimination is
+searched for (mercer), an engine made (pyAgrum). A run that takes more than --limit seconds or --memory bytes ends
+without a result. "error" is the largest difference between marginals of the two.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import gzip
 import logging
+import multiprocessing
 import os
+import resource
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,14 +48,15 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
-from _timing import missing, parse
+from _timing import SMOKE, missing, parse, sized
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer.inference import BayesianNetwork, FactorGraph, grid_edges, infer, minimum_cut
 
-PARTS = ("chains", "trees", "networks", "loopy", "loopy-large", "gibbs", "cuts")
+PARTS = ("chains", "trees", "networks", "repository", "loopy", "loopy-large", "gibbs", "cuts")
 SWEEPS = 100
+LONG = 10.0  # seconds after which a network is not measured again
 
 
 def peer(name: str) -> Any:
@@ -147,10 +161,10 @@ def pgmpy_network(parents: list[list[int]], tables: list[np.ndarray]) -> Any:
     return network
 
 
-def exact(part: str, repeats: int) -> None:
+def exact(part: str, repeats: int, sizes: tuple[int, ...] = (100, 1000)) -> None:
     rng = np.random.default_rng(0)
     gum = peer("pyagrum")
-    for n in (100, 1000):
+    for n in sizes:
         parents, states = structure(part, n, rng)
         tables = random_tables(rng, parents, states)
         network = ours(parents, tables)
@@ -188,6 +202,164 @@ def pgmpy_seconds(parents: list[list[int]], tables: list[np.ndarray]) -> float:
         for i in range(len(tables)):
             engine.query([f"v{i}"], show_progress=False)
         return time.process_time() - start
+
+
+# ---------------------------------------------------------------------------------------------- real networks
+
+
+def repository_files() -> dict[str, Path]:
+    """The networks in pgmpy's package, by name."""
+    found = find_spec("pgmpy")
+    if found is None or found.origin is None:
+        return {}
+    folder = Path(found.origin).parent
+    return {path.name.split(".")[0]: path for path in sorted(folder.rglob("*.bif.gz"), key=lambda p: p.stat().st_size)}
+
+
+def read_network(path: Path) -> BayesianNetwork:
+    with tempfile.NamedTemporaryFile(suffix=".bif") as file:
+        file.write(gzip.decompress(path.read_bytes()))
+        file.flush()
+        return BayesianNetwork.read(file.name)
+
+
+def generated_network(n: int, window: int, seed: int = 0) -> BayesianNetwork:
+    """Nodes of 2 to 5 states with parents among the last few; half of the tables are functions."""
+    rng = np.random.default_rng(seed)
+    names, cards = [f"v{i}" for i in range(n)], rng.integers(2, 6, n)
+    parents, tables = {}, {}
+    for i, name in enumerate(names):
+        near = np.arange(max(0, i - window), i)
+        given = sorted(rng.permutation(near)[: rng.integers(1, 4)].tolist()) if i else []
+        shape = tuple(cards[given].tolist())
+        rows = rng.dirichlet(np.ones(cards[i]), size=shape)
+        if given and rng.random() < 0.5:
+            rows = np.eye(cards[i])[rng.integers(0, cards[i], shape)]
+        parents[name], tables[name] = [names[j] for j in given], rows
+    return BayesianNetwork(dict(zip(names, cards.tolist(), strict=True)), parents, tables)
+
+
+def cpu_seconds(pid: int | None) -> float:
+    """Seconds of the processor that another process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def in_child(run: Callable[[], tuple[float, Any]], limit: float, memory: float) -> tuple[float, Any] | None:
+    """What a run gives in a process of its own, or None if it takes too long or too much memory."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def work() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+        sender.send(run())
+
+    child = context.Process(target=work)
+    child.start()
+    sender.close()
+    try:
+        while not receiver.poll(0.2):
+            if cpu_seconds(child.pid) > limit:
+                return None
+        return receiver.recv()
+    except EOFError:  # the process has ended without a result
+        return None
+    finally:
+        child.kill()
+        child.join()
+
+
+def warmed(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds and the result of a run; short ones are repeated, so that the first calls of a process do not count."""
+    seconds, answer = [], None
+    while not seconds or (seconds[0] < 0.1 and len(seconds) < 10):
+        start = time.process_time()
+        answer = run()
+        seconds.append(time.process_time() - start)
+    return float(np.median(seconds)), answer
+
+
+def our_marginals(network: BayesianNetwork, evidence: dict[str, int]) -> tuple[float, Any]:
+    graph = network.factor_graph.compiled
+
+    def run() -> Any:
+        graph.cache.clear()  # no order of elimination from a call before
+        graph.__dict__.pop("possible", None)
+        result = infer(network, evidence=evidence)
+        return result.marginals.flat, result.exact, result.method, result.extra.get("bytes", 0)
+
+    return warmed(run)
+
+
+def their_marginals(gum: Any, network: BayesianNetwork, evidence: dict[str, int]) -> tuple[float, Any]:
+    place = {name: i for i, name in enumerate(network.names)}
+    order = sorted(network.names, key=network._order.index)
+    theirs = gum.BayesNet()
+    for name in order:
+        theirs.add(gum.RangeVariable(f"v{place[name]}", "", 0, len(network.states[name]) - 1))
+    for name in order:
+        for parent in network.parents[name]:
+            theirs.addArc(f"v{place[parent]}", f"v{place[name]}")
+        rows = np.moveaxis(network.tables[name], -1, 0).reshape(-1, order="F")
+        theirs.cpt(f"v{place[name]}").fillWith(rows.tolist())
+    seen = {f"v{place[name]}": state for name, state in evidence.items()}
+    return warmed(lambda: agrum_marginals(gum, theirs, seen))
+
+
+def repository(repeats: int, chosen: list[str] | None, limit: float, memory: float) -> None:
+    gum, files = peer("pyagrum"), sized(repository_files, dict)()
+    if not files:
+        print("pgmpy is not installed: generated networks only")
+    makers: dict[str, Callable[[], BayesianNetwork]] = {
+        "generated-small": lambda: generated_network(60, 5), "generated-large": lambda: generated_network(400, 9)
+    }  # fmt: skip
+    if SMOKE:
+        del makers["generated-large"]
+    makers.update({name: (lambda path=path: read_network(path)) for name, path in files.items()})
+    if chosen:
+        makers = {name: makers[name] for name in chosen}
+    head = f"{'network':16s} {'observed':>8s} {'method':>14s} {'bytes':>9s} {'mercer':>10s}"
+    print(head if gum is None else f"{head} {'pyAgrum':>10s} {'ratio':>9s} {'error':>8s}")
+    for name, make in makers.items():
+        network = make()
+        rng = np.random.default_rng(0)
+        drawn = network.sample(1, random_state=0)[0]
+        seen = {network.names[i]: int(drawn[i]) for i in rng.permutation(len(drawn))[: len(drawn) // 10]}
+        for evidence in ({}, seen) if seen else ({},):
+            print(compare(gum, name, network, evidence, repeats, limit, memory), flush=True)
+
+
+def compare(
+    gum: Any, name: str, network: BayesianNetwork, evidence: dict[Any, int], repeats: int, limit: float, memory: float
+) -> str:
+    """A row of the table: runs of both, interleaved."""
+    mine, theirs, found, flat, finished = [], [], None, None, gum is not None
+    for _ in range(repeats):
+        found = in_child(lambda: our_marginals(network, evidence), limit, memory)
+        if found is None:
+            break
+        mine.append(found[0])
+        if finished:
+            other = in_child(lambda: their_marginals(gum, network, evidence), limit, memory)
+            finished = other is not None
+            if other is not None:
+                theirs.append(other[0])
+                flat = other[1]
+        if found[0] + sum(theirs) > LONG:
+            break
+    if found is None:
+        return f"{name:16s} {len(evidence):8d}  mercer: no result in {limit:.0f} s and {memory:.2g} bytes"
+    marginals, exact, method, n_bytes = found[1]
+    own = float(np.median(mine))
+    method = method if exact else f"{method} (!)"
+    row = f"{name:16s} {len(evidence):8d} {method:>14s} {n_bytes:9.2g} {1e3 * own:7.2f} ms"
+    if gum is None:
+        return row
+    if not finished or flat is None:
+        return row + f"  pyAgrum: no result in {limit:.0f} s and {memory:.2g} bytes"
+    other_seconds = float(np.median(theirs))
+    error = float(np.abs(flat - marginals).max())
+    return row + f" {1e3 * other_seconds:7.2f} ms {other_seconds / own:7.1f} x {error:8.1e}"
 
 
 # ---------------------------------------------------------------------------------------------- messages
@@ -342,7 +514,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=5)
-    given = parse(parser, parts=["chains", "networks", "loopy", "gibbs", "cuts"], repeats=1)
+    parser.add_argument("--networks", nargs="+", help="of the part 'repository', by name")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of the processor for a run of 'repository'")
+    parser.add_argument("--memory", type=float, default=12e9, help="bytes of a run of 'repository'")
+    given = parse(parser, parts=["chains", "networks", "repository", "loopy", "gibbs", "cuts"], repeats=1)
     missing("pyagrum", "pgmpy", "pgmax", "maxflow")
     for part in given.parts:
         if part.startswith("loopy"):
@@ -351,6 +526,8 @@ def main() -> None:
             gibbs(given.repeats)
         elif part == "cuts":
             cuts(given.repeats)
+        elif part == "repository":
+            repository(given.repeats, given.networks, given.limit, given.memory)
         else:
             exact(part, given.repeats)
 

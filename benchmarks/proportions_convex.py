@@ -5,7 +5,7 @@
 
 speed      VOTE with a Gaussian kernel, bags of 8, five folds, one setting: seconds of the processor and of the clock.
 accuracy   instance accuracy in five folds, linear and Gaussian; C', ε, γ and rounds by the error of held-out
-           bags of the training part (spec 004 II-17): no label of a row is used.
+           bags of the training part: no label of a row is used.
 
 "printed" are the conv rows of tables 8.3 and 8.4 of Yu's thesis (2015).
 """

@@ -1,6 +1,6 @@
 """Figures printed in tables 8.3 and 8.4 of Yu's thesis (2015): accuracy in % and standard deviation, by bag size.
 
-PRINTED[kernel][set][method] has one (mean, deviation) for each of SIZES (spec 004 II-19).
+PRINTED[kernel][set][method] has one (mean, deviation) for each of SIZES.
 """
 
 SIZES = (2, 4, 8, 16, 32, 64)

@@ -594,7 +594,7 @@ def decode(repeats: int, small: bool) -> None:
     title, X, y, X_b, y_b = span_data(small)
     n_tokens = sum(map(len, y_b))
     # The second as dlib: outside positions are segments of length 1, and starts have no features of their own.
-    settings = {"template": ENTITIES, "form": "bio", "C": 0.1, "random_state": 0}
+    settings = {"loss": "hinge", "template": ENTITIES, "form": "bio", "C": 0.1, "random_state": 0}
     models = {
         "mercer": Segmenter(tol=0.1, **settings).fit(X, y),
         "mercer, as dlib": Segmenter({"O": 1}, boundaries=False, tol=1e-2, **settings).fit(X, y),

@@ -25,6 +25,7 @@
 #include "bindings.hpp"
 #include "clones.hpp"
 #include "parallel.hpp"
+#include "signals.hpp"
 
 namespace mercer {
 namespace {
@@ -48,6 +49,7 @@ struct Problem {
 
   // Scores of pairing s_i with every symbol of t.
   void pair_scores(int64_t i, double* out) const {
+    poll_signals(8 * m);  // every row of every recursion begins here
     const double* row = substitution + int64_t(s[i]) * n_symbols;
     for (int64_t j = 0; j < m; ++j) out[j] = row[t[j]];
     if (anchor && anchor[i] >= 0) out[anchor[i]] += bonus[i];
@@ -340,6 +342,7 @@ class KBest {
 
   void cell(int64_t i, int64_t j, const double* pair, const Lists& above, Lists& row) {
     const double zero = 0.0;
+    poll_signals(16 * k_);
     if (i == 0 && j == 0 && !p_.local) {
       Source start{&zero, 1, 0.0, kStart, 0};
       merge(row, i, j, kMatch, &start, 1);
@@ -661,6 +664,7 @@ class ScaledForwardBackward {
  private:
   void pair_weights(int64_t i) {
     const double* row = weights_ + int64_t(p_.s[i]) * p_.n_symbols;
+    poll_signals(8 * p_.m);
     for (int64_t j = 0; j < p_.m; ++j) pair_[size_t(j)] = row[p_.t[j]];
     if (p_.anchor && p_.anchor[i] >= 0) pair_[size_t(p_.anchor[i])] *= std::exp(p_.bonus[i]);
   }

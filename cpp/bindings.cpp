@@ -115,14 +115,12 @@ void give_back([[maybe_unused]] int64_t n_features) {
 // any, -2 for a row to leave out. A feature seen with the share `fill` of the columns gets all of them. Empty where all pairs occur.
 std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int32_t> indices, In1<int32_t> columns,
                                                    int64_t n_features, int64_t n_columns, double fill) {
-  const int64_t n_rows = int64_t(indptr.shape(0)) - 1;
-  require(n_features >= 0 && n_columns >= 1 && n_rows >= 0 && int64_t(columns.shape(0)) == n_rows, "the shapes do not fit");
-  require(indptr.data()[0] == 0 && indptr.data()[n_rows] == int64_t(indices.shape(0)), "indptr does not fit the indices");
+  const int64_t n_rows = require_offsets(indptr, int64_t(indices.shape(0)), "indptr", "indices");
+  require(n_features >= 0 && n_columns >= 1 && int64_t(columns.shape(0)) == n_rows, "the shapes do not fit");
+  require(n_columns <= INT32_MAX, "a pattern has less than 2^31 columns");
   require(n_features == 0 || n_columns <= (int64_t(1) << 40) / n_features, "the pattern has too many pairs");
-  for (int64_t t = 0; t < n_rows; ++t) {
-    require(indptr.data()[t] <= indptr.data()[t + 1], "indptr must not decrease");
+  for (int64_t t = 0; t < n_rows; ++t)
     require(columns.data()[t] >= -2 && columns.data()[t] < n_columns, "a column is out of range");
-  }
   for (size_t k = 0; k < indices.shape(0); ++k)
     require(indices.data()[k] >= 0 && indices.data()[k] < n_features, "a feature is out of range");
   std::vector<uint32_t> starts;
@@ -160,9 +158,13 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
     const auto fill_in = [&](auto& out) {
       out.reserve(size_t(total));
       for (int64_t f = 0; f < n_features; ++f) {
-        const bool full = int64_t(starts[f + 1] - starts[f]) == n_columns;
-        for (int64_t c = 0; c < n_columns; ++c)
-          if (full || (seen[f * words + c / 32] >> (c % 32) & 1)) out.push_back(typename std::decay_t<decltype(out)>::value_type(c));
+        using Column = typename std::decay_t<decltype(out)>::value_type;
+        if (int64_t(starts[f + 1] - starts[f]) == n_columns) {
+          for (int64_t c = 0; c < n_columns; ++c) out.push_back(Column(c));
+          continue;
+        }
+        for (int64_t i = 0; i < words; ++i)
+          for (uint32_t bits = seen[f * words + i]; bits; bits &= bits - 1) out.push_back(Column(32 * i + __builtin_ctz(bits)));
       }
     };
     if (!everything && n_columns <= 65536) fill_in(kept);
@@ -211,10 +213,7 @@ Chains<T> chains_of(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, 
   require(C >= 1 && C <= 32767, "a chain needs between 1 and 32767 labels");
   require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one score a label");
-  require(offsets.shape(0) >= 1, "offsets must hold at least one value");
-  const int64_t n = int64_t(offsets.shape(0)) - 1;
-  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(offsets.data()[n] - offsets.data()[0] == rows, "offsets do not fit the number of positions");
+  const int64_t n = require_offsets_of_part(offsets, rows, "offsets", "positions");
   if (edges)
     require(int64_t(edges->shape(0)) == rows && int64_t(edges->shape(1)) == C && int64_t(edges->shape(2)) == C,
             "edges must be positions x labels x labels");
@@ -271,10 +270,7 @@ void hidden_marginals(In2<double> table, In1<int32_t> codes, In2<double> transit
   require(C >= 1 && C <= 32767, "a chain needs between 1 and 32767 labels");
   require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C, "start needs one score a label");
-  require(offsets.shape(0) >= 1, "offsets must hold at least one value");
-  const int64_t n = int64_t(offsets.shape(0)) - 1;
-  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(offsets.data()[n] - offsets.data()[0] == positions, "offsets do not fit the number of positions");
+  const int64_t n = require_offsets_of_part(offsets, positions, "offsets", "positions");
   for (int64_t t = 0; t < positions; ++t) require(codes.data()[t] >= 0 && codes.data()[t] < rows, "codes must be rows of table");
   require(int64_t(nodes.shape(0)) == positions && int64_t(nodes.shape(1)) == C, "nodes has the wrong shape");
   require(int64_t(counts.shape(0)) == rows && int64_t(counts.shape(1)) == C, "counts has the wrong shape");
@@ -366,13 +362,10 @@ void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std
 template <class T>
 Chains<T> chains_over(const FeatureRows& rows, const Pattern& p, In1<double> w, In2<T> transitions, In1<T> start, In1<T> end,
                       In1<int64_t> offsets) {
-  const int64_t C = p.width, n = int64_t(offsets.shape(0)) - 1;
+  const int64_t C = p.width, n = require_offsets_within(offsets, rows.n_rows(), "offsets", "rows");
   require(C <= 32767, "a chain needs between 1 and 32767 labels");
   require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one score a label");
-  require(n >= 0 && offsets.data()[0] >= 0, "offsets must hold at least one value, none of them negative");
-  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(offsets.data()[n] <= rows.n_rows(), "offsets go beyond the rows");
   require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
   require(int64_t(w.shape(0)) == p.n_weights, "the number of weights does not fit the pattern");
   return {nullptr, transitions.data(), start.data(), end.data(), nullptr, offsets.data(), n, int(C)};
@@ -399,10 +392,7 @@ void chain_decode(const FeatureRows& rows, const WeightPattern& pattern, In1<dou
 
 // The labels' own objects in a list for each sequence; None for -1.
 nb::list label_lists(nb::list classes, In1<int32_t> labels, In1<int64_t> offsets) {
-  const int64_t n = int64_t(offsets.shape(0)) - 1, C = int64_t(nb::len(classes));
-  require(n >= 0, "offsets must hold at least one value");
-  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(int64_t(labels.shape(0)) == offsets.data()[n] - offsets.data()[0], "offsets do not fit the number of labels");
+  const int64_t n = require_offsets_of_part(offsets, int64_t(labels.shape(0)), "offsets", "labels"), C = int64_t(nb::len(classes));
   for (size_t t = 0; t < labels.shape(0); ++t)
     require(labels.data()[t] >= -1 && labels.data()[t] < C, "a label is out of range");
   const int32_t* label = labels.data();
@@ -456,15 +446,14 @@ void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<d
 template <class T>
 void chain_add(In1<int32_t> labels, In1<int64_t> offsets, In1<double> weights, Out2<T> nodes, Out2<double> transitions,
                Out1<double> start, Out1<double> end, std::optional<Out3<T>> edges) {
-  const int64_t C = int64_t(nodes.shape(1)), rows = int64_t(nodes.shape(0)), n = int64_t(offsets.shape(0)) - 1;
+  const int64_t C = int64_t(nodes.shape(1)), rows = int64_t(nodes.shape(0));
+  const int64_t n = require_offsets_of_part(offsets, rows, "offsets", "positions");
   require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one place a label");
-  require(int64_t(labels.shape(0)) == rows && n >= 0, "labels has the wrong shape");
+  require(int64_t(labels.shape(0)) == rows, "labels has the wrong shape");
   require(int64_t(weights.shape(0)) == n, "weights must be one number a sequence");
   for (int64_t t = 0; t < rows; ++t)
     require(labels.data()[t] >= 0 && labels.data()[t] < C, "a label is out of range");
-  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(offsets.data()[n] - offsets.data()[0] == rows, "offsets do not fit the number of positions");
   if (edges) require(int64_t(edges->shape(0)) == rows && int64_t(edges->shape(1)) == C && int64_t(edges->shape(2)) == C, "edges has the wrong shape");
   const int32_t* y = labels.data();
   for (int64_t i = 0; i < n; ++i) {
@@ -583,10 +572,8 @@ nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_off
 
 // Sorts the names and carries the columns of rows read before along: each row stays ascending.
 void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::optional<Out1<double>> values) {
-  const int64_t n_rows = int64_t(indptr.shape(0)) - 1, size = int64_t(indices.shape(0));
+  const int64_t size = int64_t(indices.shape(0)), n_rows = require_offsets(indptr, size, "indptr", "indices");
   require(v.n_bits() == 0, "a hashing vocabulary keeps no names");
-  require(n_rows >= 0 && indptr.data()[0] == 0 && indptr.data()[n_rows] == size, "indptr does not fit the indices");
-  for (int64_t i = 0; i < n_rows; ++i) require(indptr.data()[i] <= indptr.data()[i + 1], "indptr must not decrease");
   for (int64_t k = 0; k < size; ++k)
     require(indices.data()[k] >= 0 && indices.data()[k] < v.size(), "a column index is out of range");
   if (values) require(int64_t(values->shape(0)) == size, "values and indices must have one length");
@@ -615,9 +602,7 @@ nb::tuple vocabulary_state(const Vocabulary& v) {
 
 void add_names(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> offsets) {
   require(v.n_bits() == 0, "a hashing vocabulary keeps no names");
-  require(offsets.shape(0) >= 1 && offsets.data()[0] == 0, "offsets must start with 0");
-  for (size_t i = 1; i < offsets.shape(0); ++i) require(offsets.data()[i - 1] <= offsets.data()[i], "offsets must not decrease");
-  require(offsets.data()[offsets.shape(0) - 1] == int64_t(bytes.shape(0)), "offsets must end with the number of bytes");
+  require_offsets(offsets, int64_t(bytes.shape(0)), "offsets", "bytes");
   const char* data = reinterpret_cast<const char*>(bytes.data());
   for (size_t i = 0; i + 1 < offsets.shape(0); ++i) {
     const int64_t before = v.size();

@@ -10,9 +10,11 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "kernels.hpp"
 
@@ -41,6 +43,39 @@ template <class T> bool all_finite(const T* x, int64_t n) {
   return total == 0;
 }
 
+// Where the items of a stack begin: item i is offsets[i] .. offsets[i + 1]. All offsets are checked before one of them is used, since a
+// single wrong one leads outside the arrays. Returns the number of items.
+template <class T> int64_t require_ascending(const T* offsets, size_t size, const char* name) {
+  if (size < 1) fail(std::string(name) + " must hold at least one value");
+  for (size_t i = 1; i < size; ++i)
+    if (offsets[i - 1] > offsets[i]) fail(std::string(name) + " must not decrease");
+  return int64_t(size) - 1;
+}
+// Of all of the `total` things.
+template <class T> int64_t require_offsets(const T* offsets, size_t size, int64_t total, const char* name, const char* things) {
+  const int64_t n = require_ascending(offsets, size, name);
+  if (offsets[0] != 0) fail(std::string(name) + " must start with 0");
+  if (int64_t(offsets[n]) != total) fail(std::string(name) + " must end with the number of " + things);
+  return n;
+}
+template <class T> int64_t require_offsets(const In1<T>& offsets, int64_t total, const char* name, const char* things) {
+  return require_offsets(offsets.data(), offsets.shape(0), total, name, things);
+}
+// Of some of the `total` things, which may begin late and end early.
+template <class T> int64_t require_offsets_within(const In1<T>& offsets, int64_t total, const char* name, const char* things) {
+  const int64_t n = require_ascending(offsets.data(), offsets.shape(0), name);
+  if (offsets.data()[0] < 0) fail(std::string(name) + " must not be negative");
+  if (int64_t(offsets.data()[n]) > total) fail(std::string(name) + " go beyond the " + things);
+  return n;
+}
+// Of a stretch of `total` things that was cut out of a larger stack, whose offsets it keeps.
+inline int64_t require_offsets_of_part(const In1<int64_t>& offsets, int64_t total, const char* name, const char* things) {
+  const int64_t n = require_ascending(offsets.data(), offsets.shape(0), name);
+  if (offsets.data()[0] < 0) fail(std::string(name) + " must not be negative");
+  if (offsets.data()[n] - offsets.data()[0] != total) fail(std::string(name) + " do not fit the number of " + things);
+  return n;
+}
+
 template <class T> nb::object to_numpy(std::vector<T>&& data) {
   auto* kept = new std::vector<T>(std::move(data));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
@@ -52,7 +87,9 @@ const Kernels& kernels();
 
 inline int thread_count(int threads) {
   require(threads >= 1, "threads must be at least 1");
-  return threads > 256 ? 256 : threads;
+  // More threads than processors gain nothing, and OpenMP ends the process where it cannot make one.
+  static const int most = std::max(64, 4 * int(std::thread::hardware_concurrency()));
+  return std::min(threads, most);
 }
 // ---------------------------------------------------------------------------------------------- feature rows
 
@@ -61,12 +98,8 @@ class FeatureRows {
  public:
   FeatureRows(In1<int64_t> indptr, In1<int32_t> indices, nb::object values, int64_t n_columns, bool single)
       : indptr_(indptr), indices_(indices), single_(single), n_columns_(n_columns) {
-    require(indptr.shape(0) >= 1, "indptr must hold at least one value");
-    n_rows_ = int64_t(indptr.shape(0)) - 1;
+    n_rows_ = require_offsets(indptr, int64_t(indices.shape(0)), "indptr", "indices");
     const int64_t* p = indptr.data();
-    require(p[0] == 0, "indptr must start with 0");
-    for (int64_t i = 0; i < n_rows_; ++i) require(p[i] <= p[i + 1], "indptr must not decrease");
-    require(p[n_rows_] == int64_t(indices.shape(0)), "indptr must end with the number of indices");
     require(n_columns >= 0, "n_columns must not be negative");
     for (int64_t i = 0; i < n_rows_; ++i)
       for (int64_t k = p[i]; k < p[i + 1]; ++k) {
@@ -151,12 +184,10 @@ class WeightPattern {
  private:
   template <class Start, class Column> void set(const In1<Start>& starts, const In1<Column>& columns) {
     require(width_ >= 1 && starts.shape(0) >= 1, "a pattern needs width >= 1 and at least one start");
-    n_features_ = int64_t(starts.shape(0)) - 1;
     n_weights_ = int64_t(columns.shape(0));
     const Start* s = starts.data();
     require(n_weights_ <= int64_t(UINT32_MAX), "the pattern has too many weights");
-    require(s[0] == 0 && int64_t(s[n_features_]) == n_weights_, "starts must run from 0 to the number of columns");
-    for (int64_t f = 0; f < n_features_; ++f) require(s[f] <= s[f + 1], "starts must not decrease");
+    n_features_ = require_offsets(starts, n_weights_, "starts", "columns");
     keep(starts);
     for (int64_t f = 0; f < n_features_; ++f) {
       for (int64_t k = int64_t(s[f]); k < int64_t(s[f + 1]); ++k) {
@@ -212,10 +243,7 @@ OnlineData<T> online_data(const FeatureRows& rows, const WeightPattern& pattern,
     require(data.edges.width == C * C, "the edge pattern must have labels x labels columns");
     require(edge_rows->n_columns() <= data.edges.n_features, "the edge rows have more features than the pattern");
   }
-  data.n = int64_t(offsets.shape(0)) - 1;
-  require(data.n >= 0 && offsets.data()[0] >= 0, "offsets must hold at least one value");
-  for (int64_t i = 0; i < data.n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(offsets.data()[data.n] <= data.rows.n_rows, "offsets go beyond the rows");
+  data.n = require_offsets_within(offsets, data.rows.n_rows, "offsets", "rows");
   require(int64_t(labels.shape(0)) == data.rows.n_rows, "labels and rows must be equally many");
   for (size_t t = 0; t < labels.shape(0); ++t)
     require(labels.data()[t] >= -1 && labels.data()[t] < C, "a label is out of range");

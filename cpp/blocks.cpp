@@ -390,9 +390,8 @@ int64_t add_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In1
   check_blocks(planes, blocks);
   const int64_t n = int64_t(blocks.shape(0));
   require(int64_t(indptr.shape(0)) == n + 1 && int64_t(offsets.shape(0)) == n, "one row and one offset a block");
-  require(indptr.data()[0] == 0 && indptr.data()[n] == int64_t(indices.shape(0)) && indices.shape(0) == values.shape(0),
-          "the slopes are no CSR matrix");
-  for (int64_t k = 0; k < n; ++k) require(indptr.data()[k] <= indptr.data()[k + 1], "indptr must not decrease");
+  require(indices.shape(0) == values.shape(0), "the slopes are no CSR matrix");
+  require_offsets(indptr, int64_t(indices.shape(0)), "indptr", "indices");
   for (int64_t k = 0; k < n; ++k)
     for (int64_t j = indptr.data()[k]; j < indptr.data()[k + 1]; ++j) {
       require(indices.data()[j] >= 0 && indices.data()[j] < planes.n_weights(), "a column index is out of range");
@@ -639,10 +638,7 @@ nb::tuple chain_difference(const FeatureRows& rows, const WeightPattern& pattern
                            const WeightPattern* edge_pattern, In1<int64_t> offsets, In1<int32_t> y, In1<int32_t> z,
                            std::optional<In1<uint8_t>> shared_mask) {
   const Pattern p = pattern.view();
-  const int64_t n = int64_t(offsets.shape(0)) - 1, C = p.width;
-  require(n >= 0 && offsets.data()[0] >= 0, "offsets must hold at least one value");
-  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(offsets.data()[n] <= rows.n_rows(), "offsets go beyond the rows");
+  const int64_t n = require_offsets_within(offsets, rows.n_rows(), "offsets", "rows"), C = p.width;
   require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
   const int64_t count = offsets.data()[n] - offsets.data()[0];
   require(int64_t(y.shape(0)) == count && int64_t(z.shape(0)) == count, "labels do not fit the number of positions");

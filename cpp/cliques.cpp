@@ -14,143 +14,10 @@
 #include <random>
 #include <tuple>
 
-#include "factors.hpp"
+#include "triangulation.hpp"
 
 namespace mercer {
 namespace {
-
-// ---------------------------------------------------------------------------------------------- elimination
-
-enum class Heuristic { kMinFill, kMinDegree };
-
-// Which variables were neighbours when each was eliminated.
-struct Elimination {
-  std::vector<int32_t> order;
-  std::vector<std::vector<int32_t>> later;  // by variable
-  double largest = 0.0, total = 0.0;        // entries of the cliques; the second before any is left out
-  int32_t most_variables = 0;
-  bool complete = true;
-};
-
-class Eliminator {
- public:
-  Eliminator(const FactorStructure& s, Heuristic heuristic)
-      : s_(s), heuristic_(heuristic), near_(size_t(s.n)), gone_(size_t(s.n), 0), key_(size_t(s.n)), degree_(size_t(s.n)),
-        mark_(size_t(s.n), -1) {
-    for (int64_t f = 0; f < s.m; ++f)
-      for (int64_t a = s.scope_starts[size_t(f)]; a < s.scope_starts[size_t(f) + 1]; ++a)
-        for (int64_t b = s.scope_starts[size_t(f)]; b < s.scope_starts[size_t(f) + 1]; ++b)
-          if (a != b) near_[size_t(s.scopes[size_t(a)])].push_back(s.scopes[size_t(b)]);
-    for (auto& list : near_) {
-      std::sort(list.begin(), list.end());
-      list.erase(std::unique(list.begin(), list.end()), list.end());
-    }
-    for (int32_t v = 0; v < s.n; ++v) degree_[size_t(v)] = int64_t(near_[size_t(v)].size());
-    for (int32_t v = 0; v < s.n; ++v) set_key(v, heuristic == Heuristic::kMinFill ? fill(v) : degree_[size_t(v)]);
-  }
-
-  // Stops where a clique has more than `limit` entries if `stop_early`.
-  Elimination run(double limit, bool stop_early) {
-    Elimination done;
-    done.later.resize(size_t(s_.n));
-    while (!queue_.empty()) {
-      const auto [key, size, v] = queue_.top();
-      queue_.pop();
-      if (gone_[size_t(v)] || key != key_[size_t(v)]) continue;
-      clean(v);
-      const std::vector<int32_t>& around = near_[size_t(v)];
-      double entries = s_.cards[size_t(v)];
-      for (int32_t u : around) entries *= s_.cards[size_t(u)];
-      done.largest = std::max(done.largest, entries);
-      done.total += entries;
-      done.most_variables = std::max(done.most_variables, int32_t(around.size()) + 1);
-      if (stop_early && done.total > limit) {
-        done.complete = false;
-        return done;
-      }
-      remove(v);
-      done.order.push_back(v);
-      done.later[size_t(v)] = std::move(near_[size_t(v)]);
-    }
-    return done;
-  }
-
- private:
-  using Entry = std::tuple<int64_t, double, int32_t>;  // ties go to the smaller clique, then to the smaller number
-
-  void set_key(int32_t v, int64_t key) {
-    key_[size_t(v)] = key;
-    double size = 0.0;
-    if (degree_[size_t(v)] <= 64)
-      for (int32_t u : near_[size_t(v)])
-        if (!gone_[size_t(u)]) size += std::log(double(s_.cards[size_t(u)]));
-    queue_.emplace(key, size, v);
-  }
-  void clean(int32_t v) {
-    auto& list = near_[size_t(v)];
-    list.erase(std::remove_if(list.begin(), list.end(), [&](int32_t u) { return gone_[size_t(u)] != 0; }), list.end());
-  }
-  // Edges that are missing among the neighbours of v.
-  int64_t fill(int32_t v) {
-    clean(v);
-    const auto& around = near_[size_t(v)];
-    const int64_t d = int64_t(around.size());
-    if (d <= 1) return 0;
-    int64_t present = 0, listed = 0;
-    for (int32_t u : around) listed += int64_t(near_[size_t(u)].size());
-    if (16 * d * d < listed) {  // few neighbours, one of them with many: look the pairs up
-      for (int32_t u : around)
-        for (int32_t w : around) present += u != w && std::binary_search(near_[size_t(u)].begin(), near_[size_t(u)].end(), w);
-      return d * (d - 1) / 2 - present / 2;
-    }
-    ++stamp_;
-    for (int32_t u : around) mark_[size_t(u)] = stamp_;
-    for (int32_t u : around)
-      for (int32_t w : near_[size_t(u)]) present += mark_[size_t(w)] == stamp_ && !gone_[size_t(w)];
-    return d * (d - 1) / 2 - present / 2;
-  }
-
-  void remove(int32_t v) {
-    const std::vector<int32_t>& around = near_[size_t(v)];
-    const int64_t d = int64_t(around.size());
-    const bool simplicial = heuristic_ == Heuristic::kMinFill ? key_[size_t(v)] == 0 : d <= 1;
-    gone_[size_t(v)] = 1;
-    if (simplicial) {  // nothing to join: only v leaves the lists, and the counts change by known amounts
-      for (int32_t u : around) {
-        const int64_t before = degree_[size_t(u)]--;
-        set_key(u, heuristic_ == Heuristic::kMinFill ? key_[size_t(u)] - (before - d) : degree_[size_t(u)]);
-      }
-      return;
-    }
-    std::vector<int32_t> joined;
-    for (int32_t u : around) {
-      clean(u);
-      joined.clear();
-      std::set_union(near_[size_t(u)].begin(), near_[size_t(u)].end(), around.begin(), around.end(), std::back_inserter(joined));
-      joined.erase(std::lower_bound(joined.begin(), joined.end(), u));
-      near_[size_t(u)] = joined;
-      degree_[size_t(u)] = int64_t(joined.size());
-    }
-    if (heuristic_ == Heuristic::kMinDegree) {
-      for (int32_t u : around) set_key(u, degree_[size_t(u)]);
-      return;
-    }
-    std::vector<int32_t> touched(around.begin(), around.end());
-    for (int32_t u : around) touched.insert(touched.end(), near_[size_t(u)].begin(), near_[size_t(u)].end());
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    for (int32_t u : touched) set_key(u, fill(u));
-  }
-
-  const FactorStructure& s_;
-  Heuristic heuristic_;
-  std::vector<std::vector<int32_t>> near_;  // sorted; may hold variables that are gone
-  std::vector<uint8_t> gone_;
-  std::vector<int64_t> key_, degree_;
-  std::vector<int64_t> mark_;
-  int64_t stamp_ = 0;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
-};
 
 // ---------------------------------------------------------------------------------------------- loops over tables
 
@@ -201,6 +68,21 @@ void add_into_large(const Walk& walk, double* large, const double* small) {
       for (int64_t k = 0; k < length; ++k) out[k] += in[k];
     } else {
       for (int64_t k = 0; k < length; ++k) out[k] += in[k * step];
+    }
+  });
+}
+
+void multiply_into_large(const Walk& walk, double* large, const double* small) {
+  walk.rows([&](int64_t l, int64_t s, int64_t length, int64_t step) {
+    double* out = large + l;
+    const double* in = small + s;
+    if (step == 0) {
+      const double x = *in;
+      for (int64_t k = 0; k < length; ++k) out[k] *= x;
+    } else if (step == 1) {
+      for (int64_t k = 0; k < length; ++k) out[k] *= in[k];
+    } else {
+      for (int64_t k = 0; k < length; ++k) out[k] *= in[k * step];
     }
   });
 }
@@ -283,7 +165,44 @@ void normalise_rows(double* table, int64_t rows, int64_t columns, double* messag
   }
 }
 
+constexpr double kSafeRange = 600.0;  // exp(−600) = 1e−261: products stay far above the smallest numbers
+
+// Smallest and largest logarithm above −inf; where there is none the range is infinite.
+std::pair<double, double> finite_range(const double* x, int64_t n) {
+  double low = std::numeric_limits<double>::infinity(), high = kImpossible;
+  for (int64_t k = 0; k < n; ++k) {
+    low = x[k] < low && x[k] != kImpossible ? x[k] : low;
+    high = x[k] > high ? x[k] : high;
+  }
+  if (high == kImpossible) return {kImpossible, std::numeric_limits<double>::infinity()};
+  return {low, high};
+}
+
+// As normalise_rows, for rows of probabilities that were divided by exp(offset).
+void divide_rows(double* table, int64_t rows, int64_t columns, double offset, double* message) {
+  for (int64_t r = 0; r < rows; ++r) {
+    double* x = table + r * columns;
+    double part[4] = {};
+    int64_t k = 0;
+    for (; k + 4 <= columns; k += 4)
+      for (int j = 0; j < 4; ++j) part[j] += x[k + j];
+    for (; k < columns; ++k) part[0] += x[k];
+    const double total = (part[0] + part[1]) + (part[2] + part[3]);
+    message[r] = total > 0.0 ? std::log(total) + offset : kImpossible;
+    const double scale = total > 0.0 ? 1.0 / total : 0.0;
+    for (k = 0; k < columns; ++k) x[k] *= scale;
+  }
+}
+
 // ---------------------------------------------------------------------------------------------- the tree
+
+EliminationRule rule_of(const std::string& heuristic) {
+  if (heuristic == "min-fill") return EliminationRule::kMinFill;
+  if (heuristic == "min-degree") return EliminationRule::kMinDegree;
+  if (heuristic == "min-weight") return EliminationRule::kMinWeight;
+  require(heuristic == "weighted-min-fill", "heuristic must be 'auto', 'min-fill', 'min-degree', 'min-weight' or 'weighted-min-fill'");
+  return EliminationRule::kWeightedFill;
+}
 
 struct Clique {
   std::vector<int32_t> variables;  // separator first
@@ -294,12 +213,15 @@ struct Clique {
 
 class CliqueTree {
  public:
-  CliqueTree(const FlatGraph& graph, const std::string& heuristic, double max_size, bool stop_early) : structure_(graph.shared()) {
-    require(heuristic == "min_fill" || heuristic == "min_degree", "heuristic must be 'min_fill' or 'min_degree'");
-    Eliminator eliminator(s(), heuristic == "min_fill" ? Heuristic::kMinFill : Heuristic::kMinDegree);
-    done_ = eliminator.run(max_size, stop_early);
+  CliqueTree(const FlatGraph& graph, const std::string& heuristic, double max_size, bool stop_early, double effort)
+      : structure_(graph.shared()) {
+    const double limit = stop_early ? max_size : std::numeric_limits<double>::infinity();
+    {
+      nb::gil_scoped_release free;
+      done_ = heuristic == "auto" ? search_order(s(), limit, effort) : Eliminator(s()).run(rule_of(heuristic), limit);
+    }
     if (!done_.complete) {
-      size_ = done_.total;
+      size_ = operations_ = done_.entries;
       return;
     }
     gather();
@@ -310,6 +232,8 @@ class CliqueTree {
   bool fits() const { return fits_; }
   bool complete() const { return done_.complete; }
   double size() const { return size_; }
+  double operations() const { return operations_; }
+  double bytes() const { return 8.0 * (size_ + 2.0 * most_rows_); }  // tables and two messages
   int32_t most_variables() const { return done_.most_variables; }
   nb::tuple cliques() const;
   nb::tuple elimination() const;
@@ -325,10 +249,25 @@ class CliqueTree {
     require(fits_, "the tree of cliques is too large");
   }
   void gather();
+  void count_operations();
   void lay_out();
-  Walk walk_to(const Clique& clique, const int32_t* small, int count) const;
+  Walk walk_to(const std::vector<int32_t>& large, const int32_t* small, int count) const;
+  struct Part {
+    std::vector<int32_t> scope;
+    const double* values;  // logarithms
+    int64_t count;
+    double low, high;            // of the values above −inf
+    std::vector<double> scaled;  // exp(values − high)
+  };
+  struct Members {
+    std::vector<int32_t> variables, children;
+    std::vector<int64_t> factors;
+  };
+  void multiply_parts(const Clique& clique, std::vector<Part>& parts, double* table) const;
+  std::vector<Part> parts_of(size_t c, const FlatGraph& graph, const std::vector<std::vector<double>>& messages) const;
   std::vector<double> filled(const FlatGraph& graph) const;
   double collect_sums(const FlatGraph& graph, std::vector<double>& tables) const;
+  void distribute(size_t c, std::vector<double>& tables, std::vector<double>& marginals) const;
   double collect_maxima(const FlatGraph& graph, std::vector<double>& tables) const;
   int64_t row_of(const Clique& clique, const int32_t* x) const {
     int64_t row = 0;
@@ -351,32 +290,20 @@ class CliqueTree {
   std::vector<Clique> cliques_;  // children before parents
   std::vector<int32_t> home_;    // clique of each variable: where it is outside the separator
   std::vector<int32_t> factor_home_;
-  double size_ = 0.0;
+  std::vector<Members> members_;  // of each clique: what is multiplied into its table
+  double size_ = 0.0, operations_ = 0.0, most_rows_ = 0.0;
   size_t widest_ = 0;
   int64_t messages_ = 0;
   bool fits_ = false;
 };
 
-// Maximal cliques from the elimination: the set of v takes in that of the next variable p to go if it holds all of it.
+// Maximal cliques from the elimination, linked to a tree.
 void CliqueTree::gather() {
   const size_t n = size_t(s().n);
-  std::vector<int32_t> position(n), first(n, -1), last_of(n);
-  for (size_t t = 0; t < n; ++t) position[size_t(done_.order[t])] = int32_t(t);
-  auto next = [&](int32_t v) {
-    int32_t best = -1;
-    for (int32_t u : done_.later[size_t(v)])
-      if (best < 0 || position[size_t(u)] < position[size_t(best)]) best = u;
-    return best;
-  };
-  std::vector<int32_t> parent(n);
-  for (size_t v = 0; v < n; ++v) parent[v] = next(int32_t(v));
-  for (int32_t v : done_.order) {
-    if (first[size_t(v)] < 0) first[size_t(v)] = v;
-    last_of[size_t(first[size_t(v)])] = v;
-    const int32_t p = parent[size_t(v)];
-    if (p >= 0 && first[size_t(p)] < 0 && done_.later[size_t(p)].size() + 1 == done_.later[size_t(v)].size())
-      first[size_t(p)] = first[size_t(v)];
-  }
+  const std::vector<int32_t> position = places_of(done_.order), parent = next_of(done_, position);
+  const std::vector<int32_t> first = clique_heads(done_, parent);
+  std::vector<int32_t> last_of(n);
+  for (int32_t v : done_.order) last_of[size_t(first[size_t(v)])] = v;
   // In the order of their last variables children come before parents.
   std::vector<int32_t> number(n, -1);
   std::vector<std::vector<int32_t>> inside(n);
@@ -393,8 +320,13 @@ void CliqueTree::gather() {
     clique.variables.insert(clique.variables.end(), inside[size_t(head)].rbegin(), inside[size_t(head)].rend());
     widest_ = std::max(widest_, clique.variables.size());
     double entries = 1.0;
-    for (int32_t u : clique.variables) entries *= s().cards[size_t(u)];
+    double rows = 1.0;
+    for (size_t k = 0; k < clique.variables.size(); ++k) {
+      entries *= s().cards[size_t(clique.variables[k])];
+      if (int32_t(k) < clique.separator) rows = entries;
+    }
     size_ += entries;
+    most_rows_ = std::max(most_rows_, rows);
     cliques_.push_back(std::move(clique));
   }
   home_.resize(n);
@@ -412,6 +344,20 @@ void CliqueTree::gather() {
     });
     factor_home_[size_t(f)] = home_[size_t(earliest)];
   }
+  count_operations();
+}
+
+// Entries that are read or written: tables are filled and normalised, each factor is added, messages go up and come down.
+void CliqueTree::count_operations() {
+  std::vector<double> uses(cliques_.size(), 4.0);
+  for (int32_t clique : factor_home_) uses[size_t(clique)] += 1.0;
+  for (const Clique& clique : cliques_)
+    if (clique.parent >= 0) uses[size_t(clique.parent)] += 2.0;
+  for (size_t c = 0; c < cliques_.size(); ++c) {
+    double entries = 1.0;
+    for (int32_t v : cliques_[c].variables) entries *= s().cards[size_t(v)];
+    operations_ += uses[c] * entries;
+  }
 }
 
 void CliqueTree::lay_out() {
@@ -428,12 +374,18 @@ void CliqueTree::lay_out() {
   }
   for (Clique& clique : cliques_)
     if (clique.parent >= 0)
-      clique.to_parent = walk_to(cliques_[size_t(clique.parent)], clique.variables.data(), clique.separator);
+      clique.to_parent = walk_to(cliques_[size_t(clique.parent)].variables, clique.variables.data(), clique.separator);
+  members_.resize(cliques_.size());
+  for (int32_t v = 0; v < s().n; ++v) members_[size_t(home_[size_t(v)])].variables.push_back(v);
+  for (int64_t f = 0; f < s().m; ++f) members_[size_t(factor_home_[size_t(f)])].factors.push_back(f);
+  for (size_t c = 0; c < cliques_.size(); ++c)
+    if (cliques_[c].parent >= 0) members_[size_t(cliques_[c].parent)].children.push_back(int32_t(c));
 }
 
-Walk CliqueTree::walk_to(const Clique& clique, const int32_t* small, int count) const {
+// Through a table over `large`, with the place in one over `small`.
+Walk CliqueTree::walk_to(const std::vector<int32_t>& large, const int32_t* small, int count) const {
   Walk walk;
-  for (int32_t v : clique.variables) {
+  for (int32_t v : large) {
     int64_t step = 0, stride = 1;
     for (int k = count - 1; k >= 0; --k) {
       if (small[k] == v) step = stride;
@@ -449,26 +401,93 @@ std::vector<double> CliqueTree::filled(const FlatGraph& graph) const {
   std::vector<double> tables(size_t(size_), 0.0);
   for (int32_t v = 0; v < s().n; ++v) {
     const Clique& clique = cliques_[size_t(home_[size_t(v)])];
-    add_into_large(walk_to(clique, &v, 1), tables.data() + clique.start, graph.unary() + s().state_starts[size_t(v)]);
+    add_into_large(walk_to(clique.variables, &v, 1), tables.data() + clique.start, graph.unary() + s().state_starts[size_t(v)]);
   }
   for (int64_t f = 0; f < s().m; ++f) {
     const Clique& clique = cliques_[size_t(factor_home_[size_t(f)])];
-    const Walk walk = walk_to(clique, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
+    const Walk walk = walk_to(clique.variables, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
     add_into_large(walk, tables.data() + clique.start, graph.table(f));
   }
   return tables;
 }
 
+// The tables that are multiplied into a clique: potentials of variables and factors, messages of children.
+std::vector<CliqueTree::Part> CliqueTree::parts_of(size_t c, const FlatGraph& graph,
+                                                   const std::vector<std::vector<double>>& messages) const {
+  std::vector<Part> parts;
+  auto add = [&](const int32_t* scope, int64_t arity, const double* values, int64_t count) {
+    Part part{{scope, scope + arity}, values, count, 0.0, 0.0, {}};
+    std::tie(part.low, part.high) = finite_range(values, count);
+    parts.push_back(std::move(part));
+  };
+  for (const int32_t& v : members_[c].variables)
+    add(&v, 1, graph.unary() + s().state_starts[size_t(v)], s().cards[size_t(v)]);
+  for (int64_t f : members_[c].factors)
+    add(s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f), graph.table(f), s().table_sizes[size_t(f)]);
+  for (int32_t child : members_[c].children) {
+    const Clique& from = cliques_[size_t(child)];
+    add(from.variables.data(), from.separator, messages[size_t(child)].data(), from.rows);
+  }
+  return parts;
+}
+
+// Multiplies parts, as probabilities divided by their largest, into the table of a clique. A part whose variables are all in another
+// one goes into that, which is smaller than the table; one without differences is left out.
+void CliqueTree::multiply_parts(const Clique& clique, std::vector<Part>& parts, double* table) const {
+  std::vector<Part*> left;
+  for (Part& part : parts) {
+    if (part.low == part.high && std::find(part.values, part.values + part.count, kImpossible) == part.values + part.count) continue;
+    part.scaled.assign(part.values, part.values + part.count);
+    for (double& x : part.scaled) x -= part.high;
+    exp_all(part.scaled.data(), part.count);
+    left.push_back(&part);
+  }
+  std::stable_sort(left.begin(), left.end(), [](const Part* a, const Part* b) { return a->count < b->count; });
+  std::fill(table, table + clique.rows * clique.columns, 1.0);
+  for (size_t i = 0; i < left.size(); ++i) {
+    const Part& part = *left[i];
+    Part* into = nullptr;
+    for (size_t j = i + 1; j < left.size() && into == nullptr; ++j) {
+      const auto& scope = left[j]->scope;
+      const bool inside = std::all_of(part.scope.begin(), part.scope.end(),
+                                      [&](int32_t v) { return std::find(scope.begin(), scope.end(), v) != scope.end(); });
+      if (inside) into = left[j];
+    }
+    const std::vector<int32_t>& scope = into ? into->scope : clique.variables;
+    multiply_into_large(walk_to(scope, part.scope.data(), int(part.scope.size())), into ? into->scaled.data() : table,
+                        part.scaled.data());
+  }
+}
+
+// Fills the table of every clique with p(y | s) and returns log Z.
+//
+// A clique is computed with probabilities where no product of its entries above 0 can underflow, which the ranges of the tables
+// that go into it show before; else with logarithms.
 double CliqueTree::collect_sums(const FlatGraph& graph, std::vector<double>& tables) const {
   double total = graph.constant();
-  std::vector<double> message;
-  for (const Clique& clique : cliques_) {
+  std::vector<std::vector<double>> messages(cliques_.size());
+  for (size_t c = 0; c < cliques_.size(); ++c) {
+    const Clique& clique = cliques_[c];
+    double* table = tables.data() + clique.start;
+    std::vector<Part> parts = parts_of(c, graph, messages);
+    std::vector<double>& message = messages[c];
     message.resize(size_t(clique.rows));
-    normalise_rows(tables.data() + clique.start, clique.rows, clique.columns, message.data());
-    if (clique.parent < 0)
-      total += message[0];
-    else
-      add_into_large(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, message.data());
+    double offset = 0.0, range = 0.0;
+    for (const Part& part : parts) {
+      offset += part.high;
+      range += part.high - part.low;
+    }
+    if (range < kSafeRange) {
+      multiply_parts(clique, parts, table);
+      divide_rows(table, clique.rows, clique.columns, offset, message.data());
+    } else {
+      std::fill(table, table + clique.rows * clique.columns, 0.0);
+      for (const Part& part : parts)
+        add_into_large(walk_to(clique.variables, part.scope.data(), int(part.scope.size())), table, part.values);
+      normalise_rows(table, clique.rows, clique.columns, message.data());
+    }
+    for (int32_t child : members_[c].children) std::vector<double>().swap(messages[size_t(child)]);
+    if (clique.parent < 0) total += message[0];
   }
   return total;
 }
@@ -488,32 +507,40 @@ double CliqueTree::collect_maxima(const FlatGraph& graph, std::vector<double>& t
   return total;
 }
 
+// Turns p(y | s) of a clique into p(s, y), and sums that to the marginals of y, once its parent's table is p.
+void CliqueTree::distribute(size_t c, std::vector<double>& tables, std::vector<double>& marginals) const {
+  const Clique& clique = cliques_[c];
+  double* table = tables.data() + clique.start;
+  std::vector<double> separator(size_t(clique.rows), clique.parent < 0 ? 1.0 : 0.0), inner(size_t(clique.columns), 0.0);
+  if (clique.parent >= 0)
+    sum_into_small(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, separator.data());
+  for (int64_t r = 0; r < clique.rows; ++r) {
+    double* row = table + r * clique.columns;
+    const double p = separator[size_t(r)];
+    for (int64_t k = 0; k < clique.columns; ++k) {
+      row[k] *= p;
+      inner[size_t(k)] += row[k];
+    }
+  }
+  const std::vector<int32_t> variables(clique.variables.begin() + clique.separator, clique.variables.end());
+  for (int32_t v : variables)
+    sum_into_small(walk_to(variables, &v, 1), inner.data(), marginals.data() + s().state_starts[size_t(v)]);
+}
+
 // (beliefs of all cliques, marginals of all variables, log Z); the first two are empty where log Z is −inf.
 nb::tuple CliqueTree::sum(const FlatGraph& graph) const {
   check(graph);
-  std::vector<double> tables, marginals, separator;
+  std::vector<double> tables, marginals;
   double total;
   {
     nb::gil_scoped_release free;
-    tables = filled(graph);
+    tables.resize(size_t(size_));
     total = collect_sums(graph, tables);
     if (total == kImpossible) {
       tables.clear();
     } else {
-      for (size_t c = cliques_.size(); c-- > 0;) {
-        const Clique& clique = cliques_[c];
-        if (clique.parent < 0) continue;
-        separator.assign(size_t(clique.rows), 0.0);
-        sum_into_small(clique.to_parent, tables.data() + cliques_[size_t(clique.parent)].start, separator.data());
-        double* table = tables.data() + clique.start;
-        for (int64_t r = 0; r < clique.rows; ++r)
-          for (int64_t k = 0; k < clique.columns; ++k) table[r * clique.columns + k] *= separator[size_t(r)];
-      }
       marginals.assign(size_t(s().states()), 0.0);
-      for (int32_t v = 0; v < s().n; ++v) {
-        const Clique& clique = cliques_[size_t(home_[size_t(v)])];
-        sum_into_small(walk_to(clique, &v, 1), tables.data() + clique.start, marginals.data() + s().state_starts[size_t(v)]);
-      }
+      for (size_t c = cliques_.size(); c-- > 0;) distribute(c, tables, marginals);
     }
   }
   return nb::make_tuple(to_numpy(std::move(tables)), to_numpy(std::move(marginals)), total);
@@ -526,7 +553,7 @@ nb::object CliqueTree::factor_beliefs(In1<double> beliefs) const {
     nb::gil_scoped_release free;
     for (int64_t f = 0; f < s().m; ++f) {
       const Clique& clique = cliques_[size_t(factor_home_[size_t(f)])];
-      const Walk walk = walk_to(clique, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
+      const Walk walk = walk_to(clique.variables, s().scopes.data() + s().scope_starts[size_t(f)], s().arity(f));
       sum_into_small(walk, beliefs.data() + clique.start, joint.data() + s().belief_starts[size_t(f)]);
     }
   }
@@ -540,7 +567,7 @@ nb::tuple CliqueTree::sample(const FlatGraph& graph, int64_t count, uint64_t see
   double total;
   {
     nb::gil_scoped_release free;
-    std::vector<double> tables = filled(graph);
+    std::vector<double> tables(size_t(size_), 0.0);
     total = collect_sums(graph, tables);
     std::mt19937_64 random(seed);
     for (int64_t i = 0; i < count && total != kImpossible; ++i) {
@@ -662,10 +689,13 @@ nb::tuple CliqueTree::elimination() const {
 
 void bind_cliques(nb::module_& m) {
   nb::class_<CliqueTree>(m, "CliqueTree")
-      .def(nb::init<const FlatGraph&, const std::string&, double, bool>(), "graph"_a, "heuristic"_a, "max_size"_a, "stop_early"_a)
+      .def(nb::init<const FlatGraph&, const std::string&, double, bool, double>(), "graph"_a, "heuristic"_a, "max_size"_a,
+           "stop_early"_a, "effort"_a = 0.25)
       .def_prop_ro("fits", &CliqueTree::fits)
       .def_prop_ro("complete", &CliqueTree::complete)
       .def_prop_ro("size", &CliqueTree::size)
+      .def_prop_ro("bytes", &CliqueTree::bytes)
+      .def_prop_ro("operations", &CliqueTree::operations)
       .def_prop_ro("most_variables", &CliqueTree::most_variables)
       .def("cliques", &CliqueTree::cliques)
       .def("elimination", &CliqueTree::elimination)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bindings.hpp"
+#include "names.hpp"
 
 namespace mercer {
 
@@ -56,11 +57,13 @@ void bind_examples(nb::module_& m) {
       .def("__init__",
            [](Examples* self, In1<int64_t> indptr, In1<uint64_t> hashes, std::optional<In1<float>> values,
               std::optional<In1<float>> weights, std::optional<In1<double>> targets, std::optional<In1<int32_t>> labels,
-              std::vector<std::string> label_names, bool documents) {
+              const nb::list& names, bool documents) {
+             std::vector<std::string> label_names;
+             for (nb::handle name : names) label_names.push_back(bytes_of_name(name));
              new (self) Examples(from_arrays(indptr, hashes, values, weights, targets, labels, std::move(label_names), documents));
            },
            "indptr"_a, "hashes"_a, "values"_a.none() = nb::none(), "weights"_a.none() = nb::none(),
-           "targets"_a.none() = nb::none(), "labels"_a.none() = nb::none(), "label_names"_a = std::vector<std::string>(),
+           "targets"_a.none() = nb::none(), "labels"_a.none() = nb::none(), "label_names"_a = nb::list(),
            "documents"_a = false)
       .def("__len__", &Examples::size)
       .def_ro("documents", &Examples::documents)

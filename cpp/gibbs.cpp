@@ -16,6 +16,10 @@ namespace {
 
 constexpr int64_t FLUSH = 1 << 12;     // sweeps that may be summed in single precision
 constexpr int64_t MAX_JOINT = 1 << 16; // joint states of a block
+// Probability that a Metropolis sweep passes a variable by. Without it, proposals that are always accepted (a flat target) turn the whole
+// assignment round and round in the order of the sweep: the chain is periodic. With it every sweep may leave any variables as they are, so
+// the product over variables is aperiodic, and irreducible wherever single changes lead from each assignment to each other one.
+constexpr double LAZINESS = 0.25;
 
 // xoshiro256++
 class Random {
@@ -63,7 +67,8 @@ int32_t draw(std::vector<double>& logits, size_t count, Random& random) {
 struct Chain {
   explicit Chain(uint64_t seed) : random(seed) {}
   Random random;
-  std::vector<int32_t> x, best;
+  std::vector<int32_t> x, first, best;
+  std::vector<uint8_t> moved, choice;  // has a variable left its first state; was there another state to go to in a sweep that counts
   double best_value = kImpossible;
   std::vector<double> totals;
   int64_t swept = 0, accepted = 0, proposed = 0;
@@ -99,6 +104,11 @@ class Sampler {
       chains_.emplace_back(mix64(seed + 0x632be59bd9b4e019ull * (c + 1)));
       Chain& chain = chains_.back();
       chain.x.assign(x, x + s.n);
+      chain.first = chain.x;
+      chain.moved.assign(size_t(s.n), 0);
+      chain.choice.assign(size_t(s.n), 0);
+      if (kind_ == COLOURS)  // no pair is impossible: whatever a variable's own table leaves open
+        for (int64_t i = 0; i < s.n; ++i) chain.choice[size_t(i)] = possible_states(i) > 1;
       chain.totals.assign(size_t(s.states()), 0.0);
       chain.best = chain.x;
       chain.best_value = graph_.score(x);
@@ -129,6 +139,7 @@ class Sampler {
         sweep(chain, betas.data()[t], collect, chains > 1 ? 1 : threads);
         if (!keep || (t + 1) % keep != 0) continue;
         if (spins_) write_spins(chain);
+        mark_moves(chain);
         const double value = graph_.score(chain.x.data());
         if (value > chain.best_value) {
           chain.best_value = value;
@@ -139,6 +150,7 @@ class Sampler {
       }
       if (spins_) write_spins(chain);
       if (spins_) flush(chain);
+      mark_moves(chain);
     });
   }
 
@@ -157,6 +169,14 @@ class Sampler {
     }
     return nb::make_tuple(to_numpy(std::move(all)), to_numpy(std::move(swept)));
   }
+  // For every variable: whether some chain has left its first state (at a sweep that was looked at), and whether
+  // there was another possible state in a sweep that was collected.
+  nb::tuple mobility() const {
+    std::vector<uint8_t> moved(size_t(graph_.structure().n), 0), choice(moved);
+    for (const Chain& c : chains_)
+      for (size_t i = 0; i < moved.size(); ++i) moved[i] |= c.moved[i], choice[i] |= c.choice[i];
+    return nb::make_tuple(to_numpy(std::move(moved)), to_numpy(std::move(choice)));
+  }
   nb::tuple best() const {
     const Chain* top = &chains_.front();
     for (const Chain& c : chains_)
@@ -170,6 +190,15 @@ class Sampler {
   }
 
  private:
+  int possible_states(int64_t i) const {
+    const FactorStructure& s = graph_.structure();
+    const double* unary = graph_.unary() + s.state_starts[size_t(i)];
+    return int(std::count_if(unary, unary + s.cards[size_t(i)], [](double u) { return u != kImpossible; }));
+  }
+  static void mark_moves(Chain& chain) {
+    for (size_t i = 0; i < chain.x.size(); ++i) chain.moved[i] |= uint8_t(chain.x[i] != chain.first[i]);
+  }
+
   void check_blocks() {
     const FactorStructure& s = graph_.structure();
     std::vector<int> seen(size_t(s.n), 0);
@@ -238,8 +267,13 @@ class Sampler {
       const double* table = graph_.table(f) + rest(chain, slot, f);
       for (int32_t k = 0; k < card; ++k) logits[size_t(k)] += table[stride * k];
     }
+    int open = 0;
     for (int32_t k = 0; k < card; ++k)
-      if (logits[size_t(k)] != kImpossible) logits[size_t(k)] *= beta;
+      if (logits[size_t(k)] != kImpossible) {
+        logits[size_t(k)] *= beta;
+        ++open;
+      }
+    chain.choice[size_t(i)] |= uint8_t(collect && open > 1);
     const int32_t drawn = draw(logits, size_t(card), chain.random);
     if (drawn < 0) return;  // nothing is possible here until neighbours change
     chain.x[size_t(i)] = drawn;
@@ -258,6 +292,7 @@ class Sampler {
     std::sort(factors.begin(), factors.end());
     factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
     const std::vector<int32_t> before = states_of(chain, block);
+    std::vector<int32_t> open;  // states of the first possible joint state
     for (int64_t z = 0; z < joint; ++z) {
       set(chain, block, z);
       double total = 0.0;
@@ -268,6 +303,9 @@ class Sampler {
         total += graph_.table(f)[at];
       }
       logits[size_t(z)] = total == kImpossible ? total : beta * total;
+      if (total == kImpossible || !collect) continue;
+      if (open.empty()) open = states_of(chain, block);
+      for (size_t k = 0; k < block.size(); ++k) chain.choice[size_t(block[k])] |= uint8_t(chain.x[size_t(block[k])] != open[k]);
     }
     const int32_t drawn = draw(logits, size_t(joint), chain.random);
     if (drawn < 0) {
@@ -295,14 +333,15 @@ class Sampler {
     }
   }
 
-  // A state drawn from the others, taken with probability min(1, exp(β Δ)).
+  // A state drawn from the others, taken with probability min(1, exp(β Δ)); now and then the variable is passed by.
   void propose(Chain& chain, int64_t i, double beta, bool collect) {
     const FactorStructure& s = graph_.structure();
     const int32_t card = s.cards[size_t(i)], now = chain.x[size_t(i)];
-    if (card > 1) {
+    if (card > 1 && chain.random.uniform() >= LAZINESS) {
       const int32_t other = int32_t((now + 1 + chain.random.below(card - 1)) % card);
       const double here = local(chain, i, now), there = local(chain, i, other), u = chain.random.uniform();
       ++chain.proposed;
+      chain.choice[size_t(i)] |= uint8_t(collect && there != kImpossible);
       if (there != kImpossible && (here == kImpossible || there >= here || u < std::exp(beta * (there - here)))) {
         chain.x[size_t(i)] = other;
         ++chain.accepted;
@@ -367,6 +406,7 @@ void bind_gibbs(nb::module_& m) {
            "threads"_a = 1)
       .def("states", &Sampler::states)
       .def("totals", &Sampler::totals)
+      .def("mobility", &Sampler::mobility)
       .def("best", &Sampler::best)
       .def("acceptance", &Sampler::acceptance);
 }

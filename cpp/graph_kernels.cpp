@@ -34,16 +34,12 @@ class Stack {
  public:
   Stack(const In1<int64_t>& offsets, const In1<int64_t>& indptr, const In1<int32_t>& indices)
       : offsets_(offsets.data()), indptr_(indptr.data()), indices_(indices.data()) {
-    require(offsets.shape(0) >= 1 && indptr.shape(0) >= 1, "offsets and indptr must hold at least one value");
-    n_ = int64_t(offsets.shape(0)) - 1;
-    nodes_ = int64_t(indptr.shape(0)) - 1;
     entries_ = int64_t(indices.shape(0));
-    require(offsets_[0] == 0 && offsets_[n_] == nodes_, "offsets must run from 0 to the number of nodes");
-    require(indptr_[0] == 0 && indptr_[nodes_] == entries_, "indptr must run from 0 to the number of indices");
-    for (int64_t v = 0; v < nodes_; ++v) require(indptr_[v] <= indptr_[v + 1], "indptr must not decrease");
+    nodes_ = require_offsets(indptr, entries_, "indptr", "indices");
+    n_ = require_offsets(offsets, nodes_, "offsets", "nodes");
     for (int64_t g = 0; g < n_; ++g) {
       const int64_t first = offsets_[g], size = offsets_[g + 1] - first;
-      require(size >= 0 && size < (int64_t(1) << 31) - 1, "offsets must not decrease, and a graph has fewer than 2^31 nodes");
+      require(size < (int64_t(1) << 31) - 1, "a graph has fewer than 2^31 nodes");
       for (int64_t e = indptr_[first]; e < indptr_[first + size]; ++e)
         require(indices_[e] >= 0 && indices_[e] < size, "a neighbour is out of range");
     }
@@ -608,9 +604,8 @@ void walk_gram(const WalkGraphs& left, const WalkGraphs* right, const std::strin
 struct Spectra {
   Spectra(const In1<int64_t>& offsets, const In1<double>& weights, const In1<double>& values)
       : offsets(offsets.data()), weights(weights.data()), values(values.data()), n(int64_t(offsets.shape(0)) - 1) {
-    require(n >= 0 && this->offsets[0] == 0 && weights.shape(0) == values.shape(0), "weights and values must have one length");
-    for (int64_t g = 0; g < n; ++g) require(this->offsets[g] <= this->offsets[g + 1], "offsets must not decrease");
-    require(this->offsets[n] == int64_t(values.shape(0)), "offsets must end with the number of values");
+    require(weights.shape(0) == values.shape(0), "weights and values must have one length");
+    require_offsets(offsets, int64_t(values.shape(0)), "offsets", "values");
     require(all_finite(this->weights, this->offsets[n]) && all_finite(this->values, this->offsets[n]), "weights and values must be finite");
     for (int64_t p = 0; p < this->offsets[n]; ++p) largest = std::max(largest, std::abs(this->values[p]));
   }
@@ -679,10 +674,7 @@ int64_t edit_distance_within(const int32_t* a, int64_t n, const int32_t* b, int6
 }
 
 nb::object edit_pairs(In1<int64_t> offsets, In1<int32_t> codes, int64_t limit, int threads) {
-  require(offsets.shape(0) >= 1, "offsets must hold at least one value");
-  const int64_t n = int64_t(offsets.shape(0)) - 1;
-  require(offsets.data()[0] == 0 && offsets.data()[n] == int64_t(codes.shape(0)), "offsets must run from 0 to the number of codes");
-  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
+  const int64_t n = require_offsets(offsets, int64_t(codes.shape(0)), "offsets", "codes");
   require(limit >= 0 && limit <= (int64_t(1) << 30), "limit must lie between 0 and 2^30");
   threads = thread_count(threads);
   Words words{codes.data(), offsets.data(), std::vector<uint64_t>(size_t(n), 0)};

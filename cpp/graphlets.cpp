@@ -485,12 +485,8 @@ class Stack {
   Stack(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<int32_t>> codes,
         std::optional<In1<uint64_t>> keys)
       : offsets_(offsets.data()), indptr_(indptr.data()), indices_(indices.data()) {
-    require(offsets.shape(0) >= 1 && indptr.shape(0) >= 1, "offsets and indptr must hold at least one value");
-    n_ = int64_t(offsets.shape(0)) - 1;
-    const int64_t nodes = int64_t(indptr.shape(0)) - 1;
-    require(offsets_[0] == 0 && offsets_[n_] == nodes, "offsets must run from 0 to the number of nodes");
-    require(indptr_[0] == 0 && indptr_[nodes] == int64_t(indices.shape(0)), "indptr must run from 0 to the number of indices");
-    for (int64_t v = 0; v < nodes; ++v) require(indptr_[v] <= indptr_[v + 1], "indptr must not decrease");
+    const int64_t nodes = require_offsets(indptr, int64_t(indices.shape(0)), "indptr", "indices");
+    n_ = require_offsets(offsets, nodes, "offsets", "nodes");
     for (int64_t g = 0; g < n_; ++g) check_graph(offsets_[g], offsets_[g + 1]);
     require(codes.has_value() == keys.has_value(), "codes and keys of labels come together");
     if (codes) {
@@ -510,7 +506,7 @@ class Stack {
 
  private:
   void check_graph(int64_t first, int64_t last) const {
-    require(first <= last && last - first < INT32_MAX, "offsets must not decrease, and a graph has fewer than 2^31 nodes");
+    require(last - first < INT32_MAX, "a graph has fewer than 2^31 nodes");
     for (int64_t v = first; v < last; ++v)
       for (int64_t e = indptr_[v]; e < indptr_[v + 1]; ++e) {
         require(indices_[e] >= 0 && indices_[e] < last - first, "a neighbour is out of range");

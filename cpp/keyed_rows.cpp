@@ -53,12 +53,9 @@ struct SparseView {
 };
 
 SparseView checked(const In1<int64_t>& offsets, const In1<int32_t>& columns, const In1<double>& values, int64_t n_columns) {
-  require(offsets.shape(0) >= 1, "offsets must hold at least one value");
-  const int64_t n = int64_t(offsets.shape(0)) - 1;
+  require(columns.shape(0) == values.shape(0), "columns and values must be equally many");
+  const int64_t n = require_offsets(offsets, int64_t(columns.shape(0)), "offsets", "entries");
   const int64_t* p = offsets.data();
-  require(p[0] == 0, "offsets must start with 0");
-  for (int64_t i = 0; i < n; ++i) require(p[i] <= p[i + 1], "offsets must not decrease");
-  require(p[n] == int64_t(columns.shape(0)) && p[n] == int64_t(values.shape(0)), "offsets must end with the number of entries");
   for (int64_t k = 0; k < p[n]; ++k) require(columns.data()[k] >= 0 && columns.data()[k] < n_columns, "a column is out of range");
   require(all_finite(values.data(), p[n]), "values must be finite");
   return {p, columns.data(), values.data(), n};

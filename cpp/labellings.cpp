@@ -31,24 +31,29 @@ struct Bagged {
   int64_t n_bags, n;
 };
 
+constexpr double kSame = 1e-7;  // of the largest value in a bag
+
 // Room for one bag.
 struct Scratch {
   std::vector<int64_t> members;  // free instances
   std::vector<double> values, sorted;
 };
 
-// The `count` members with the largest values become positive. Those that tie for the last places stay, with the number of these places.
+// The `count` members with the largest values become positive. Those that tie for the last places stay, with the number of these places. Values of
+// equal rows differ by rounding, which must not choose.
 int64_t take_largest(Scratch& s, int64_t count, int8_t* y) {
   s.sorted = s.values;
   const auto last = s.sorted.begin() + (count - 1);
   std::nth_element(s.sorted.begin(), last, s.sorted.end(), std::greater<double>());
-  const double least = *last;
+  double size = 0;
+  for (const double value : s.values) size = std::max(size, std::abs(value));
+  const double least = *last, same = kSame * size;
   size_t kept = 0;
   for (size_t m = 0; m < s.members.size(); ++m) {
-    if (s.values[m] > least) {
+    if (s.values[m] > least + same) {
       y[s.members[m]] = 1;
       --count;
-    } else if (s.values[m] == least) {
+    } else if (s.values[m] >= least - same) {
       s.members[kept++] = s.members[m];
     }
   }
@@ -88,15 +93,13 @@ void label(const Bagged& bags, const double* scores, Scratch& s, int8_t* y) {
 
 Bagged checked_bags(const In1<double>& weight, const In1<int64_t>& offsets, const In1<int64_t>& least, const In1<int64_t>& most,
                     const In1<int8_t>& known, int64_t n) {
-  const int64_t n_bags = int64_t(offsets.shape(0)) - 1;
+  const int64_t n_bags = require_offsets(offsets, n, "offsets", "instances");
   require(int64_t(weight.shape(0)) == n && int64_t(known.shape(0)) == n, "weight and known need a value for each instance");
-  require(n_bags >= 0 && offsets.data()[0] == 0 && offsets.data()[n_bags] == n, "offsets must run from 0 to the number of instances");
   require(int64_t(least.shape(0)) == n_bags && int64_t(most.shape(0)) == n_bags, "least and most need a value for each bag");
   for (int64_t i = 0; i < n; ++i) {
     require(std::isfinite(weight.data()[i]) && weight.data()[i] >= 0, "weight must be finite and not negative");
     require(known.data()[i] >= -1 && known.data()[i] <= 1, "known must be -1, 0 or 1");
   }
-  for (int64_t k = 0; k < n_bags; ++k) require(offsets.data()[k] <= offsets.data()[k + 1], "offsets must not decrease");
   for (int64_t k = 0; k < n_bags; ++k) {
     int64_t free = 0;
     for (int64_t i = offsets.data()[k]; i < offsets.data()[k + 1]; ++i) free += known.data()[i] == 0;
@@ -170,14 +173,15 @@ MERCER_CLONES std::pair<double, double> loss_at(double c, double square, const d
 }
 
 // The least of ½ c² aᵀQa + Σ_i upper_i max(0, 1 − c (Qa)_i) over c, nearly: each c > 0 gives a bound of the value from above, and a program
-// that is solved but for its scale has a gap only without c. Tangents on both sides of the minimum enclose it; it is found when they meet.
-double scaled_bound(const double* a, const double* g, const double* upper, int64_t n, double tol) {
+// that is solved but for its scale has a gap only without c. Tangents on both sides of the minimum enclose it; it is found when they meet. Rows
+// of a solved program are at their margins, where the slope jumps: only the minimum itself does not depend on rounding.
+double scaled_bound(const double* a, const double* g, const double* upper, int64_t n, double tol = 1e-12) {
   double square = 0;
   for (int64_t i = 0; i < n; ++i) square += a[i] * (1 - g[i]);
   square = std::max(square, 0.0);
   double c = 1, best = std::numeric_limits<double>::infinity();
   double low = 0, low_value = 0, low_slope = 0, high = 0, high_value = 0, high_slope = 0;  // where 0: none yet
-  for (int step = 0; step < 24; ++step) {
+  for (int step = 0; step < 60; ++step) {
     const auto [value, slope] = loss_at(c, square, g, upper, n);
     best = std::min(best, value);
     if (slope == 0) break;
@@ -213,6 +217,7 @@ double scaled_value(const double* a, const double* g, const double* upper, int64
   return s * sum - s * s * square / 2;
 }
 
+constexpr double kEqual = 1e-6;  // relative: gains of equal rows, which rounding must not tell apart
 constexpr int kLanes = 16;  // arrays of a program are filled up to a multiple of it
 
 // What a step along one coordinate changes: the slopes, and what each coordinate would gain next. Returns the largest gain.
@@ -234,12 +239,12 @@ MERCER_CLONES double advance(double size, const double* __restrict row, const do
   return *std::max_element(most, most + kLanes);
 }
 
-// The first place of a value; there is one.
-MERCER_CLONES int64_t place_of(double value, const double* values, int64_t n) {
+// The first place of a value of at least `least`; there is one.
+MERCER_CLONES int64_t place_of(double least, const double* values, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) {
     int hits = 0;
-    for (int k = 0; k < kLanes; ++k) hits |= values[i + k] == value;
-    if (hits) return std::find(values + i, values + i + kLanes, value) - values;
+    for (int k = 0; k < kLanes; ++k) hits |= values[i + k] >= least;
+    if (hits) return std::find_if(values + i, values + i + kLanes, [least](double v) { return v >= least; }) - values;
   }
   return 0;
 }
@@ -399,7 +404,7 @@ class LabelledPrograms {
     for (int64_t update = 0;; ++update) {
       const bool over = update == limit || !(most > 0);
       if (over || update % period == 0) {
-        const double value = scaled_value(a, g, u, n_), bound = scaled_bound(a, g, u, n_, tol / 8);
+        const double value = scaled_value(a, g, u, n_), bound = scaled_bound(a, g, u, n_);
         if (over || bound - value <= tol * value) return bound;
       }
       if (update % 65536 == 65535) check_signals();
@@ -409,7 +414,7 @@ class LabelledPrograms {
         most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
         if (!(most > 0)) continue;
       }
-      const int64_t i = place_of(most, gain, padded_);
+      const int64_t i = place_of(most * (1 - kEqual), gain, padded_);
       const double to = std::clamp(a[i] + g[i] * inverse[i], 0.0, u[i]), size = to - a[i];
       a[i] = to;
       most = advance(size, row(i), a, u, q, inverse, g, gain, padded_);
@@ -445,7 +450,7 @@ class LabelledPrograms {
     for (int64_t r = 0; r < m; ++r) {
       const double* from = row(free_[size_t(r)]);
       for (int64_t c = r; c < m; ++c) H_[size_t(r * m + c)] = from[free_[size_t(c)]];
-      H_[size_t(r * m + r)] += 1e-9 * ridge + 1e-300;
+      H_[size_t(r * m + r)] += 1e-6 * ridge + 1e-300;  // of singular blocks: less would make steps of rounding
       change_[size_t(r)] = g_[size_t(free_[size_t(r)])];
     }
     factorise(H_.data(), m, 1e-300);
@@ -529,7 +534,7 @@ double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<do
   }
   for (int64_t sweep = 0;; ++sweep) {
     for (int64_t i = 0; i < n; ++i) g[i] = slope_of(i);
-    const double value = scaled_value(a, g, u, n), bound = scaled_bound(a, g, u, n, tol / 8);
+    const double value = scaled_value(a, g, u, n), bound = scaled_bound(a, g, u, n);
     if (sweep >= max_sweeps || bound - value <= tol * value) return bound;
     check_signals();
     for (int64_t i = 0; i < n; ++i) {

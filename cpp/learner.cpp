@@ -18,6 +18,7 @@
 
 #include "bindings.hpp"
 #include "hashing.hpp"
+#include "names.hpp"
 #include "parallel.hpp"
 #include "text.hpp"
 
@@ -902,10 +903,7 @@ void set_labels(HashedModel& model, const nb::list& labels) {
   std::vector<std::string> names;
   for (nb::handle label : labels) {
     if (!PyUnicode_Check(label.ptr())) throw nb::type_error("labels must be a list of str");
-    // Names that were not UTF-8 in their file have surrogates, and become the same bytes again.
-    const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(label.ptr(), "utf-8", "surrogateescape"));
-    if (!bytes.is_valid()) throw nb::python_error();
-    names.emplace_back(PyBytes_AS_STRING(bytes.ptr()), size_t(PyBytes_GET_SIZE(bytes.ptr())));
+    names.push_back(bytes_of_name(label));
   }
   model.set_labels(names);
 }
@@ -1038,12 +1036,13 @@ Examples buffer_examples(In1<uint8_t> data, In1<Offset> offsets, In1<int64_t> or
 }
 
 // The same features with other labels, targets and weights.
-void set_outputs(Examples& e, std::optional<In1<int32_t>> labels, std::vector<std::string> label_names,
+void set_outputs(Examples& e, std::optional<In1<int32_t>> labels, const nb::list& label_names,
                  std::optional<In1<double>> targets, std::optional<In1<float>> weights) {
   if (labels) e.labels.assign(labels->data(), labels->data() + labels->shape(0));
   if (targets) e.targets.assign(targets->data(), targets->data() + targets->shape(0));
   if (weights) e.weights.assign(weights->data(), weights->data() + weights->shape(0));
-  e.label_names = std::move(label_names);
+  e.label_names.clear();
+  for (nb::handle name : label_names) e.label_names.push_back(bytes_of_name(name));
   e.check();
 }
 
@@ -1082,7 +1081,7 @@ void bind_learner(nb::module_& m) {
   m.def("buffer_examples", &buffer_examples<int64_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a,
         "lowercase"_a, "seed"_a);
   m.def("document_examples", &document_examples, "documents"_a, "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
-  m.def("set_outputs", &set_outputs, "examples"_a, "labels"_a.none() = nb::none(), "label_names"_a = std::vector<std::string>(),
+  m.def("set_outputs", &set_outputs, "examples"_a, "labels"_a.none() = nb::none(), "label_names"_a = nb::list(),
         "targets"_a.none() = nb::none(), "weights"_a.none() = nb::none());
   // For tests: the loops without vector instructions, or those of this machine again.
   m.def("plain_blocks", [](bool plain) { block_kernels = plain ? kPlain : best_kernels(); }, "plain"_a);

@@ -61,11 +61,8 @@ struct Batch {
   Batch(const ChartGrammar& grammar, const In1<double>& w, const In1<int32_t>& words, const In1<int64_t>& offsets, const Spans& spans,
         bool count_lexical, int threads_)
       : g(grammar), scores(checked(grammar, w), w.data()), threads(thread_count(threads_)) {
-    require(offsets.shape(0) >= 1 && offsets.data()[0] == 0, "offsets must start with 0");
-    const int64_t n = int64_t(offsets.shape(0)) - 1;
+    const int64_t n = require_offsets(offsets, int64_t(words.shape(0)), "offsets", "words");
     const int64_t* o = offsets.data();
-    for (int64_t i = 0; i < n; ++i) require(o[i] <= o[i + 1], "offsets must not decrease");
-    require(o[n] == int64_t(words.shape(0)), "offsets must end with the number of words");
     for (size_t t = 0; t < words.shape(0); ++t)
       require(words.data()[t] >= 0 && words.data()[t] < g.n_terminals, "a word is out of range");
     sentences.resize(size_t(n));

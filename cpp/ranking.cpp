@@ -237,10 +237,7 @@ double f1_loss(const double* scores, const int32_t* grades, int64_t n, double* g
 // ---------------------------------------------------------------------------------------------------- bindings
 
 int64_t check_offsets(const In1<int64_t>& offsets, int64_t n) {
-  const int64_t groups = int64_t(offsets.shape(0)) - 1;
-  require(groups >= 0 && offsets.data()[0] == 0 && offsets.data()[groups] == n, "offsets must run from 0 to the number of scores");
-  for (int64_t k = 0; k < groups; ++k) require(offsets.data()[k] <= offsets.data()[k + 1], "offsets must not decrease");
-  return groups;
+  return require_offsets(offsets, n, "offsets", "scores");
 }
 
 int64_t check_groups(const In1<double>& scores, const In1<int32_t>& grades, const In1<int64_t>& offsets, int32_t most) {

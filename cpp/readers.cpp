@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "bindings.hpp"
+#include "names.hpp"
 
 namespace mercer {
 
@@ -157,7 +158,9 @@ size_t RecordSplitter::walk(size_t from) {
     } else if (c == '\n' || c == '\r') {
       return line_end(i);
     } else {
-      state_ = c == delimiter_ ? State::field_start : State::unquoted;
+      // Spaces before a quote belong to no cell.
+      if (c == delimiter_) state_ = State::field_start;
+      else if (!(state_ == State::field_start && is_space(c))) state_ = State::unquoted;
     }
     ++i;
   }
@@ -570,7 +573,10 @@ void ExampleReader::split_csv(std::string_view line) {
   const char delimiter = settings_.separator;
   const char* p = line.data();
   const char* const end = p + line.size();
+  const auto padding = [delimiter](char c) { return c != delimiter && is_space(c); };
   while (true) {
+    // Spaces around cells are no part of them, unless they stand in quotes.
+    while (p < end && padding(*p)) ++p;
     if (p < end && *p == '"') {
       const char* begin = ++p;
       const size_t kept = scratch_.size();
@@ -586,10 +592,13 @@ void ExampleReader::split_csv(std::string_view line) {
       }
       if (doubled) scratch_.append(begin, p - 1);
       cells_.push_back(doubled ? std::string_view(scratch_).substr(kept) : std::string_view(begin, size_t(p - 1 - begin)));
+      while (p < end && padding(*p)) ++p;
       if (p < end && *p != delimiter) throw Malformed{"expected the end of the cell after '\"', found " + shown(std::string_view(p, 1))};
     } else {
       const char* const stop = p < end ? static_cast<const char*>(std::memchr(p, delimiter, size_t(end - p))) : nullptr;
-      cells_.push_back(std::string_view(p, size_t((stop ? stop : end) - p)));
+      const char* last = stop ? stop : end;
+      while (last > p && padding(last[-1])) --last;
+      cells_.push_back(std::string_view(p, size_t(last - p)));
       p = stop ? stop : end;
     }
     if (p == end) return;
@@ -808,6 +817,25 @@ ReaderSettings settings_from(const std::string& format, bool numeric, bool label
   return s;
 }
 
+FieldRef field_ref(nb::handle field) {
+  if (PyUnicode_Check(field.ptr())) return bytes_of_name(field);
+  if (!PyLong_Check(field.ptr()) || PyBool_Check(field.ptr())) throw nb::type_error("a field is given by its name or its number");
+  const int64_t number = PyLong_AsLongLong(field.ptr());
+  if (number == -1 && PyErr_Occurred()) throw nb::python_error();
+  return number;
+}
+Refs field_refs(const nb::list& fields) {
+  Refs out;
+  for (nb::handle field : fields) out.push_back(field_ref(field));
+  return out;
+}
+std::optional<FieldRef> optional_ref(const std::optional<nb::object>& field) {
+  return field && !field->is_none() ? std::optional<FieldRef>(field_ref(*field)) : std::nullopt;
+}
+std::optional<Refs> optional_refs(const std::optional<nb::list>& fields) {
+  return fields ? std::optional<Refs>(field_refs(*fields)) : std::nullopt;
+}
+
 nb::object decoded(const std::string& text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
 }
@@ -844,16 +872,16 @@ void bind_readers(nb::module_& m) {
       .def("__init__",
            [](ExampleReader* self, const std::string& format, bool numeric, bool label_required, bool skip, int64_t limit,
               const std::string& analyzer, std::pair<int, int> ngrams, bool lowercase, uint64_t seed, const std::string& label_place,
-              const std::string& separator, bool header, bool zero_based, int n_bits, std::optional<FieldRef> label,
-              std::optional<Refs> texts, std::optional<Refs> columns, bool rest, Refs categorical) {
+              const std::string& separator, bool header, bool zero_based, int n_bits, std::optional<nb::object> label,
+              std::optional<nb::list> texts, std::optional<nb::list> columns, bool rest, nb::list categorical) {
              new (self) ExampleReader(settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams, lowercase, seed,
-                                                    label_place, separator, header, zero_based, n_bits, std::move(label),
-                                                    std::move(texts), std::move(columns), rest, std::move(categorical)));
+                                                    label_place, separator, header, zero_based, n_bits, optional_ref(label),
+                                                    optional_refs(texts), optional_refs(columns), rest, field_refs(categorical)));
            },
            "format"_a, nb::kw_only(), "numeric"_a = false, "label_required"_a = true, "skip"_a = false, "limit"_a = -1,
            "analyzer"_a = "word", "ngrams"_a = std::pair<int, int>(1, 1), "lowercase"_a = true, "seed"_a = 0, "label_place"_a = "first",
            "separator"_a = "\t", "header"_a = true, "zero_based"_a = false, "n_bits"_a = 0, "label"_a.none() = nb::none(),
-           "texts"_a.none() = nb::none(), "columns"_a.none() = nb::none(), "rest"_a = false, "categorical"_a = Refs())
+           "texts"_a.none() = nb::none(), "columns"_a.none() = nb::none(), "rest"_a = false, "categorical"_a = nb::list())
       .def("feed",
            [](ExampleReader& self, nb::object chunk, bool last) {
              const Bytes bytes(chunk);

@@ -473,9 +473,7 @@ template <class Offset> class TextColumn : public Column {
  public:
   TextColumn(std::string name, uint64_t seed, In1<uint8_t> bytes, In1<Offset> offsets, Mask mask)
       : Column(std::move(name), seed), bytes_(bytes), offsets_(offsets), mask_(mask) {
-    require(offsets.shape(0) >= 1 && offsets.data()[0] >= 0, "offsets must hold at least one value and start at 0 or above");
-    for (int64_t i = 0; i < rows(); ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-    require(size_t(offsets.data()[rows()]) <= bytes.shape(0), "offsets go beyond the bytes");
+    require_offsets_within(offsets, int64_t(bytes.shape(0)), "offsets", "bytes");
     check_mask(mask, size_t(rows()));
   }
   int64_t rows() const override { return int64_t(offsets_.shape(0)) - 1; }
@@ -673,9 +671,7 @@ class ListColumn : public Column {
   // Lists of strings: row r has the strings starts[r] .. starts[r + 1].
   ListColumn(std::string name, uint64_t seed, In1<int64_t> starts, In1<uint64_t> categories)
       : Column(std::move(name), seed), starts_(starts.data(), starts.data() + starts.shape(0)) {
-    require(!starts_.empty() && starts_[0] == 0, "starts must begin with 0");
-    for (size_t i = 0; i + 1 < starts_.size(); ++i) require(starts_[i] <= starts_[i + 1], "starts must not decrease");
-    require(starts_.back() == int64_t(categories.shape(0)), "starts must end with the number of strings");
+    require_offsets(starts, int64_t(categories.shape(0)), "starts", "strings");
     for (size_t k = 0; k < categories.shape(0); ++k) hashes_.push_back(combine(hash, categories.data()[k]));
     values_.assign(hashes_.size(), 1.0);
   }
@@ -795,7 +791,7 @@ class StringsColumn : public Column {
 class RecordColumns {
  public:
   RecordColumns(int64_t rows, uint64_t seed, bool categories) : rows_(rows), seed_(seed), categories_(categories) {
-    require(rows >= 0, "rows must not be negative");
+    require(rows >= 0 && rows <= (int64_t(1) << 40), "rows must lie between 0 and 2^40");
   }
   RecordColumns(const RecordColumns&) = delete;
   RecordColumns& operator=(const RecordColumns&) = delete;
@@ -1081,6 +1077,7 @@ uint64_t modulo_prime(Wide x) {
 class Sketch {
  public:
   Sketch(size_t depth, size_t width, uint64_t seed) : width_(width) {
+    require(width >= 1, "a sketch needs at least one column");
     for (size_t r = 0; r < depth; ++r) {
       a_.push_back(1 + modulo_prime(feature_hash(uint64_t(2 * r), seed)) % (kPrime - 1));
       b_.push_back(modulo_prime(feature_hash(uint64_t(2 * r + 1), seed)));

@@ -34,9 +34,7 @@ class SegmentParts {
     require(K <= (int64_t(1) << 40) / (C * C), "the table of lengths is too large");
     require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
     require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one score a label");
-    require(offsets.shape(0) >= 1, "offsets must hold at least one value");
-    b_.n = int64_t(offsets.shape(0)) - 1;
-    for (int64_t i = 0; i < b_.n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
+    b_.n = require_offsets_within(offsets, int64_t(1) << 40, "offsets", "longest possible sequence");
     T_ = offsets.data()[b_.n] - offsets.data()[0];
     b_.C = int(C);
     b_.K = int(K);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "signals.hpp"
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #define MERCER_LANES_X86
 #endif
@@ -80,6 +82,7 @@ inline __attribute__((always_inline)) void subsequence_body(const SubsequenceTas
     }
     rise *= task.decay;
     fall /= task.decay;
+    poll_signals(subsequence_lanes * task.length * task.n);
   }
   for (int l = 0; l < subsequence_lanes; ++l) total[l] = sum[l];
 }
@@ -114,7 +117,8 @@ inline double subsequence_value(const uint32_t* s, int64_t n, const uint32_t* t,
   K.assign(size_t(length * row), 0.0);
   std::fill(K.begin(), K.begin() + row, 1.0);
   double total = 0.0;
-  for (int64_t i = 0; i < n; ++i)
+  for (int64_t i = 0; i < n; ++i) {
+    poll_signals(length * m);
     for (int64_t p = length; p >= 1; --p) {
       const double* shorter = K.data() + (p - 1) * row;
       double* own = p < length ? K.data() + p * row : nullptr;
@@ -127,6 +131,7 @@ inline double subsequence_value(const uint32_t* s, int64_t n, const uint32_t* t,
       }
       if (p >= shortest) total += found;
     }
+  }
   return total;
 }
 
@@ -181,6 +186,7 @@ class WeightedDegree {
     const int64_t n = std::min(nx - s, nz);
     if (n <= 0) return;
     const int64_t words = (n + 63) >> 6;
+    poll_signals(words * (planes_ + degree_));
     equal_.resize(size_t(words) + 1);
     for (int64_t w = 0; w < words; ++w) {
       uint64_t differs = 0;
@@ -241,6 +247,7 @@ class UnitDistance {
     int64_t distance = n_;
     const uint64_t last = uint64_t(1) << ((n_ - 1) & 63);
     for (int64_t j = 0; j < m; ++j) {
+      poll_signals(8 * blocks_);
       const uint64_t* where = where_.data() + number_[z[j]] * blocks_;
       uint64_t in_up = 1, in_down = 0;  // the row above the matrix grows by one at each step
       for (int64_t b = 0; b < blocks_; ++b) {
@@ -275,6 +282,7 @@ inline double edit_distance(const uint32_t* x, int64_t n, const uint32_t* z, int
   row.resize(size_t(m) + 1);
   for (int64_t j = 0; j <= m; ++j) row[size_t(j)] = double(j) * indel;
   for (int64_t i = 1; i <= n; ++i) {
+    poll_signals(m);
     double diagonal = row[0];
     row[0] = double(i) * indel;
     for (int64_t j = 1; j <= m; ++j) {

@@ -33,7 +33,8 @@ inline F16 exp16(F16 x) {
   return x;
 }
 
-// 16 generators side by side (xoshiro128+), as numbers in [0, 1).
+// 16 generators side by side (xoshiro128+), as odd multiples of 2^−24 in (0, 1): with 0 among them, what has probability 0 would be drawn
+// once in 2^23.
 inline F16 uniform16(U16* s) {
   const U16 sum = s[0] + s[3], t = s[1] << 9;
   s[2] ^= s[0];
@@ -45,7 +46,7 @@ inline F16 uniform16(U16* s) {
   const U16 bits = (sum >> 9) | 0x3f800000u;
   F16 value;
   std::memcpy(&value, &bits, sizeof value);
-  return value - 1.0f;
+  return value - (1.0f - 0x1p-24f);
 }
 
 inline void spin_block(const SpinField& field, int64_t block, float beta, float* x, float* totals, U16* random) {

@@ -22,11 +22,7 @@ using Offsets = In1<int64_t>;
 class Strings {
  public:
   Strings(const Codes& codes, const Offsets& offsets, const char* name) : codes_(codes.data()), offsets_(offsets.data()) {
-    if (offsets.shape(0) < 1) fail(std::string(name) + " needs offsets that begin with 0");
-    size_ = int64_t(offsets.shape(0)) - 1;
-    bool ordered = offsets_[0] == 0 && offsets_[size_] == int64_t(codes.shape(0));
-    for (int64_t i = 0; i < size_; ++i) ordered &= offsets_[i] <= offsets_[i + 1];
-    if (!ordered) fail(std::string(name) + ": offsets must ascend from 0 to the number of codes");
+    size_ = require_offsets(offsets, int64_t(codes.shape(0)), (std::string(name) + ": offsets").c_str(), "codes");
   }
   void require_below(int64_t sigma) const {
     require(sigma >= 0 && sigma < (int64_t(1) << 31) - 4, "sigma must be from 0 to 2^31");
@@ -152,6 +148,7 @@ nb::tuple kmer_rows(Codes codes, Offsets offsets, std::optional<In1<uint64_t>> h
   const Strings strings(codes, offsets, "the strings");
   threads = thread_count(threads);
   require(1 <= shortest && shortest <= longest, "lengths must be at least 1, the shortest first");
+  require(longest <= (int64_t(1) << 40), "lengths must be at most 2^40");
   require(extra >= 0 && extra <= (int64_t(1) << 30), "extra must not be negative");
   KmerRequest r{kmer_mode(mode), {shortest, longest, extra, values.data(), letters.data(), int64_t(letters.shape(0))}, alphabet, nullptr, false};
   require_weights(values, longest + 1 + (r.mode == KmerMode::gappy ? extra : 0), "values must be given for all lengths");
@@ -194,10 +191,7 @@ nb::tuple kmer_rows(Codes codes, Offsets offsets, std::optional<In1<uint64_t>> h
 
 nb::object key_scores(const KeyTable& table, Offsets offsets, In1<uint64_t> keys, In1<double> values) {
   require(keys.shape(0) == values.shape(0), "keys and values must be equally many");
-  require(offsets.shape(0) >= 1 && offsets.data()[0] == 0, "offsets must begin with 0");
-  const int64_t n = int64_t(offsets.shape(0)) - 1;
-  for (int64_t i = 0; i < n; ++i) require(offsets.data()[i] <= offsets.data()[i + 1], "offsets must not decrease");
-  require(offsets.data()[n] == int64_t(keys.shape(0)), "offsets must end with the number of keys");
+  const int64_t n = require_offsets(offsets, int64_t(keys.shape(0)), "offsets", "keys");
   std::vector<double> scores(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     const int64_t low = offsets.data()[i], high = offsets.data()[i + 1];

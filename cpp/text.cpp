@@ -658,8 +658,8 @@ nb::list characters(const Documents& documents, bool binary) {
 std::vector<std::string> byte_strings(nb::list items) {
   std::vector<std::string> out;
   for (nb::handle item : items) {
-    const auto bytes = nb::cast<nb::bytes>(item);
-    out.emplace_back(bytes.c_str(), bytes.size());
+    if (!PyBytes_Check(item.ptr())) throw nb::type_error("characters must be bytes objects");
+    out.emplace_back(PyBytes_AS_STRING(item.ptr()), size_t(PyBytes_GET_SIZE(item.ptr())));
   }
   return out;
 }

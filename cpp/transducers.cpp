@@ -123,12 +123,8 @@ struct Strings {
 };
 
 Strings checked(const Machine& machine, const In1<int64_t>& offsets, const In1<int32_t>& symbols) {
-  require(offsets.shape(0) >= 1, "offsets must hold at least one value");
-  const int64_t n = int64_t(offsets.shape(0)) - 1;
+  const int64_t n = require_offsets_within(offsets, int64_t(symbols.shape(0)), "offsets", "symbols");
   const int64_t* p = offsets.data();
-  require(p[0] >= 0, "offsets must not be negative");
-  for (int64_t i = 0; i < n; ++i) require(p[i] <= p[i + 1], "offsets must not decrease");
-  require(p[n] <= int64_t(symbols.shape(0)), "offsets go beyond the symbols");
   for (int64_t k = p[0]; k < p[n]; ++k) {
     const int32_t s = symbols.data()[k];
     require(s == -1 || (s >= 1 && s <= machine.n_symbols()), "a symbol is out of range");

@@ -15,6 +15,7 @@
 #include "bindings.hpp"
 #include "hashing.hpp"
 #include "parallel.hpp"
+#include "signals.hpp"
 #include "utf8.hpp"
 
 namespace mercer {
@@ -162,8 +163,10 @@ void read_flat(nb::handle object, int64_t number, bool leaves, RawTree& out) {
           "a flat tree is (names, parents, words): three lists of one length");
   std::vector<int32_t> place(names.size(), -1);
   for (size_t v = 0; v < names.size(); ++v) {
-    const auto parent = nb::cast<int64_t>(parents[v]);
-    const bool word = nb::cast<bool>(words[v]);
+    int64_t parent;
+    bool word;
+    if (!nb::try_cast(parents[v], parent) || !nb::try_cast(words[v], word))
+      throw nb::type_error("parents of a flat tree must be integers, and words booleans");
     require(v == 0 ? parent == -1 && !word : parent >= 0 && parent < int64_t(v) && place[size_t(parent)] >= 0,
             "a node of a flat tree must come after its parent, which is no word");
     if (word && !leaves) continue;
@@ -322,6 +325,7 @@ class Matches {
       const int32_t* b = t.order + span.first;
       double* out = values_.data() + span.base;
       for (int32_t k = 0; k < span.count; ++k) total += out[k] = value(a, b[k]);
+      poll_signals(8 * int64_t(span.count));
     }
     return total;
   }
@@ -371,7 +375,9 @@ class SubsetTrees {
     return matches_.sum(t, [&](int32_t a, int32_t b) {
       double value = decay_;
       const int32_t *of_a = s.children(a), *of_b = t.children(b);
-      for (int32_t j = std::min(s.arity(a), t.arity(b)) - 1; j >= 0; --j) value *= 1.0 + matches_.at(t, of_a[j], of_b[j]);
+      const int32_t arity = std::min(s.arity(a), t.arity(b));
+      for (int32_t j = arity - 1; j >= 0; --j) value *= 1.0 + matches_.at(t, of_a[j], of_b[j]);
+      poll_signals(4 * int64_t(arity));
       return value;
     });
   }
@@ -401,6 +407,7 @@ class PartialTrees {
     above_.assign(size_t(m) + 1, 0.0);
     double total = 0.0;
     for (int32_t i = 0; i < n; ++i) {
+      poll_signals(8 * int64_t(m));
       double along = 0.0, diagonal = 0.0;  // along: Σ_{j' <= j} λ^{j - j'} S(i, j'); diagonal: above[j - 1] of the row before
       for (int32_t j = 0; j < m; ++j) {
         const double pair = matches_.at(t, of_a[i], of_b[j]);

@@ -62,10 +62,8 @@ struct PairSettings {
     require(starts.shape(0) >= 1 && group_weights.shape(0) + 1 == starts.shape(0), "groups and weights must be equally many");
     require(members.shape(0) == member_values.shape(0), "indices and values must be equally many");
     require(inner >= 1, "the inner degree must be at least 1");
-    const int64_t* p = starts.data();
     rule.n_groups = int64_t(group_weights.shape(0));
-    require(p[0] == 0 && p[rule.n_groups] == int64_t(members.shape(0)), "offsets must run from 0 to the number of indices");
-    for (int64_t g = 0; g < rule.n_groups; ++g) require(p[g] <= p[g + 1], "offsets must not decrease");
+    require_offsets(starts, int64_t(members.shape(0)), "offsets", "indices");
     offsets = starts, indices = members, values = member_values, weights = group_weights;
     rule.offsets = starts.data(), rule.indices = members.data();
     rule.values = member_values.data(), rule.weights = group_weights.data();
@@ -146,9 +144,8 @@ template <class T> struct SparseRows {
   int64_t n;
   SparseRows(const In1<int64_t>& p, const In1<int32_t>& k, const In1<T>& v, int64_t d)
       : indptr(p.data()), indices(k.data()), data(v.data()), n(int64_t(p.shape(0)) - 1) {
-    require(n >= 0 && k.shape(0) == v.shape(0), "indices and values must be equally many");
-    require(indptr[0] >= 0 && indptr[n] <= int64_t(k.shape(0)), "indptr goes beyond the indices");
-    for (int64_t i = 0; i < n; ++i) require(indptr[i] <= indptr[i + 1], "indptr must not decrease");
+    require(k.shape(0) == v.shape(0), "indices and values must be equally many");
+    require_offsets_within(p, int64_t(k.shape(0)), "indptr", "indices");
     for (int64_t t = indptr[0]; t < indptr[n]; ++t) require(indices[t] >= 0 && indices[t] < d, "a column index is out of range");
   }
   double alone(PairTerm term, int64_t i) const {

@@ -25,6 +25,7 @@ template <class T> struct HugePages {
   HugePages() = default;
   template <class U> HugePages(const HugePages<U>&) {}
   T* allocate(size_t n) {
+    if (n > (SIZE_MAX >> 1) / sizeof(T)) throw std::bad_alloc();
     const size_t bytes = n * sizeof(T);
     if (bytes < kPage) return static_cast<T*>(::operator new(bytes));
     void* p = ::operator new(bytes, std::align_val_t(kPage));

@@ -28,7 +28,9 @@ LAYERS = [
     {"theory"},
     {"data", "datasets"},
     {"metrics"},
-    {"_core", "_persistence", "_validation", "__init__"},
+    {
+        "_command", "_core", "_em", "_estimator", "_limits", "_persistence", "_validation", "exceptions", "__init__",
+    },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 OPTIONAL = {

@@ -10,7 +10,11 @@ stands first in the header, at a fixed place. Any safetensors reader opens these
 layout ourselves because arrays then stream through one file handle (no second copy of a large model, no
 memory map of a file that another process may replace) and a full disk stays an `OSError` with its number.
 
-Reading never runs anything from a file: a kind is looked up in the table `MODELS`, and nowhere else.
+Reading never runs anything from a file: a kind is looked up in the table `MODELS`, and nowhere else. What a file may
+make us allocate is limited (`_limits.py`).
+
+How a machine trained is no part of a model: ``n_jobs``, ``verbose`` and elapsed seconds are not written, and equal
+trainings give equal files.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import itertools
 import json
 import math
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +36,13 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+from mercer._limits import DIMENSIONS, HEADER_BYTES, NESTING, TooLargeError, budget, default_budget, reserve
 
 __all__ = [
     "FORMAT_VERSION",
@@ -137,12 +149,10 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 }
 _DTYPE_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
-# JSON of this size makes some hundreds of MB of Python objects at worst; what is large belongs in arrays.
-_HEADER_LIMIT = 8 * 2**20
 _CHECKSUM_START = b'{"__metadata__":{"mercer":"{\\"checksum\\":\\"'
 _NO_CHECKSUM = "0" * 64
-_MAX_DIMENSIONS = 32
-_MAX_DEPTH = 50
+_RUN_SETTINGS = ("n_jobs", "verbose")
+"""Parameters that say how this machine trains, not what was learnt: files do not hold them."""
 
 Path = str | os.PathLike[str]
 
@@ -184,18 +194,23 @@ def save(model: Any, path: Path) -> None:
     """
     kind = _kind_of(model)
     meta, arrays = model.to_state()
-    write_file(path, kind, meta, arrays)
+    write_file(path, kind, _without_run_settings(meta), arrays)
 
 
-def load(path: Path) -> Any:
+def load(path: Path, *, max_bytes: int | None = None) -> Any:
     """Read a model that `save` wrote.
 
-    Loading never runs code from the file.
+    Loading never runs code from the file. Parameters about the machine rather than the model (``n_jobs``,
+    ``verbose``) have their defaults.
 
     Parameters
     ----------
     path : str or path-like
-        The file to read.
+        The file to read: a regular file.
+    max_bytes : int, optional
+        Most memory that the model may take; reading may need as much again for a moment. Default: the larger of
+        256 MiB and 16 times the size of the file. A short file can describe a large model, such as a hashed one with
+        2^28 weights that are mostly 0.
 
     Returns
     -------
@@ -205,23 +220,63 @@ def load(path: Path) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is not a whole model file that this version of mercer reads.
+        If the file is not a whole model file that this version of mercer reads, or describes a model that is larger
+        than ``max_bytes``.
     OSError
         If the file is missing or cannot be opened.
     """
-    file = read_file(path)
-    if file.kind not in MODELS:
-        raise ModelFileError(
-            f"{os.fspath(path)} holds a {file.kind!r}, which this version of mercer does not know"
-            f" (it knows {_known_kinds()})"
-        )
-    cls = _class_of(file.kind)
+    if max_bytes is not None and (isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1):
+        raise ValueError(f"max_bytes must be a positive integer or None, got {max_bytes!r}")
+    name = os.fspath(path)
     try:
-        return cls.from_state(file.meta, file.arrays)
+        size = os.stat(path).st_size
+        with budget(default_budget(size) if max_bytes is None else max_bytes):
+            file = read_file(path)
+            if file.kind not in MODELS:
+                raise ModelFileError(
+                    f"{name} holds a {file.kind!r}, which this version of mercer does not know"
+                    f" (it knows {_known_kinds()})"
+                )
+            cls = _class_of(file.kind)
+            return _restored(name, file.kind, cls, _without_run_settings(file.meta), file.arrays)
+    except MemoryError as err:
+        raise ModelFileError(f"{name}: not enough memory for what the file describes{_reason(err)}") from err
+    except RecursionError as err:
+        raise ModelFileError(f"{name} is not a valid model file: its description is nested too deeply") from err
+
+
+def _restored(name: str, kind: str, cls: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    try:
+        return cls.from_state(meta, arrays)
+    except ModelFileError:
+        raise
     except KeyError as err:
-        raise ModelFileError(f"{os.fspath(path)} is not a complete {file.kind}: {err} is missing") from err
-    except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as err:
-        raise ModelFileError(f"{os.fspath(path)} is not a valid {file.kind}: {err}") from err
+        raise ModelFileError(f"{name} is not a complete {kind}: {err} is missing") from err
+    except TooLargeError as err:
+        raise ModelFileError(f"{name} holds a {kind} that is too large: {err}") from err
+    except _INVALID as err:
+        raise ModelFileError(f"{name} is not a valid {kind}: {err}") from err
+
+
+_INVALID = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, NotImplementedError)
+
+
+def _reason(err: Exception) -> str:
+    return f": {err}" if str(err) else ""
+
+
+def _without_run_settings(meta: Any) -> Any:
+    """The description without the parameters that say how a machine trains, in nested models too."""
+    if isinstance(meta, Mapping):
+        return {
+            key: _without_run_settings(
+                {k: v for k, v in value.items() if k not in _RUN_SETTINGS}
+                if key in ("params", "parameters") and isinstance(value, Mapping)
+                else value
+            )
+            for key, value in meta.items()
+        }
+    return [_without_run_settings(item) for item in meta] if isinstance(meta, list | tuple) else meta
 
 
 def _kind_of(model: Any) -> str:
@@ -394,13 +449,18 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
         raise IsADirectoryError(errno.EISDIR, "cannot write a file here, it is a directory", shown)
     if existed and not os.path.isfile(target):
         raise OSError(errno.EINVAL, "cannot replace this, it is not a regular file", shown)
+    _remove_stale(target)
     temporary = f"{target}.{secrets.token_hex(6)}.tmp"
     try:
         try:
-            _write_and_sync(temporary, chunks)
-            if existed:
-                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-            os.replace(temporary, target)
+            with _new_file(temporary) as file:
+                for chunk in chunks:
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+                if existed:
+                    os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+                os.replace(temporary, target)
         finally:  # after the rename there is nothing left to remove; before it, Ctrl-C comes here too
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -410,14 +470,31 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     _sync_directory(os.path.dirname(target), shown)
 
 
-def _write_and_sync(temporary: str, chunks: Iterable[bytes | memoryview]) -> None:
+def _new_file(temporary: str) -> BinaryIO:
+    """A new file, locked as long as it is open: so a writer that was killed can be told from one that writes."""
     # Not tempfile: its files are private (0600), these follow the umask as any other file does.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
-        for chunk in chunks:
-            file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
+    while True:
+        file = os.fdopen(os.open(temporary, flags, 0o666), "wb")
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # another writer took it for a stale one before it was locked
+
+
+def _remove_stale(target: str) -> None:
+    """Remove temporary files that writers of `target` left when they were killed."""
+    if fcntl is None:
+        return
+    directory, name = os.path.split(target)
+    pattern = re.compile(re.escape(name) + r"\.[0-9a-f]{12}\.tmp")
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for path in [entry.path for entry in entries if pattern.fullmatch(entry.name)]:
+            with contextlib.suppress(OSError), open(path, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while a writer has it
+                os.unlink(path)
 
 
 def _sync_directory(directory: str, shown: str) -> None:
@@ -444,8 +521,8 @@ def _sync_directory(directory: str, shown: str) -> None:
 
 def _as_json_value(value: Any, where: str, depth: int) -> Any:
     """Return `value` as plain JSON types, or raise with the place that is not JSON."""
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"{where} is nested more than {_MAX_DEPTH} levels deep, or contains itself")
+    if depth > NESTING:
+        raise ValueError(f"{where} is nested more than {NESTING} levels deep, or contains itself")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -480,8 +557,8 @@ def _checked_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if dtype not in _DTYPE_NAMES:
             allowed = ", ".join(sorted(d.name for d in _DTYPE_NAMES))
             raise TypeError(f"array {name!r} is of dtype {array.dtype}; a model file holds {allowed}")
-        if array.ndim > _MAX_DIMENSIONS:
-            raise ValueError(f"array {name!r} has more than {_MAX_DIMENSIONS} dimensions")
+        if array.ndim > DIMENSIONS:
+            raise ValueError(f"array {name!r} has more than {DIMENSIONS} dimensions")
         # Not ascontiguousarray, which turns a scalar array into one of one dimension.
         result[name] = np.asarray(array, dtype=dtype, order="C")
     return dict(sorted(result.items(), key=lambda item: (-item[1].itemsize, item[0])))
@@ -512,9 +589,9 @@ def _header(kind: str, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -
     except UnicodeEncodeError as err:
         raise ValueError("the names of the arrays in a model file must be valid Unicode") from err
     header += b" " * (-len(header) % 8)
-    if len(header) > _HEADER_LIMIT:
+    if len(header) > HEADER_BYTES:
         raise ValueError(
-            f"the description of this model takes {len(header)} bytes, the limit is {_HEADER_LIMIT};"
+            f"the description of this model takes {len(header)} bytes, the limit is {HEADER_BYTES};"
             " put long lists in arrays (pack_strings for strings)"
         )
     return header
@@ -563,8 +640,19 @@ def read_file(path: Path, kind: str | None = None) -> ModelFile:
     OSError
         If the file is missing or cannot be opened.
     """
-    with open(path, "rb") as file:
-        return _Reader(file, os.fspath(path)).read(kind)
+    name = os.fspath(path)
+    _check_regular(os.stat(path), name)
+    # Not blocking: a pipe that was put here since then is refused, not waited for.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        return _Reader(file, name).read(kind)
+
+
+def _check_regular(status: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "this is a directory, not a model file", name)
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelFileError(f"{name} is not a regular file, but a pipe, a socket or a device")
 
 
 class _Reader:
@@ -596,8 +684,7 @@ class _Reader:
 
     def _read_header(self) -> bytes:
         status = os.fstat(self.file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            self._fail("is not a regular file")
+        _check_regular(status, self.path)
         if status.st_size == 0:
             self._fail("is empty")
         self.size = status.st_size
@@ -605,8 +692,8 @@ class _Reader:
         length = int.from_bytes(prefix, "little")
         if len(prefix) < 8:
             self._fail(f"is not a model file, or is truncated: it has only {self.size} bytes")
-        if length > _HEADER_LIMIT:
-            self._fail(f"is not a model file: its header would take {length} bytes (limit {_HEADER_LIMIT})")
+        if length > HEADER_BYTES:
+            self._fail(f"is not a model file: its header would take {length} bytes (limit {HEADER_BYTES})")
         if length > self.size - 8:
             self._fail(
                 f"is not a model file, or is truncated: its header would take {length} bytes,"
@@ -659,6 +746,10 @@ class _Reader:
         if position < payload:
             self._fail(f"is damaged: {payload - position} bytes too many at its end")
         try:
+            reserve(position, "its arrays")
+        except ValueError as err:
+            self._fail(f"is too large: {err}", err)
+        try:
             return {name: np.empty(shape, dtype) for name, dtype, shape, _, _ in layout}
         except (ValueError, OverflowError) as err:  # no items, but dimensions beyond what numpy counts
             self._fail(f"is damaged: impossible shape of an array ({err})", err)
@@ -669,7 +760,7 @@ class _Reader:
         code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(code, str) or code not in _DTYPES:
             self._fail(f"is damaged: array {name!r} is of dtype {code!r}, which mercer does not write")
-        if not _are_sizes(shape) or len(shape) > _MAX_DIMENSIONS:
+        if not _are_sizes(shape) or len(shape) > DIMENSIONS:
             self._fail(f"is damaged: array {name!r} has no valid shape")
         if not _are_sizes(offsets) or len(offsets) != 2:
             self._fail(f"is damaged: array {name!r} has no valid place in the file")

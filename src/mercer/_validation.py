@@ -17,11 +17,25 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_not_negative(name: str, value: Any) -> float:
+    """A finite number of at least zero."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
+    return float(value)
+
+
 def check_count(name: str, value: Any, least: int = 1) -> int:
     """An integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
     return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
@@ -31,6 +45,11 @@ def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def hyphenated(name: Any) -> Any:
+    """The name of a choice as it is listed, with hyphens: "mean_field" is "mean-field". Other objects stay."""
+    return name.replace("_", "-") if isinstance(name, str) else name
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -62,3 +81,101 @@ def group_order(groups: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     except TypeError as error:
         raise ValueError("groups must be values of one kind that can be sorted, such as integers or strings") from error
     return np.argsort(number, kind="stable"), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def decreases(values: np.ndarray, *, strictly: bool = True) -> bool:
+    """Whether some value lies below the one before it (or equals it, unless ``strictly``).
+
+    Neighbours are compared, not subtracted: a difference of integers can wrap.
+
+    Examples
+    --------
+    >>> decreases(np.array([1, 1, -(2**63)])), decreases(np.array([1, 1]), strictly=False)
+    (True, True)
+    """
+    before, after = values[:-1], values[1:]
+    return bool((after < before).any() if strictly else (after <= before).any())
+
+
+def check_offsets(name: str, values: Any, end: int | None = None, *, part: bool = False) -> np.ndarray:
+    """Return where items of a stack begin as an int64 array: item i is ``offsets[i] .. offsets[i + 1]``.
+
+    Parameters
+    ----------
+    name : str
+        How the message of an error calls the values.
+    values : array of int
+        Must begin with 0, not decrease, and end with ``end``.
+    end : int, optional
+        Number of things that are stacked. By default the last value may be any.
+    part : bool, default=False
+        Whether the offsets may be those of a part of the stack: begin above 0 and end below ``end``.
+
+    Examples
+    --------
+    >>> check_offsets("offsets", [0, 2, 2], 2)
+    array([0, 2, 2])
+    """
+    given = np.asarray(values)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a 1-D array of integers with at least one value")
+    least, most = int(given.min()), int(given.max())
+    bound = np.iinfo(np.int64).max if end is None else end
+    fits = least >= 0 and most <= bound if part else given[0] == 0 and (end is None or given[-1] == end)
+    if not fits or most > bound or decreases(given):
+        span = f"lie in 0 .. {bound}" if part else "begin with 0" + ("" if end is None else f", end with {end}")
+        raise ValueError(f"{name} must {span} and must not decrease")
+    return given.astype(np.int64)
+
+
+def check_sparse(name: str, matrix: Any) -> Any:
+    """Return a sparse matrix whose index arrays are sound, and anything that is not a sparse matrix, as it was given.
+
+    SciPy and compiled loops trust ``indptr`` and ``indices``: wrong ones make them read and write outside the arrays.
+
+    Parameters
+    ----------
+    name : str
+        How the message of an error calls the matrix.
+    matrix : object
+        The input of an estimator.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> X = csr_matrix([[1.0, 0.0], [0.0, 2.0]])
+    >>> X.indptr[1] = 100
+    >>> check_sparse("X", X)
+    Traceback (most recent call last):
+    ...
+    ValueError: X is not a valid sparse matrix: indptr must begin with 0, end with 2 and must not decrease
+    """
+    kind = getattr(matrix, "format", None)
+    if kind not in ("csr", "csc", "bsr", "coo") or not hasattr(matrix, "tocsr"):
+        return matrix
+    try:
+        if kind == "coo":
+            places = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
+            for axis, (indices, size) in enumerate(zip(places, matrix.shape, strict=True)):
+                _check_sparse_indices(f"the indices of axis {axis}", indices, len(matrix.data), size)
+            return matrix
+        rows, columns = matrix.shape[-2:] if len(matrix.shape) > 1 else (1, *matrix.shape)
+        if kind == "bsr":
+            height, width = matrix.data.shape[1:]
+            rows, columns = rows // max(height, 1), columns // max(width, 1)
+        elif kind == "csc":
+            rows, columns = columns, rows
+        offsets = check_offsets("indptr", matrix.indptr, len(matrix.indices))
+        if len(offsets) != rows + 1:
+            raise ValueError(f"indptr must hold {rows + 1} values, found {len(offsets)}")
+        _check_sparse_indices("indices", matrix.indices, len(matrix.data), columns)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a valid sparse matrix: {error}") from error
+    return matrix
+
+
+def _check_sparse_indices(name: str, indices: np.ndarray, count: int, size: int) -> None:
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or len(indices) != count:
+        raise ValueError(f"{name} must be a 1-D array of {count} integers, one for each value")
+    if count and (indices.min() < 0 or indices.max() >= size):
+        raise ValueError(f"{name} must lie between 0 and {size - 1}")

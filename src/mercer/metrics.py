@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mercer import _core
-from mercer._validation import check_count, group_order
+from mercer._validation import check_count, decreases, group_order
 
 __all__ = [
     "BoundaryScore",
@@ -805,7 +805,7 @@ def check_starts(name: str, starts: Any, n: int | None) -> np.ndarray:
         return checked
     if not checked.size or checked[0] != 0:
         raise ValueError(f"{name} must begin with 0, where the first segment starts, got {starts!r}")
-    if (np.diff(checked) <= 0).any():
+    if decreases(checked, strictly=False):
         raise ValueError(f"{name} must rise from start to start, got {starts!r}")
     if n is not None and checked[-1] >= n:
         raise ValueError(f"{name} has a segment that starts at {checked[-1]}, but its sequence has {n} positions")

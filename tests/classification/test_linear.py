@@ -95,6 +95,22 @@ def test_gap_is_certified_and_within_tol(loss, dtype, sparse):
     assert np.all(np.diff(model.history_["dual"]) >= -1e-9 * primal)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+def test_rows_without_features_have_their_share_in_the_certificate(loss):
+    # Nothing can be learnt from a row of zeros: it costs max Δ (squared: its square), in the primal and in the dual.
+    X, y = problem(40, 4, 3, seed=8)
+    X[::2] = 0.0
+    cost = np.array([[0.0, 1.0, 2.0], [0.5, 0.0, 1.5], [3.0, 1.0, 0.0]])
+    settings = {"C": 0.3, "cost": cost, "fit_intercept": False, "tol": 1e-6, "random_state": 0}
+    parts = slice(None), slice(1, None, 2)
+    model, alone = (LinearClassifier(loss, **settings).fit(X[part], y[part]) for part in parts)
+    assert model.converged_
+    worst = cost[y[::2]].max(axis=1)
+    constant = 0.3 * (worst if loss == "hinge" else worst**2).sum()
+    for side in ("primal", "dual"):
+        assert model.history_[side][-1] == pytest.approx(alone.history_[side][-1] + constant, rel=3e-6)
+
+
 def test_slack_bounds_the_cost_of_the_prediction_on_every_example():
     # Spec 002, lemma 12, whatever the weights.
     rng = np.random.default_rng(5)
@@ -522,3 +538,16 @@ def test_an_ascent_stays_with_its_instruction_set_and_its_state_fits_any_other()
     finally:
         _core.use_instruction_set(before)
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["dual", "bcfw", "bmrm", "cutting-plane"])
+def test_the_number_of_iterations_is_in_the_unit_of_the_limit(solver, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = (X[:, 0] + 0.5 * rng.normal(size=60) > 0).astype(int)
+    with pytest.warns(ConvergenceWarning, match="stopped after max_iter=17 iterations"):
+        model = LinearClassifier("squared-hinge", solver, tol=1e-14, max_iter=17).fit(X, y)
+    assert model.n_iter_ == 17
+    mercer.save(model, tmp_path / "m")
+    assert mercer.load(tmp_path / "m").n_iter_ == 17
+    assert 1 <= LinearClassifier("squared-hinge", solver, tol=1e-3, max_iter=2000).fit(X, y).n_iter_ < 2000

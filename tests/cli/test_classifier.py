@@ -270,6 +270,64 @@ def test_choices_are_those_of_the_estimators():
         HashedRegressor(optimizer=str(name))._check_parameters()
 
 
+def test_guesses_about_columns_are_said_before_training_and_kept(mercer, tmp_path):
+    rows = [(("spam", "ham")[i % 2], f"word{i} {'cheap pills' if i % 2 == 0 else 'long meeting'} word{i + 1}")
+            for i in range(60)]  # fmt: skip
+    file, model = tmp_path / "mail.csv", str(tmp_path / "m.mercer")
+    file.write_text("kind, message\n" + "".join(f"{kind}, {text}\n" for kind, text in rows))
+    ran = mercer("train", "classifier", str(file), "--model", model)
+    assert ran.status == 0
+    assert "warning: " in ran.err
+    assert "the column 'kind' is taken as the label (the first column, 2 different values)" in ran.err
+    assert "the column 'message' is read as text (60 different values in 60 rows, 4 words each)" in ran.err
+    assert "note: " in ran.err
+    assert "label 'kind'; text 'message' (--label, --text, --columns and --categorical change this)" in ran.err
+    assert mercer("predict", model, str(file)).out.split() == [kind for kind, _ in rows]
+    told = mercer("train", "classifier", str(file), "--model", model, "-q", "--label", "kind", "--text", "message")
+    assert (told.status, told.out, told.err) == (0, "", "")
+    wrong = mercer("train", "classifier", str(file), "--model", model, "-q", "--label", "kind", "--columns", "rest")
+    assert "looks like text" in wrong.err
+
+
+def test_tables_with_spaces_after_commas_have_numbers(mercer, tmp_path):
+    file, model = tmp_path / "adult.csv", str(tmp_path / "m.mercer")
+    file.write_text("age, job, class\n" + "39, clerk, low\n 60, boss, high\n" * 20)
+    ran = mercer("train", "classifier", str(file), "--model", model)
+    assert "label 'class'; numbers 'age'; categories 'job'" in ran.err
+    assert sorted(package.load(model).classes_) == ["high", "low"]
+
+
+def test_a_label_that_nobody_can_know_is_a_mistake(mercer, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("id,size\n" + "".join(f"{i},{i / 2}\n" for i in range(20)))
+    ran = mercer("train", "classifier", str(file), "--model", str(tmp_path / "m"))
+    assert ran.status == 2
+    assert "which one is the label?" in ran.err
+    assert "hint: label= (--label NAME) names the label" in ran.err
+
+
+def test_checkpoints_of_the_command_are_removed_at_the_end_and_refused_for_others(mercer, made, tmp_path):
+    run, model = tmp_path / "run.checkpoint", str(tmp_path / "m.mercer")
+    file = tmp_path / "a.txt"
+    file.write_text("x\tcheap pills\ny\tlong meeting\n" * 20)
+    assert mercer("train", "classifier", str(file), "--model", model, "--checkpoint", str(run)).status == 0
+    assert not run.exists()
+    package._persistence.write_file(run, "checkpoint", {"fingerprint": "another"}, {})
+    ran = mercer("train", "classifier", str(file), "--model", model, "--checkpoint", str(run))
+    assert ran.status == 2
+    assert "other data or settings" in ran.err
+
+
+def test_models_that_ask_for_much_memory_are_for_those_who_allow_it(mercer, tmp_path):
+    file, model = tmp_path / "a.txt", str(tmp_path / "m.mercer")
+    file.write_text("x\tcheap pills\ny\tlong meeting\n" * 20)
+    assert mercer("train", "classifier", str(file), "--model", model, "--n-bits", "20", "-q").status == 0
+    refused = mercer("--max-bytes", "1000000", "predict", model, str(file))
+    assert refused.status == 2
+    assert "--max-bytes" in refused.err
+    assert mercer("--max-bytes", "9000000", "predict", model, str(file)).status == 0
+
+
 def test_ctrl_c_keeps_a_model(tmp_path):
     """Lines come without end; Ctrl-C comes once some were learnt."""
     model = tmp_path / "m.mercer"
@@ -300,8 +358,8 @@ sys.exit(main(sys.argv[1:]))
     assert process.stdout.readline() == b"learnt\n"
     process.send_signal(signal.SIGINT)
     out, err = process.stdout.read().decode(), process.stderr.read().decode()
-    assert process.wait() == 0, err
+    assert process.wait() == 130, err
     watchdog.cancel()
-    assert "the model trained so far is saved" in err
+    assert f"the model trained so far is saved to {model}" in err
     assert "progressive loss" in out
     assert package.load(model).interrupted_

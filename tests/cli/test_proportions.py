@@ -101,6 +101,42 @@ def test_a_start_is_chosen_where_random_ones_end_at_chance(
     assert (loaded.C, loaded.C_instance) == (100.0, 10.0)
 
 
+def test_errors_are_shown_beside_those_of_constant_answers(
+    made: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(made, "--method", "inverse-calibration") == 0
+    captured = capsys.readouterr()
+    assert captured.out.count("one share for all groups: ") == 2  # on training groups and on held-out ones
+    assert captured.out.count("most frequent class: ") == 2
+    assert "tells rows apart" not in captured.err
+    evaluate = ["evaluate", made["folder"] + "/m.mercer", made["people"], "--label", "vote", "--bag", "district"]
+    assert main([*evaluate, "--json"]) == 0
+    captured = capsys.readouterr()
+    figures = json.loads(captured.out)
+    assert figures["error_of_shares"] < figures["error_of_one_share"] < figures["error_of_most_frequent"]
+    assert figures["accuracy"] > figures["constant_accuracy"] >= 0.5
+    assert "no better" not in captured.err
+    assert main(evaluate) == 0
+    assert "constant_accuracy" in capsys.readouterr().out
+
+
+def test_models_of_noise_are_said_to_be_no_better_than_a_constant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    y, district = (rng.random(400) < 0.2).astype(int), rng.integers(0, 20, 400)
+    rows = [[f"d{district[i]}", *rng.normal(size=4), ["no", "yes"][y[i]]] for i in range(400)]
+    people = write(tmp_path / "people.csv", ["district", *"abcd", "vote"], rows)
+    shares = [[f"d{k}", 1 - y[district == k].mean(), y[district == k].mean()] for k in range(20)]
+    votes = write(tmp_path / "votes.csv", ["district", "no", "yes"], shares)
+    model = str(tmp_path / "m.mercer")
+    arguments = ["--bag", "district", "--proportions", votes, "--ignore", "vote", "--model", model]
+    assert main(["train", "proportions", people, *arguments, "--method", "mean-map", "--quiet"]) == 0
+    assert "the shares of held-out bags are met no better" in capsys.readouterr().err.replace("\n", " ")
+    assert main(["evaluate", model, people, "--label", "vote"]) == 0
+    assert "no better than the answer 'no' for every row" in capsys.readouterr().err.replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

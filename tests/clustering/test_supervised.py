@@ -246,7 +246,7 @@ def test_a_saved_model_comes_back(tmp_path):
     again = mercer.load(tmp_path / "m.mercer")
     assert [z.tolist() for z in again.predict(X)] == [z.tolist() for z in model.predict(X)]
     np.testing.assert_array_equal(again.coef_, model.coef_)
-    np.testing.assert_array_equal(again.history_["seconds"], model.history_["seconds"])
+    assert len(again.history_["seconds"]) == len(model.history_["seconds"]) == again.n_iter_
     assert again.history_["gap"][-1] == model.history_["gap"][-1]
     assert again.get_params() == model.get_params()
 

@@ -731,3 +731,61 @@ def test_vocabularies_check_what_they_are_given():
     ):
         with pytest.raises(ValueError):
             v.sort(indptr, indices, values)
+
+
+# ----------------------------------------------------------------------------------- offsets that lead far outside
+
+
+FAR = ints(0, 10**9, 1)
+EMPTY = ints(dtype=I32)
+GRAPHLETS = ([3], "exact", True, 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: _core.shortest_path_rows(FAR, ints(0, 0), EMPTY, None, None, 1),
+        lambda: _core.weisfeiler_lehman_rows(FAR, ints(0, 0), EMPTY, None, None, 1, "subtree", 1),
+        lambda: _core.graphlet_rows(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], False, 0, 4, False, 1),
+        lambda: _core.graphlet_keys(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, False, 0, 1),
+        lambda: _core.graphlet_forms(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], 0, 4),
+        lambda: _core.kmer_rows(
+            np.arange(9, dtype=np.uint32), ints(0, 9), None, 0, "substrings", 1, 2**63 - 1, 0, np.ones(3),
+            np.zeros(0, np.uint32), False, 1,
+        ),
+    ],
+)  # fmt: skip
+def test_offsets_are_checked_before_they_are_used(call):
+    with pytest.raises(ValueError, match=r"offsets must not decrease|at most 2\^40"):
+        call()
+
+
+@pytest.mark.parametrize("alphabet", [["a"], [b"a", 1], [None]])
+def test_characters_of_an_alphabet_are_bytes(alphabet):
+    arguments = (ints(97, dtype=np.uint8), ints(0, 1), "spectrum", 1, 0, 0, 0, False, 0, alphabet)
+    with pytest.raises(TypeError, match="characters must be bytes"):
+        _core.string_names(*arguments)
+    with pytest.raises(TypeError, match="characters must be bytes"):
+        _core.string_rows(*arguments, np.ones(2), 4, False, False, 1)
+
+
+@pytest.mark.parametrize("tree", [(["a", "b"], [-1, "x"], [False, True]), (["a", "b"], [-1, 0], [False, "word"])])
+def test_flat_trees_of_other_types_are_refused(tree):
+    with pytest.raises(TypeError, match="parents of a flat tree must be integers"):
+        _core.Forest([tree], True, True)
+
+
+def test_sketches_need_a_column():
+    keys = np.array([12821902518812925611], np.uint64)
+    with pytest.raises(ValueError, match="at least one column"):
+        _core.query_sketch(np.zeros((5, 0)), 0, keys)
+    with pytest.raises(ValueError, match="at least one column"):
+        _core.update_sketch(np.zeros((5, 0)), 0, keys, None, False)
+
+
+def test_sizes_that_no_memory_holds_are_refused():
+    with pytest.raises(ValueError, match="2\\^40"):
+        _core.RecordColumns(2**62, 0, False)
+    with pytest.raises(ValueError, match="2\\^31"):
+        _core.observed_pattern(ints(0, 1), ints(0, dtype=I32), ints(0, dtype=I32), 2, 2**32, 0.5)
+

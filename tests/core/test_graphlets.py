@@ -313,7 +313,7 @@ ROWS = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"offsets": np.array([0, 3])}, "offsets must run"),
+        ({"offsets": np.array([0, 3])}, "offsets must end"),
         ({"offsets": np.array([], np.int64)}, "at least one"),
         ({"indptr": np.array([0, 2, 1])}, "indptr must"),
         ({"indices": np.array([1, 2], np.int32)}, "out of range"),

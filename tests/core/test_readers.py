@@ -148,15 +148,30 @@ def csv_cell(text: str, quoted: bool) -> str:
         max_size=6,
     ),
     st.booleans(),
+    st.sampled_from(["", " ", " \t "]),
 )
-def test_csv_is_read_as_python_reads_it(rows, with_text):
+def test_csv_is_read_as_python_reads_it(rows, with_text, padding):
+    """Python reads cells without the spaces around them, which are no part of a cell unless in quotes."""
     name = "text" if with_text else "other"
-    data = f"{name},label,n\n"
+    padded, bare = f"{padding}{name},label{padding},n\n", f"{name},label,n\n"
     for y, (a, b), end in rows:
-        data += ",".join([csv_cell(*a), csv_cell(y, False), csv_cell(*b)]) + end.decode()
+        written = [csv_cell(*a), csv_cell(y, False), csv_cell(*b)]
+        padded += ",".join(f"{padding}{cell}{padding}" for cell in written) + end.decode()
+        bare += ",".join(cell if cell.startswith('"') else cell.strip(" \t") for cell in written) + end.decode()
     # Which letters beyond ASCII make words is the analyser's business.
-    raw = data.replace("é", "e" if with_text else "é").encode()
-    same_as(raw, slow.read_csv(raw, "label", "text" if with_text else None), "csv", separator=",")
+    raw, plain_raw = (data.replace("é", "e" if with_text else "é").encode() for data in (padded, bare))
+    same_as(raw, slow.read_csv(plain_raw, "label", "text" if with_text else None), "csv", separator=",")
+
+
+def test_spaces_after_commas_leave_numbers_numbers():
+    """As in the census data of the UCI repository."""
+    spaced = b"label, age, job\n x, 39, State-gov\n y , 50 ,  Private \n"
+    bare = b"label,age,job\nx,39,State-gov\ny,50,Private\n"
+    assert spaced != bare
+    same_as(spaced, slow.read_csv(bare, "label", None), "csv", separator=",")
+    tabs = b"label\tage\nx\t 39 \n"
+    same_as(tabs, slow.read_csv(b"label\tage\nx\t39\n", "label", None, "\t"), "csv", separator="\t")
+    same_as(b"label age\nx 39\n", slow.read_csv(b"label,age\nx,39\n", "label", None), "csv", separator=" ")
 
 
 json_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -252,10 +252,10 @@ def test_values_that_do_not_fit_are_refused(arguments, message):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        (([0, 3], [0, 1, 2], [1, 0]), "offsets must end with the number of nodes"),
-        (([1, 2], [0, 1, 2], [1, 0]), "offsets must be a 1-D array"),
+        (([0, 3], [0, 1, 2], [1, 0]), "offsets must begin with 0, end with"),
+        (([1, 2], [0, 1, 2], [1, 0]), "offsets must"),
         (([0, 2], [0, 2, 1], [1, 0]), "indptr must be"),
-        (([0, 2], [0, 1, 2], [1]), "indptr must end"),
+        (([0, 2], [0, 1, 2], [1]), "indptr must begin with 0, end"),
         (([0, 2], [0, 1, 2], [1, 2]), "graph 0: node 1 has the neighbour 2, which is no node"),
         (([0, 2], [0, 1, 2], [0, 0]), "graph 0: node 0 is its own neighbour"),
         (([0, 3], [0, 2, 3, 4], [2, 1, 0, 0]), "must ascend"),
@@ -368,3 +368,29 @@ def test_damaged_and_missing_tu_files_are_named(tmp_path):
 def test_tu_files_are_simplified_on_request(tmp_path):
     write_tu(tmp_path, {"A": "1, 2\n3, 3\n1, 2\n", "edge_labels": None})
     assert read_tu(tmp_path, simplify=True)[0].n_edges == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "line"),
+    [
+        ("graph_indicator", "1\n1\n-9223372036854775808\n", 3),
+        ("graph_indicator", "-9223372036854775808\n1\n1\n", 1),
+        ("graph_indicator", "1\n1\n12345678901234567890123\n", 3),
+        ("graph_indicator", "2\n2\n1\n", 3),
+        ("A", "1, 2\n2, -9223372036854775808\n", 2),
+        ("A", "1, 2\n2, 12345678901234567890123\n", 2),
+    ],
+)
+def test_tu_numbers_far_out_name_file_and_line(tmp_path, part, text, line):
+    texts = {"A": "1, 2\n2, 3\n", "graph_indicator": "1\n1\n1\n", "graph_labels": "1\n-1\n", part: text}
+    for name, content in texts.items():
+        (tmp_path / f"X_{name}.txt").write_text(content)
+    with pytest.raises(DataFileError, match=rf"X_{part}.txt:{line}: "):
+        read_tu(tmp_path)
+
+
+def test_tu_graphs_are_bounded_by_lines(tmp_path):
+    (tmp_path / "X_A.txt").write_text("1, 2\n")
+    (tmp_path / "X_graph_indicator.txt").write_text("1\n9223372036854775807\n")
+    with pytest.raises(DataFileError, match=r"X_graph_indicator.txt:2: "):
+        read_tu(tmp_path)

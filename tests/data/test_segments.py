@@ -175,7 +175,7 @@ def test_a_sequence_without_segmentation_has_no_labels():
     [
         (([1], [0, 0], [0, 1], [0, 1]), "equally many"),
         (([1], [0], [0, 1], [0, 1, 2]), "number of sequences"),
-        (([1], [0], [0, 2], [0, 1]), "firsts must ascend"),
+        (([1], [0], [0, 2], [0, 1]), "firsts must begin with 0, end"),
         (([0, 1], [0, 0], [0, 2], [0, 1]), "length of at least 1"),
         (([1], [-1], [0, 1], [0, 1]), "label of at least 0"),
         (([1], [0], [0, 1], [0, 3]), "sequence 0: the segments cover 1 positions of 3"),

@@ -223,7 +223,7 @@ def test_numbers_of_any_kind_are_taken(dtype):
         ((np.array([[1.0, np.nan]]),), "finite"),
         ((np.array([[1.0, -np.inf]], np.float32),), "finite"),
         ((sparse.csr_matrix(np.array([[1.0, np.inf]])),), "finite"),
-        ((np.zeros((3, 2)), [0, 4]), "offsets go up to 4"),
+        ((np.zeros((3, 2)), [0, 4]), "offsets must lie in 0 .. 3"),
         ((np.zeros((3, 2)), [-1, 3]), "offsets"),
         ((np.zeros((3, 2)), [0, 2, 1]), "offsets"),
         ((np.zeros((3, 2)), []), "offsets"),

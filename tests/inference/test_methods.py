@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.inference import (
     METHODS,
+    ApproximateInferenceWarning,
     Factor,
     FactorGraph,
     Inference,
@@ -23,7 +24,7 @@ from mercer.inference import (
 )
 from reference.factor_graphs import ising, joint, k_best, marginal, observed_joint, random_graph
 
-EXACT = ["elimination", "junction_tree"]
+EXACT = ["elimination", "junction-tree"]
 SEEDS = st.integers(0, 2**32 - 1)
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -75,12 +76,12 @@ def test_exact_methods_with_evidence_equal_enumeration(method, seed):
     assert_exact(graph, table, method, evidence)
 
 
-@pytest.mark.parametrize("heuristic", ["min_fill", "min_degree"])
+@pytest.mark.parametrize("heuristic", ["min-fill", "min-degree"])
 @few
 @given(seed=SEEDS)
 def test_junction_trees_of_either_heuristic_equal_enumeration(heuristic, seed):
     graph = random_graph(np.random.default_rng(seed), n=7, largest=4)
-    assert_exact(graph, joint(graph), "junction_tree", heuristic=heuristic)
+    assert_exact(graph, joint(graph), "junction-tree", heuristic=heuristic)
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.3])
@@ -139,7 +140,7 @@ def test_the_best_path_of_a_long_chain_is_viterbis():
         best = (best[:, None] + pairwise[t - 1]).max(axis=0) + unary[t]
     edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     graph = FactorGraph(np.full(n, states), unary=unary, edges=edges, pairwise=pairwise, log=True)
-    for method in ("tree", "junction_tree", "max_product", "elimination"):
+    for method in ("tree", "junction-tree", "max-product", "elimination"):
         assert infer(graph, method, task="map").map_value == pytest.approx(best.max(), abs=1e-9)
 
 
@@ -152,11 +153,11 @@ def test_large_trees_agree_in_all_exact_ways(shape):
     tables = np.where(rng.random((n - 1, 3, 3)) < 0.1, 0.0, rng.random((n - 1, 3, 3)))
     tables[:, 0, 0] = 1.0  # state 0 everywhere is possible
     graph = FactorGraph(np.full(n, 3), unary=rng.random((n, 3)), edges=edges, pairwise=tables)
-    tree, cliques = infer(graph, "tree"), infer(graph, "junction_tree")
+    tree, cliques = infer(graph, "tree"), infer(graph, "junction-tree")
     assert tree.log_partition == pytest.approx(cliques.log_partition, rel=1e-12)
     np.testing.assert_allclose(tree.marginals.flat, cliques.marginals.flat, atol=1e-9)
     assert tree.map_value == pytest.approx(cliques.map_value, rel=1e-12)
-    assert cliques.extra["width"] == 1
+    assert cliques.extra["width"] <= 1  # 0 where zeros leave the centre of a star one state
 
 
 def test_a_wide_band_agrees_with_the_transfer_matrix():
@@ -178,14 +179,14 @@ def test_a_wide_band_agrees_with_the_transfer_matrix():
         vector = vector + sum(
             table[r * columns + c, (r + 1) * columns + c][states[:, r], states[:, r + 1]] for r in range(rows - 1)
         )
-    assert infer(graph).method == "junction_tree"
+    assert infer(graph).method == "junction-tree"
     assert infer(graph).log_partition == pytest.approx(np.logaddexp.reduce(vector), abs=1e-9)
 
 
 def test_ties_are_decoded_to_one_assignment_that_is_optimal():
     unequal = [[0.0, 1.0], [1.0, 0.0]]
     chain = FactorGraph([2] * 5, edges=[[i, i + 1] for i in range(4)], pairwise=unequal)
-    for method in ("tree", "junction_tree", "elimination", "max_product"):
+    for method in ("tree", "junction-tree", "elimination", "max-product"):
         result = infer(chain, method, task="map")
         assert result.map_value == 0.0, method
         assert (np.diff(result.map_states) != 0).all()
@@ -200,7 +201,7 @@ def test_the_k_best_are_the_k_best_and_different(k, seed):
     table = joint(graph)
     if table.sum() == 0:
         return
-    found = infer(graph, "junction_tree", task="map", k=k).k_best
+    found = infer(graph, "junction-tree", task="map", k=k).k_best
     np.testing.assert_allclose([value for _, value in found], k_best(table, k), atol=1e-8)
     assert len({tuple(states) for states, _ in found}) == len(found)
 
@@ -241,7 +242,7 @@ def test_loopy_messages_are_exact_on_trees_under_every_schedule(schedule, dampin
     assert result.log_partition == pytest.approx(np.log(table.sum()), abs=1e-7)
     for i in range(graph.n_variables):
         np.testing.assert_allclose(result.marginals[i], marginal(table, [i]), atol=1e-8)
-    best = infer(graph, "max_product", schedule=schedule, damping=damping, tol=1e-11, random_state=0)
+    best = infer(graph, "max-product", schedule=schedule, damping=damping, tol=1e-11, random_state=0)
     assert best.map_value == pytest.approx(np.log(table.max()), abs=1e-8)
 
 
@@ -265,7 +266,7 @@ def test_messages_in_products_and_in_logarithms_agree(cards, shared, maximise):
     graph = FactorGraph(np.full(9, cards), unary=unary, edges=edges, pairwise=pairwise, log=True)
     wider = FactorGraph(np.full(9, cards), unary=unary, edges=edges, pairwise=pairwise, log=True)
     wider.add_factors([[0, 1, 2]], np.zeros((cards,) * 3), log=True)  # says nothing, but is no pair
-    method, task = ("max_product", "map") if maximise else ("bp", "marginals")
+    method, task = ("max-product", "map") if maximise else ("bp", "marginals")
     for damping in (0.0, 0.3):
         a, b = (quietly(g, method, task=task, tol=1e-12, max_iter=3000, damping=damping) for g in (graph, wider))
         assert a.converged == b.converged
@@ -286,7 +287,7 @@ def test_messages_survive_potentials_beyond_the_range_of_numbers():
     graph = FactorGraph(
         np.full(n, 2), unary=unary, edges=[[i, i + 1] for i in range(n - 1)], pairwise=pairwise, log=True
     )
-    exact = infer(graph, "junction_tree")
+    exact = infer(graph, "junction-tree")
     for method in ("tree", "bp"):
         result = infer(graph, method)
         np.testing.assert_allclose(result.marginals.flat, exact.marginals.flat, atol=1e-9)
@@ -297,7 +298,7 @@ def test_loopy_marginals_of_weak_ising_grids_are_close():
     """Spec 001 A7: mean error below .005 on 20 grids of 4 × 4, couplings ±.3."""
     for seed in range(20):
         graph = ising(np.random.default_rng(seed), (4, 4), 0.3, 0.3)
-        exact, loopy = infer(graph, "junction_tree"), infer(graph, "bp")
+        exact, loopy = infer(graph, "junction-tree"), infer(graph, "bp")
         assert np.abs(exact.marginals.flat - loopy.marginals.flat).mean() < 0.005
         assert loopy.log_partition.kind == "estimate"
 
@@ -337,10 +338,11 @@ def test_bounds_of_the_partition_function_are_on_their_sides(seed):
     graph = random_graph(np.random.default_rng(seed), largest=3)
     truth = np.log(joint(graph).sum())
     upper = quietly(graph, "trw", tol=1e-9, max_iter=5000, damping=0.5, random_state=0)
-    assert upper.log_partition.kind == ("upper" if upper.converged else "estimate")
+    settled = "exact" if graph.compiled.is_forest else "upper"
+    assert upper.log_partition.kind == (settled if upper.converged else "estimate")
     if upper.converged:
         assert upper.log_partition >= truth - 1e-6
-    for method in ("mean_field", "chain_mean_field"):
+    for method in ("mean-field", "chain-mean-field"):
         lower = quietly(graph, method)
         assert lower.log_partition.kind == "lower"
         assert lower.log_partition <= truth + 1e-9
@@ -350,7 +352,7 @@ def test_bounds_of_the_partition_function_are_on_their_sides(seed):
 def test_tree_reweighted_messages_settle_on_strongly_coupled_grids():
     for seed in range(5):
         graph = ising(np.random.default_rng(seed), (4, 4), 1.0, 0.5)
-        truth = infer(graph, "junction_tree").log_partition
+        truth = infer(graph, "junction-tree").log_partition
         result = infer(graph, "trw", max_iter=5000, damping=0.5, random_state=0)
         assert result.converged
         assert result.log_partition >= truth - 1e-6
@@ -366,19 +368,19 @@ def test_chains_bound_better_than_single_variables_and_alone_exactly():
     rng = np.random.default_rng(1)
     for _ in range(5):
         grid = ising(rng, (4, 4), 0.25, 0.3)  # weak: one optimum
-        single, chains = infer(grid, "mean_field"), infer(grid, "chain_mean_field", chains=np.arange(16).reshape(4, 4))
+        single, chains = infer(grid, "mean-field"), infer(grid, "chain-mean-field", chains=np.arange(16).reshape(4, 4))
         assert chains.log_partition > single.log_partition
     chain = FactorGraph(
         [3] * 6, unary=rng.random((6, 3)), edges=[[i + 1, i] for i in range(5)], pairwise=rng.random((5, 3, 3))
     )
-    exact, field = infer(chain), infer(chain, "chain_mean_field", chains=[list(range(6))])
+    exact, field = infer(chain), infer(chain, "chain-mean-field", chains=[list(range(6))])
     assert field.log_partition == pytest.approx(exact.log_partition, abs=1e-8)
     np.testing.assert_allclose(field.marginals.flat, exact.marginals.flat, atol=1e-8)
 
 
 def test_mean_field_is_exact_without_couplings():
     graph = FactorGraph([2, 3, 2], unary=[[1, 2], [1, 2, 3], [5, 1]], edges=[[0, 2]], pairwise=np.ones((2, 2)))
-    result = infer(graph, "mean_field")
+    result = infer(graph, "mean-field")
     assert result.log_partition == pytest.approx(np.log(3 * 6 * 6), abs=1e-10)
     np.testing.assert_allclose(result.marginals[1], [1 / 6, 2 / 6, 3 / 6])
 
@@ -409,7 +411,7 @@ def test_conditional_modes_never_get_worse_and_max_product_does_better_on_averag
         assert (np.diff(climb.history["score"]) >= 0).all()
         again = infer(graph, "icm", task="map", start=np.zeros(16, int), restarts=10, random_state=0)
         assert again.map_value >= climb.map_value
-        gaps.append(quietly(graph, "max_product", task="map").map_value - climb.map_value)
+        gaps.append(quietly(graph, "max-product", task="map").map_value - climb.map_value)
     assert np.mean(gaps) > 0
 
 
@@ -441,7 +443,7 @@ def test_the_bound_of_tree_reweighted_maxima_is_tight_where_neighbours_attract()
 def test_k_best_are_asked_for_without_naming_a_method():
     grid = ising(np.random.default_rng(1), (4, 3), 0.5, 0.5)
     result = infer(grid, task="map", k=30)
-    assert result.method == "junction_tree"
+    assert result.method == "junction-tree"
     table = joint(grid)
     np.testing.assert_allclose([v for _, v in result.k_best], np.log(np.sort(table.ravel())[::-1][:30]), atol=1e-9)
     assert len({tuple(x) for x, _ in result.k_best}) == 30
@@ -451,10 +453,10 @@ def test_k_best_are_asked_for_without_naming_a_method():
 
 def test_k_best_of_a_graph_too_wide_is_refused_with_its_size():
     wide = FactorGraph(np.full(3600, 2), edges=grid_edges((60, 60)), pairwise=[[2, 1], [1, 2]])
-    with pytest.raises(TreewidthError, match=r"no 10 best assignments, needs [0-9.e+]+ entries"):
+    with pytest.raises(TreewidthError, match=r"no 10 best assignments, needs [0-9.]+ GB of tables"):
         infer(wide, task="map", k=10)
-    with pytest.raises(TypeError, match="k best assignments are found by method='junction_tree'"):
-        infer(wide, "max_product", task="map", k=2)
+    with pytest.raises(TypeError, match="k best assignments are found by method='junction-tree'"):
+        infer(wide, "max-product", task="map", k=2)
 
 
 # ------------------------------------------------------------------ auto
@@ -465,9 +467,10 @@ def test_auto_says_what_it_picked_and_why():
     loop = FactorGraph([2] * 3, edges=[[0, 1], [1, 2], [0, 2]], pairwise=[[2, 1], [1, 2]])
     grid = FactorGraph(np.full(3600, 2), edges=grid_edges((60, 60)), pairwise=[[2, 1], [1, 2]])
     assert (infer(chain).method, infer(chain).reason) == ("tree", "the graph has no cycles")
-    assert infer(loop).method == "junction_tree"
-    assert "entries" in infer(loop).reason
-    large = quietly(grid, "auto")
+    assert infer(loop).method == "junction-tree"
+    assert infer(loop).reason == "the tables of its junction tree take 80 bytes"
+    with pytest.warns(ApproximateInferenceWarning, match="exceed the limits"):
+        large = infer(grid)
     assert large.method == "bp"
     assert large.log_partition.kind == "estimate"
 
@@ -479,13 +482,13 @@ def test_marginals_and_best_assignment_come_from_one_call():
     assert result.map_value == pytest.approx(np.log(table.max()))
     other = infer(graph, task="map")
     np.testing.assert_allclose(other.marginals[2], marginal(table, [2]))
-    field = infer(graph, "mean_field")
+    field = infer(graph, "mean-field")
     assert field.map_value == pytest.approx(graph.log_score(field.map_states))
 
 
 def test_a_method_with_its_options_is_an_object():
     graph = random_graph(np.random.default_rng(9), n=5)
-    for method in ("auto", "junction_tree", "mean_field"):
+    for method in ("auto", "junction-tree", "mean-field"):
         one, other = Inference(method).infer(graph, evidence={0: 1}), infer(graph, method, evidence={0: 1})
         assert (one.marginals.flat == other.marginals.flat).all()
         assert one.log_partition == other.log_partition

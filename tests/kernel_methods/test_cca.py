@@ -10,7 +10,13 @@ from sklearn.datasets import load_linnerud
 from mercer.kernel_methods import CCA, KernelCCA, MultiSetCCA, choose_regularization
 from mercer.kernel_methods._permutations import centered
 from mercer.kernels import Constant, Gaussian, Linear
-from reference.dependence import Grams, cca_by_svd, kernel_cca_by_eigenvalues, lemma_sides
+from reference.dependence import (
+    Grams,
+    agreement_by_search,
+    cca_by_svd,
+    kernel_cca_by_eigenvalues,
+    lemma_sides,
+)
 
 
 def planted(n, correlations=(0.9, 0.5), noise=2, seed=0):
@@ -58,15 +64,14 @@ def test_linear_kernels_give_the_correlations_of_vectors(ridge):
             np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-6)
 
 
-@pytest.mark.parametrize("views", [2, 3])
-def test_the_printed_eigenproblem_is_solved(views):
-    rng = np.random.default_rng(views)
+def test_the_printed_eigenproblem_is_solved():
+    rng = np.random.default_rng(2)
     z = rng.normal(size=(15, 1))
-    objects = [z + 0.5 * rng.normal(size=(15, 2)) for _ in range(views)]
+    views = [z + 0.5 * rng.normal(size=(15, 2)) for _ in range(2)]
     k = Gaussian(0.3)
-    expected = kernel_cca_by_eigenvalues([centered(k(X)) for X in objects], 0.7)
-    found = KernelCCA(k, n_components=3, regularization=0.7).fit(objects).correlations_
-    np.testing.assert_allclose(found, expected[:3], atol=1e-5)
+    expected = kernel_cca_by_eigenvalues(*(centered(k(X)) for X in views), 0.7)
+    correlations = KernelCCA(k, n_components=3, regularization=0.7).fit(views).correlations_
+    np.testing.assert_allclose(correlations, expected[:3], atol=1e-5)
 
 
 def test_without_regularization_kernels_of_full_rank_correlate_with_anything():
@@ -109,16 +114,106 @@ def test_pairwise_disagreement_is_2J_times_that_with_the_mean(J):
     assert pairs / to_mean == pytest.approx(2 * J, rel=1e-12)
 
 
-def test_multi_set_projections_disagree_less_than_any_others_of_their_scale():
-    rng = np.random.default_rng(3)
-    z = rng.normal(size=(80, 1))
-    views = [z + rng.normal(size=(80, 3)) for _ in range(3)]
-    views = [v - v.mean(axis=0) for v in views]
-    best, _ = lemma_sides(MultiSetCCA().fit(views).transform(views))
-    for _ in range(200):
-        others = [v @ rng.normal(size=(3, 1)) for v in views]
-        scale = np.sqrt(3 * 80 / sum(np.square(P).sum() for P in others))
-        assert best <= lemma_sides([scale * P for P in others])[0] + 1e-9
+def three_views(seed, n=40, shared=0.7, d=3):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 1))
+    return [shared * z + rng.normal(size=(n, d)) for _ in range(3)]
+
+
+@pytest.mark.parametrize(("ridge", "p", "shared"), [(0.0, 1, 0.7), (0.0, 2, 0.0), (3.0, 1, 0.0), (3.0, 2, 0.7)])
+def test_no_search_finds_views_that_agree_more_under_the_constraint_of_each_view(ridge, p, shared):
+    views = three_views(p, shared=shared)
+    model = MultiSetCCA(p, ridge).fit(views)
+    largest = agreement_by_search([X - X.mean(axis=0) for X in views], ridge, p, starts=4)
+    assert 6 * model.correlations_.sum() == pytest.approx(largest, abs=1e-6)
+    kernel = KernelCCA(Linear(), p, ridge).fit(views)
+    np.testing.assert_allclose(kernel.correlations_, model.correlations_, atol=1e-8)
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_projections_of_each_of_several_views_have_variance_one_and_are_uncorrelated(p):
+    views = three_views(0)
+    views[2] = views[2] * [1.0, 0.1, 10.0]
+    views.append(np.random.default_rng(5).normal(size=(40, 5)))  # a view that shares nothing with the others
+    model = MultiSetCCA(p).fit(views)
+    projections = model.transform(views)
+    for P in projections:
+        np.testing.assert_allclose(np.cov(P.T, bias=True).reshape(p, p), np.eye(p), atol=1e-10)
+    pairs = [P.T @ Q / 40 for P in projections for Q in projections if P is not Q]
+    np.testing.assert_allclose(np.mean(pairs, axis=0), np.diag(model.correlations_), atol=1e-8)
+    assert model.score(views) == pytest.approx(model.correlations_.mean(), abs=1e-10)
+
+
+# ------------------------------------------------------------------------------------------------ units
+
+
+CHANGES = {
+    "large column": lambda X: X * [1e7, 1.0, 1.0, 1.0],
+    "small column": lambda X: X * [1e-7, 1.0, 1.0, 1.0],
+    "all sizes": lambda X: X * [1e-7, 1e7, 1e-3, 1e150],
+    "tiny": lambda X: X * 1e-160,
+    "shift": lambda X: X + 1e6,
+    "permuted": lambda X: X[:, ::-1],
+    "constant column": lambda X: np.hstack([X, np.full((len(X), 1), 1e6 / 3)]),
+    "repeated column": lambda X: np.hstack([X, X[:, :1] + 1e6]),
+    "repeated rows": lambda X: np.vstack([X, X]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("model", [CCA(2), MultiSetCCA(2)], ids=["CCA", "MultiSetCCA"])
+def test_units_of_columns_change_neither_correlations_nor_projections(model, change):
+    X, Y = planted(200)
+    twice = change == "repeated rows"
+
+    def fitted(X):
+        views = [X, np.vstack([Y, Y]) if twice and len(X) > len(Y) else Y]
+        if isinstance(model, CCA):
+            return (here := clone(model).fit(*views)), here.transform(*views)
+        views.append(views[1][:, 1:] ** 3)
+        return (here := clone(model).fit(views)), here.transform(views)
+
+    plain, before = fitted(X)
+    changed, after = fitted(CHANGES[change](X))
+    np.testing.assert_allclose(changed.correlations_, plain.correlations_, atol=1e-8)
+    if isinstance(model, CCA):
+        np.testing.assert_allclose(plain.correlations_, cca_by_svd(X, Y)[:2], atol=1e-10)
+    for P, Q in zip(before, after, strict=True):
+        sign = np.sign((P * Q[: len(P)]).sum(axis=0)) if change == "permuted" else 1.0
+        np.testing.assert_allclose(sign * Q[: len(P)], P, atol=1e-6)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 10.0])
+def test_a_ridge_is_added_to_the_sums_of_squares_whatever_the_size_of_a_column(ridge):
+    X, Y = (Z[:, :2] for Z in planted(100))
+    X = X * [1e7, 1.0]
+    A, B = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    scale = np.diag([1e-7, 1.0])  # the same problem in weights of columns of one size
+    L = np.linalg.cholesky(scale @ (A.T @ A + ridge * np.eye(2)) @ scale)
+    R = np.linalg.cholesky(B.T @ B + ridge * np.eye(2))
+    expected = np.linalg.svd(np.linalg.solve(L, scale @ A.T @ B) @ np.linalg.inv(R).T, compute_uv=False)
+    np.testing.assert_allclose(CCA(2, ridge).fit(X, Y).correlations_, expected, atol=1e-9)
+
+
+def test_a_ridge_on_columns_of_less_rank_is_that_of_their_directions():
+    X, Y = planted(50)
+    doubled = np.hstack([X, X]) / np.sqrt(2)  # the same Gram matrix
+    np.testing.assert_allclose(
+        CCA(3, 2.0).fit(doubled, Y).correlations_, CCA(3, 2.0).fit(X, Y).correlations_, atol=1e-10
+    )
+    with pytest.raises(ValueError, match="n_components must be at most 4, the rank"):
+        CCA(5).fit(doubled, np.hstack([Y, Y**2]))
+
+
+def test_a_failed_fit_leaves_the_old_model():
+    X, Y = planted(50)
+    views = [X, Y, X**2]
+    for model in (MultiSetCCA(2), KernelCCA(Linear(), 2)):
+        before = model.fit(views).transform(views)
+        with pytest.raises(ValueError, match="n_components"):
+            model.set_params(n_components=9).fit([X[:20], Y[:20], X[:20]])
+        for P, Q in zip(before, model.transform(views), strict=True):
+            np.testing.assert_array_equal(P, Q)
 
 
 def test_strings_and_numbers():

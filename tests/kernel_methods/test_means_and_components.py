@@ -1,4 +1,4 @@
-"""Class means, Parzen windows, principal components, ridge regression, Cholesky factors (spec 002 A1-A3, B4, B5)."""
+"""Class means, Parzen windows, principal components, ridge regression, Cholesky factors."""
 
 from __future__ import annotations
 
@@ -58,6 +58,32 @@ def test_parzen_window_of_a_gaussian_kernel_is_a_density():
     x = np.linspace(-12, 12, 4001)[:, None]
     p = ParzenWindow(Bump(0.5)).fit(np.random.default_rng(0).normal(size=(50, 1))).score_samples(x)
     assert np.sum(p) * (x[1, 0] - x[0, 0]) / np.sqrt(2 * np.pi) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_parzen_window_refuses_kernels_with_negative_values():
+    X, _ = blobs(0, n=20)
+    for kernel in (Linear(), Minus()):
+        with pytest.raises(ValueError, match=r"ParzenWindow needs a kernel whose values are not negative.* gave -"):
+            ParzenWindow(kernel).fit(X)
+    with pytest.raises(ValueError, match="values are not negative"):
+        ParzenWindow("precomputed").fit(Linear()(X))
+    # A kernel that is not negative among the training objects may be so with others.
+    model = ParzenWindow(Linear()).fit(np.abs(X))
+    assert (model.score_samples(np.abs(X)) >= 0).all()
+    with pytest.raises(ValueError, match="values are not negative"):
+        model.score_samples(X)
+    matrix = ParzenWindow("precomputed").fit(Bump()(X))
+    with pytest.raises(ValueError, match="values are not negative"):
+        matrix.score_samples(-Bump()(X))
+
+
+def test_a_refused_kernel_leaves_the_old_window():
+    X, _ = blobs(0, n=20)
+    model = ParzenWindow().fit(X)
+    before = model.score_samples(X)
+    with pytest.raises(ValueError, match="not negative"):
+        model.set_params(kernel=Linear()).fit(X[:10])
+    np.testing.assert_array_equal(model.set_params(kernel=None).score_samples(X), before)
 
 
 def test_components_of_the_linear_kernel_are_those_of_pca_up_to_sign():

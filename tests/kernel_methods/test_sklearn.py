@@ -225,7 +225,8 @@ def test_tables_may_gain_columns_where_the_kernel_picks_its_own():
     X, y = blobs(2, n=20)
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "label": y})
     model = KernelSVC(Linear().on(["a", "b"])).fit(table, y)
-    np.testing.assert_array_equal(model.predict(table.drop(columns="label")), KernelSVC().fit(X, y).predict(X))
+    expected = KernelSVC(Linear()).fit(X, y).predict(X)
+    np.testing.assert_array_equal(model.predict(table.drop(columns="label")), expected)
     whole = KernelSVC(Linear()).fit(table[["a", "b"]], y)
     assert whole.feature_names_in_.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="feature names"):
@@ -244,3 +245,27 @@ def test_fitted_expansion_is_a_function_of_the_space(make):
     np.testing.assert_allclose(first(X), Bump()(X, model.support_objects_) @ coef, atol=1e-10)
     with pytest.raises(ValueError, match="precomputed"):
         make("precomputed").fit(Bump()(X), y).as_function()
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_failed_fit_leaves_the_old_model(make):
+    X, y = blobs(4, n=30, apart=1.0)
+    model = make(Bump()).fit(X, y)
+    use = next(name for name in ("predict", "score_samples", "transform") if hasattr(model, name))
+    before = getattr(model, use)(X)
+    wide = np.hstack([X, X])
+    broken = wide.copy()
+    broken[3, 1] = np.nan
+    targets = y if make in CLASSIFIERS else X[:, 0]
+    for bad_X, bad_y in (
+        (broken, targets),
+        (wide, targets[:-1]),
+        (wide, np.where(np.arange(30) == 2, np.nan, 1.0 * y)),
+    ):
+        try:
+            model.fit(bad_X, bad_y)
+        except ValueError:
+            np.testing.assert_array_equal(getattr(model, use)(X), before)
+        else:
+            assert make not in SUPERVISED  # y is ignored
+            model.fit(X, y)

@@ -434,7 +434,7 @@ def test_compiled_loops_check_their_arrays():
     offsets, indptr, indices = np.array([0, 2]), np.array([0, 1, 2]), np.array([1, 0], np.int32)
     good = (offsets, indptr, indices)
     for arrays, message in (
-        ((np.array([0, 3]), indptr, indices), "offsets must run"),
+        ((np.array([0, 3]), indptr, indices), "offsets must end"),
         ((offsets, np.array([0, 2, 1]), indices), "indptr"),
         ((offsets, indptr, np.array([1, 2], np.int32)), "neighbour is out of range"),
         ((offsets, indptr, np.array([1, -1], np.int32)), "neighbour is out of range"),

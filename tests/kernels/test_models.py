@@ -349,6 +349,21 @@ def test_fit_finds_a_hidden_switch():
     assert (model.emissions_.max(axis=1) > 0.9).all()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_every_seed_reaches_what_a_start_from_the_truth_does(seed):
+    random = np.random.default_rng(3)
+    moves, sent = 0.9 * np.eye(3) + 0.1 / 3, [[0.6, 0.2, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1], [0.1, 0.1, 0.2, 0.6]]
+    X = []
+    for _ in range(4):
+        state, symbols = 0, []
+        for _ in range(500):
+            symbols.append("abcd"[random.choice(4, p=sent[state])])
+            state = random.choice(3, p=moves[state])
+        X.append("".join(symbols))
+    known = HMMModel(np.full(3, 1 / 3), moves, sent, alphabet="abcd").fit(X)
+    assert HMMModel(n_states=3, random_state=seed).fit(X).history_[-1] > known.history_[-1] - 0.5
+
+
 def test_too_few_iterations_are_told():
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
         HMMModel(n_states=2, max_iter=2, tol=0.0, random_state=0).fit(STRINGS)
@@ -544,6 +559,20 @@ def test_products_of_shares_take_words_counts_and_matrices():
 def test_bad_input_of_probability_products_is_named(kernel, objects, message):
     with pytest.raises(ValueError, match=message):
         kernel(objects)
+
+
+def test_products_take_given_models_of_their_family_alone():
+    normal, mixture = GaussianModel().fit(VECTORS), GaussianMixtureModel(2, random_state=0).fit(VECTORS)
+    of_normals, of_mixtures = ProbabilityProduct(rho=1.0), ProbabilityProduct("mixture", rho=1.0)
+    assert of_normals([normal]).shape == of_mixtures([mixture]).shape == (1, 1)
+    bag = VECTORS[:5]
+    with pytest.raises(ValueError, match=r"bag 1 is a GaussianMixtureModel: with family='gaussian' .* a GaussianModel"):
+        of_normals([bag, mixture, normal])
+    with pytest.raises(ValueError, match=r"bag 1 is a GaussianModel: with family='mixture' .* a GaussianMixtureModel"):
+        of_mixtures([bag, normal, mixture])
+    for kernel, unfitted in ((of_normals, GaussianModel()), (of_mixtures, GaussianMixtureModel(2))):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            kernel([bag, unfitted])
 
 
 def test_scores_of_sequences_do_not_depend_on_how_many_are_done_at_a_time(monkeypatch):

@@ -489,7 +489,7 @@ def test_compiled_functions_check_their_arrays():
     one = np.ones(10)
     with pytest.raises(ValueError, match="below sigma"):
         _core.all_substrings_gram(codes, offsets, None, None, 3, one, 0, 1, K, 1)
-    with pytest.raises(ValueError, match="offsets must ascend"):
+    with pytest.raises(ValueError, match="offsets must"):
         _core.all_substrings_gram(codes, np.array([0, 2], np.int64), None, None, 6, one, 0, 1, K, 1)
     with pytest.raises(ValueError, match="wrong shape"):
         _core.edit_distance_gram(codes, offsets, None, None, 6, 1.0, 1.0, 0, 1, np.zeros((2, 2)), 1)

@@ -97,7 +97,7 @@ def test_labels_that_are_not_known_are_marginalised(small):
         GraphLabeler("hinge").fit(X, hidden)
 
 
-@pytest.mark.parametrize("inference", ["bp", "trw", "mean_field", "dual", "lp", "icm"])
+@pytest.mark.parametrize("inference", ["bp", "trw", "mean-field", "dual", "lp", "icm"])
 def test_learning_with_approximate_inference_runs_and_says_so(small, inference):
     X, y = small
     loss = "hinge" if inference in ("dual", "lp", "icm") else "log"
@@ -243,7 +243,7 @@ def test_a_disconnected_graph_is_labelled_like_its_parts(small):
 
 
 @pytest.mark.parametrize("loss", ["log", "hinge", "hybrid", "slack", "softmax-margin"])
-@pytest.mark.parametrize("inference", ["auto", "bp", "trw", "mean_field", "dual", "icm"])
+@pytest.mark.parametrize("inference", ["auto", "bp", "trw", "mean-field", "dual", "icm"])
 @pytest.mark.filterwarnings("ignore")
 def test_graphs_without_nodes_and_nodes_without_edges_do_no_harm(small, loss, inference):
     X, y = small

@@ -9,6 +9,7 @@ from scipy.ndimage import gaussian_filter
 import mercer
 from mercer.inference import grid_edges
 from mercer.labeling import GridLabeler, block_contrasts, block_features, block_labels, mean_iou
+from mercer.learning import ConvergenceWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # approximate sums, few iterations
 
@@ -177,3 +178,52 @@ def test_nan_among_objects_is_named_and_none_is_not_scored():
     truth[0][0, 0] = float("nan")
     with pytest.raises(ValueError, match="label map 0 holds NaN"):
         GridLabeler(block=4).fit(X, truth)
+
+
+# ------------------------------------------------------------------------------------------- blocks by default
+
+
+@pytest.mark.parametrize(
+    ("shape", "block"), [((240, 320), 8), ((120, 160), 7), ((48, 64), 2), ((20, 20), 1), ((8, 8), 1), ((39, 41), 2)]
+)
+def test_small_images_have_small_blocks_by_default(shape, block):
+    random = np.random.default_rng(0)
+    truth = np.zeros(shape, int)
+    truth[: shape[0] // 2] = 1
+    images = [truth + random.normal(size=shape) for _ in range(2)]
+    with pytest.warns(ConvergenceWarning):
+        model = GridLabeler(max_iter=1, training="piecewise").fit(images, [truth] * 2)
+    assert model.block_ == block
+    assert model.predict(images[:1])[0].shape == shape
+
+
+def test_the_grid_is_compared_with_single_blocks(tmp_path):
+    images, masks = make_blobs(6, shape=(24, 24), noise=3.0)
+    model = GridLabeler(block=2).fit(images, masks)
+    alone = GridLabeler(block=2, edge_weights="none").fit(images, masks)
+    assert model.grid_score_ > model.alone_score_
+    blocks = np.concatenate([block_labels(mask, 2, 2).ravel() for mask in masks])
+    for one, score in ((model, model.grid_score_), (alone, model.alone_score_)):
+        found = np.concatenate([mask[::2, ::2].ravel() for mask in one.predict(images)])
+        assert score == pytest.approx((found == blocks).mean(), abs=0.005)
+    assert not hasattr(alone, "grid_score_")
+    mercer.save(model, tmp_path / "model")
+    loaded = mercer.load(tmp_path / "model")
+    assert (loaded.block_, loaded.grid_score_, loaded.alone_score_) == (2, model.grid_score_, model.alone_score_)
+
+
+def test_a_grid_that_is_not_better_says_so():
+    """Labels of the pixels are seen in the pixels: nothing is left for the neighbours to tell."""
+    random = np.random.default_rng(0)
+    masks = [random.integers(0, 2, (12, 12)) for _ in range(3)]
+    images = [mask.astype(float) for mask in masks]
+    with pytest.warns(UserWarning, match="neighbours do not help: the grid labels 100.0% of the training blocks right"):
+        GridLabeler(block=1).fit(images, masks)
+    with pytest.warns(UserWarning, match="of the held-out blocks right"):
+        GridLabeler(block=1).fit(images[:2], masks[:2], dev=(images[2:], masks[2:]))
+
+
+@pytest.mark.parametrize("block", [0, 2.5, "small", None])
+def test_other_blocks_are_refused(block):
+    with pytest.raises(ValueError, match="block must be 'auto' or an integer"):
+        GridLabeler(block=block).fit([np.zeros((4, 4))], [np.eye(4, dtype=int)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,7 +14,8 @@ import warnings
 import numpy as np
 import pytest
 
-from mercer import ModelFileError
+from mercer import ModelFileError, _persistence
+from mercer._persistence import read_file, write_file
 from mercer.learning import Checkpoint, ConvergenceWarning
 from mercer.learning.risk import Risk
 from mercer.structures import Constraints
@@ -134,13 +137,51 @@ def test_a_resumed_training_does_not_repeat_what_was_done(solver, tmp_path):
     assert len(model.history_["seconds"]) == 4
 
 
-@pytest.mark.parametrize("solver", ["sgd", "averaged-perceptron", "passive-aggressive"])
-def test_an_online_run_that_was_resumed_equals_one_that_was_not(solver, tmp_path):
+@pytest.mark.parametrize("iterations", [1, 4])
+@pytest.mark.parametrize(
+    ("solver", "penalty"),
+    [("lbfgs", "l2"), ("owlqn", "l1"), ("sgd", "l2"), ("averaged-perceptron", "l2"), ("passive-aggressive", "l2")],
+)
+def test_a_run_that_was_resumed_equals_one_that_was_not(solver, penalty, iterations, tmp_path):
     path = tmp_path / "run.checkpoint"
-    unfinished(path, solver)
-    again = quiet_fit(tagger(solver, max_iter=12, tol=0.0), *data(), checkpoint=path)
-    whole = quiet_fit(tagger(solver, max_iter=12, tol=0.0), *data())
+    settings = {"penalty": penalty, "C": 0.5}
+    unfinished(path, solver, iterations, **settings)
+    again = quiet_fit(tagger(solver, max_iter=12, tol=0.0, **settings), *data(), checkpoint=path)
+    whole = quiet_fit(tagger(solver, max_iter=12, tol=0.0, **settings), *data())
     np.testing.assert_array_equal(again.coef_, whole.coef_)
+    for name, values in whole.history_.items():
+        if name != "seconds":
+            assert again.history_[name] == values
+
+
+def test_the_pairs_of_large_models_come_back_to_the_bit(monkeypatch, tmp_path):
+    """Above a size the vectors of the quasi-Newton memory are kept as bfloat16."""
+    from mercer.learning.solvers import lbfgs
+
+    monkeypatch.setattr(lbfgs, "_SMALL", 4)
+    path = tmp_path / "run.checkpoint"
+    unfinished(path, iterations=5)
+    again = quiet_fit(tagger(max_iter=12, tol=0.0), *data(), checkpoint=path)
+    np.testing.assert_array_equal(again.coef_, quiet_fit(tagger(max_iter=12, tol=0.0), *data()).coef_)
+
+
+@pytest.mark.parametrize("spoil", ["slot", "dtype", "too many", "missing"])
+def test_a_memory_that_does_not_fit_is_refused(spoil, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path)
+    file = read_file(path)
+    arrays = dict(file.arrays)
+    if spoil == "slot":
+        arrays["solver.pairs"][0, 0] = 99
+    elif spoil == "dtype":
+        arrays["solver.d0"] = arrays["solver.d0"].astype(float)
+    elif spoil == "too many":
+        arrays["solver.pairs"] = np.repeat(arrays["solver.pairs"], 20, axis=0)
+    else:
+        del arrays["solver.g"]
+    write_file(path, file.kind, file.meta, arrays)
+    with pytest.raises(ModelFileError, match="does not fit this training"):
+        tagger().fit(*data(), checkpoint=path)
 
 
 def test_the_best_held_out_weights_survive_a_kill(tmp_path):
@@ -323,6 +364,124 @@ def test_checkpoints_are_written_as_often_as_asked(tmp_path):
     time.sleep(0.001)
     assert often.due()
     assert not never.due()
+
+
+# ------------------------------------------------------------------------------------- full disks, kills, two runs
+
+
+def no_space(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_a_warning_and_training_goes_on(tmp_path, monkeypatch):
+    path = tmp_path / "run.checkpoint"
+    monkeypatch.setattr(_persistence.os, "fsync", no_space)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = tagger(max_iter=8).fit(*data(), checkpoint=Checkpoint(path, every=0))
+    messages = [str(w.message) for w in caught if w.category is RuntimeWarning]
+    assert len(messages) == 1, "one warning, not one for every iteration"
+    assert "training goes on without a new checkpoint" in messages[0]
+    assert "No space left on device" in messages[0]
+    assert str(path) in messages[0]
+    np.testing.assert_array_equal(model.coef_, quiet_fit(tagger(max_iter=8), *data()).coef_)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_limit_of_the_kernel_on_files_is_a_warning(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256, limits[1]))
+    try:
+        with pytest.warns(RuntimeWarning, match="training goes on"):
+            model = quiet_fit(tagger(max_iter=3), *data(), checkpoint=Checkpoint(path, every=0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert model.n_iter_ == 3
+
+
+def test_a_disk_that_fills_up_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.checkpoint"
+    checkpoint = Checkpoint(path, every=0)
+    checkpoint.open("x")
+    checkpoint.write({"n": 1}, {})
+    monkeypatch.setattr(_persistence.os, "fsync", no_space)
+    with pytest.warns(RuntimeWarning, match="the old file is intact"):
+        checkpoint.write({"n": 2}, {})
+    checkpoint.release()
+    assert read_file(path).meta["state"] == {"n": 1}
+
+
+def test_kills_while_writing_leave_no_pile_of_files(tmp_path):
+    """Each write removes what writers that are gone have left, and nothing that somebody is writing."""
+    path = tmp_path / "run.checkpoint"
+    script = (
+        "import os, sys; from mercer import _persistence\n"
+        "_persistence.os.fsync = lambda fd: os.kill(os.getpid(), 9)\n"
+        "_persistence.write_file(sys.argv[1], 'checkpoint', {}, {})"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert len(os.listdir(tmp_path)) == 1
+    other = tmp_path / "run.checkpoint.0123456789ab.tmp.txt"
+    other.write_text("mine")
+    with _persistence._new_file(f"{path}.aaaaaaaaaaaa.tmp"):
+        write_file(path, "checkpoint", {}, {})
+        assert sorted(os.listdir(tmp_path)) == [path.name, other.name, f"{path.name}.aaaaaaaaaaaa.tmp"]
+    write_file(path, "checkpoint", {}, {})
+    assert sorted(os.listdir(tmp_path)) == [path.name, other.name]
+
+
+def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    if _persistence.fcntl is None:
+        pytest.skip("needs flock")
+    path = tmp_path / "m"
+    flock, calls = _persistence.fcntl.flock, []
+
+    def removed_first(file, how):
+        calls.append(how)
+        if len(calls) == 1:
+            os.unlink(file.name if isinstance(file.name, str) else next(tmp_path.iterdir()))
+        return flock(file, how)
+
+    monkeypatch.setattr(_persistence.fcntl, "flock", removed_first)
+    write_file(path, "K", {}, {})
+    assert len(calls) == 2
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_two_runs_on_one_path_are_kept_apart(tmp_path, monkeypatch):
+    path = tmp_path / "run.checkpoint"
+    refused = []
+    record = Checkpoint.write
+
+    def write(self, state, arrays):
+        record(self, state, arrays)
+        if not refused:
+            before = path.read_bytes()
+            message = rf"another training run \(process {os.getpid()}\) is using"
+            with pytest.raises(ModelFileError, match=message) as caught:
+                tagger().fit(*data(), checkpoint=path)
+            refused.append(str(caught.value))
+            assert path.read_bytes() == before
+
+    monkeypatch.setattr(Checkpoint, "write", write)
+    quiet_fit(tagger(max_iter=4), *data(), checkpoint=Checkpoint(path, every=0))
+    assert str(path) in refused[0]
+    assert os.listdir(tmp_path) == [], "neither checkpoint nor lock is left"
+    quiet_fit(tagger(max_iter=4), *data(), checkpoint=path)
+
+
+def test_a_run_lets_go_of_its_path_however_it_ends(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    unfinished(path)  # by an exception
+    assert os.listdir(tmp_path) == [path.name]
+    with pytest.raises(ModelFileError, match="other data or settings"):
+        tagger(C=1.0).fit(*data(), checkpoint=path)
+    (tmp_path / "run.checkpoint.lock").write_text("999999")  # of a run that was killed
+    assert quiet_fit(tagger(max_iter=6), *data(), checkpoint=path).n_iter_ == 6
+    assert os.listdir(tmp_path) == []
 
 
 # ---------------------------------------------------------------------------------------------- Ctrl-C

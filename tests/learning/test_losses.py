@@ -245,6 +245,26 @@ def test_slack_is_exact_on_chains_and_else_between_the_hulls_corners_and_brute_f
             assert values[i] >= corners - 1e-9 * max(1.0, corners)
 
 
+@pytest.mark.parametrize("cost", ["hamming", "weighted", "matrix"])
+def test_the_search_for_slack_finds_the_best_corner_where_a_structure_lists_no_products(cost, monkeypatch):
+    """Long chains have many corners between the two that the search begins with."""
+    problem = chain((6, 5)).with_cost(COSTS[cost][1])
+    monkeypatch.setattr(type(problem.structure), "best_product", lambda *given: None)
+    inner = 0
+    for seed in range(30):
+        w = random_weights(problem, seed, 10.0 ** (seed % 3 - 1.0))
+        values, most = single_losses(problem, Slack(COSTS[cost][0]), w), problem.losses(w, "slack")
+        assert (values <= most + 1e-9).all()
+        for i, (scores, t, delta) in enumerate(zip(problem.scores(w), problem.truth, problem.costs, strict=True)):
+            best = dict(sorted(zip(delta, 1.0 + scores - scores[t], strict=True)))  # at each cost the largest margin
+            points = list(best.items())
+            products = {k: points[k][0] * points[k][1] for k in hull_corners(points)}
+            corner = max(products, key=products.get)
+            inner += min(products) < corner < max(products)
+            assert values[i] >= products[corner] - 1e-9 * max(1.0, products[corner])
+    assert inner >= 10
+
+
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_slack_with_zero_one_cost_is_the_hinge_with_zero_one_cost(kind):
     problem = PROBLEMS[kind]()

@@ -11,8 +11,10 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import LinearSVC
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
@@ -240,6 +242,73 @@ def test_the_neighbour_rule_sets_gamma():
     assert FourierFeatures(4, gamma="neighbours").fit(X).gamma_ == pytest.approx(2 / distances.mean() ** 2)
 
 
+# ------------------------------------------------------------------------------------------------ widths from data
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, np.float32], ids=["dense", "sparse", "float32"])
+def test_the_default_width_is_that_of_scikit_learn(make):
+    X = rows(60, 57) * np.linspace(0.1, 3, 57)
+    X[np.abs(X) < 0.3] = 0.0
+    theirs = SVC(gamma="scale").fit(X, np.arange(60) % 2)._gamma
+    assert FourierFeatures(4, variant="iid").fit(make(X)).gamma_ == pytest.approx(theirs, rel=1e-6)
+
+
+def test_matern_and_laplacian_waves_have_the_width_of_the_gaussian_ones():
+    X = rows(60, 7) * 3.0
+    gamma = 1 / (7 * X.var())
+    matern = FourierFeatures(4, "matern", random_state=0).fit(X)
+    assert 1 / (2 * matern.length_scale_**2) == pytest.approx(gamma)
+    laplacian = FourierFeatures(4, "laplacian", variant="iid", random_state=0).fit(X)
+    assert laplacian.gamma_ == pytest.approx(1 / (7 * X.std()))
+    smooth = FourierFeatures(40, "matern", nu=np.inf, random_state=0).fit(X)
+    plain = FourierFeatures(40, random_state=0).fit(X)
+    np.testing.assert_allclose(smooth.transform(X), plain.transform(X), atol=1e-12)
+
+
+WIDTHS = [
+    {"gamma": "scale"},
+    {"gamma": "neighbours"},
+    {"kernel": "matern"},
+    {"kernel": "laplacian", "variant": "circulant"},
+]
+
+
+@pytest.mark.parametrize("options", WIDTHS, ids=["scale", "neighbours", "matern", "laplacian"])
+def test_units_and_offsets_of_the_data_do_not_change_the_kernel(options):
+    X = rows(60, 16)
+    map_ = FourierFeatures(64, random_state=0, **options)
+
+    def gram(Y: np.ndarray) -> np.ndarray:
+        Z = clone(map_).fit(Y).transform(Y)
+        return Z @ Z.T
+
+    plain = gram(X)
+    assert 0.2 < 1 - plain.mean() < 1.0  # neither one nor the identity
+    for factor in (1e6, 1e-6, 1e-100):
+        np.testing.assert_allclose(gram(factor * X), plain, atol=1e-9)
+    np.testing.assert_allclose(gram(X + 1e6), plain, atol=1e-4)
+    width = lambda Y: [getattr(clone(map_).fit(Y), name) for name in ("gamma_", "length_scale_")]  # noqa: E731
+    np.testing.assert_allclose(width(X[:, ::-1]), width(X), rtol=1e-12)
+    if options.get("gamma") != "neighbours":  # neighbours are nearer where every row has a double
+        np.testing.assert_allclose(width(np.vstack([X, X])), width(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e6 / 3])
+def test_data_of_one_value_have_a_width(value):
+    for options in WIDTHS:
+        map_ = FourierFeatures(8, random_state=0, **options).fit(np.full((20, 3), value))
+        assert 0.5 < map_.gamma_ <= 1.0
+        assert 0.5 < map_.length_scale_ <= 1.0
+        assert np.isfinite(map_.transform(np.full((2, 3), value))).all()
+
+
+def test_a_width_from_data_learns_many_scaled_columns():
+    X, y = load_digits(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, X.std(axis=0) > 0]
+    model = make_pipeline(FourierFeatures(256, random_state=0), LinearSVC()).fit(X[:900], y[:900])
+    assert model.score(X[900:], y[900:]) > 0.85
+
+
 # ------------------------------------------------------------------------------------------------ kinds of arrays
 
 
@@ -313,7 +382,9 @@ def test_odd_inputs(variant):
         ({"kernel": "cosine"}, "kernel must be one of"),
         ({"variant": "fastfood"}, "variant must be one of"),
         ({"gamma": 0.0}, "gamma must be a positive"),
-        ({"gamma": "scale"}, "gamma must be a positive"),
+        ({"gamma": "auto"}, "gamma must be a positive finite number or 'scale' or 'neighbours', got 'auto'"),
+        ({"gamma": None}, "gamma must be a positive"),
+        ({"length_scale": "neighbours"}, "length_scale must be a positive finite number or 'scale'"),
         ({"length_scale": -1.0}, "length_scale"),
         ({"nu": 0.0}, "nu"),
         ({"n_jobs": 0}, "n_jobs"),
@@ -341,9 +412,11 @@ def test_a_pipeline_learns_a_circle():
     assert list(model[0].get_feature_names_out()[:2]) == ["fourierfeatures0", "fourierfeatures1"]
 
 
+@pytest.mark.parametrize("widths", ["given", "from data"])
 @pytest.mark.parametrize(("kernel", "options", "truth", "variant"), CASES, ids=IDS)
-def test_files_pickles_and_clones_keep_the_map(kernel, options, truth, variant, tmp_path):
+def test_files_pickles_and_clones_keep_the_map(kernel, options, truth, variant, widths, tmp_path):
     X = rows()
+    options = {} if widths == "from data" else options
     map_ = FourierFeatures(13, kernel, variant=variant, random_state=0, **options).fit(X)
     Z = map_.transform(X)
     mercer.save(map_, tmp_path / "map.mercer")

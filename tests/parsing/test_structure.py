@@ -113,6 +113,23 @@ def check_partition(structure, w, words, true, scores, phi):
     np.testing.assert_allclose(vector(expected), np.exp(scores - value) @ phi, atol=1e-9)
 
 
+@pytest.mark.parametrize("cost", ["bracket", "zero-one", "f1"])
+def test_a_sentence_without_a_tree_raises_for_every_cost(cost):
+    """No derivation spans the whole of the second sentence; the first one has a tree."""
+    grammar = Grammar.from_text(SLIDE)
+    structure = TreeStructure(grammar, cost)
+    whole, broken = "the dog chased the cat".split(), "the dog chased the the".split()  # noqa: SIM905
+    tree = grammar.parse(whole)
+    w = np.zeros(structure.n_weights)
+    assert structure.argmax(w, whole, cost_to=tree).leaves() == whole
+    with pytest.raises(ParseError):
+        structure.argmax(w, broken, cost_to=tree)
+    X, y = [grammar.encode(words) for words in (whole, broken)], grammar.derivation(tree)
+    with pytest.raises(ParseError) as refused:
+        structure.search(w, X, [(y, structure.brackets(y))] * 2)
+    assert refused.value.sentence == 1
+
+
 def test_numbers_and_words_give_the_same_answers():
     grammar, words, trees = listed(*CASES[-1])
     structure = TreeStructure(grammar)

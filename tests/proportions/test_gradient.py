@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
@@ -156,7 +157,7 @@ def test_a_threshold_is_found_as_by_trying_all_stumps():
     bags = np.arange(2000) // 10
     share = bag_proportions(y, bags)
     risk, t, direction = best_stump(x, bags, share)
-    assert np.mean((direction * (x - t) > 0) != y) < 0.05  # spec 004 P30
+    assert np.mean((direction * (x - t) > 0) != y) < 0.05
     assert risk == pytest.approx(0)
     for loss in LOSSES:
         with warnings.catch_warnings():
@@ -326,6 +327,27 @@ def test_shares_of_bags_are_hard_or_soft_means():
         assert soft[k] == pytest.approx(model.predict_proba(X[rows])[:, 1].mean())
     with pytest.raises(ValueError, match="bags has"):
         model.predict_proportions(X[:50], bags, soft=True)
+
+
+@pytest.mark.parametrize("verb", ["decision_function", "predict", "predict_proba", "predict_proportions"])
+@pytest.mark.parametrize("width", [3, 5])
+@pytest.mark.parametrize("options", [{}, {"scorer": "mlp"}, {"scorer": "mlp", "map": FunctionTransformer()}])
+def test_rows_of_another_width_are_refused(options, width, verb):
+    X, _, bags = blobs(60, 2, 4)
+    model = ProportionClassifier(max_iter=5, random_state=0, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, bags=bags)
+    other = np.ones((60, width))
+    with pytest.raises(ValueError, match=f"{width} features"):
+        model.predict_proportions(other, bags) if verb == "predict_proportions" else getattr(model, verb)(other)
+    assert model.n_features_in_ == 4  # a refusal changes nothing
+
+
+def test_a_map_must_give_a_row_of_features_for_each_row():
+    X, _, bags = blobs(60, 2, 4)
+    with pytest.raises(ValueError, match=r"the map gave an array of shape \(60,\)"):
+        ProportionClassifier(map=FunctionTransformer(lambda Z: Z[:, 0])).fit(X, bags=bags)
 
 
 @pytest.mark.parametrize("options", [{}, {"scorer": "mlp"}, {"kernel": Gaussian()}], ids=str)

@@ -81,24 +81,46 @@ def cca_by_svd(X, Y):
     return np.linalg.svd(Q.T @ P, compute_uv=False)
 
 
-def kernel_cca_by_eigenvalues(Ks, ridge):
-    """Eigenvalues of the blocks K_u K_v against diag(K_v² + κ K_v), by the printed problem itself; Ks are centred."""
-    from scipy.linalg import eigvals
+def kernel_cca_by_eigenvalues(K, L, ridge):
+    """Eigenvalues of [[0, KL], [LK, 0]] against diag(K² + κ K, L² + κ L), by the problem itself; both are centred."""
+    from scipy.linalg import block_diag, eigvals
 
-    J, n = len(Ks), len(Ks[0])
-    A, B = np.zeros((J * n, J * n)), np.zeros((J * n, J * n))
-    for u in range(J):
-        for v in range(J):
-            block = slice(u * n, (u + 1) * n), slice(v * n, (v + 1) * n)
-            if u == v:
-                B[block] = Ks[u] @ Ks[u] + ridge * Ks[u] + 1e-9 * np.eye(n)
-            else:
-                A[block] = Ks[u] @ Ks[v]
-    return np.sort(eigvals(A, B).real)[::-1] / (J - 1)
+    none, little = np.zeros_like(K), 1e-9 * np.eye(len(K))
+    A = np.block([[none, K @ L], [L @ K, none]])
+    B = block_diag(K @ K + ridge * K + little, L @ L + ridge * L + little)
+    return np.sort(eigvals(A, B).real)[::-1]
+
+
+def agreement_by_search(features, ridge, n_components, starts=20, seed=0):
+    """The largest Σ_{u≠v} tr(W_uᵀ F_uᵀ F_v W_v) with W_vᵀ (F_vᵀ F_v + κ I) W_v = I in each view, by quasi-Newton steps.
+
+    W_v = A L⁻ᵀ with L Lᵀ = Aᵀ (F_vᵀ F_v + κ I) A for any A, from random starts; the features are centred.
+    """
+    from scipy.linalg import solve_triangular
+    from scipy.optimize import minimize
+
+    metrics = [F.T @ F + ridge * np.eye(F.shape[1]) for F in features]
+    ends = np.cumsum([0, *(F.shape[1] * n_components for F in features)])
+
+    def agreement(a):
+        projected = []
+        for v, (F, metric) in enumerate(zip(features, metrics, strict=True)):
+            A = a[ends[v] : ends[v + 1]].reshape(F.shape[1], n_components)
+            L = np.linalg.cholesky(A.T @ metric @ A)
+            projected.append(F @ solve_triangular(L, A.T, lower=True).T)
+        total = sum(projected)
+        return float(np.square(total).sum() - sum(np.square(P).sum() for P in projected))
+
+    rng = np.random.default_rng(seed)
+    best = -np.inf
+    for _ in range(starts):
+        found = minimize(lambda a: -agreement(a), rng.normal(size=ends[-1]), method="L-BFGS-B", options={"gtol": 1e-9})
+        best = max(best, -found.fun)
+    return best
 
 
 def lemma_sides(projections):
-    """Σ_{i,j} ‖P_i − P_j‖² and Σ_j ‖P_j − mean‖² (spec 001 C21)."""
+    """Σ_{i,j} ‖P_i − P_j‖² and Σ_j ‖P_j − mean‖²."""
     mean = np.mean(projections, axis=0)
     pairs = sum(np.square(P - Q).sum() for P in projections for Q in projections)
     return float(pairs), float(sum(np.square(P - mean).sum() for P in projections))

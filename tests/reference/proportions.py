@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
+from sklearn.svm import SVC
 
 
 def stumps(values):
@@ -22,3 +25,20 @@ def best_stump(bags, shares):
     risks = [np.abs(stump_predictions(stump, bags).mean(axis=1) - shares).mean() for stump in stumps(bags.ravel())]
     at = int(np.argmin(risks))
     return stumps(bags.ravel())[at], risks[at]
+
+
+def least_objective(X, number, shares, C):
+    """The least ½ ‖w‖² + Σ hinge + C Σ_k |p_k − ȳ_k| over all labellings, a support vector machine for each."""
+    least = np.inf
+    for labels in product((-1, 1), repeat=len(X)):
+        y = np.array(labels)
+        off = C * sum(abs((y[number == k] > 0).mean() - share) for k, share in enumerate(shares))
+        if off >= least:
+            continue
+        if abs(y.sum()) == len(y):  # one class: w = 0
+            least = off
+            continue
+        machine = SVC(kernel="linear", C=1.0, tol=1e-6).fit(X, y)
+        hinge = np.maximum(0.0, 1.0 - y * machine.decision_function(X)).sum()
+        least = min(least, 0.5 * float((machine.coef_**2).sum()) + hinge + off)
+    return least

@@ -1,4 +1,4 @@
-"""Codes by circulant, bilinear and dense projections: dense matrices, variances, learning (spec 004 P1-P17)."""
+"""Codes by circulant, bilinear and dense projections: dense matrices, variances, learning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mercer.retrieval import (
     recall_at,
     unpack_codes,
 )
-from mercer.retrieval.circulant import frequency_step
+from mercer.retrieval.circulant import _Learner, frequency_step
 from reference.codes import dense_circulant, packed
 
 EMBEDDINGS = [
@@ -431,20 +431,61 @@ def test_learned_codes_are_not_worse_than_random_ones_where_few_directions_hold_
     assert auto > rand - 0.01
 
 
-def test_what_keeps_most_neighbours_of_other_rows_is_taken():
-    """Smooth rows: the random start; rows that share their variance: learned; too few rows for their length: random."""
+def test_what_keeps_most_neighbours_of_new_rows_is_taken():
+    """Smooth rows: the random start; rows that share their variance: learned."""
     options = {"n_bits": 128, "method": "learned", "random_state": 0}
     start = CirculantEmbedding(128, random_state=0)
     smooth, shared = decaying(600, 128), low_rank(600, 128, rank=60)
-    np.testing.assert_array_equal(CirculantEmbedding(**options).fit_transform(smooth), start.fit_transform(smooth))
+    stayed = CirculantEmbedding(**options).fit(smooth)
+    np.testing.assert_array_equal(stayed.transform(smooth), start.fit_transform(smooth))
+    assert stayed.history_ == [[]]
     auto, sign = (CirculantEmbedding(rest=rest, **options).fit(shared) for rest in ("auto", "sign"))
     np.testing.assert_array_equal(auto.r_, sign.r_)
     assert auto.history_ == sign.history_
     assert len(auto.history_[0]) > 1
-    long = gaussian(400, 1024)
-    stayed = CirculantEmbedding(64, "learned", random_state=0).fit(long)
-    np.testing.assert_array_equal(stayed.transform(long), CirculantEmbedding(64, random_state=0).fit_transform(long))
-    assert stayed.history_ == [[]]
+
+
+def test_neighbours_are_those_of_held_out_rows_among_the_learned_ones():
+    base, queries = low_rank(90, 32, seed=1), low_rank(40, 32, seed=2)
+    signs = np.where(np.random.default_rng(0).random(32) < 0.5, -1, 1).astype(np.int8)
+    learner = _Learner(base, signs, 20, 1.0, 1)
+    vectors = [np.random.default_rng(seed).normal(size=32) for seed in (3, 4)]
+    kept = learner.kept_neighbours(queries, vectors)
+    unit = base / np.linalg.norm(base, axis=1, keepdims=True)
+    for counts, r in zip(kept, vectors, strict=True):
+        P = (dense_circulant(r) * signs)[:20]
+        for count, q in zip(counts, queries, strict=True):
+            near = set(np.argsort(-(unit @ q), kind="stable")[:10].tolist())
+            equal_bits = ((base @ P.T >= 0) == (P @ q >= 0)).sum(axis=1)
+            first = np.argsort(-equal_bits, kind="stable").tolist()
+            assert count == (len(near & set(first[:10])) + len(near & set(first[: 90 // 8]))) / 2
+
+
+@pytest.mark.parametrize(
+    ("gains", "chosen"),
+    [
+        ({"sign": 0.0, "zero": 0.0}, "random"),
+        ({"sign": 0.1, "zero": 0.05}, "random"),  # a tenth of a neighbour more, ± 3 a query: chance
+        ({"sign": -1.0, "zero": -2.0}, "random"),
+        ({"sign": 2.0, "zero": 0.1}, "sign"),
+        ({"sign": 1.0, "zero": 2.0}, "zero"),
+    ],
+)
+def test_learned_codes_must_be_better_than_random_ones_by_more_than_chance(monkeypatch, gains, chosen):
+    def counts(self, queries, vectors):
+        noise = np.random.default_rng(0).normal(0.0, 3.0, size=len(queries))
+        noise -= noise.mean()
+        return np.array([np.full(len(queries), 4.0), *(4.0 + gain + noise for gain in gains.values())])
+
+    monkeypatch.setattr(_Learner, "kept_neighbours", counts)
+    X = low_rank(400, 32)
+    model = CirculantEmbedding(16, "learned", n_iter=3, random_state=0).fit(X)
+    if chosen == "random":
+        expected = CirculantEmbedding(16, random_state=0).fit(X)
+        assert model.history_ == [[]]
+    else:
+        expected = CirculantEmbedding(16, "learned", rest=chosen, n_iter=3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.transform(X), expected.transform(X))
 
 
 @pytest.mark.parametrize("means", ["smooth", "dense"])
@@ -620,3 +661,48 @@ def test_a_bad_batch_does_not_spoil_what_was_learned():
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(X)
     np.testing.assert_array_equal(model.r_, r)
+
+
+VERBS = {
+    "transform": lambda model, X, codes: model.transform(X),
+    "signs": lambda model, X, codes: model.transform(X, packed=False),
+    "project": lambda model, X, codes: model.project(X),
+    "asymmetric_scores": lambda model, X, codes: model.asymmetric_scores(X, codes),
+    "asymmetric_distances": lambda model, X, codes: model.asymmetric_distances(X, codes),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("embedding", EMBEDDINGS, ids=repr)
+def test_a_refused_query_leaves_the_model_as_it_was(embedding, verb):
+    X = gaussian(12, 60)
+    model = clone(embedding).fit(X)
+    codes = model.transform(X)
+    with_nan = X.copy()
+    with_nan[3, 5] = np.nan
+    for bad in (gaussian(4, 61), gaussian(4, 30), with_nan, sp.csr_matrix(X), X[0], [["a"] * 60]):
+        with pytest.raises((ValueError, TypeError)):
+            VERBS[verb](model, bad, codes)
+        assert model.n_features_in_ == 60
+        np.testing.assert_array_equal(model.transform(X), codes)
+    with pytest.raises(ValueError, match="bytes"):
+        model.asymmetric_scores(X, codes[:, :-1])
+    with pytest.raises(ValueError, match=r"bytes|packed|matrix"):
+        model.inverse_transform(codes[:, :-1])
+    np.testing.assert_array_equal(model.transform(X), codes)
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS, ids=repr)
+def test_a_failed_fit_leaves_the_old_codes(embedding):
+    X = gaussian(12, 60)
+    model = clone(embedding).fit(X)
+    codes = model.transform(X)
+    wide, with_nan = gaussian(12, 64), gaussian(12, 64)
+    with_nan[2, 3] = np.nan
+    calls = [lambda: model.fit(with_nan), lambda: model.fit(wide[:, :0])]
+    if isinstance(model, CirculantEmbedding):
+        calls.append(lambda: model.fit(wide, similar=[[0, 99]]))
+    for call in calls:
+        with pytest.raises(ValueError):
+            call()
+        np.testing.assert_array_equal(model.transform(X), codes)

@@ -244,3 +244,20 @@ def test_files_that_are_damaged_cut_or_of_another_version_are_refused(tmp_path):
         assert "damaged" in error(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
     for at in (128, 200, len(good) - 1):
         assert "damaged" in error(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :], verify=True)
+
+
+@pytest.mark.parametrize("codes", [128, np.int64(128), "codes", object()])
+def test_codes_that_are_no_matrix_are_named(codes):
+    with pytest.raises(ValueError, match="codes must be a matrix of packed codes"):
+        HammingIndex(codes)
+
+
+def test_a_number_of_bits_in_the_place_of_codes_is_told_where_it_belongs():
+    with pytest.raises(ValueError, match=r"use HammingIndex\(n_bits=128\)"):
+        HammingIndex(128)
+    index = HammingIndex(n_bits=128)
+    for verb in (index.add, index.search):
+        for wrong in (5, None, [[1, 2]], "x"):
+            with pytest.raises(ValueError, match="must be a matrix of packed codes"):
+                verb(wrong)
+    assert len(index) == 0

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import mercer
 from mercer.data import Sequences, SpanSequences, segments_to_bio, segments_to_frames
 from mercer.datasets import make_actions, make_paragraphs
-from mercer.learning import ConvergenceWarning, RelativeMargin
+from mercer.learning import ConvergenceWarning, Log, RelativeMargin
 from mercer.metrics import boundary_score, segment_f1
 from mercer.segmentation import BoundaryClassifier, ParagraphFeatures, Segmenter, SegmentStatistics
 from mercer.tagging import Constraints, Tagger
@@ -536,7 +536,7 @@ def test_a_saved_model_answers_as_before(case, tmp_path):
             assert (a == b).all()
         assert copy.top_features(model.classes_[0], 5) == model.top_features(model.classes_[0], 5)
     assert (loaded.offset_, loaded.max_length_, loaded.form_) == (model.offset_, model.max_length_, model.form_)
-    assert loaded.history_["seconds"] == model.history_["seconds"]
+    assert len(loaded.history_["seconds"]) == len(model.history_["seconds"]) == loaded.n_iter_
     again = clone(loaded).fit(X, y)
     assert (again.coef_ == model.coef_).all()
 
@@ -669,3 +669,56 @@ def test_fits_that_end_too_early_say_so():
 def test_positions_without_features_at_starts_or_at_all_are_no_special_case(X):
     model = Segmenter().fit(X, [[(0, 2, "a"), (2, 4, "b")]])
     assert model.predict(X)[0][-1][1] == 4
+
+
+# --------------------------------------------------------------------------------------------- the default loss
+
+
+def named_spans(n=12):
+    """Sentences whose capitals are spans, as lists of names."""
+    random = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(n):
+        words = ["Aa" if random.random() < 0.4 else "bb" for _ in range(6)]
+        X.append([[f"w={word}"] for word in words])
+        y.append(["x" if word == "Aa" else "O" for word in words])
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("parameters", "dense", "loss", "solver"),
+    [
+        ({}, False, "log", "lbfgs"),
+        ({}, True, "hinge", "bmrm"),
+        ({"cost": "segment"}, False, "hinge", "bmrm"),
+        ({"solver": "bcfw"}, False, "hinge", "bcfw"),
+        ({"solver": "lbfgs"}, True, "log", "lbfgs"),
+        ({"penalty": "l1"}, True, "log", "owlqn"),
+        ({"loss": "hinge"}, False, "hinge", "bmrm"),
+        ({"loss": Log()}, True, "log", "lbfgs"),
+    ],
+    ids=["features", "dense", "segment-cost", "bcfw", "lbfgs", "l1", "hinge", "log-object"],
+)
+def test_the_default_loss_follows_the_features(parameters, dense, loss, solver, tmp_path):
+    X, y = named_spans()
+    if dense:
+        X = [np.array([[float("Aa" in name) for name in names] for names in x]) for x in X]
+    model = Segmenter(form="frames", **parameters).fit(X, y)
+    assert (model.loss_, model.solver_) == (loss, solver)
+    assert model.score(X, y) > 0.9
+    mercer.save(model, tmp_path / "model")
+    loaded = mercer.load(tmp_path / "model")
+    assert (loaded.loss_, loaded.loss if isinstance(loaded.loss, str) else loaded.loss.name) == (
+        loss, model.loss if isinstance(model.loss, str) else model.loss.name
+    )  # fmt: skip
+    assert loaded.predict(X) == model.predict(X)
+
+
+def test_the_default_loss_is_the_hinge_with_a_pack_or_what_it_made():
+    task = make_paragraphs(4, random_state=0)
+    pack = ParagraphFeatures()
+    made = pack.fit_transform(task.documents)
+    packed = Segmenter(features=pack).fit(task.documents, task.starts)
+    given = Segmenter(form="boundaries").fit(made, task.starts)
+    assert packed.loss_ == given.loss_ == "hinge"
+    np.testing.assert_array_equal(packed.coef_, given.coef_)

@@ -203,7 +203,7 @@ def check_gradient(risk, structure, atol=1e-5):
         assert np.isclose(gradient[k], slope, atol=atol, rtol=1e-4)
 
 
-@pytest.mark.parametrize("inference", ["trw", "bp", "mean_field"])
+@pytest.mark.parametrize("inference", ["trw", "bp", "mean-field"])
 def test_gradient_of_the_approximate_log_loss_equals_finite_differences(inference):
     """Free energies are stationary in their beliefs: the beliefs are the slope even where they are not exact."""
     X = make_inputs("cliques", sizes=(4, 3))
@@ -225,7 +225,7 @@ def test_an_attractive_weight_below_zero_counts_as_zero():
     assert (structure.feasible(w)[structure.slices["edges"]] == 0).all()
 
 
-@pytest.mark.parametrize("inference", ["bp", "trw", "mean_field", "expansion", "swap", "lp", "dual", "icm"])
+@pytest.mark.parametrize("inference", ["bp", "trw", "mean-field", "expansion", "swap", "lp", "dual", "icm"])
 def test_approximate_maxima_are_labellings_and_never_above_the_optimum(inference):
     X = make_inputs("cliques")
     edge_weights = "attractive" if inference in ("expansion", "swap") else "symmetric"
@@ -253,7 +253,7 @@ def test_cuts_are_exact_for_two_labels_that_attract():
 
 def test_bounds_of_the_partition_function_lie_on_their_side():
     X = make_inputs("cliques")
-    exact, upper, lower = (structure_for(X, 3, inference=name) for name in ("exact", "trw", "mean_field"))
+    exact, upper, lower = (structure_for(X, 3, inference=name) for name in ("exact", "trw", "mean-field"))
     for seed in range(10):
         theta = exact.scores(np.random.default_rng(seed).normal(size=exact.n_weights), X)
         log_z = exact.log_partition(theta)
@@ -265,8 +265,8 @@ def test_bounds_of_the_partition_function_lie_on_their_side():
     ("graphs", "options", "sums", "maxima"),
     [
         ({"kind": "trees"}, {}, "tree", "tree"),
-        ({"kind": "cycles"}, {}, "junction_tree", "junction_tree"),
-        ({"kind": "cycles"}, {"edge_weights": "attractive"}, "junction_tree", "cuts"),
+        ({"kind": "cycles"}, {}, "junction-tree", "junction-tree"),
+        ({"kind": "cycles"}, {"edge_weights": "attractive"}, "junction-tree", "cuts"),
         ({"kind": "cliques", "sizes": (24,)}, {"edge_weights": "attractive"}, "trw", "cuts"),
         ({"kind": "cliques", "sizes": (24,)}, {}, "trw", "cuts or dual"),
         ({"kind": "cliques", "sizes": (24,)}, {"edge_weights": "none"}, "tree", "tree"),

@@ -18,10 +18,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.alignment.batch import Coded, Encoder, Scores, check_sequences, compile_batch, k_best, match_probabilities
 from mercer.alignment.joint import AlignmentJoint
@@ -34,7 +34,7 @@ from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.joint import Examples
 
 
-class Aligner(BaseEstimator):
+class Aligner(Estimator):
     """Aligns pairs of sequences with scores that are learned from examples, or given.
 
     Parameters

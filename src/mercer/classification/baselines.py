@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
@@ -25,12 +25,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_positive, check_sparse
 
 __all__ = ["KMeansMajority", "SampledKNN"]
 
 
-class _SampledBaseline(ClassifierMixin, BaseEstimator):
+class _SampledBaseline(ClassifierMixin, Estimator):
     """What both share: checks, and the sample of the training rows."""
 
     classes_: NDArray[Any]
@@ -45,7 +46,7 @@ class _SampledBaseline(ClassifierMixin, BaseEstimator):
     def _sample(self, X: Any, y: Any, fraction: Any) -> tuple[Any, NDArray[np.intp], NDArray[np.intp], Any]:
         """Checked rows, all labels as numbers, which rows are in the sample, and the source of randomness."""
         share = _check_share("fraction", fraction)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y = validate_data(self, check_sparse("X", X), y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         random = check_random_state(self.random_state)
@@ -56,6 +57,7 @@ class _SampledBaseline(ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)
+        X = check_sparse("X", X)
         return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer._estimator import Estimator
 from mercer.maps import CompactNonlinearMap
 from mercer.maps.fourier import plain_params
 
 __all__ = ["CompactClassifier"]
 
 
-class CompactClassifier(ClassifierMixin, BaseEstimator):
+class CompactClassifier(ClassifierMixin, Estimator):
     """Classify with a few learnt cosine features: near the accuracy of a kernel machine at the price of a linear one.
 
     A model has (d + n_classes + 1) · n_components numbers, or about (n_classes + 2) · n_components if circulant.

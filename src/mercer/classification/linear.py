@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from mercer._validation import check_positive, thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_count, check_positive, check_sparse, thread_count
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint, arrays_of, fingerprint
 from mercer.learning.losses import (
@@ -39,7 +40,7 @@ from mercer.learning.losses import (
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Dual, Solver, best_solver
-from mercer.learning.training import history_from_json, history_to_json, keeping_history, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.costs import Cost, CostMatrix, resolve_cost
 from mercer.structures.labels import Labels
 
@@ -52,7 +53,7 @@ def _has_probabilities(model: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(ClassifierMixin, Estimator):
     """A linear classifier with any of the library's losses and costs.
 
     Parameters
@@ -97,6 +98,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
+        Iterations of the solver, in the unit of ``max_iter``: epochs for ``"dual"``.
 
     Examples
     --------
@@ -154,6 +156,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ training
 
+    def _depends_on_units(self) -> bool:
+        return True
+
     def fit(
         self,
         X: Any,
@@ -181,7 +186,13 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         resolve_loss(self.loss)  # a wrong name shows before the data is read
         threads = thread_count(self.n_jobs)
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
+            self,
+            check_sparse("X", X),
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=True,
         )
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
@@ -203,26 +214,26 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         solver = _solver(loss, penalty, risk, self.tol) if self.solver == "auto" else self.solver
         solver_name = solver if isinstance(solver, str) else solver.name
         said = solver_name, loss.to_json(), self.penalty, C, bool(self.fit_intercept), classes.tolist()
-        with keeping_history(self):
-            result, history = train(
-                risk,
-                solver=solver,
-                C=C,
-                penalty=penalty,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=self.random_state,
-                verbose=self.verbose,
-                checkpoint=checkpoint,
-                fingerprint=lambda: fingerprint(said, [*arrays_of(X), labels, weights]),
-            )
+        result, history = train(
+            risk,
+            solver=solver,
+            C=C,
+            penalty=penalty,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            checkpoint=checkpoint,
+            fingerprint=lambda: fingerprint(said, [*arrays_of(X), labels, weights]),
+        )
         W = result.w.reshape(rows.shape[1], len(classes)).T
         if len(classes) == 2:
             W = W[1:] - W[:1]
         n_features = X.shape[1]
         self.classes_, self.coef_ = classes, np.ascontiguousarray(W[:, :n_features])
         self.intercept_ = W[:, n_features].copy() if self.fit_intercept else np.zeros(len(W))
-        self.history_, self.n_iter_ = history, max(1, len(history.get("seconds", ())))
+        recorded = len(history.get("seconds", ()))
+        self.history_, self.n_iter_ = history, max(1, recorded if result.n_iter is None else result.n_iter)
         self.converged_, self.interrupted_ = result.converged, result.interrupted
         return self
 
@@ -245,7 +256,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n_samples, n_classes), or (n_samples,) with two classes, above 0 for ``classes_[1]``."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.coef_) == 1 else scores
 
@@ -288,6 +299,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             params["class_weight"] = None
         history = history_to_json(self.history_)
         meta: dict[str, Any] = {"params": params, "history": history, "converged": self.converged_}
+        meta["n_iter"] = self.n_iter_
         if self.classes_.dtype.kind in "biuf":
             arrays["classes"] = self.classes_
         elif all(isinstance(c, str) for c in self.classes_.tolist()):
@@ -327,7 +339,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             model.feature_names_in_ = names
         model.history_ = history_from_json(meta["history"])
         model.converged_, model.interrupted_ = bool(meta["converged"]), False
-        model.n_iter_ = max(1, len(model.history_.get("seconds", ())))
+        recorded = max(1, len(model.history_.get("objective", ())))  # files of earlier versions have no n_iter
+        model.n_iter_ = check_count("n_iter", meta.get("n_iter", recorded))
         return model
 
 

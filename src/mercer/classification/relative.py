@@ -18,15 +18,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.classification._interior import interior_point, low_rank_factor
 from mercer.learning.solvers import ConvergenceWarning
+from mercer.learning.training import history_from_json, history_to_json
 
 try:
     from sklearn.utils.validation import validate_data
@@ -55,7 +57,7 @@ class _Machine(NamedTuple):
     history: dict[str, list[float]]
 
 
-class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
+class RelativeMarginSVC(ClassifierMixin, Estimator):
     """A kernel support vector machine with bounded outputs: the relative margin machine.
 
     The binary machine minimises ``½‖w‖² + C Σ max(0, 1 − y_i f(x_i))`` under ``−B ≤ f(x_i) ≤ B`` on all training
@@ -182,7 +184,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         self : RelativeMarginSVC
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        X, y = validate_data(self, check_sparse("X", X), y, accept_sparse="csr", dtype=np.float64, order="C")
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -425,7 +427,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         """f of each row and machine, some rows at a time."""
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError("this RelativeMarginSVC is not fitted yet: call fit first")
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        X = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64, order="C", reset=False)
         outputs = np.empty((X.shape[0], len(self.intercept_)))
         rows = max(1, _PREDICT_VALUES // max(1, len(self.support_)))
         for start in range(0, X.shape[0], rows):
@@ -488,7 +490,7 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
             "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
             "sparse": sparse,
             "converged": self.converged_,
-            "history": self.history_,
+            "history": history_to_json(self.history_),
         }
         arrays = {
             "support": self.support_,
@@ -512,11 +514,11 @@ class RelativeMarginSVC(ClassifierMixin, BaseEstimator):
         model = cls(**params)
         model._check_parameters()
         model.classes_ = np.array(meta["classes"])
-        model._gamma = float(meta["gamma"])
+        model._gamma = check_not_negative("gamma", meta["gamma"])
         model.n_features_in_ = int(meta["n_features"])
         if meta["feature_names"] is not None:
             model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-        model.converged_, model.history_ = bool(meta["converged"]), meta["history"]
+        model.converged_, model.history_ = bool(meta["converged"]), history_from_json(meta["history"])
         model.support_, model.n_support_, model.n_iter_ = arrays["support"], arrays["n_support"], arrays["n_iter"]
         model.dual_coef_, model.intercept_ = arrays["dual_coef"], arrays["intercept"]
         n, k = len(model.support_), len(model.classes_)

@@ -81,8 +81,18 @@ def _options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show where in the program an error comes from.")
     ] = False,
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-bytes",
+            metavar="N",
+            min=1,
+            help="Most memory that a model file may ask for. Default: 256 MiB, or 16 times the file if that is more.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    errors.settings.debug = debug
+    errors.settings.debug, errors.settings.max_bytes = debug, max_bytes
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -98,7 +108,7 @@ def main(args: Sequence[str] | None = None) -> int:
     int
         The exit status: 0 done, 1 a failure, 2 a mistake in the call or in a file, 130 stopped by Ctrl-C.
     """
-    errors.settings.debug = False
+    errors.settings.debug, errors.settings.max_bytes = False, None
     terminal.make_streams_robust()
     with warnings.catch_warnings():
         warnings.showwarning = errors.show_warning

@@ -14,7 +14,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import Mistake, Stopped
 
 if TYPE_CHECKING:
     from mercer.online.files import ReadReport
@@ -115,8 +115,8 @@ Label = Annotated[
     str | None,
     typer.Option(
         metavar="FIELD",
-        help="csv, jsonl: the field with the label, a.b inside a. Default: label, or the first column of a csv. "
-        "text: first or last.",
+        help="csv, jsonl: the field with the label, a.b inside a. Default: label; csv: also target, class or y, or "
+        "the first or last column if only one of them has few different values. text: first or last.",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -125,7 +125,8 @@ Text = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FIELD",
-        help="csv, jsonl: a field with text; may be repeated. Default: text.",
+        help="csv, jsonl: a field with text; may be repeated. Default: text; csv: else columns of several words whose "
+        "values mostly differ.",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -226,6 +227,16 @@ Rate = Annotated[
     ),
 ]
 Passes = Annotated[int, typer.Option(metavar="N", help="Passes over the file.", rich_help_panel=_LEARNING)]
+CheckpointPath = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="PATH",
+        help="Save the state of training here every few seconds; after a crash the same command goes on from it.",
+        rich_help_panel=_RUNNING,
+        show_default=False,
+    ),
+]
 Jobs = Annotated[
     int,
     typer.Option(
@@ -275,6 +286,7 @@ def train_classifier(
     l2: L2 = None,
     learning_rate: Rate = None,
     passes: Passes = 1,
+    checkpoint: CheckpointPath = None,
     jobs: Jobs = -1,
     quiet: Quiet = False,
 ) -> None:
@@ -309,7 +321,7 @@ def train_classifier(
         verbose=int(terminal.is_watched() and not quiet),
     )
     given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
-    _train(estimator, file, model, dev, given, on_error, limit, quiet)
+    _train(estimator, file, model, dev, given, on_error, limit, quiet, checkpoint)
 
 
 def train_regressor(
@@ -346,6 +358,7 @@ def train_regressor(
     l2: L2 = None,
     learning_rate: Rate = None,
     passes: Passes = 1,
+    checkpoint: CheckpointPath = None,
     jobs: Jobs = -1,
     quiet: Quiet = False,
 ) -> None:
@@ -375,7 +388,7 @@ def train_regressor(
         verbose=int(terminal.is_watched() and not quiet),
     )
     given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
-    _train(estimator, file, model, dev, given, on_error, limit, quiet)
+    _train(estimator, file, model, dev, given, on_error, limit, quiet, checkpoint)
 
 
 def _hasher(analyzer: AnalyzerName, ngrams: str, keep_case: bool) -> Any:
@@ -421,6 +434,7 @@ def _train(
     on_error: OnErrorName,
     limit: int | None,
     quiet: bool,
+    checkpoint: str | None,
 ) -> None:
     if dev == "-" == file:
         raise Mistake("FILE and --dev cannot both be standard input")
@@ -431,11 +445,11 @@ def _train(
     import time
 
     start = time.perf_counter()
+    estimator._say = lambda kind, message: None if quiet and kind == "note" else terminal.complain(kind, message)
     with terminal.working(f"learning from {shown(file)}") if not estimator.verbose else _nothing():
-        estimator.fit_file(file, on_error=on_error.value, limit=limit, **given)
+        estimator.fit_file(file, on_error=on_error.value, limit=limit, checkpoint=checkpoint, **given)
+    del estimator._say
     seconds = time.perf_counter() - start
-    # How this machine trained is nothing that a model should do elsewhere.
-    estimator.set_params(n_jobs=None, verbose=0)
     import mercer
 
     mercer.save(estimator, model)
@@ -444,6 +458,8 @@ def _train(
     _show_skipped(file, estimator.skipped_)
     if not quiet:
         _summarise(estimator, dev, model, seconds)
+    if estimator.interrupted_:
+        raise Stopped
 
 
 def _nothing() -> Any:

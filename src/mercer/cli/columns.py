@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import Mistake, settings
 
 if TYPE_CHECKING:
     from mercer.data.conll import Sentence
@@ -109,7 +109,7 @@ def load(model: str) -> Any:
     """Load a model of any kind."""
     import mercer
 
-    return mercer.load(model)
+    return mercer.load(model, max_bytes=settings.max_bytes)
 
 
 def n_columns(tagger: Tagger) -> int:

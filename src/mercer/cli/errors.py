@@ -2,6 +2,7 @@
 
 2   a mistake in the call or in a file: a wrong option, a malformed file, a path that is not there
 1   a failure of something else: a full disk, too little memory, a bug of ours
+130 Ctrl-C
 """
 
 from __future__ import annotations
@@ -11,9 +12,14 @@ import sys
 import traceback
 from typing import Any
 
+from mercer import _command
 from mercer.cli import terminal
 
-INTERRUPTED = 130
+INTERRUPTED = _command.INTERRUPTED
+
+
+class Stopped(Exception):
+    """Ctrl-C ended the work, what there was is saved, and the person has been told."""
 
 
 class Mistake(ValueError):
@@ -26,6 +32,7 @@ class Mistake(ValueError):
 
 class _Settings:
     debug = False
+    max_bytes: int | None = None
 
 
 settings = _Settings()
@@ -43,7 +50,9 @@ def report(error: BaseException) -> int:
         return 0
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
-    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+    if isinstance(error, Stopped):
+        return INTERRUPTED
+    if _was_interrupted(error):
         terminal.complain("interrupted")
         return INTERRUPTED
     if settings.debug:
@@ -55,6 +64,15 @@ def report(error: BaseException) -> int:
     if hint:
         terminal.complain("hint", hint)
     return status
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: modules that are interrupted while they are imported raise others from it."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def describe(error: BaseException) -> tuple[str, str, int]:

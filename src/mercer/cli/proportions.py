@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -185,9 +186,8 @@ def train_proportions(
     start = time.perf_counter()
     with terminal.working(f"learning from {shown(file)}"):
         candidates = _candidates(method, _TRIED_C if c is None else (c,), init)
-        fitted, chosen = _fitted(estimator, candidates, min(folds, len(bags)), seed, jobs, rows, y, bags)
+        fitted, chosen, held_out = _fitted(estimator, candidates, min(folds, len(bags)), seed, jobs, rows, y, bags)
     seconds = time.perf_counter() - start
-    fitted.set_params(n_jobs=None, verbose=False)
     import mercer
 
     mercer.save(fitted, model)
@@ -195,7 +195,7 @@ def train_proportions(
     if html is not None:
         _write_page(html, bags, found, model)
     if not quiet:
-        _summarise(fitted, bags, found, chosen, model, seconds)
+        _summarise(fitted, bags, chosen, held_out, model, seconds)
 
 
 def read_table(file: str, separator: str | None) -> Table:
@@ -311,18 +311,22 @@ def _candidates(method: MethodName, tried: tuple[float, ...], init: InitName) ->
 
 def _fitted(
     estimator: Any, candidates: list[dict[str, Any]], folds: int, seed: int, jobs: int, rows: Table, y: Any, bags: Any
-) -> tuple[Any, str]:
-    """The trained estimator, and how its parameters came about."""
+) -> tuple[Any, str, tuple[float, ...]]:
+    """The trained estimator, how its parameters came about, and errors on held-out groups, if there were any.
+
+    The errors are those of the estimator, of one share for all groups, and of the most frequent class for all rows.
+    """
     from mercer.proportions import BagCV
 
     if len(candidates) == 1 or folds < 2:
         best = candidates[0] if len(candidates) == 1 else candidates[-2]  # of the last start, C in the middle
         how = "" if len(candidates) == 1 else " (too few groups to choose)"
-        return estimator.set_params(**best).fit(rows, y, bags=bags), _told(best) + how
+        return estimator.set_params(**best).fit(rows, y, bags=bags), _told(best) + how, ()
     grid = [{name: [value] for name, value in candidate.items()} for candidate in candidates]
     at_once = None if bags.n_rows <= _FEW else jobs
     search = BagCV(estimator, grid, cv=folds, random_state=seed, n_jobs=at_once).fit(rows, y, bags=bags)
-    return search.best_estimator_, f"{_told(search.best_params_)} (chosen on {folds} folds of groups)"
+    errors = (-search.best_score_, -search.constant_score_, -search.majority_score_)
+    return search.best_estimator_, f"{_told(search.best_params_)} (chosen on {folds} folds of groups)", errors
 
 
 def _told(params: dict[str, Any]) -> str:
@@ -331,9 +335,13 @@ def _told(params: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in said.items() if name != "annealing")
 
 
-def _summarise(fitted: Any, bags: Any, found: Any, chosen: str, model: str, seconds: float) -> None:
-    from mercer.proportions import proportion_risk
+def _beside_constants(error: float, constant: float, majority: float) -> str:
+    """An error of shares beside those of answers that look at no row."""
+    return f"{error:.4f} (one share for all groups: {constant:.4f}, most frequent class: {majority:.4f})"
 
+
+def _summarise(fitted: Any, bags: Any, chosen: str, held_out: tuple[float, ...], model: str, seconds: float) -> None:
+    of_training = _beside_constants(fitted.bag_error_, fitted.constant_bag_error_, fitted.majority_bag_error_)
     terminal.heading(type(fitted).__name__)
     terminal.figures(
         [
@@ -342,7 +350,8 @@ def _summarise(fitted: Any, bags: Any, found: Any, chosen: str, model: str, seco
             ("classes", ", ".join(map(str, fitted.classes_.tolist()))),
             ("features", f"{len(fitted.map_.get_feature_names_out()):,}"),
             ("settings", chosen),
-            ("error of shares", f"{proportion_risk(found, bags):.4f}"),
+            ("error of shares", of_training),
+            *([("held-out groups", _beside_constants(*held_out))] if held_out else []),
             ("seconds", f"{seconds:.2f}"),
             ("model", f"{model} ({os.path.getsize(model) / 1e6:,.1f} MB)"),
         ]
@@ -400,12 +409,19 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
                 f"{shown(file)}: {sorted(strange)[0]!r} is none of the classes of this model",
                 f"they are {', '.join(map(str, model.classes_.tolist()))}",
             )
-        found |= {"labelled": len(known), "accuracy": sum(cell == guess for cell, guess in known) / len(known)}
+        most_frequent, times = Counter(cell for cell, _ in known).most_common(1)[0]
+        right = sum(cell == guess for cell, guess in known)
+        found |= {"labelled": len(known), "accuracy": right / len(known), "constant_accuracy": times / len(known)}
+        if right <= times:
+            terminal.complain("warning", f"the model is no better than the answer {most_frequent!r} for every row")
     if bag is not None:
         groups: dict[str, list[str]] = {}
         for name, guess in zip(rows[bag], predicted, strict=True):
             groups.setdefault(name, []).append(guess)
         classes = [str(name) for name in model.classes_.tolist()]
+        if label is not None:
+            labelled = [row for row in zip(rows[bag], rows[label], predicted, strict=True) if row[1]]
+            found |= _errors_of_shares(labelled, classes)
         found["groups"] = {
             name: {c: members.count(c) / len(members) for c in classes} for name, members in sorted(groups.items())
         }
@@ -417,6 +433,21 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
         print()
         lines = [[name, *(f"{share:.4f}" for share in shares.values())] for name, shares in found["groups"].items()]
         terminal.table([bag, *next(iter(found["groups"].values()))], lines, "l" + "r" * (len(lines[0]) - 1))
+
+
+def _errors_of_shares(rows: list[tuple[str, str, str]], classes: list[str]) -> dict[str, float]:
+    """Errors of the shares of labelled rows (group, class, predicted class), beside answers that look at no row."""
+    import numpy as np
+
+    from mercer.proportions import Bags, bag_proportions, proportion_risk
+    from mercer.proportions.selection import constant_shares, majority_shares
+
+    groups, known, predicted = (np.array(column) for column in zip(*rows, strict=True))
+    bags = Bags(groups, bag_proportions(known, groups, classes), classes=classes)
+    shares = bags.mean((predicted[bags.members][:, None] == np.array(classes)).astype(np.float64))
+    one, majority = (np.tile(answer(bags), (len(bags), 1)) for answer in (constant_shares, majority_shares))
+    errors = [proportion_risk(answer, bags) for answer in (shares, one, majority)]
+    return dict(zip(("error_of_shares", "error_of_one_share", "error_of_most_frequent"), errors, strict=True))
 
 
 def show(model: Any, path: str, top: int) -> None:

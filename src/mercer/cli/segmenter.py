@@ -17,7 +17,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import batches, check_writable, read_labelled, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import Mistake, Stopped
 
 if TYPE_CHECKING:
     from mercer.data.conll import Sentence
@@ -48,6 +48,7 @@ class SentencesName(StrEnum):
 class SegmenterLoss(StrEnum):
     """Losses of segmenters."""
 
+    auto = "auto"
     hinge = "hinge"
     squared_hinge = "squared-hinge"
     slack = "slack"
@@ -149,21 +150,24 @@ def train_segmenter(
         int, typer.Option("--min-length", metavar="N", min=1, help="The shortest segment.", rich_help_panel=_FEATURES)
     ] = 1,
     c: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--C",
             metavar="X",
-            help="Weight of the loss against the penalty: smaller is simpler.",
+            help="Weight of the loss against the penalty: smaller values regularise more. Default: 1 for likelihoods, "
+            "by the norm of the features for margins.",
             rich_help_panel=_LEARNING,
+            show_default=False,
         ),
-    ] = 1.0,
+    ] = None,
     loss: Annotated[
         SegmenterLoss,
         typer.Option(
-            help="What is learned: hinge is a structured SVM, log a semi-Markov conditional random field.",
+            help="What is learned: hinge is a structured SVM, log a semi-Markov conditional random field. "
+            "auto: hinge for texts, log for column files.",
             rich_help_panel=_LEARNING,
         ),
-    ] = SegmenterLoss.hinge,
+    ] = SegmenterLoss.auto,
     solver: Annotated[
         SegmenterSolver | None,
         typer.Option(
@@ -242,7 +246,7 @@ def train_segmenter(
         min_length,
         loss.value,
         "auto" if solver is None else solver.value,
-        c,
+        "auto" if c is None else c,
         max_iter=max_iter,
         tol=tol,
         n_jobs=jobs,
@@ -257,8 +261,6 @@ def train_segmenter(
             estimator.tune_offset(X_dev, y_dev, metric=tune.value)
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    # How this machine trained is nothing that a model should do elsewhere.
-    estimator.set_params(n_jobs=None, verbose=0)
     import mercer
 
     mercer.save(estimator, model)
@@ -267,6 +269,8 @@ def train_segmenter(
     if not quiet:
         estimator.n_jobs = jobs
         _summarise(estimator, kind, X, y, None if X_dev is None else (X_dev, y_dev), model)
+    if estimator.interrupted_:
+        raise Stopped
 
 
 # --------------------------------------------------------------------------------------------------------------- files

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-_STYLES = {"error": "bold red", "warning": "bold yellow", "hint": "bold cyan", "interrupted": "bold"}
+_STYLES = {
+    "error": "bold red", "warning": "bold yellow", "hint": "bold cyan", "note": "bold cyan", "interrupted": "bold",
+}  # fmt: skip
 
 
 def make_streams_robust() -> None:

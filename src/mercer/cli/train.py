@@ -12,7 +12,7 @@ import typer
 
 from mercer.cli import classifier, proportions, segmenter, terminal
 from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import Mistake, Stopped
 
 if TYPE_CHECKING:
     from mercer.data.conll import Template
@@ -129,14 +129,16 @@ def tagger(
         typer.Option(help="Forbid labellings that break this scheme.", rich_help_panel=_FEATURES),
     ] = ConstraintsName.none,
     c: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--C",
             metavar="X",
-            help="Weight of the loss against the penalty: smaller is simpler.",
+            help="Weight of the loss against the penalty: smaller values regularise more. Default: 1 for likelihoods, "
+            "by the norm of the features for margins.",
             rich_help_panel=_LEARNING,
+            show_default=False,
         ),
-    ] = 1.0,
+    ] = None,
     loss: Annotated[
         LossName,
         typer.Option(
@@ -225,7 +227,7 @@ def tagger(
     estimator = Tagger(
         loss=loss.value,
         solver=solver.value if solver is not None else "auto",
-        C=c,
+        C="auto" if c is None else c,
         penalty=None if penalty is PenaltyName.none else penalty.value,
         l1_ratio=l1_ratio,
         features="hashing" if hashing else "vocabulary",
@@ -243,8 +245,6 @@ def tagger(
         estimator.fit(X, y, dev=_known_only(held_out, y), checkpoint=checkpoint)
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    # How this machine trained is nothing that a model should do elsewhere.
-    estimator.set_params(n_jobs=None, verbose=0)
     import mercer
 
     mercer.save(estimator, model)
@@ -254,6 +254,8 @@ def tagger(
         _summarise(
             estimator, X, y, jobs, None if dev is None or held_out is None else (dev, *held_out), model
         )
+    if estimator.interrupted_:
+        raise Stopped
 
 
 def _load_template(name: str) -> Template:

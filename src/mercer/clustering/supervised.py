@@ -14,9 +14,9 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_positive, thread_count
 from mercer.clustering import correlation
 from mercer.clustering.correlation import Clustering
@@ -99,7 +99,7 @@ class Partitions(Structure):
         return correlation.together(correlation.greedy_partition(a, n, labels))
 
 
-class SupervisedClusterer(BaseEstimator):
+class SupervisedClusterer(Estimator):
     """Learns from clustered sets how to cluster new ones.
 
     Each example is a set of items with a partition, such as the noun phrases of a document grouped by what they refer

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mercer._validation import check_offsets, check_sparse
 from mercer.data._indexing import chosen_items
 
 __all__ = ["Graph", "Graphs", "as_graphs"]
@@ -129,16 +130,12 @@ class Graphs:
         edge_weights: Any = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        self.offsets = _starts("offsets", offsets)
-        self.indptr = _starts("indptr", indptr)
-        n = len(self.indptr) - 1
-        if self.offsets[-1] != n:
-            raise ValueError(f"offsets must end with the number of nodes, which is {n}, got {self.offsets[-1]}")
         given = np.asarray(indices)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise ValueError("indices must be a 1-D array of integers")
-        if len(given) != self.indptr[-1]:
-            raise ValueError(f"indptr must end with the number of indices, which is {len(given)}")
+        self.indptr = check_offsets("indptr", indptr, len(given))
+        n = len(self.indptr) - 1
+        self.offsets = check_offsets("offsets", offsets, n)
         if self.sizes.max(initial=0) > np.iinfo(np.int32).max:
             raise ValueError("a graph may have at most 2^31 - 1 nodes")
         self._check_neighbours(given)
@@ -730,13 +727,6 @@ def _contains(ascending: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return ascending[place] == wanted
 
 
-def _starts(name: str, values: Any) -> np.ndarray:
-    given = np.asarray(values)
-    if given.ndim != 1 or not len(given) or given.dtype.kind not in "iu" or given[0] != 0 or (np.diff(given) < 0).any():
-        raise ValueError(f"{name} must be a 1-D array of integers that begins with 0 and does not decrease")
-    return given.astype(np.int64)
-
-
 def check_labels(name: str, values: Any, count: int) -> np.ndarray:
     """Labels as an array of int64 or of strings, one for each of ``count`` things."""
     given = np.asarray(values)
@@ -816,7 +806,7 @@ def _joined(name: str, lists: Iterable[Any] | None, counts: np.ndarray, of: str)
 def _matrix_entries(i: int, matrix: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Number of nodes, rows, columns and values of the entries other than 0."""
     if hasattr(matrix, "tocsr"):
-        csr = matrix.tocsr()
+        csr = check_sparse(f"graph {i}: the adjacency matrix", matrix).tocsr()
         shape, values, columns = csr.shape, csr.data, csr.indices
         rows = np.repeat(np.arange(shape[0]), np.diff(csr.indptr))
     else:

@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._validation import check_choice, check_count
+from mercer._validation import check_choice, check_count, check_offsets
 from mercer.data.labels import LabelIndex
 from mercer.data.sequences import Sequences
 
 Segment = tuple[int, int, Any]
 
+_MOST_POSITIONS = 1 << 40  # of all sequences together: sums of lengths cannot wrap
 _FORMS = ("auto", "triples", "bio", "boundaries", "frames")
 
 
@@ -299,9 +300,9 @@ class Segmentations:
             raise ValueError(f"{self.lengths.shape} lengths and {self.labels.shape} labels: they must be equally many")
         if self.firsts.shape != self.positions.shape or self.firsts.ndim != 1 or not len(self.firsts):
             raise ValueError("firsts and positions must both hold the number of sequences + 1 values")
-        if self.firsts[0] != 0 or self.firsts[-1] != len(self.lengths) or (np.diff(self.firsts) < 0).any():
-            raise ValueError("firsts must ascend from 0 to the number of segments")
-        if (self.lengths < 1).any() or (self.labels < 0).any():
+        check_offsets("firsts", self.firsts, len(self.lengths))
+        check_offsets("positions", self.positions, _MOST_POSITIONS, part=True)
+        if (self.lengths < 1).any() or (self.lengths > _MOST_POSITIONS).any() or (self.labels < 0).any():
             raise ValueError("a segment needs a length of at least 1 and a label of at least 0")
         sizes, covered = np.diff(self.positions), self._sums(self.lengths)
         wrong = (covered != sizes) & (np.diff(self.firsts) > 0)

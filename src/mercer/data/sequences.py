@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
+from mercer._validation import check_offsets, check_sparse
 from mercer.data._indexing import chosen_items
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Rows:
     def from_matrix(cls, matrix: Any) -> Rows:
         """From a 2-D array or any SciPy sparse matrix."""
         if hasattr(matrix, "tocsr"):
-            csr = matrix.tocsr()
+            csr = check_sparse("the feature matrix", matrix).tocsr()
             _check_numbers(csr.dtype)
             dtype = _floating(csr.dtype)
             if not csr.has_canonical_format:
@@ -178,14 +179,7 @@ class Sequences:
     ) -> None:
         self.rows = matrix if isinstance(matrix, Rows) else Rows.from_matrix(matrix)
         n_rows = self.rows.shape[0]
-        given = np.asarray([0, n_rows] if offsets is None else offsets)
-        if given.dtype.kind not in "iu" and given.size:
-            raise ValueError(f"offsets must be integers, found dtype {given.dtype}")
-        self.offsets = np.array(given, dtype=np.int64)
-        if self.offsets.ndim != 1 or not len(self.offsets) or (np.diff(self.offsets) < 0).any():
-            raise ValueError("offsets must be a 1-D array that does not decrease")
-        if self.offsets[0] < 0 or self.offsets[-1] > n_rows:
-            raise ValueError(f"offsets go up to {self.offsets[-1]}, the matrix has {n_rows} rows")
+        self.offsets = check_offsets("offsets", [0, n_rows] if offsets is None else offsets, n_rows, part=True)
         self.offsets.flags.writeable = False
         self.edges: Rows | None = None
         if edges is not None:
@@ -212,7 +206,9 @@ class Sequences:
             raise ValueError("expected all sequences to be sparse or all dense, found both")
         if not items:
             raise ValueError("no sequences: give at least one, or a matrix with its offsets")
-        items = [m.tocsr() if any(sparse) else np.asarray(m) for m in items]
+        items = [
+            check_sparse(f"sequence {i}", m).tocsr() if any(sparse) else np.asarray(m) for i, m in enumerate(items)
+        ]
         for i, m in enumerate(items):
             if m.ndim != 2:
                 raise ValueError(

@@ -16,6 +16,7 @@ from typing import Any, overload
 import numpy as np
 
 from mercer import _core
+from mercer._validation import check_offsets
 
 __all__ = ["TextBuffer"]
 
@@ -92,8 +93,7 @@ class TextBuffer:
             raise ValueError(f"data must be an array of uint8 of one dimension, got {data.dtype} of shape {data.shape}")
         if offsets.dtype not in (np.int32, np.int64) or offsets.ndim != 1 or not len(offsets):
             raise ValueError("offsets must be a non-empty array of int32 or int64 of one dimension")
-        if offsets[0] < 0 or offsets[-1] > len(data) or (np.diff(offsets) < 0).any():
-            raise ValueError(f"offsets must not decrease and must lie in 0 .. {len(data)}, the size of data")
+        check_offsets("offsets", offsets, len(data), part=True)
         buffer = cls.__new__(cls)
         buffer.data, buffer.offsets, buffer.binary = data, offsets, bool(binary)
         return buffer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["Bracket", "Tree", "Word", "read_trees"]
 
@@ -121,6 +122,30 @@ class Tree:
     def __hash__(self) -> int:
         return hash(str(self))
 
+    # ------------------------------------------------------------------ copies
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _tree_from_lists, (type(self), *self._lists())
+
+    def _lists(self) -> tuple[list[str], list[int]]:
+        """The labels and words in the order of :meth:`nodes`, and the number of children of each (−1: a word).
+
+        Flat lists, since pickle follows children by recursion and ends at a depth of some hundred.
+        """
+        names: list[str] = []
+        counts: list[int] = []
+        todo: list[Tree | str] = [self]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, str):
+                names.append(item)
+                counts.append(-1)
+            else:
+                names.append(item.label)
+                counts.append(len(item.children))
+                todo.extend(reversed(item.children))
+        return names, counts
+
     # ------------------------------------------------------------------ parts
 
     def nodes(self) -> Iterator[Tree]:
@@ -174,6 +199,25 @@ class Tree:
                     found.append(None)
                 todo.extend((child, -1, 0) for child in reversed(item.children))
         return [bracket for bracket in found if bracket is not None]
+
+
+def _tree_from_lists(cls: type[Tree], names: list[str], counts: list[int]) -> Tree:
+    """The inverse of ``Tree._lists``."""
+    if len(names) != len(counts):
+        raise ValueError(f"a tree of {len(names)} names needs as many counts of children, found {len(counts)}")
+    made: list[Tree | str] = []  # from right to left, so that the children of a node are the last ones
+    for name, count in zip(reversed(names), reversed(counts), strict=True):
+        if count < 0:
+            made.append(name)
+            continue
+        if count > len(made):
+            raise ValueError(f"the node {name!r} needs {count} children, found {len(made)}")
+        children = made[len(made) - count :]
+        del made[len(made) - count :]
+        made.append(cls(name, reversed(children)))
+    if len(made) != 1 or isinstance(made[0], str):
+        raise ValueError("the lists do not hold one tree")
+    return made[0]
 
 
 def read_trees(text: str) -> list[Tree]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import zlib
 from pathlib import Path
@@ -49,28 +50,30 @@ def read_tu(path: str | os.PathLike[str], *, simplify: bool = False) -> tuple[Gr
     """
     prefix = _tu_prefix(Path(path).expanduser())
     graph_of, graph_file = _tu_column(prefix, "graph_indicator", int)
-    falls = np.flatnonzero(np.diff(graph_of) < 0)
-    if len(falls):
-        raise DataFileError(graph_file, int(falls[0]) + 2, "the graphs of the nodes must not decrease")
-    if len(graph_of) and graph_of[0] < 1:
-        raise DataFileError(graph_file, 1, f"graphs are counted from 1, found {graph_of[0]}")
+    _check_tu_graphs(graph_of, graph_file)
     n_graphs = int(graph_of[-1]) if len(graph_of) else 0
     labels = None
-    if _tu_file(prefix, "graph_labels") is not None:
+    if _tu_file(prefix, "graph_labels") is None:
+        if n_graphs > len(graph_of):
+            raise DataFileError(
+                graph_file, len(graph_of), f"{len(graph_of)} nodes and no labels of graphs, found the graph {n_graphs}"
+            )
+    else:
         labels, labels_file = _tu_column(prefix, "graph_labels", float)
         if len(labels) < n_graphs:
             raise DataFileError(
                 labels_file, len(labels) + 1, f"{n_graphs} graphs need as many labels, found {len(labels)}"
             )
         n_graphs = len(labels)
-        if (labels == np.round(labels)).all():
+        if (labels == np.round(labels)).all() and (np.abs(labels) < 2.0**63).all():
             labels = labels.astype(np.int64)
     offsets = cumulated(np.bincount(graph_of - 1, minlength=n_graphs))
     edges, edges_file = _tu_table(prefix, "A", int)
     if len(edges) and edges.shape[1] != 2:
         raise DataFileError(edges_file, 1, f"expected two nodes, found {edges.shape[1]} values")
-    edges = edges.reshape(-1, 2) - 1
+    edges = edges.reshape(-1, 2)
     _check_tu_edges(edges, edges_file, graph_of)
+    edges = edges - 1
     values = {}
     if _tu_file(prefix, "edge_labels") is not None:
         values["edge_labels"], _ = _tu_column(prefix, "edge_labels", int, len(edges), "edges")
@@ -88,19 +91,27 @@ def read_tu(path: str | os.PathLike[str], *, simplify: bool = False) -> tuple[Gr
     return graphs, labels
 
 
+def _check_tu_graphs(graph_of: np.ndarray, file: str) -> None:
+    """Check the graph of each node: counted from 1, and not decreasing."""
+    for line in np.flatnonzero(graph_of < 1)[:1]:
+        raise DataFileError(file, int(line) + 1, f"graphs are counted from 1, found {graph_of[line]}")
+    for line in np.flatnonzero(graph_of[1:] < graph_of[:-1])[:1]:
+        raise DataFileError(file, int(line) + 2, "the graphs of the nodes must not decrease")
+
+
 def _check_tu_edges(edges: np.ndarray, file: str, graph_of: np.ndarray) -> None:
-    wrong = ((edges < 0) | (edges >= len(graph_of))).any(axis=1)
+    wrong = ((edges < 1) | (edges > len(graph_of))).any(axis=1)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise DataFileError(
-            file, at + 1, f"expected nodes from 1 to {len(graph_of)}, found {edges[at, 0] + 1}, {edges[at, 1] + 1}"
+            file, at + 1, f"expected nodes from 1 to {len(graph_of)}, found {edges[at, 0]}, {edges[at, 1]}"
         )
-    across = graph_of[edges[:, 0]] != graph_of[edges[:, 1]]
+    across = graph_of[edges[:, 0] - 1] != graph_of[edges[:, 1] - 1]
     if across.any():
         at = int(np.flatnonzero(across)[0])
         u, v = edges[at]
         raise DataFileError(
-            file, at + 1, f"the nodes {u + 1} and {v + 1} lie in the graphs {graph_of[u]} and {graph_of[v]}"
+            file, at + 1, f"the nodes {u} and {v} lie in the graphs {graph_of[u - 1]} and {graph_of[v - 1]}"
         )
 
 
@@ -162,7 +173,7 @@ def _tu_table(prefix: Path, part: str, kind: type) -> tuple[np.ndarray, str]:
         table = np.loadtxt(lines, dtype=np.int64 if kind is int else np.float64, delimiter=",", ndmin=2, comments=None)
         if len(table) == len(lines) and np.isfinite(table).all():
             return table, str(file)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     _blame_line(str(file), lines, kind)
 
@@ -174,17 +185,22 @@ def _blame_line(file: str, lines: list[str], kind: type) -> NoReturn:
         fields = line.split(",")
         if not line.strip():
             raise DataFileError(file, number, "the line is empty")
-        try:
-            good = all(np.isfinite(kind(field)) and abs(kind(field)) < 2**63 for field in fields)
-        except ValueError:
-            good = False
-        if not good:
+        if not all(_is_number(field, kind) for field in fields):
             raise DataFileError(
                 file, number, f"expected {'integers' if kind is int else 'numbers'}, found {line.strip()!r}"
             )
         if len(fields) != width:
             raise DataFileError(file, number, f"expected {width} values as in line 1, found {len(fields)}")
     raise DataFileError(file, 1, "cannot be read as a table of numbers")
+
+
+def _is_number(field: str, kind: type) -> bool:
+    """Whether the text is an integer of 64 bits, or a finite number."""
+    try:
+        value = kind(field)
+    except ValueError:
+        return False
+    return -(2**63) <= value < 2**63 if kind is int else math.isfinite(value)
 
 
 def _tu_column(prefix: Path, part: str, kind: type, count: int | None = None, of: str = "") -> tuple[np.ndarray, str]:

@@ -4,6 +4,7 @@
 """
 
 from mercer.inference import modes as _modes  # noqa: F401  (enters its methods into the table)
+from mercer.inference.accuracy import marginal_bounds
 from mercer.inference.bayesian import BayesianNetwork
 from mercer.inference.cuts import is_submodular, minimum_cut
 from mercer.inference.diagnostics import effective_sample_size, r_hat
@@ -11,11 +12,14 @@ from mercer.inference.elimination import TreewidthError, variable_elimination
 from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
 from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
+from mercer.inference.limits import Limits
 from mercer.inference.markov import MarkovNetwork
 from mercer.inference.messages import appearance_probabilities
 from mercer.inference.registry import METHODS, Inference, Method, choose, infer, register, run_method
 from mercer.inference.relaxation import relaxed_marginals
 from mercer.inference.result import (
+    ApproximateInferenceWarning,
+    ErrorEstimate,
     FactorMarginals,
     InferenceResult,
     LogPartition,
@@ -29,8 +33,10 @@ from mercer.inference.variational import find_chains
 
 __all__ = [
     "METHODS",
+    "ApproximateInferenceWarning",
     "BayesianNetwork",
     "CompiledGraph",
+    "ErrorEstimate",
     "Factor",
     "FactorGraph",
     "FactorMarginals",
@@ -38,6 +44,7 @@ __all__ = [
     "Inference",
     "InferenceResult",
     "JunctionTree",
+    "Limits",
     "LogPartition",
     "Marginals",
     "MarkovNetwork",
@@ -53,6 +60,7 @@ __all__ = [
     "has_running_intersection",
     "infer",
     "is_submodular",
+    "marginal_bounds",
     "maximum_spanning_tree",
     "metropolis_hastings",
     "minimum_cut",

@@ -18,6 +18,7 @@ import numpy as np
 from mercer import _core
 from mercer._validation import check_choice, check_count
 from mercer.inference.graph import CompiledGraph, FactorGraph
+from mercer.inference.limits import Limits
 from mercer.inference.registry import best_states, register
 from mercer.inference.result import Outcome, ZeroProbabilityError
 
@@ -115,7 +116,7 @@ def _obstacle(graph: CompiledGraph) -> str | None:
             u, v = group.scopes[at].tolist()
             return (
                 f"the energy is not submodular: the factor over the variables {u} and {v} favours different states by "
-                f"{excess[at]:.3g}; use method='trw', 'max_product' or 'icm'"
+                f"{excess[at]:.3g}; use method='trw', 'max-product' or 'icm'"
             )
     return None
 
@@ -195,7 +196,7 @@ def _binary_move(graph: CompiledGraph, stay: np.ndarray, move: np.ndarray) -> np
         at_most = int(np.argmax(excess))
         raise ValueError(
             f"this move has no exact cut: the factor over the variables {ends[at_most].tolist()} breaks the triangle "
-            "inequality E(a, c) ≤ E(a, b) + E(b, c); use method='trw', 'dual' or 'max_product'"
+            "inequality E(a, c) ≤ E(a, b) + E(b, c); use method='trw', 'dual' or 'max-product'"
         )
     taken = solve_binary(unary, ends, pairs)
     return np.where(taken == 1, move, stay).astype(np.int32)
@@ -249,7 +250,7 @@ def _swap(graph: CompiledGraph, task: str, *, start: Any = "unary", max_iter: in
     return _moves(graph, "swap", start, max_iter)
 
 
-def _suits_cuts(graph: CompiledGraph, task: str) -> str | None:
+def _suits_cuts(graph: CompiledGraph, task: str, limits: Limits) -> str | None:
     return "two states, and all factors are submodular: a minimum cut is exact" if _obstacle(graph) is None else None
 
 

@@ -1,7 +1,14 @@
-"""How far chains of samples can be trusted: effective sample size, and whether the chains agree (R-hat).
+"""How far chains of samples can be trusted: effective sample size, agreement of chains (R-hat), errors of marginals.
 
 R̂² = ((n − 1)/n W + B/n) / W,    W the mean variance within half-chains, B/n the variance of their means
 ESS = m n / (1 + 2 Σ_t ρ_t),     autocorrelations ρ_t summed in pairs while a pair is positive (Geyer)
+
+A quantity that never changes says nothing about convergence: its R-hat and its effective sample size are NaN.
+
+For a marginal, the quantity is the indicator of a state. Its mean over a part of a chain is the marginal p of that part
+and its variance p (1 − p), so the marginals of parts of chains are all that is needed (:class:`ChainMarginals`).
+The Monte Carlo standard error is the largest of three estimates: by the spread of batch means, of half-chains, and of
+chains. The first has most terms, and is too small where batches are shorter than the autocorrelation.
 """
 
 from __future__ import annotations
@@ -30,7 +37,10 @@ def _halves(chains: np.ndarray) -> np.ndarray:
 
 
 def r_hat(values: Any) -> float:
-    """Split R-hat of a quantity: near 1 where all halves of all chains look alike, larger where they do not.
+    """Return the split R-hat of a quantity: near 1 where all halves of all chains look alike, larger where they do not.
+
+    It is infinite for chains that are constant at different values, and NaN where the quantity never changes: this is
+    no evidence of convergence.
 
     Parameters
     ----------
@@ -57,12 +67,14 @@ def r_hat(values: Any) -> float:
     within = float(halves.var(axis=1, ddof=1).mean())
     between = float(halves.mean(axis=1).var(ddof=1))
     if within == 0:
-        return 1.0 if between == 0 else float("inf")
+        return float("nan") if between == 0 else float("inf")
     return float(np.sqrt((n - 1) / n + between / within))
 
 
 def effective_sample_size(values: Any) -> float:
-    """How many independent samples would tell as much about the mean of a quantity.
+    """Return the number of independent samples that would tell as much about the mean of a quantity.
+
+    It is NaN for a quantity that never changes.
 
     Parameters
     ----------
@@ -92,10 +104,76 @@ def effective_sample_size(values: Any) -> float:
     within = covariances[0] * n / (n - 1)
     total = covariances[0] + halves.mean(axis=1).var(ddof=1)
     if total == 0:
-        return float(m * n)
+        return float("nan")
     correlations = 1.0 - (within - covariances * n / (n - 1)) / total
     pairs = correlations[0 : 2 * (n // 2) : 2] + correlations[1 : 2 * (n // 2) : 2]
     negative = np.flatnonzero(pairs <= 0)
     pairs = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
     time = max(1.0 / np.log10(max(10.0, m * n)), 2.0 * float(pairs.sum()) - 1.0)
     return float(m * n / time)
+
+
+class ChainMarginals:
+    """Marginals of several chains, batch after batch of sweeps: their mean, R-hat and Monte Carlo standard error.
+
+    Parameters
+    ----------
+    n_batches : int
+        How many batches will come; an even number makes R-hat possible.
+    """
+
+    def __init__(self, n_batches: int) -> None:
+        self._n_batches = n_batches
+        self._added = 0
+        self._totals = np.zeros((0, 0))
+        self._half: np.ndarray | None = None
+
+    def add(self, totals: np.ndarray, swept: np.ndarray) -> None:
+        """Enter the sums over all sweeps until now (chains × states), and how many sweeps each chain made."""
+        if not self._added:
+            self._totals, self._swept = np.zeros_like(totals), np.zeros(len(totals))
+            self._sum, self._squares = np.zeros(totals.shape[1]), np.zeros(totals.shape[1])
+        batch = (totals - self._totals) / np.maximum(swept - self._swept, 1)[:, None]
+        self._sum += batch.sum(axis=0)
+        self._squares += (batch**2).sum(axis=0)
+        self._totals, self._swept = totals, swept.astype(float)
+        self._added += 1
+        if 2 * self._added == self._n_batches:
+            self._half, self._half_swept = self._totals, self._swept
+
+    @property
+    def chains(self) -> np.ndarray:
+        """Marginals of each chain."""
+        return self._totals / np.maximum(self._swept, 1)[:, None]
+
+    @property
+    def halves(self) -> np.ndarray | None:
+        """Marginals of the half-chains, or None where there are no halves."""
+        if self._half is None:
+            return None
+        first = self._half / np.maximum(self._half_swept, 1)[:, None]
+        rest = np.maximum(self._swept - self._half_swept, 1)[:, None]
+        return np.concatenate([first, (self._totals - self._half) / rest])
+
+    def r_hat(self) -> np.ndarray:
+        """Split R-hat of the indicator of each state; NaN where it never changes."""
+        halves = self.halves
+        if halves is None:
+            return np.full(self._totals.shape[1], np.nan)
+        n = max(2.0, float(self._half_swept.min()))
+        within = np.maximum(halves * (1.0 - halves), 0.0).mean(axis=0) * n / (n - 1)
+        between = halves.var(axis=0, ddof=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.sqrt((n - 1) / n + between / within)
+
+    def standard_errors(self) -> np.ndarray:
+        """Monte Carlo standard errors of the means over all chains; infinite where nothing can be compared."""
+        m, n = len(self._totals), self._n_batches
+        means = [part for part in (self.chains if m > 1 else None, self.halves) if part is not None]
+        variances = [part.var(axis=0, ddof=1) / len(part) for part in means]
+        if n > 2:
+            spread = np.maximum(self._squares - self._sum**2 / (m * n), 0.0) / (m * n - 1)
+            variances.append(spread / (m * n))
+        if not variances:
+            return np.full(self._totals.shape[1], np.inf)
+        return np.sqrt(np.max(variances, axis=0))

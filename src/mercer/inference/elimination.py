@@ -11,17 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer._validation import check_count
 from mercer.inference.factor import Factor
-from mercer.inference.graph import CompiledGraph, _some
-from mercer.inference.registry import _factor_graph, _impossible, register
+from mercer.inference.graph import CompiledGraph, FactorGraph, _some
+from mercer.inference.limits import Cost, Limits, readable
+from mercer.inference.registry import _factor_graph, _impossible, register, run_method
 from mercer.inference.result import Outcome, ZeroProbabilityError
 
 __all__ = ["TreewidthError", "eliminate", "variable_elimination"]
-
-MAX_SIZE = 1 << 26
-"""Entries of tables that exact methods make unless they are allowed more: half a gigabyte."""
-
 
 class TreewidthError(ValueError):
     """An exact method would need tables that are too large.
@@ -32,28 +28,28 @@ class TreewidthError(ValueError):
     >>> from mercer.inference import FactorGraph, TreewidthError, grid_edges, infer
     >>> graph = FactorGraph(np.full(900, 2), edges=grid_edges((30, 30)), pairwise=[[2, 1], [1, 2]])
     >>> try:
-    ...     infer(graph, "junction_tree", max_size=1000)
+    ...     infer(graph, "junction-tree", max_bytes=1e6)
     ... except TreewidthError:
     ...     print("too wide")
     too wide
     """
 
 
-def too_large(what: str, entries: float, variables: int, max_size: int, more: str = "") -> TreewidthError:
-    """The error, which says how large and what to use instead."""
-    size = f"{entries:.0f}" if entries < 1e6 else f"{entries:.2g}"
+def too_large(what: str, cost: Cost, limits: Limits) -> TreewidthError:
+    """Make the error, which says how large and what to use instead."""
+    more = "" if cost.complete else " or more (the search for an order stopped there)"
     return TreewidthError(
-        f"{what} needs {size} entries of tables (the largest over {variables} variables){more}, more than "
-        f"max_size={max_size}: use method='bp', 'trw' or 'mean_field' for marginals, "
-        "'max_product', 'trw' or 'icm' for the best "
-        "assignment, fix more evidence, or allow a larger max_size"
+        f"{what} needs {readable(cost.bytes)} of tables (the largest over {cost.variables} variables) and "
+        f"{cost.operations:.2g} operations{more}, above max_bytes={limits.max_bytes:.3g} or "
+        f"max_operations={limits.max_operations:.3g}: use method='bp', 'trw' or 'mean-field' for marginals, "
+        "'max-product', 'trw' or 'icm' for the best assignment, fix more evidence, or allow more"
     )
 
 
 def eliminate(
-    factors: list[Factor], keep: Iterable[Hashable] = (), *, maximise: bool = False, max_size: int = MAX_SIZE
+    factors: list[Factor], keep: Iterable[Hashable] = (), *, maximise: bool = False, limits: Limits | None = None
 ) -> tuple[Factor, list[tuple[Hashable, Factor]]]:
-    """Removes all variables but those to keep, and gives the product of what is left.
+    """Remove all variables but those to keep, and return the product of what is left.
 
     Also the product that each variable was removed from, in order: what a search for the best assignment goes back
     through.
@@ -66,6 +62,7 @@ def eliminate(
     >>> eliminate([a, b], ["y"])[0].table.round(2)
     array([0.48, 0.52])
     """
+    limits = Limits() if limits is None else limits
     kept = set(keep)
     holders: dict[Hashable, dict[int, Factor]] = {}
     cards: dict[Hashable, int] = {}
@@ -78,9 +75,11 @@ def eliminate(
     removed = []
     while sizes:
         variable = min(sizes, key=sizes.__getitem__)
-        if sizes[variable] > max_size:
+        if not limits.allow(8 * sizes[variable], sizes[variable]):
             scope = {v for factor in holders[variable].values() for v in factor.variables}
-            raise too_large("variable elimination", sizes[variable], len(scope), max_size)
+            raise too_large(
+                "variable elimination", Cost(8 * sizes[variable], sizes[variable], len(scope), False), limits
+            )
         del sizes[variable]
         product = Factor([], 0.0, log=True)
         for number, factor in holders.pop(variable).items():
@@ -110,9 +109,17 @@ def _step_size(held: dict[int, Factor], cards: dict[Hashable, int]) -> float:
 
 
 def variable_elimination(
-    model: Any, query: Iterable[Hashable], *, evidence: Any = None, max_size: int = MAX_SIZE
+    model: Any,
+    query: Iterable[Hashable],
+    *,
+    evidence: Any = None,
+    max_bytes: float | None = None,
+    max_operations: float | None = None,
 ) -> Factor:
-    """The joint distribution p(query | evidence) of some variables.
+    """Compute the joint distribution p(query | evidence) of some variables.
+
+    Evidence is put in first, and barren nodes of a Bayesian network (neither asked for, nor observed, nor ancestors of
+    such variables) are left out. The rest is summed out over a tree of cliques of which one holds the query.
 
     Parameters
     ----------
@@ -121,8 +128,8 @@ def variable_elimination(
         Names or numbers; none of them observed.
     evidence : mapping or array, optional
         As for `infer`.
-    max_size : int, default=2**26
-        The largest table that may be made.
+    max_bytes, max_operations : float, optional
+        As for `infer`.
 
     Returns
     -------
@@ -137,7 +144,7 @@ def variable_elimination(
     >>> variable_elimination(net, ["rain"], evidence={"wet": "yes"}).table.round(3)
     array([0.333, 0.667])
     """
-    check_count("max_size", max_size)
+    limits = Limits(max_bytes, max_operations)
     if isinstance(query, str):
         raise ValueError(f"query must be a collection of variables, got the string {query!r}")
     graph = _factor_graph(model)
@@ -151,13 +158,23 @@ def variable_elimination(
     factors = _pruned(model, numbers, observed)
     if factors is None:
         factors = graph.reduced(observed)[0].factors
-    for i in numbers:  # every variable of the query appears
-        factors.append(Factor([graph.name(i)], np.zeros(graph.cardinalities[i]), log=True))
     names = [graph.name(i) for i in numbers]
-    joint, _ = eliminate(factors, names, max_size=max_size)
-    if np.isneginf(joint.log_table).all():
-        raise ZeroProbabilityError(_impossible(graph, observed))
-    return joint.normalized().transposed(names)
+    wanted = Factor(names, np.zeros(graph.cardinalities[numbers]), log=True)
+    small = FactorGraph.from_factors([wanted, *factors])
+    try:
+        outcome = run_method(
+            small.compiled, "junction-tree", max_bytes=limits.max_bytes, max_operations=limits.max_operations
+        )
+    except ZeroProbabilityError:
+        raise ZeroProbabilityError(_impossible(graph, observed)) from None
+    assert outcome.marginals is not None
+    assert outcome.factor_beliefs is not None
+    if len(names) > 1:
+        place = int(np.flatnonzero(small.compiled.numbers == 0)[0])
+        joint = outcome.factor_beliefs()[slice(*small.compiled.belief_starts[place : place + 2].tolist())]
+    else:
+        joint = outcome.marginals[: wanted.table.size] if names else np.ones(1)
+    return Factor(names, joint.reshape(wanted.shape)).normalized()
 
 
 def _pruned(model: Any, query: list[int], observed: np.ndarray) -> list[Factor] | None:
@@ -179,11 +196,13 @@ def _numbered(graph: CompiledGraph) -> list[Factor]:
     return factors
 
 
-def _run(graph: CompiledGraph, task: str, *, max_size: int = MAX_SIZE) -> Outcome:
+def _run(
+    graph: CompiledGraph, task: str, *, max_bytes: float | None = None, max_operations: float | None = None
+) -> Outcome:
     """All marginals, each by an elimination of its own; or the best assignment, by going back through one."""
-    check_count("max_size", max_size)
+    limits = Limits(max_bytes, max_operations)
     factors = _numbered(graph)
-    total, removed = eliminate(factors, maximise=task == "map", max_size=max_size)
+    total, removed = eliminate(factors, maximise=task == "map", limits=limits)
     value = float(total.log_table) + graph.constant
     if np.isneginf(value):
         raise ZeroProbabilityError
@@ -193,13 +212,13 @@ def _run(graph: CompiledGraph, task: str, *, max_size: int = MAX_SIZE) -> Outcom
             states[variable] = int(product.reduce({v: s for v, s in states.items()}).log_table.argmax())
         found = np.array([states[i] for i in range(graph.n_variables)], np.int32)
         return Outcome(states=found, value=float(graph.score(found)), map_bound=value)
-    rows = [eliminate(factors, [i], max_size=max_size)[0].normalized().table for i in range(graph.n_variables)]
+    rows = [eliminate(factors, [i], limits=limits)[0].normalized().table for i in range(graph.n_variables)]
 
     def beliefs() -> np.ndarray:
         joint = []
         for f in range(graph.n_factors):
             scope = graph.scopes[graph.scope_starts[f] : graph.scope_starts[f + 1]].tolist()
-            found = eliminate(factors, scope, max_size=max_size)[0].normalized().transposed(scope)
+            found = eliminate(factors, scope, limits=limits)[0].normalized().transposed(scope)
             joint.append(found.table.reshape(-1))
         return np.concatenate(joint) if joint else np.zeros(0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,18 @@ class CompiledGraph:
             total = total + self.tables[places].sum(axis=-1)
         return total
 
+    @cached_property
+    def possible(self) -> PossibleGraph | None:
+        """The graph over the states that zeros leave possible; None if they leave all, or if it is this graph.
+
+        A state goes if some factor gives it no entry above 0 with the states that are left of the other variables
+        (generalised arc consistency), again and again.
+        """
+        if not (np.isneginf(self.tables).any() or np.isneginf(self.unary).any()):
+            return None
+        parts = _core.without_impossible_states(self.core)
+        return None if parts is None else PossibleGraph(self, parts)
+
     def with_potentials(
         self, unary: np.ndarray | None = None, tables: np.ndarray | None = None, constant: float | None = None
     ) -> CompiledGraph:
@@ -162,6 +175,47 @@ class CompiledGraph:
             self.cardinalities, self.state_starts, new_unary, new_constant, self.scope_starts, self.scopes,
             self.table_starts, new_tables, self.groups, self.numbers, core, self.cache,
         )  # fmt: skip
+
+
+class PossibleGraph:
+    """A compiled graph without the states that cannot occur, and how its results lie in those of the whole graph."""
+
+    def __init__(self, whole: CompiledGraph, parts: Any) -> None:
+        self._whole = whole
+        self.compiled: CompiledGraph | None = None
+        """None where a variable has no possible state."""
+        if parts is False:
+            return
+        self._states, cards, unary, constant, scope_starts, scopes, starts, tables, numbers, *joint = parts
+        self._entries, self._sources = joint
+        shapes = [tuple(cards[scopes[a:b]].tolist()) for a, b in pairwise(scope_starts.tolist())]
+        groups = tuple(
+            Group(shape, f, f + 1, scopes[scope_starts[f] : scope_starts[f + 1]][None], starts[f : f + 1])
+            for f, shape in enumerate(shapes)
+        )
+        state_starts = np.concatenate([[0], np.cumsum(cards, dtype=np.int64)])
+        core = _core.FlatGraph(cards, unary, constant, scope_starts, scopes, starts, tables)
+        self.compiled = CompiledGraph(
+            cards, state_starts, unary, constant, scope_starts, scopes, starts, tables, groups, numbers, core
+        )
+
+    def marginals(self, flat: np.ndarray) -> np.ndarray:
+        """Marginals of the whole graph from those of the smaller one."""
+        whole = np.zeros(len(self._whole.unary))
+        whole[self._states] = flat
+        return whole
+
+    def states(self, states: np.ndarray) -> np.ndarray:
+        """Assignments of the whole graph from those of the smaller one."""
+        assert self.compiled is not None
+        places = self.compiled.state_starts[:-1] + states
+        return (self._states[places] - self._whole.state_starts[:-1]).astype(np.int32)
+
+    def joint(self, beliefs: np.ndarray, flat: np.ndarray) -> np.ndarray:
+        """Joint probabilities of the factors of the whole graph, from those of the smaller one and its marginals."""
+        whole = np.zeros(int(self._whole.belief_starts[-1]))
+        whole[self._entries] = np.concatenate([beliefs, flat, [1.0]])[self._sources]
+        return whole
 
 
 def _strides(shape: tuple[int, ...]) -> np.ndarray:

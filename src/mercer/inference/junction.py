@@ -8,50 +8,119 @@ tree in which those that share a variable are connected, send messages to the ro
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer._validation import check_choice, check_count
-from mercer.inference.elimination import MAX_SIZE, too_large, variable_elimination
+from mercer._validation import check_choice, check_count, hyphenated
+from mercer.inference.elimination import too_large, variable_elimination
 from mercer.inference.factor import Factor
-from mercer.inference.graph import CompiledGraph, FactorGraph
+from mercer.inference.graph import CompiledGraph, FactorGraph, PossibleGraph
+from mercer.inference.limits import Cost, Limits, readable
 from mercer.inference.registry import _factor_graph, _impossible, register
 from mercer.inference.result import Outcome, ZeroProbabilityError, _Whole
 
 __all__ = ["JunctionTree", "has_running_intersection", "maximum_spanning_tree", "triangulate"]
 
-HEURISTICS = ("auto", "min_fill", "min_degree")
-AUTO_SIZE = 1 << 22  # entries that ``method="auto"`` regards as small
+HEURISTICS = ("auto", "min-fill", "min-degree", "min-weight", "weighted-min-fill")
+MOST_CONDITIONED = 40  # variables
+CASE_OPERATIONS = 4e6  # of putting one assignment of a cutset in, before any table is made
+KEPT_BYTES = 1 << 26  # beliefs of cliques that a result keeps for marginals of factors; larger ones are computed again
 
 
-def _tree_of(
-    graph: CompiledGraph,
-    heuristic: str,
-    max_size: int,
-    stop_early: bool = False,
-    what: str = "the junction tree",
-) -> Any:
-    """The tree of a graph, kept for the next call. ``stop_early`` gives up at ``max_size`` and raises nothing."""
-    check_choice("heuristic", heuristic, HEURISTICS)
-    check_count("max_size", max_size)
-    if heuristic == "auto":
-        heuristic = "min_fill" if graph.n_variables <= 2000 else "min_degree"
-    kept = graph.cache.get(("cliques", heuristic))
-    if kept is not None and kept.size <= max_size:
-        return kept
-    # Beyond this many variables the whole triangulation would take long only to say how large it is.
-    tree = _core.CliqueTree(graph.core, heuristic, float(max_size), stop_early or graph.n_variables > 20_000)
-    if not tree.fits and not stop_early:
-        more = "" if tree.complete else ", and more (the search stopped there)"
-        raise too_large(what, tree.size, tree.most_variables, max_size, more)
-    if tree.fits:
-        graph.cache["cliques", heuristic] = tree
+@dataclass(frozen=True)
+class Plan:
+    """How a junction tree answers: the tree, and the variables that are conditioned on so that it fits into memory."""
+
+    tree: Any
+    cost: Cost
+    fits: bool
+    cutset: tuple[int, ...] = ()
+
+
+def _tree_of(graph: CompiledGraph, heuristic: str, limits: Limits) -> Any:
+    """The tree of a graph, kept for the next call with the same limits."""
+    heuristic = check_choice("heuristic", hyphenated(heuristic), HEURISTICS)
+    key = "cliques", heuristic, limits
+    tree = graph.cache.get(key)
+    if tree is None:
+        # Tables with more entries than there may be operations are out of reach whatever is conditioned on.
+        most = limits.max_operations
+        tree = graph.cache[key] = _core.CliqueTree(graph.core, heuristic, most, True)
     return tree
+
+
+def _cost(tree: Any) -> Cost:
+    return Cost(float(tree.bytes), float(tree.operations), int(tree.most_variables), bool(tree.complete))
+
+
+def make_plan(graph: CompiledGraph, limits: Limits, heuristic: str = "auto", conditioning: bool = True) -> Plan:
+    """Return how a junction tree would answer, and whether that is within the limits. Nothing is allocated.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, Limits, grid_edges
+    >>> from mercer.inference.junction import make_plan
+    >>> grid = FactorGraph([2] * 100, edges=grid_edges((10, 10)), pairwise=[[2, 1], [1, 2]]).compiled
+    >>> make_plan(grid, Limits()).cutset, len(make_plan(grid, Limits(max_bytes=40_000)).cutset) > 0
+    ((), True)
+    """
+    tree = _tree_of(graph, heuristic, limits)
+    cost = _cost(tree)
+    if not tree.fits or limits.allow(cost.bytes, cost.operations) or not conditioning:
+        return Plan(tree, cost, bool(tree.fits) and limits.allow(cost.bytes, cost.operations))
+    if cost.operations > limits.max_operations:
+        return Plan(tree, cost, False)
+    key = "cutset", hyphenated(heuristic), limits
+    if key not in graph.cache:
+        graph.cache[key] = _find_cutset(graph, tree, limits, heuristic)
+    cutset, inner = graph.cache[key]
+    runs = float(np.prod(graph.cardinalities[list(cutset)], dtype=np.float64))
+    cost = Cost(inner.bytes, runs * (CASE_OPERATIONS + inner.operations), inner.variables, inner.complete)
+    return Plan(tree, cost, limits.allow(cost.bytes, cost.operations), cutset)
+
+
+def _find_cutset(graph: CompiledGraph, tree: Any, limits: Limits, heuristic: str) -> tuple[tuple[int, ...], Cost]:
+    """Variables that shrink the tables the most for each run that they add, until the tables fit."""
+    whole = _as_factor_graph(graph)
+    chosen: list[int] = []
+    names, cost = np.arange(graph.n_variables), _cost(tree)
+    runs = 1.0
+    while cost.bytes > limits.max_bytes and len(chosen) < MOST_CONDITIONED and len(names):
+        starts, variables, _, _ = tree.cliques()
+        cards = graph.cardinalities[names].astype(float)
+        entries = np.exp(np.add.reduceat(np.log(cards)[variables], starts[:-1]))
+        saved = np.bincount(variables, np.repeat(entries, np.diff(starts)), len(names)) * (1.0 - 1.0 / cards)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.where(cards > 1, -np.log1p(-saved / entries.sum()) / np.log(cards), -1.0)
+        chosen.append(int(names[int(gain.argmax())]))
+        runs *= float(graph.cardinalities[chosen[-1]])
+        if runs * CASE_OPERATIONS > limits.max_operations:
+            break
+        observed = np.full(graph.n_variables, -1, np.int32)
+        observed[chosen] = 0
+        reduced, names = whole.reduced(observed)
+        tree = _tree_of(reduced.compiled, heuristic, limits)
+        cost = _cost(tree)
+    return tuple(chosen), cost
+
+
+def _as_factor_graph(graph: CompiledGraph) -> FactorGraph:
+    """The factors of a compiled graph, group after group, then those of single variables and the constant."""
+    whole = FactorGraph(graph.cardinalities)
+    for group in graph.groups:
+        whole.add_factors(group.scopes, graph.stacked(group), log=True)
+    for card in np.unique(graph.cardinalities):
+        variables = np.flatnonzero(graph.cardinalities == card)
+        places = graph.state_starts[variables][:, None] + np.arange(card)
+        whole.add_factors(variables[:, None], graph.unary[places], log=True)
+    whole.add(Factor([], graph.constant, log=True))
+    return whole
 
 
 class JunctionTree:
@@ -62,12 +131,13 @@ class JunctionTree:
     model : FactorGraph, BayesianNetwork or MarkovNetwork
     evidence : mapping or array, optional
         As for `infer`; observed variables are not in the tree.
-    heuristic : {"auto", "min_fill", "min_degree"}, default="auto"
-        Which variable is eliminated next: the one whose neighbours miss the fewest edges, or the one with the fewest
-        neighbours, which takes less time; "auto" takes the first for graphs of up to 2,000 variables.
-    max_size : int, default=2**26
-        Entries that all tables together may have. A model that needs more is refused with `TreewidthError`, which says
-        how many.
+    heuristic : {"auto", "min-fill", "min-degree", "min-weight", "weighted-min-fill"}, default="auto"
+        Which variable is eliminated next: the one whose neighbours miss the fewest edges, the one with the fewest
+        neighbours, with the smallest table, or whose missing edges have the smallest weight (the product of the numbers
+        of states at their ends). "auto" tries all four, then some with noise, and keeps the order with the smallest
+        tables; the search grows with the size of the tables.
+    max_bytes, max_operations : float, optional
+        Limits as for `infer`. A model that needs more raises `TreewidthError`, which says how much.
 
     Attributes
     ----------
@@ -97,13 +167,25 @@ class JunctionTree:
            [0.195, 0.305]])
     """
 
-    def __init__(self, model: Any, *, evidence: Any = None, heuristic: str = "auto", max_size: int = MAX_SIZE) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        evidence: Any = None,
+        heuristic: str = "auto",
+        max_bytes: float | None = None,
+        max_operations: float | None = None,
+    ) -> None:
         graph = _factor_graph(model)
         observed = graph.evidence(evidence)
         reduced, kept = graph.reduced(observed) if (observed >= 0).any() else (graph, np.arange(graph.n_variables))
         self._model, self._whole = model, _Whole(graph, observed, reduced, kept)
         self._graph = reduced.compiled
-        self._tree = _tree_of(self._graph, heuristic, max_size)
+        limits = Limits(max_bytes, max_operations)
+        plan = make_plan(self._graph, limits, heuristic, conditioning=False)
+        if not plan.fits:
+            raise too_large("the junction tree", plan.cost, limits)
+        self._tree = plan.tree
         starts, variables, separators, parents = self._tree.cliques()
         self._members = [variables[a:b].tolist() for a, b in pairwise(starts)]
         self.cliques: list[tuple[Hashable, ...]] = [tuple(map(reduced.name, members)) for members in self._members]
@@ -208,37 +290,159 @@ def _maxima(graph: CompiledGraph, tree: Any, k: int) -> Outcome | None:
     return Outcome(states=states[0], value=float(values[0]), map_bound=float(values[0]), best=(states, values))
 
 
-def _run(graph: CompiledGraph, task: str, *, heuristic: str = "auto", max_size: int = MAX_SIZE, k: int = 1) -> Outcome:
+def _run(
+    graph: CompiledGraph,
+    task: str,
+    *,
+    heuristic: str = "auto",
+    max_bytes: float | None = None,
+    max_operations: float | None = None,
+    k: int = 1,
+) -> Outcome:
     check_count("k", k)
-    what = "the junction tree" if k == 1 else f"the junction tree, without which there are no {k} best assignments,"
-    tree = _tree_of(graph, heuristic, max_size, what=what)
-    extra = {"size": int(tree.size), "width": max(0, int(tree.most_variables) - 1)}
-    if task == "map":
-        outcome = _maxima(graph, tree, k)
-        if outcome is None:
-            raise ZeroProbabilityError
-        outcome.extra.update(extra)
-        return outcome
-    beliefs, marginals, total = tree.sum(graph.core)
-    if np.isneginf(total):
+    limits = Limits(max_bytes, max_operations)
+    possible = graph.possible
+    if possible is None:
+        return _answer(graph, task, heuristic, limits, k)
+    if possible.compiled is None:
         raise ZeroProbabilityError
-    return Outcome(
-        marginals=marginals,
-        factor_beliefs=lambda: tree.factor_beliefs(beliefs),
-        log_partition=float(total),
-        extra=extra,
-    )
+    return _widened(possible, _answer(possible.compiled, task, heuristic, limits, k))
 
 
-def _suits(graph: CompiledGraph, task: str) -> str | None:
-    if graph.cache.get("too wide"):
+def _widened(possible: PossibleGraph, outcome: Outcome) -> Outcome:
+    """The outcome for the whole graph from that for its possible states."""
+    flat, beliefs = outcome.marginals, outcome.factor_beliefs
+    if flat is not None and beliefs is not None:
+        outcome.marginals = possible.marginals(flat)
+        outcome.factor_beliefs = lambda: possible.joint(beliefs(), flat)
+    if outcome.states is not None:
+        outcome.states = possible.states(outcome.states)
+    if outcome.best is not None:
+        outcome.best = possible.states(outcome.best[0]), outcome.best[1]
+    return outcome
+
+
+def _answer(graph: CompiledGraph, task: str, heuristic: str, limits: Limits, k: int) -> Outcome:
+    plan = make_plan(graph, limits, heuristic)
+    if not plan.fits:
+        what = "the junction tree" if k == 1 else f"the junction tree, without which there are no {k} best assignments,"
+        raise too_large(what, plan.cost, limits)
+    if plan.cutset:
+        outcome = _conditioned(graph, plan, task, k, heuristic, limits)
+    else:
+        outcome = _maxima(graph, plan.tree, k) if task == "map" else _sums(graph, plan)
+    if outcome is None:
+        raise ZeroProbabilityError
+    outcome.extra.update(
+        size=int(plan.tree.size), width=max(0, int(plan.tree.most_variables) - 1), bytes=int(plan.cost.bytes),
+        operations=plan.cost.operations, conditioned=plan.cutset,
+    )  # fmt: skip
+    return outcome
+
+
+def _sums(graph: CompiledGraph, plan: Plan) -> Outcome | None:
+    beliefs, marginals, total = plan.tree.sum(graph.core)
+    if np.isneginf(total):
         return None
-    tree = _tree_of(graph, "auto", AUTO_SIZE, stop_early=True)
-    graph.cache["too wide"] = not tree.fits
-    return f"its junction tree has only {int(tree.size)} entries" if tree.fits else None
+    kept = beliefs if beliefs.nbytes <= KEPT_BYTES else None
+
+    def joint() -> np.ndarray:
+        return plan.tree.factor_beliefs(plan.tree.sum(graph.core)[0] if kept is None else kept)
+
+    return Outcome(marginals=marginals, factor_beliefs=joint, log_partition=float(total))
 
 
-register("junction_tree", _run, exact=True, rank=30, suits=_suits)
+# ---------------------------------------------------------------------------------------------- conditioning
+
+
+def _cases(
+    graph: CompiledGraph, plan: Plan, heuristic: str, limits: Limits
+) -> Iterator[tuple[_Whole, CompiledGraph, Any]]:
+    """The graph with each assignment of the cutset put in, and the tree that all of them share."""
+    whole = _as_factor_graph(graph)
+    first: CompiledGraph | None = None
+    observed = np.full(graph.n_variables, -1, np.int32)
+    for states in product(*(range(graph.cardinalities[v]) for v in plan.cutset)):
+        observed[list(plan.cutset)] = states
+        reduced, kept = whole.reduced(observed)
+        made = reduced.compiled
+        if first is None:
+            first = made
+        case = first.with_potentials(made.unary, made.tables, made.constant)
+        if not np.isneginf(case.constant):
+            yield _Whole(whole, observed.copy(), reduced, kept), case, _tree_of(first, heuristic, limits)
+
+
+def _conditioned(
+    graph: CompiledGraph, plan: Plan, task: str, k: int, heuristic: str, limits: Limits
+) -> Outcome | None:
+    """Marginals p(x) = Σ_z p(z) p(x | z) over the states z of the cutset, or the best over all z."""
+
+    def cases() -> Iterator[tuple[_Whole, CompiledGraph, Any]]:
+        return _cases(graph, plan, heuristic, limits)
+
+    if task == "map":
+        solutions = [_case_best(*case, k) for case in cases()]
+        states = np.concatenate([np.zeros((0, graph.n_variables), np.int32), *solutions])
+        if not len(states):
+            return None
+        values = graph.score(states)
+        order = np.argsort(-values, kind="stable")[:k]
+        best = states[order], values[order]
+        return Outcome(states=best[0][0], value=float(best[1][0]), map_bound=float(best[1][0]), best=best)
+    size = len(graph.unary)
+    marginals, total = _mixture(cases(), size, lambda whole, tree, beliefs, flat: whole.marginals(flat).flat)
+    if marginals is None:
+        return None
+
+    def joint() -> np.ndarray:
+        mixed, _ = _mixture(cases(), int(graph.belief_starts[-1]), lambda *case: _case_joint(graph, *case))
+        assert mixed is not None
+        return mixed
+
+    return Outcome(marginals=marginals, factor_beliefs=joint, log_partition=total)
+
+
+def _case_best(whole: _Whole, graph: CompiledGraph, tree: Any, k: int) -> np.ndarray:
+    states, _ = tree.max(graph.core, k)
+    if not graph.n_variables:
+        return whole.states(np.zeros((1, 0), np.int32))
+    return whole.states(states.reshape(-1, graph.n_variables))
+
+
+def _case_joint(graph: CompiledGraph, whole: _Whole, tree: Any, beliefs: np.ndarray, flat: np.ndarray) -> np.ndarray:
+    blocks = whole.factor_marginals(flat, tree.factor_beliefs(beliefs)).blocks
+    parts = [block.reshape(-1) for block in blocks[: len(graph.groups)]]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _mixture(
+    cases: Iterator[tuple[_Whole, CompiledGraph, Any]], size: int, vector: Callable[..., np.ndarray]
+) -> tuple[np.ndarray | None, float]:
+    """Σ_z p(z) vector(z) and log Z, where p(z) is in proportion to the sum of each case."""
+    mixed, log_weight = np.zeros(size), -np.inf
+    for whole, graph, tree in cases:
+        beliefs, flat, total = tree.sum(graph.core)
+        if np.isneginf(total):
+            continue
+        both = np.logaddexp(log_weight, total)
+        mixed = mixed * np.exp(log_weight - both) + vector(whole, tree, beliefs, flat) * np.exp(total - both)
+        log_weight = both
+    return (None if np.isneginf(log_weight) else mixed), float(log_weight)
+
+
+def _suits(graph: CompiledGraph, task: str, limits: Limits) -> str | None:
+    possible = graph.possible
+    if possible is not None and possible.compiled is None:
+        return "no assignment is possible"
+    plan = make_plan(graph if possible is None or possible.compiled is None else possible.compiled, limits)
+    if not plan.fits:
+        return None
+    runs = f", conditioned on {len(plan.cutset)} variables" if plan.cutset else ""
+    return f"the tables of its junction tree{runs} take {readable(plan.cost.bytes)}"
+
+
+register("junction-tree", _run, exact=True, rank=30, suits=_suits)
 
 
 # ---------------------------------------------------------------------------------------------- parts of the algorithm
@@ -249,9 +453,9 @@ def triangulate(
     *,
     nodes: Iterable[Hashable] = (),
     cardinalities: Mapping[Any, int] | None = None,
-    heuristic: str = "min_fill",
+    heuristic: str = "min-fill",
 ) -> tuple[list[tuple[Hashable, Hashable]], list[tuple[Hashable, ...]]]:
-    """Adds edges until no cycle of four nodes or more is without a chord.
+    """Add edges until no cycle of four nodes or more is without a chord.
 
     Parameters
     ----------
@@ -260,8 +464,8 @@ def triangulate(
         Nodes that may have no edges.
     cardinalities : mapping, optional
         Numbers of states of the nodes, which break ties; default 2 for all.
-    heuristic : {"min_fill", "min_degree"}, default="min_fill"
-        Which node is eliminated next: the one whose neighbours miss the fewest edges, or with the fewest neighbours.
+    heuristic : {"auto", "min-fill", "min-degree", "min-weight", "weighted-min-fill"}, default="min-fill"
+        Which node is eliminated next, as for `JunctionTree`.
 
     Returns
     -------
@@ -285,7 +489,8 @@ def triangulate(
     graph = FactorGraph(cards)
     for edge in listed:
         graph.add(Factor(edge, np.zeros((cards[edge[0]], cards[edge[1]])), log=True))
-    tree = _core.CliqueTree(graph.compiled.core, check_choice("heuristic", heuristic, HEURISTICS[1:]), 0.0, False)
+    rule = check_choice("heuristic", hyphenated(heuristic), HEURISTICS)
+    tree = _core.CliqueTree(graph.compiled.core, rule, 0.0, False)
     starts, variables, _, _ = tree.cliques()
     cliques = [tuple(graph.name(i) for i in sorted(variables[a:b])) for a, b in pairwise(starts)]
     have = {frozenset(edge) for edge in listed}

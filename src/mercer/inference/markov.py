@@ -125,4 +125,4 @@ class MarkovNetwork:
         """log Z, exactly."""
         from mercer.inference.registry import infer
 
-        return float(infer(self, "junction_tree").log_partition)
+        return float(infer(self, "junction-tree").log_partition)

@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.inference.graph import CompiledGraph
+from mercer.inference.limits import Limits
 from mercer.inference.registry import register
 from mercer.inference.result import Outcome, ZeroProbabilityError
 
@@ -29,7 +30,7 @@ SCHEDULES = ("synchronous", "residual", "random")
 
 def _tree(graph: CompiledGraph, task: str) -> Outcome:
     if not graph.is_forest:
-        raise ValueError("the graph has cycles: use method='junction_tree' (exact), or 'bp'")
+        raise ValueError("the graph has cycles: use method='junction-tree' (exact), or 'bp'")
     return _outcome(graph, _core.tree_messages(graph.core, task == "map"), task, "exact")
 
 
@@ -50,9 +51,7 @@ def _bp(
             graph.unary / temperature, graph.tables / temperature, graph.constant / temperature
         )
     found = _loopy(graph, False, max_iter, tol, damping, schedule, random_state)
-    return _outcome(
-        graph, found, task, "exact" if graph.is_forest and found is not None and found[3] else "estimate", "bp"
-    )
+    return _outcome(graph, found, task, _kind(graph, found, "estimate"), "bp")
 
 
 def _max_product(
@@ -65,9 +64,12 @@ def _max_product(
     schedule: str = "synchronous",
     random_state: Any = None,
 ) -> Outcome:
-    return _outcome(
-        graph, _loopy(graph, True, max_iter, tol, damping, schedule, random_state), task, "estimate", "max_product"
-    )
+    found = _loopy(graph, True, max_iter, tol, damping, schedule, random_state)
+    outcome = _outcome(graph, found, task, "estimate", "max-product")
+    if graph.is_forest:  # its best score costs two passes, and certifies the assignment
+        best = float(graph.score(_core.tree_messages(graph.core, True)[2]))
+        outcome.map_bound = best if outcome.value is None else max(best, outcome.value)
+    return outcome
 
 
 def _trw(
@@ -95,6 +97,8 @@ def _trw(
     found = _loopy(graph, task == "map", max_iter, tol, damping, schedule, random_state, rho)
     # The free energy is a bound at the fixed point, where beliefs agree; before that it may be anything.
     kind = "upper" if found is not None and found[3] else "estimate"
+    if task != "map":
+        kind = _kind(graph, found, kind)
     outcome = _outcome(graph, found, task, kind, "trw", rho)
     if task == "map" and bound_iter:
         _add_bound(graph, outcome, bound_iter)
@@ -172,6 +176,11 @@ def _loopy(
     return _core.loopy_messages(graph.core, maximise, schedule, max_iter, float(tol), float(damping), number, rho)
 
 
+def _kind(graph: CompiledGraph, found: Any, otherwise: str) -> str:
+    """What log Z is: exact where messages have settled on a graph without cycles."""
+    return "exact" if graph.is_forest and found is not None and found[3] else otherwise
+
+
 def _outcome(
     graph: CompiledGraph, found: Any, task: str, kind: str, method: str | None = None, rho: np.ndarray | None = None
 ) -> Outcome:
@@ -181,14 +190,17 @@ def _outcome(
     n_iter = max(1, len(residuals))
     residual = float(residuals[-1]) if len(residuals) else 0.0
     if method is not None and not converged:
-        other = "take method='mean_field'" if method == "trw" else "take method='trw' or 'mean_field', which settle"
+        other = "take method='mean-field'" if method == "trw" else "take method='trw' or 'mean-field', which settle"
         warnings.warn(
             f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "
             f"Raise damping (0.5, 0.9), use schedule='residual', allow a larger max_iter, or {other}",
             ConvergenceWarning,
             stacklevel=7,
         )
-    made = Outcome(converged=converged, n_iter=n_iter, residual=residual, history={"residual": residuals.tolist()})
+    made = Outcome(
+        exact=kind == "exact", converged=converged, n_iter=n_iter, residual=residual,
+        history={"residual": residuals.tolist()},
+    )  # fmt: skip
     if len(states) or (task == "map" and not graph.n_variables):
         made.states, made.value = states, float(graph.score(states))
         made.map_bound = made.value if kind == "exact" else None
@@ -198,17 +210,17 @@ def _outcome(
     return made
 
 
-def _tree_suits(graph: CompiledGraph, task: str) -> str | None:
+def _tree_suits(graph: CompiledGraph, task: str, limits: Limits) -> str | None:
     return "the graph has no cycles" if graph.is_forest else None
 
 
 register("tree", _tree, exact=True, rank=10, suits=_tree_suits)
 register(
     "bp", _bp, tasks=("marginals",), rank=90,
-    suits=lambda graph, task: "the graph has cycles and its cliques are too large: an estimate",
+    suits=lambda graph, task, limits: "exact inference would exceed the limits",
 )  # fmt: skip
 register(
-    "max_product", _max_product, tasks=("map",), rank=90,
-    suits=lambda graph, task: "the graph has cycles and its cliques are too large: the best found",
+    "max-product", _max_product, tasks=("map",), rank=90,
+    suits=lambda graph, task, limits: "exact inference would exceed the limits",
 )  # fmt: skip
 register("trw", _trw)

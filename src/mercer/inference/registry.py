@@ -10,13 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from mercer._validation import check_choice
+from mercer._validation import check_choice, hyphenated
 from mercer.inference.graph import CompiledGraph, FactorGraph
-from mercer.inference.result import InferenceResult, Outcome, ZeroProbabilityError, _Whole
+from mercer.inference.limits import Limits
+from mercer.inference.result import (
+    ApproximateInferenceWarning,
+    InferenceResult,
+    Outcome,
+    ZeroProbabilityError,
+    _Whole,
+)
 
 __all__ = ["METHODS", "Inference", "Method", "choose", "infer", "register", "run_method"]
 
 TASKS = ("marginals", "map")
+LIMITS = ("max_bytes", "max_operations")
+ASKED_FOR = "asked for"
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,7 @@ class Method:
     tasks: tuple[str, ...]
     exact: bool
     rank: int
-    suits: Callable[[CompiledGraph, str], str | None] | None
+    suits: Callable[[CompiledGraph, str, Limits], str | None] | None
 
 
 METHODS: dict[str, Method] = {}
@@ -49,9 +58,9 @@ def register(
     tasks: tuple[str, ...] = TASKS,
     exact: bool = False,
     rank: int = 100,
-    suits: Callable[[CompiledGraph, str], str | None] | None = None,
+    suits: Callable[[CompiledGraph, str, Limits], str | None] | None = None,
 ) -> None:
-    """Enters a method of inference into the table, so that ``infer(graph, method=name)`` runs it.
+    """Enter a method of inference into the table, so that ``infer(graph, method=name)`` runs it.
 
     Parameters
     ----------
@@ -64,12 +73,12 @@ def register(
     tasks : tuple of {"marginals", "map"}
         What it can be asked for.
     exact : bool, default=False
-        Whether its results are exact.
+        Whether its results are always exact. A method that is exact for some graphs sets ``Outcome.exact``.
     rank : int, default=100
         ``method="auto"`` asks methods in ascending order.
     suits : callable, optional
-        ``suits(graph, task)`` → a reason to pick this method for this graph, as a clause, or None. ``method="auto"``
-        never picks a method without it.
+        ``suits(graph, task, limits)`` → a reason to pick this method for this graph, as a clause, or None; exact
+        methods compare their cost with the `Limits`. ``method="auto"`` never picks a method without it.
 
     Examples
     --------
@@ -84,15 +93,17 @@ def register(
     array([1], dtype=int32)
     >>> del METHODS["unary_only"]
     """
-    if name in METHODS or name == "auto":
+    if _known(name) is not None or name == "auto":
         raise ValueError(f"there is a method {name!r} already")
     if not tasks or any(task not in TASKS for task in tasks):
         raise ValueError(f"tasks must be some of {TASKS}, got {tasks!r}")
     METHODS[name] = Method(name, run, tuple(tasks), exact, rank, suits)
 
 
-def choose(graph: CompiledGraph, task: str) -> tuple[Method, str]:
-    """The method that ``method="auto"`` picks for a graph, and why.
+def choose(graph: CompiledGraph, task: str, limits: Limits | None = None) -> tuple[Method, str]:
+    """Return the method that ``method="auto"`` picks for a graph, and why.
+
+    The choice depends on the graph and the limits alone, not on what was computed before.
 
     Examples
     --------
@@ -101,33 +112,47 @@ def choose(graph: CompiledGraph, task: str) -> tuple[Method, str]:
     >>> method.name, reason
     ('tree', 'the graph has no cycles')
     """
+    limits = Limits() if limits is None else limits
     for method in sorted(METHODS.values(), key=lambda m: (m.rank, m.name)):
         if task in method.tasks and method.suits is not None:
-            reason = method.suits(graph, task)
+            reason = method.suits(graph, task, limits)
             if reason is not None:
                 return method, reason
     raise ValueError(f"no method suits this graph for task={task!r}")
 
 
 def infer(
-    graph: Any, method: str = "auto", *, evidence: Any = None, task: str = "marginals", **options: Any
+    graph: Any,
+    method: str = "auto",
+    *,
+    evidence: Any = None,
+    task: str = "marginals",
+    max_bytes: float | None = None,
+    max_operations: float | None = None,
+    **options: Any,
 ) -> InferenceResult:
-    """Marginals, log Z and the most probable assignment of a graphical model.
+    """Compute marginals, log Z and the most probable assignment of a graphical model.
 
     Parameters
     ----------
     graph : FactorGraph, BayesianNetwork or MarkovNetwork
         The model.
     method : str, default="auto"
-        One of the methods below, or "auto", which takes the first that suits: exact where that is affordable. The
-        result says what was picked and why (``method``, ``reason``).
+        One of the methods below (underscores are accepted, too), or "auto": an exact method unless its estimated cost
+        is above the limits below; then messages, with an `ApproximateInferenceWarning`. The result says what was
+        picked and why (``method``, ``reason``), whether it is exact (``exact``), and how far off it may be (``error``).
     evidence : mapping or array, optional
         Observed states, ``{variable: state}``, or a number for each variable with −1 for those that are not observed.
     task : {"marginals", "map"}, default="marginals"
         What to compute at once: sums (marginals and log Z), or the best assignment. The other is there, too, when it
         is asked for.
+    max_bytes : float, optional
+        Memory that the tables of an exact method may take; default a quarter of the memory of the machine. Where a
+        junction tree needs more, variables are conditioned on until it fits, if ``max_operations`` allows that.
+    max_operations : float, optional
+        Entries of tables that an exact method may read or write; default 5e10, about a minute of one core.
     **options
-        Of the method. With ``k``, "auto" is "junction_tree", and the k best assignments are in ``k_best``.
+        Of the method. With ``k``, "auto" is "junction-tree", and the k best assignments are in ``k_best``.
 
     Returns
     -------
@@ -137,6 +162,13 @@ def infer(
     ------
     ZeroProbabilityError
         The evidence (or every assignment of the model) has probability 0.
+    TreewidthError
+        An exact method that was asked for would exceed the limits.
+
+    Warns
+    -----
+    ApproximateInferenceWarning
+        With "auto", where the result is not exact.
 
     Notes
     -----
@@ -144,13 +176,13 @@ def infer(
     method              what it is                                                          log_partition
     =================== =================================================================== ======================
     tree                two passes of messages over a graph without cycles                  exact
-    junction_tree       messages over cliques of a triangulated graph                       exact
+    junction-tree       messages over cliques of a triangulated graph                       exact
     elimination         one variable after another                                          exact
     bp                  loopy belief propagation (sum), Bethe's free energy                 estimate
-    max_product         loopy belief propagation (max)
+    max-product         loopy belief propagation (max)
     trw                 tree-reweighted belief propagation (sum, max), with a bound         upper bound
-    mean_field          independent variables that fit best                                 lower bound
-    chain_mean_field    independent chains that fit best                                    lower bound
+    mean-field          independent variables that fit best                                 lower bound
+    chain-mean-field    independent chains that fit best                                    lower bound
     icm                 iterated conditional modes
     cuts                minimum cut: two states that attract each other (exact)
     expansion, swap     moves by cuts, for more states
@@ -169,6 +201,7 @@ def infer(
     0.6666666666666666
     """
     check_choice("task", task, TASKS)
+    options = _with_limits(options, max_bytes, max_operations)
     whole_graph = _factor_graph(graph)
     observed = whole_graph.evidence(evidence)
     if (observed >= 0).any():
@@ -192,7 +225,7 @@ def infer(
 
 
 class Inference:
-    """A method with its options, made once and used for many models: `infer` as a class.
+    """Keep a method with its options for many models: `infer` as a class.
 
     Parameters
     ----------
@@ -214,14 +247,12 @@ class Inference:
 
     def __init__(self, method: str = "auto", **options: Any) -> None:
         if method != "auto":
-            if method not in METHODS:
-                raise _unknown(method)
-            _check_options(METHODS[method], options)
+            _check_options(_named(method), options)
         self.method = method
         self.options = options
 
     def infer(self, graph: Any, *, evidence: Any = None, task: str = "marginals") -> InferenceResult:
-        """Marginals, log Z and the best assignment of a model, as `infer` gives them."""
+        """Compute marginals, log Z and the best assignment of a model, as `infer` does."""
         return infer(graph, self.method, evidence=evidence, task=task, **self.options)
 
     def __repr__(self) -> str:
@@ -229,7 +260,7 @@ class Inference:
 
 
 def run_method(graph: CompiledGraph, method: str = "auto", *, task: str = "marginals", **options: Any) -> Outcome:
-    """One run of a method on a compiled graph: `infer` without evidence and names, arrays in and arrays out.
+    """Run a method on a compiled graph: `infer` without evidence and names, arrays in and arrays out.
 
     For code that asks many times: graphs of one structure share what was found out about it (``with_potentials``).
 
@@ -254,22 +285,38 @@ def run_method(graph: CompiledGraph, method: str = "auto", *, task: str = "margi
     return _run(entry, reason, graph, task if task in entry.tasks else entry.tasks[0], options)
 
 
+def _with_limits(options: dict[str, Any], max_bytes: float | None, max_operations: float | None) -> dict[str, Any]:
+    given = {"max_bytes": max_bytes, "max_operations": max_operations}
+    return options | {name: value for name, value in given.items() if value is not None}
+
+
 def _entry(graph: CompiledGraph, method: str, task: str, options: dict[str, Any]) -> tuple[Method, str]:
     if method == "auto":
         if "k" in options:
-            return METHODS["junction_tree"], "the method that gives the k best assignments"
-        return choose(graph, task)
-    if method not in METHODS:
-        raise _unknown(method)
-    return METHODS[method], "asked for"
+            return METHODS["junction-tree"], "the method that gives the k best assignments"
+        return choose(graph, task, Limits(**{name: options[name] for name in LIMITS if name in options}))
+    return _named(method), ASKED_FOR
 
 
-def _unknown(method: str) -> ValueError:
-    return ValueError(f"method must be 'auto' or one of {', '.join(map(repr, sorted(METHODS)))}, got {method!r}")
+def _known(method: Any) -> Method | None:
+    """The entry of a method, whose name may be spelled with hyphens or underscores."""
+    if not isinstance(method, str):
+        return None
+    return next((METHODS[m] for m in (method, hyphenated(method), method.replace("-", "_")) if m in METHODS), None)
+
+
+def _named(method: str) -> Method:
+    entry = _known(method)
+    if entry is None:
+        names = ", ".join(map(repr, sorted(METHODS)))
+        raise ValueError(f"method must be 'auto' or one of {names}, got {method!r}")
+    return entry
 
 
 def _run(entry: Method, reason: str, graph: CompiledGraph, task: str, options: dict[str, Any]) -> Outcome:
     """One run of a method. A method that has no search of its own answers with the best states of its marginals."""
+    if reason != ASKED_FOR:  # limits steer the choice; the method that was chosen need not know them
+        options = {name: value for name, value in options.items() if name not in LIMITS or name in _options(entry)}
     _check_options(entry, options)
     if np.isneginf(graph.constant):
         raise ZeroProbabilityError
@@ -279,8 +326,8 @@ def _run(entry: Method, reason: str, graph: CompiledGraph, task: str, options: d
     if not searched and outcome.marginals is not None and "map" not in entry.tasks:
         outcome.states = best_states(graph, outcome.marginals)
         outcome.value = float(graph.score(outcome.states))
-    exact = outcome.kind == "exact" or entry.exact
-    if outcome.log_partition is not None and exact and np.isneginf(outcome.log_partition):
+    outcome.exact = outcome.exact or entry.exact or (task == "map" and searched and _certified(outcome))
+    if outcome.log_partition is not None and outcome.exact and np.isneginf(outcome.log_partition):
         raise ZeroProbabilityError
     if searched and outcome.value is not None and np.isneginf(outcome.value):
         if entry.exact:
@@ -291,7 +338,21 @@ def _run(entry: Method, reason: str, graph: CompiledGraph, task: str, options: d
             RuntimeWarning,
             stacklevel=5,
         )
+    if reason != ASKED_FOR and not outcome.exact:
+        warnings.warn(
+            f"the {'best assignment' if task == 'map' else 'marginals'} by {entry.name!r} may be far off: {reason}. "
+            "Allow more by max_bytes and max_operations, fix evidence, or name a method to silence this",
+            ApproximateInferenceWarning,
+            stacklevel=5,
+        )
     return outcome
+
+
+def _certified(outcome: Outcome) -> bool:
+    """Whether the bound proves that the assignment is a best one."""
+    if outcome.map_bound is None or outcome.value is None or np.isneginf(outcome.value):
+        return False
+    return outcome.map_bound - outcome.value <= 1e-9 * max(1.0, abs(outcome.value))
 
 
 def best_states(graph: CompiledGraph, marginals: np.ndarray) -> np.ndarray:
@@ -303,19 +364,22 @@ def best_states(graph: CompiledGraph, marginals: np.ndarray) -> np.ndarray:
     return np.array([row.argmax() for row in rows], np.int32)
 
 
+def _options(entry: Method) -> dict[str, inspect.Parameter]:
+    return dict(list(inspect.signature(entry.run).parameters.items())[2:])
+
+
 def _check_options(entry: Method, options: dict[str, Any]) -> None:
-    """An error for options that the method does not take."""
+    """Raise an error for options that the method does not take."""
     if not options:
         return
-    parameters = list(inspect.signature(entry.run).parameters.values())[2:]
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+    known = _options(entry)
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
         return
-    known = [p.name for p in parameters]
     wrong = [name for name in options if name not in known]
     if wrong:
         listed = f"its options are {', '.join(known)}" if known else "it has no options"
         if wrong[0] == "k":
-            listed += "; the k best assignments are found by method='junction_tree'"
+            listed += "; the k best assignments are found by method='junction-tree'"
         raise TypeError(f"method {entry.name!r} has no option {wrong[0]!r}: {listed}")
 
 

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mercer.inference.accuracy import map_gap, marginal_error
 from mercer.inference.graph import CompiledGraph, FactorGraph
 
-__all__ = ["FactorMarginals", "InferenceResult", "LogPartition", "Marginals", "Outcome", "ZeroProbabilityError"]
+__all__ = [
+    "ApproximateInferenceWarning",
+    "ErrorEstimate",
+    "FactorMarginals",
+    "InferenceResult",
+    "LogPartition",
+    "Marginals",
+    "Outcome",
+    "ZeroProbabilityError",
+]
 
 KINDS = ("exact", "lower", "upper", "estimate")
+ERROR_KINDS = ("exact", "bound", "estimate")
+
+
+class ApproximateInferenceWarning(UserWarning):
+    """``infer(method="auto")`` took an approximate method, because an exact one would exceed its limits.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercer.inference import ApproximateInferenceWarning, FactorGraph, grid_edges, infer
+    >>> graph = FactorGraph([2] * 16, edges=grid_edges((4, 4)), pairwise=[[2, 1], [1, 2]])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     result = infer(graph, max_bytes=100, max_operations=1000)
+    >>> result.exact, result.method, caught[0].category is ApproximateInferenceWarning
+    (False, 'bp', True)
+    """
 
 
 class ZeroProbabilityError(ValueError):
@@ -48,9 +75,39 @@ class LogPartition(float):
     kind: str
 
     def __new__(cls, value: float, kind: str) -> LogPartition:
-        """The number with its kind."""
+        """Make the number with its kind."""
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+        made = super().__new__(cls, value)
+        made.kind = kind
+        return made
+
+    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
+        return float(self), self.kind
+
+
+class ErrorEstimate(float):
+    """How far off a result may be, and what the number is.
+
+    Attributes
+    ----------
+    kind : {"exact", "bound", "estimate"}
+        Exact (the number is 0), a bound that holds for certain, or an estimate.
+
+    Examples
+    --------
+    >>> from mercer.inference import FactorGraph, infer
+    >>> error = infer(FactorGraph([2], unary=[[1.0, 2.0]])).error
+    >>> error, error.kind
+    (0.0, 'exact')
+    """
+
+    kind: str
+
+    def __new__(cls, value: float, kind: str) -> ErrorEstimate:
+        """Make the number with its kind."""
+        if kind not in ERROR_KINDS:
+            raise ValueError(f"kind must be one of {ERROR_KINDS}, got {kind!r}")
         made = super().__new__(cls, value)
         made.kind = kind
         return made
@@ -89,6 +146,14 @@ class Outcome:
     """An upper bound of the best score, where the method has one; equal to ``value`` if that is the optimum."""
     best: tuple[np.ndarray, np.ndarray] | None = None
     """The k best assignments (k × variables) and their scores."""
+    exact: bool = False
+    """Whether marginals and log Z, or the best assignment, are exact for this graph; `run_method` sets it for methods
+    that always are."""
+    error: float | None = None
+    """Of marginals that are not exact, the largest error of a probability, where the method knows it: a bound, or an
+    estimate such as a Monte Carlo standard error. None: `infer` finds one itself when it is asked for."""
+    error_kind: str = "estimate"
+    """What ``error`` is: "bound" or "estimate"."""
     samples: np.ndarray | None = None
     """Assignments drawn (samples × variables, or chains × samples × variables)."""
     method: str = ""
@@ -105,10 +170,11 @@ class Outcome:
     """Further facts that a method reports, by name."""
 
 
-class Marginals:
-    """Probabilities of the states of each variable: indexed by name or number, iterated in the order of the variables.
+class Marginals(Mapping[Hashable, np.ndarray]):
+    """Probabilities of the states of each variable, by name: a mapping in the order of the variables.
 
-    ``np.asarray`` makes a matrix (variables × states) of them where all variables have equally many states.
+    Variables without names are numbered; where there are names, numbers are accepted as keys, too. ``np.asarray`` makes
+    a matrix (variables × states) where all variables have equally many states.
 
     Examples
     --------
@@ -116,6 +182,8 @@ class Marginals:
     >>> marginals = infer(FactorGraph({"a": 2, "b": 3}, unary={"a": [1, 3]})).marginals
     >>> marginals["a"], len(marginals)
     (array([0.25, 0.75]), 2)
+    >>> list(marginals), "c" in marginals
+    (['a', 'b'], False)
     """
 
     def __init__(self, graph: FactorGraph, flat: np.ndarray) -> None:
@@ -131,12 +199,18 @@ class Marginals:
         i = self._graph.number(variable)
         return self.flat[self._starts[i] : self._starts[i + 1]]
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(np.split(self.flat, self._starts[1:-1])) if len(self) else iter(())
+    def __contains__(self, variable: object) -> bool:
+        try:
+            self._graph.number(variable)
+        except ValueError:
+            return False
+        return True
 
-    def items(self) -> Iterator[tuple[Hashable, np.ndarray]]:
-        """Names (or numbers) with probabilities."""
-        return ((self._graph.name(i), row) for i, row in enumerate(self))
+    def __iter__(self) -> Iterator[Hashable]:
+        return map(self._graph.name, range(len(self)))
+
+    __eq__ = object.__eq__  # arrays make no truth value
+    __hash__ = object.__hash__
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         cards = self._graph.cardinalities
@@ -272,14 +346,18 @@ class InferenceResult:
 
     def __init__(self, whole: _Whole, task: str, run: Callable[[str], Outcome]) -> None:
         self._whole = whole
+        self._task = task
         self._run = run
+        self._error: ErrorEstimate | None = None
         self._done: dict[str, Outcome] = {}
         self._marginals: Marginals | None = None
         self._factor_marginals: FactorMarginals | None = None
         self._first = self._done[task] = run(task)
 
     def __repr__(self) -> str:
-        return f"InferenceResult({self.method}, converged={self.converged}, n_iter={self.n_iter})"
+        return (
+            f"InferenceResult({self.method}, exact={self.exact}, converged={self.converged}, n_iter={self.n_iter})"
+        )
 
     def _outcome(self, task: str) -> Outcome:
         if task not in self._done:
@@ -383,6 +461,30 @@ class InferenceResult:
     def reason(self) -> str:
         """Why it was picked."""
         return self._first.reason
+
+    @property
+    def exact(self) -> bool:
+        """Whether what was asked for (``task``) is exact: marginals and log Z, or the best assignment."""
+        return self._first.exact
+
+    @property
+    def error(self) -> ErrorEstimate:
+        """How far off the result may be: 0 where it is exact.
+
+        Of marginals, the largest error of a probability; of a best assignment, by how much the best `map_value` may
+        be higher. The ``kind`` of the number says whether it is a bound or an estimate. It is computed when it is
+        first asked for, which may take as long as the inference itself.
+        """
+        if self._error is None:
+            if self._first.exact:
+                self._error = ErrorEstimate(0.0, "exact")
+            elif self._task == "map" or self._first.marginals is None:
+                self._error = ErrorEstimate(map_gap(self._whole.compiled, self._first), "bound")
+            elif self._first.error is not None:
+                self._error = ErrorEstimate(self._first.error, self._first.error_kind)
+            else:
+                self._error = ErrorEstimate(*marginal_error(self._whole.compiled, self._first.marginals))
+        return self._error
 
     @property
     def samples(self) -> np.ndarray | None:

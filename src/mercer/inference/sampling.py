@@ -1,17 +1,23 @@
 """Markov chain Monte Carlo: marginals and samples from chains that have the model as their stationary distribution.
 
 - Gibbs draws a variable (or a block of them) from p(x_i | rest), which satisfies detailed balance;
-- Metropolis proposes another state of a variable and takes it with probability min(1, p(new) / p(old));
+- Metropolis proposes another state of a variable and takes it with probability min(1, p(new) / p(old)). A quarter of
+  the variables, at random, is passed by in each sweep: proposals that are always taken would make the chain periodic;
 - Metropolis-Hastings takes any proposal q with probability min(1, p(y) q(x | y) / (p(x) q(y | x)));
 - annealing runs them at p(x)^β with β rising, towards the best assignment.
 
 Marginals of Gibbs are means of the conditional probabilities p(x_i | rest), which vary less than those of the states.
+
+Whether chains agree is judged by the score and by the marginals of every variable (split R-hat of the indicators of its
+states). A variable that no chain could change, or that all chains were started with in the same state and never
+changed, is no evidence that they agree.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.inference.diagnostics import effective_sample_size, r_hat
+from mercer.inference.diagnostics import ChainMarginals, effective_sample_size, r_hat
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register
 from mercer.inference.result import Outcome
@@ -29,6 +35,9 @@ __all__ = ["metropolis_hastings"]
 KEPT = 1 << 24  # states of samples that are kept without being asked to
 SEGMENT = 2e6  # draws between two looks at Ctrl-C
 POOR = 1.1  # R-hat above which chains do not agree
+BATCHES = 20  # parts of a chain whose marginals are compared
+SHORTEST = 10  # sweeps of such a part
+LEAST = 4  # samples without which nothing can be said about agreement
 
 
 def _starts(graph: CompiledGraph, start: Any, n_chains: int, random: np.random.Generator) -> np.ndarray:
@@ -36,15 +45,24 @@ def _starts(graph: CompiledGraph, start: Any, n_chains: int, random: np.random.G
         check_choice("start", start, ("random", "unary"))
         if start == "unary":
             return np.tile(best_states(graph, graph.unary), (n_chains, 1))
-        states = random.integers(0, graph.cardinalities, size=(n_chains, graph.n_variables)).astype(np.int32)
-        impossible = np.isneginf(graph.unary[graph.state_starts[:-1] + states])
-        rows = np.split(graph.unary, graph.state_starts[1:-1])
-        for chain, i in zip(*np.nonzero(impossible), strict=True):
-            states[chain, i] = random.choice(np.flatnonzero(~np.isneginf(rows[i])))
-        return states
+        return _spread_starts(graph, n_chains, random)
     states = np.asarray(start)
     graph.score(states)  # checks
     return np.ascontiguousarray(np.broadcast_to(states, (n_chains, graph.n_variables)), np.int32)
+
+
+def _spread_starts(graph: CompiledGraph, n_chains: int, random: np.random.Generator) -> np.ndarray:
+    """Random states, different ones in different chains as far as a variable has so many that are possible."""
+    n = graph.n_variables
+    possible = ~np.isneginf(graph.unary)
+    if not n:
+        return np.zeros((n_chains, 0), np.int32)
+    count = _possible_states(graph)
+    turns = random.random((n, n_chains)).argsort(axis=1)  # which chain comes first is drawn for each variable
+    number = (random.integers(0, np.maximum(count, 1))[:, None] + turns) % np.maximum(count, 1)[:, None]
+    order = np.argsort(~possible + 2 * np.repeat(np.arange(n), graph.cardinalities), kind="stable")
+    states = order[graph.state_starts[:-1, None] + number] - graph.state_starts[:-1, None]
+    return np.ascontiguousarray(states.T, np.int32)
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -102,37 +120,87 @@ def _sample(
     trace = np.empty((n_chains, n_samples))
     how = {"threads": thread_count(n_jobs)}
     _run(sampler, graph, np.ones(warm), 0, None, None, collect=False, **how)
-    _run(sampler, graph, np.ones(n_samples * thin), thin, samples, trace, collect=True, **how)
-    totals, swept = sampler.totals()
-    chains = totals.reshape(n_chains, -1) / np.maximum(swept, 1)[:, None]
+    collected = _collect(sampler, graph, n_samples, thin, samples, trace, how)
     states, value = sampler.best()
-    extra = {
-        "chain_marginals": chains,
+    moved, choice = (flags.astype(bool) for flags in sampler.mobility())
+    free = _possible_states(graph) > 1
+    unmoved = free & (~choice | (~moved & (starts == starts[:1]).all(axis=0)))
+    agreement = collected.r_hat()
+    if n_samples >= LEAST:  # chains that came to one state from different ones agree
+        agreement[np.repeat(free & ~unmoved, graph.cardinalities) & np.isnan(agreement)] = 1.0
+    errors = collected.standard_errors()
+    if kind == "metropolis":  # visits come in whole numbers
+        errors = np.maximum(errors, np.repeat(free, graph.cardinalities) / (n_samples * thin * n_chains))
+    extra: dict[str, Any] = {
+        "chain_marginals": collected.chains,
+        "mcse": np.where(np.repeat(unmoved, graph.cardinalities), np.inf, errors),
         "trace": trace,
         "effective_sample_size": effective_sample_size(trace),
-        "r_hat": r_hat(trace),
+        "r_hat": _largest(np.append(agreement[np.repeat(free, graph.cardinalities)], r_hat(trace))),
+        "n_unmoved": int(unmoved.sum()),
         "acceptance": sampler.acceptance(),
     }
-    if extra["r_hat"] > POOR:
-        warnings.warn(
-            f"the chains do not agree: R-hat is {extra['r_hat']:.3g}, above {POOR}, and the effective sample size "
-            f"{extra['effective_sample_size']:.3g}. Raise burn_in and n_samples, draw blocks of variables that depend "
-            "strongly on each other, or take method='bp' or 'trw'",
-            ConvergenceWarning,
-            stacklevel=7,
-        )
-    marginals = _normalised(graph, chains.mean(axis=0))
+    _warn_of_disagreement(extra, graph.n_variables)
+    marginals = _normalised(graph, collected.chains.mean(axis=0))
     return Outcome(
         marginals=marginals,
         states=states,
         value=value,
         samples=samples,
-        converged=not extra["r_hat"] > POOR,
+        converged=bool((extra["r_hat"] <= POOR and not unmoved.any()) or not free.any()),
         n_iter=warm + n_samples * thin,
-        residual=float(np.abs(chains - marginals).max(initial=0.0)),
+        residual=float(np.abs(collected.chains - marginals).max(initial=0.0)),
         history={"score": trace.mean(axis=0).tolist()},
         extra=extra,
     )
+
+
+def _collect(
+    sampler: Any, graph: CompiledGraph, n_samples: int, thin: int, samples: Any, trace: np.ndarray, how: dict[str, Any]
+) -> ChainMarginals:
+    """Run all sweeps that count, in batches whose marginals can be compared."""
+    n_batches = max(2, min(BATCHES, n_samples, n_samples * thin // SHORTEST) // 2 * 2) if n_samples >= LEAST else 1
+    ends = np.arange(n_batches + 1) * n_samples // n_batches
+    collected = ChainMarginals(n_batches)
+    for begin, end in pairwise(ends.tolist()):
+        part = None if samples is None else samples[:, begin:end]
+        _run(sampler, graph, np.ones((end - begin) * thin), thin, part, trace[:, begin:end], collect=True, **how)
+        totals, swept = sampler.totals()
+        collected.add(totals.reshape(len(swept), -1), swept)
+    return collected
+
+
+def _possible_states(graph: CompiledGraph) -> np.ndarray:
+    """How many states of each variable its own potentials allow."""
+    if not graph.n_variables:
+        return np.zeros(0, np.int64)
+    return np.add.reduceat((~np.isneginf(graph.unary)).astype(np.int64), graph.state_starts[:-1])
+
+
+def _largest(values: np.ndarray) -> float:
+    """The largest of the values that are not NaN; NaN if all are."""
+    known = values[~np.isnan(values)]
+    return float(known.max()) if len(known) else float("nan")
+
+
+def _warn_of_disagreement(extra: dict[str, Any], n_variables: int) -> None:
+    advice = (
+        "Raise burn_in and n_samples, draw blocks of variables that depend strongly on each other, or take "
+        "method='bp' or 'trw'"
+    )
+    if extra["r_hat"] > POOR:
+        message = (
+            f"the chains do not agree: R-hat is {extra['r_hat']:.3g}, above {POOR}, and the effective sample size of "
+            f"the score {extra['effective_sample_size']:.3g}. {advice}"
+        )
+    elif extra["n_unmoved"]:
+        message = (
+            f"{extra['n_unmoved']} of {n_variables} variables never changed their state in any chain, so the samples "
+            f"say nothing about them: start the chains in different states (start='random', n_chains > 1). {advice}"
+        )
+    else:
+        return
+    warnings.warn(message, ConvergenceWarning, stacklevel=8)
 
 
 def _normalised(graph: CompiledGraph, flat: np.ndarray) -> np.ndarray:
@@ -189,7 +257,7 @@ def _metropolis(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Outcome:
-    """Metropolis: every variable in turn is offered one of its other states."""
+    """Metropolis: the variables in turn, but for a random quarter, are offered one of their other states."""
     return _sample(
         graph, "metropolis", [], n_samples=n_samples, burn_in=burn_in, thin=thin, n_chains=n_chains, start=start,
         keep_samples=keep_samples, n_jobs=n_jobs, random_state=random_state,
@@ -258,7 +326,7 @@ def metropolis_hastings(
     -------
     dict
         ``samples`` (samples × variables), ``scores`` of them, ``acceptance``: the share of proposals taken, and
-        ``effective_sample_size`` of the scores.
+        ``effective_sample_size`` of the scores (NaN if they are all equal).
 
     Examples
     --------

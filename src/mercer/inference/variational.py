@@ -34,7 +34,7 @@ def _mean_field(
 ) -> Outcome:
     q = _start(graph, init, random_state)
     _check(graph, max_iter, tol)
-    return _outcome(graph, _core.mean_field(graph.core, q, max_iter, float(tol)), "mean_field")
+    return _outcome(graph, _core.mean_field(graph.core, q, max_iter, float(tol)), "mean-field")
 
 
 def _chain_mean_field(
@@ -53,7 +53,7 @@ def _chain_mean_field(
     starts = np.concatenate([[0], np.cumsum([len(chain) for chain in listed])]).astype(np.int64)
     variables = np.array([v for chain in listed for v in chain], np.int32)
     found = _core.chain_mean_field(graph.core, q, starts, variables, max_iter, float(tol))
-    made = _outcome(graph, found, "chain_mean_field")
+    made = _outcome(graph, found, "chain-mean-field")
     made.extra["chains"] = listed
     return made
 
@@ -182,5 +182,5 @@ def find_chains(graph: CompiledGraph) -> list[list[int]]:
     return chains
 
 
-register("mean_field", _mean_field, tasks=("marginals",))
-register("chain_mean_field", _chain_mean_field, tasks=("marginals",))
+register("mean-field", _mean_field, tasks=("marginals",))
+register("chain-mean-field", _chain_mean_field, tasks=("marginals",))

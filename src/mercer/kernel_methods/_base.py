@@ -8,41 +8,60 @@ from __future__ import annotations
 
 import importlib
 import math
+import warnings
+from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from mercer._validation import thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_positive, check_sparse, thread_count
+from mercer.data.graphs import Graph
+from mercer.data.trees import Tree
+from mercer.exceptions import DataScaleWarning
 from mercer.kernel_methods._collections import count, taken
-from mercer.kernels import Kernel, Linear, OnColumn
+from mercer.kernels import Gaussian, Kernel, Linear, OnColumn
 from mercer.kernels._state import InFiles
 from mercer.kernels.base import Work, check_kernel, require_positive_definite
+from mercer.maps._spectra import scale_gamma
 
-__all__ = ["KernelMethod", "class_codes", "default_kernel", "real_targets", "weights_of"]
+__all__ = ["KernelMethod", "class_codes", "real_targets", "weights_of"]
 
 PRECOMPUTED = "precomputed"
 _VALUES = 1 << 22  # kernel values held at a time when predicting
+_LOOKED_AT = 500  # objects among which a degenerate matrix is looked for
 
 
-def default_kernel() -> Kernel:
-    """The kernel of an estimator made without one.
+def warn_of_degenerate(K: np.ndarray, kernel: Any) -> None:
+    """Warn of a Gram matrix from which nothing can be learnt: all objects orthogonal, or all the same."""
+    part = K[:_LOOKED_AT, :_LOOKED_AT]
+    n = len(part)
+    if n < 3:
+        return
+    size = np.abs(part)
+    norms = np.sqrt(np.diagonal(size))
+    alike = (size - np.diag(norms**2)).max() <= 1e-6 * float(norms.min()) ** 2
+    if float(np.ptp(part)) <= 1e-6 * float(size.max(initial=0.0)):
+        problem = "all objects look the same to"
+    elif alike:
+        problem = "no two objects have anything in common for"
+    else:
+        return
+    warnings.warn(
+        f"{problem} the kernel {kernel!r}: predictions will not depend on the data. Rescale X, or choose the kernel's"
+        " width by the data",
+        DataScaleWarning,
+        stacklevel=5,
+    )
 
-    Examples
-    --------
-    >>> from mercer.kernel_methods._base import default_kernel
-    >>> default_kernel()
-    Linear()
-    """
-    return Linear()
 
-
-class KernelMethod(InFiles, BaseEstimator):
+class KernelMethod(InFiles, Estimator):
     """An estimator with a kernel and the objects that its expansion needs.
 
     A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
@@ -50,6 +69,9 @@ class KernelMethod(InFiles, BaseEstimator):
 
     kernel: Any
     n_jobs: int | None
+    gamma_: float
+    _gaussian = False
+    """Whether ``kernel=None`` is a Gaussian with a width from the training data; otherwise it is the linear kernel."""
 
     # ------------------------------------------------------------------ the kernel and its matrices
 
@@ -68,7 +90,7 @@ class KernelMethod(InFiles, BaseEstimator):
     def _checked_kernel(self) -> Kernel:
         """The kernel to use; raises ValueError for one that the method cannot take."""
         if self.kernel is None:
-            return default_kernel()
+            return Gaussian(self.gamma_) if self._gaussian else Linear()
         if isinstance(self.kernel, str):
             raise ValueError(
                 f"kernel must be a Kernel such as mercer.kernels.Gaussian(), 'precomputed' or None, got {self.kernel!r}"
@@ -79,6 +101,15 @@ class KernelMethod(InFiles, BaseEstimator):
             require_positive_definite(kernel, type(self).__name__, conditional=self._takes_conditional())
         return kernel
 
+    def _training_kernel(self, X: Any, weights: np.ndarray | None) -> Kernel:
+        """The kernel to learn with; where None is a Gaussian, of a width from collected objects and their weights."""
+        if self.kernel is not None or not self._gaussian:
+            return self._checked_kernel()
+        if count(X) == 0:
+            raise ValueError("X is empty: there is nothing to learn from")
+        _check_rows(type(self).__name__, X)
+        return Gaussian(scale_gamma(Gaussian()._prepared("X", X).matrix(), weights))
+
     def _collected(self, X: Any, reset: bool) -> Any:
         """X as a collection with a length; tables must have the columns that they had in training."""
         thread_count(self.n_jobs)
@@ -88,7 +119,7 @@ class KernelMethod(InFiles, BaseEstimator):
             raise ValueError(f"X must be a collection of objects, got {type(X).__name__}")
         if self._precomputed:
             return self._matrix(X, reset)
-        X = X.tocsr() if sp.issparse(X) else X if hasattr(X, "__len__") else list(X)
+        X = check_sparse("X", X).tocsr() if sp.issparse(X) else X if hasattr(X, "__len__") else list(X)
         dimensions = len(getattr(X, "shape", ()))
         if dimensions == 2 and not _reads_columns(self.kernel):
             _check_columns(self, X, reset)
@@ -100,7 +131,7 @@ class KernelMethod(InFiles, BaseEstimator):
         return X
 
     def _matrix(self, X: Any, reset: bool) -> np.ndarray:
-        K = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self)
+        K = check_array(check_sparse("X", X), accept_sparse="csr", dtype=np.float64, estimator=self)
         K = K.toarray() if sp.issparse(K) else K
         if not reset:
             _check_columns(self, X, reset)
@@ -118,33 +149,46 @@ class KernelMethod(InFiles, BaseEstimator):
         _check_columns(self, X, reset)
         return K
 
-    def _gram(self, X: Any) -> np.ndarray:
-        """The matrix of collected training objects."""
+    def _gram(self, X: Any, weights: np.ndarray | None = None) -> np.ndarray:
+        """The matrix of collected training objects, which may have weights."""
         if self._precomputed:
             return X
-        K = self._checked_kernel()(X, n_jobs=self.n_jobs, verbose=getattr(self, "verbose", 0))
+        K = self._training_kernel(X, weights)(X, n_jobs=self.n_jobs, verbose=getattr(self, "verbose", 0))
         if len(K) == 0:
             raise ValueError("X is empty: there is nothing to learn from")
         if not np.isfinite(K).all():
             raise ValueError(f"the kernel {self.kernel!r} gave a value that is NaN or infinite")
+        warn_of_degenerate(K, self.kernel)
         return K
 
-    def _keep(self, X: Any, chosen: np.ndarray) -> None:
-        """Keep the objects with these places; of a matrix only the places."""
+    def _keep(self, X: Any, chosen: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Keep the objects with these places, and the width of a default kernel; of a matrix only the places."""
+        if self._gaussian and self.kernel is None:
+            self.gamma_ = self._training_kernel(X, weights).gamma
+        else:
+            self.__dict__.pop("gamma_", None)  # of an earlier fit
         self.support_ = np.asarray(chosen, np.int64)
         self.support_objects_ = None if self._precomputed else taken(X, self.support_)
 
-    def _expanded(self, X: Any, coef: np.ndarray) -> np.ndarray:
-        """Σ_j k(x, x_j) coef_j over the objects kept, for every x."""
+    def _expanded(self, X: Any, coef: np.ndarray, check: Callable[[np.ndarray], None] | None = None) -> np.ndarray:
+        """Σ_j k(x, x_j) coef_j over the objects kept, for every x; ``check`` sees the kernel values first."""
         self._check_fitted()
         X = self._collected(X, reset=False)
         if self._precomputed:
-            return X[:, self.support_] @ coef
+            values = X[:, self.support_]
+            if check is not None:
+                check(values)
+            return values @ coef
         kernel = self._checked_kernel()
         A, S = kernel._prepared("X", X), kernel._prepared("support_objects_", self.support_objects_)
         work = Work(thread_count(self.n_jobs))
         step = max(1, _VALUES // max(1, len(S)))
-        parts = [kernel._whole(A[at : at + step], S, work) @ coef for at in range(0, len(A), step)]
+        parts = []
+        for at in range(0, len(A), step):
+            values = kernel._whole(A[at : at + step], S, work)
+            if check is not None:
+                check(values)
+            parts.append(values @ coef)
         return np.concatenate(parts) if parts else np.zeros((0, *coef.shape[1:]))
 
     def _nothing(self, X: Any, outputs: int) -> np.ndarray:
@@ -181,6 +225,8 @@ class KernelMethod(InFiles, BaseEstimator):
 
     def _check_state(self) -> None:
         """Raises ValueError for attributes from a file that do not fit together."""
+        if self._gaussian and self.kernel is None:
+            check_positive("gamma_", getattr(self, "gamma_", None))
         if not self._precomputed:
             self._checked_kernel()
         support = self.support_
@@ -190,6 +236,34 @@ class KernelMethod(InFiles, BaseEstimator):
             raise ValueError("support_ must hold places of training objects")
         if not self._precomputed and count(self.support_objects_) != len(support):
             raise ValueError(f"expected {len(support)} objects, found {count(self.support_objects_)}")
+
+
+def _check_rows(name: str, X: Any) -> None:
+    """Raises ValueError, with the kernels to use instead, unless the objects can be rows of numbers."""
+    numbers = isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"
+    if numbers or sp.issparse(X) or hasattr(X, "iloc"):
+        return
+    first = X if isinstance(X, dict) else next(iter(X), None)
+    while isinstance(first, (list, tuple)) and len(first):
+        first = first[0]
+    other = next(((kind, example) for types, kind, example in _OTHER_KERNELS if isinstance(first, types)), None)
+    if other is None:
+        if isinstance(first, (list, tuple, Number)) or sp.issparse(first) or hasattr(first, "__array__"):
+            return
+        other = f"objects of type {type(first).__name__}", "; mercer.kernels has some for strings, graphs and trees"
+    kind, example = other
+    raise ValueError(
+        f"{name} needs a kernel for {kind}{example}: without one its kernel is a Gaussian, which takes rows of numbers"
+    )
+
+
+_OTHER_KERNELS: tuple[tuple[Any, str, str], ...] = (
+    ((str, bytes), "strings", ", such as mercer.kernels.NGram() or Spectrum()"),
+    ((Graph,), "graphs", ", such as mercer.kernels.WeisfeilerLehman() or ShortestPath()"),
+    ((Tree,), "trees", ", such as mercer.kernels.SubsetTree() or PartialTree()"),
+    ((dict,), "tables of columns", ", such as mercer.kernels.Linear().on([...])"),
+    ((set, frozenset), "sets", ", such as mercer.kernels.Jaccard() or Intersection()"),
+)
 
 
 def _reads_columns(kernel: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer.kernel_methods._base import warn_of_degenerate
 from mercer.kernel_methods._collections import count, objects
 from mercer.kernels._state import check_array_of, decoded, encoded
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
@@ -51,6 +52,7 @@ class Coordinates:
         K = self.kernel(X, n_jobs=self.n_jobs)
         if not np.isfinite(K).all():
             raise ValueError(f"the Gram matrix of {self.kernel!r} is not finite")
+        warn_of_degenerate(K, self.kernel)
         self.points = X
         self.column_means = K.mean(axis=0)
         K = K - self.column_means[None, :] - self.column_means[:, None] + self.column_means.mean()
@@ -63,7 +65,8 @@ class Coordinates:
         kept = values > NULL * max(float(values[0]), 1e-300) if scale > 1e-300 else np.zeros(len(values), bool)
         if self.n_components is not None:
             kept[self.n_components :] = False
-        self.values, self.axes = values[kept], vectors[:, kept] / np.sqrt(values[kept])
+        self.values = values[kept]
+        self.axes = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))  # as a model file gives it back
         return vectors[:, kept] * np.sqrt(values[kept])
 
     def _fit_map(self, X: Any, n_features: int) -> np.ndarray:
@@ -93,14 +96,14 @@ class Coordinates:
     def node(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """What a model file keeps of it."""
         parts = _EXACT if self.n_features is None else _MAPPED
-        settings = [self.kernel, self.n_features, self.n_components, self.n_jobs]
+        settings = [self.kernel, self.n_features, self.n_components]
         return {"settings": encoded(settings, arrays), **{name: encoded(getattr(self, name), arrays) for name in parts}}
 
     @classmethod
     def from_node(cls, node: dict[str, Any], arrays: dict[str, np.ndarray], where: str) -> Coordinates:
         """The inverse of `node`; raises ValueError for parts that do not fit together."""
-        kernel, n_features, n_components, n_jobs = decoded(node["settings"], arrays)
-        made = cls(kernel, where, n_features, n_components, n_jobs=n_jobs)
+        kernel, n_features, n_components = decoded(node["settings"], arrays)[:3]
+        made = cls(kernel, where, n_features, n_components)
         kernel._check_params()
         for name in _EXACT if n_features is None else _MAPPED:
             setattr(made, name, decoded(node[name], arrays))

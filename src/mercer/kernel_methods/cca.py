@@ -1,34 +1,49 @@
 """Canonical correlations of two or more views, of vectors or of anything with a kernel.
 
-In centred coordinates F_v of each view (features; F_v F_vᵀ = K_v), with J views and weights w_v (spec 001 C19-C21)
+In centred coordinates F_v of each view (features; F_v F_vᵀ = K_v), weights W_v of p components and a ridge κ,
 
-    Σ_{u ≠ v} F_vᵀ F_u w_u = λ (F_vᵀ F_v + κ I) w_v        for every view v
+    max Σ_{u ≠ v} tr(W_uᵀ F_uᵀ F_v W_v)   subject to   W_vᵀ (F_vᵀ F_v + κ I) W_v = n I   for every view v
 
-which in α_v, w_v = F_vᵀ α_v, is [[0, K₁K₂], [K₂K₁, 0]] α = λ diag(K_v² + κ K_v) α. Without κ and with invertible K
-every correlation is 1, whatever the data: κ is not an option but what makes it learn. With whitened views
-G_v = F_v (F_vᵀ F_v + κ I)^{-1/2} the solutions are singular vectors of G₁ᵀ G₂, or eigenvectors for more views.
+Every view has its own constraint; without κ, the projections of each view are uncorrelated and have variance 1. Two
+views give the eigenproblem [[0, K₁K₂], [K₂K₁, 0]] α = λ diag(K_v² + κ K_v) α in α_v, w_v = F_vᵀ α_v [Har2004]_. Without
+κ and with invertible K every correlation is 1, whatever the data: κ is not an option but what makes it learn.
+
+With G_v = F_v T_v, T_vᵀ (F_vᵀ F_v + κ I) T_v = I, the weights are T_v B_v with B_vᵀ B_v = I. Two views: singular
+vectors of G₁ᵀ G₂ [Bjo1973]_. More views: B_v ← the polar factor of Σ_{u≠v} G_vᵀ G_u B_u, view after view, which never
+lowers the sum [Hor1961]_, [Ket1971]_. G_v comes from a QR decomposition of columns that were scaled to length 1: the
+correlations of vectors do not depend on the units of their columns.
+
+.. [Bjo1973] Å. Björck, G. Golub, Numerical methods for computing angles between linear subspaces, Math. Comp. 27, 1973.
+.. [Har2004] D. Hardoon, S. Szedmak, J. Shawe-Taylor, Canonical correlation analysis: an overview with application to
+   learning methods, Neural Computation 16, 2004.
+.. [Hor1961] P. Horst, Relations among m sets of measures, Psychometrika 26, 1961.
+.. [Ket1971] J. Kettenring, Canonical analysis of several sets of variables, Biometrika 58, 1971.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from scipy.linalg import eigh, solve_triangular
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernels._state import InFiles, check_array_of
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel
+from mercer.learning.solvers import ConvergenceWarning
 
 __all__ = ["CCA", "KernelCCA", "MultiSetCCA", "choose_regularization"]
 
@@ -46,44 +61,138 @@ def _same_counts(views: Sequence[Any]) -> int:
     return counts[0]
 
 
-def _whitening(F: np.ndarray, ridge: float) -> np.ndarray:
-    """(FᵀF + κI)^{-1/2} on the directions that F has."""
-    values, vectors = np.linalg.eigh(F.T @ F)
-    kept = values > 1e-12 * max(float(values[-1]), 1e-300)
-    return vectors[:, kept] / np.sqrt(values[kept] + ridge)
+class _Whitened(NamedTuple):
+    """A view in coordinates in which its constraint is that of orthonormal columns."""
+
+    G: np.ndarray  # coordinates of the objects
+    T: np.ndarray  # from weights of these coordinates to weights of the features
+    lengths: np.ndarray  # of the features' columns: what a weight is compared by
+
+
+def _column_means(X: np.ndarray) -> np.ndarray:
+    """Means to the last digit: a sum over rows alone is off by as many digits as the number of rows has."""
+    means = X.mean(axis=0)
+    return means + (X - means).mean(axis=0)
+
+
+def _column_lengths(F: np.ndarray) -> np.ndarray:
+    """Euclidean lengths of columns of any size, without overflow."""
+    largest = np.abs(F).max(axis=0, initial=0.0)
+    return largest * np.linalg.norm(F / np.where(largest > 0, largest, 1.0), axis=0)
+
+
+def _whitened(F: np.ndarray, ridge: float, rounding: np.ndarray | float = 0.0) -> _Whitened:
+    """Coordinates G = F T with Tᵀ(FᵀF + κI)T = I on the directions that F has.
+
+    ``rounding`` is the length that rounding alone can give a column: a shorter one is constant.
+    """
+    lengths = _column_lengths(F)
+    varying = np.flatnonzero(lengths > rounding)
+    scale, T = lengths[varying], np.zeros((F.shape[1], 0))
+    if not len(varying):
+        return _Whitened(np.zeros((len(F), 0)), T, lengths)
+    Q, R = np.linalg.qr(F[:, varying] / scale)
+    U, values, Vt = np.linalg.svd(R)
+    noise = np.linalg.norm(np.broadcast_to(rounding, lengths.shape)[varying] / scale)
+    rank = int((values > values[0] * max(F.shape) * np.finfo(np.float64).eps + noise).sum())
+    directions = np.zeros((F.shape[1], rank))
+    directions[varying] = Vt[:rank].T / (values[:rank] * scale[:, None])
+    if ridge == 0.0:
+        return _Whitened(Q @ U[:, :rank], directions, lengths)
+    # κ ‖w‖² is measured in the units of the features: rows for the ridge below those of the objects, and QR of both.
+    if rank == F.shape[1]:
+        basis = np.eye(rank)
+    else:
+        row_space = np.zeros((F.shape[1], rank))
+        row_space[varying] = scale[:, None] * Vt[:rank].T
+        basis = np.linalg.qr(row_space)[0]
+    reduced = F @ basis
+    both = np.vstack([reduced, math.sqrt(ridge) * np.eye(rank)])
+    size = _column_lengths(both)
+    Q, R = np.linalg.qr(both / size)
+    T = basis @ (solve_triangular(R, np.eye(rank)) / size[:, None])
+    return _Whitened(Q[: len(F)], T, lengths)
 
 
 def canonical_weights(
-    features: list[np.ndarray], ridge: float, n_components: int
+    features: list[np.ndarray], ridge: float, n_components: int, rounding: Sequence[np.ndarray | float] | None = None
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Weights of each view's centred features, and the correlations λ / (J − 1), largest first.
+    """Weights of each view's centred features, and the correlations, largest first.
 
-    Projections have variance 1 on the training objects when κ is 0 and there are two views.
+    Without κ, the correlation of a component is the mean over the pairs of views, and all projections have variance 1.
     """
-    n, J = len(features[0]), len(features)
-    whitenings = [_whitening(F, ridge) for F in features]
-    G = [F @ W for F, W in zip(features, whitenings, strict=True)]
-    most = min(g.shape[1] for g in G)
+    n = len(features[0])
+    rounding = [0.0] * len(features) if rounding is None else rounding
+    views = [_whitened(F, ridge, least) for F, least in zip(features, rounding, strict=True)]
+    most = min(view.G.shape[1] for view in views)
     if n_components > most:
         raise ValueError(f"n_components must be at most {most}, the rank of the smallest view, got {n_components}")
-    if J == 2:
-        left, correlations, right = np.linalg.svd(G[0].T @ G[1], full_matrices=False)
-        blocks = [left[:, :n_components], right[:n_components].T]
-        correlations = correlations[:n_components]
-    else:
-        joined = np.hstack(G)
-        M = joined.T @ joined
-        ends = np.cumsum([0, *(g.shape[1] for g in G)])
-        for start, stop in pairwise(ends):
-            M[start:stop, start:stop] = 0.0
-        values, vectors = np.linalg.eigh(M)
-        top = vectors[:, ::-1][:, :n_components] * np.sqrt(J)
-        blocks = [top[start:stop] for start, stop in pairwise(ends)]
-        correlations = values[::-1][:n_components] / (J - 1)
-    weights = [np.sqrt(n) * W @ block for W, block in zip(whitenings, blocks, strict=True)]
-    # The sign that makes the largest weight of the first view positive.
-    peaks = weights[0][np.abs(weights[0]).argmax(axis=0), np.arange(n_components)]
+    G = [view.G for view in views]
+    blocks, correlations = _two_views(G[0], G[1], n_components) if len(G) == 2 else _more_views(G, n_components)
+    weights = [np.sqrt(n) * view.T @ block for view, block in zip(views, blocks, strict=True)]
+    # The sign that makes the weight with the largest share in the first view's projection positive.
+    shares = weights[0] * views[0].lengths[:, None]
+    peaks = shares[np.abs(shares).argmax(axis=0), np.arange(n_components)]
     return [w * np.where(peaks < 0, -1.0, 1.0) for w in weights], correlations
+
+
+def _two_views(G: np.ndarray, H: np.ndarray, n_components: int) -> tuple[list[np.ndarray], np.ndarray]:
+    left, correlations, right = np.linalg.svd(G.T @ H, full_matrices=False)
+    return [left[:, :n_components], right[:n_components].T], correlations[:n_components]
+
+
+_ROUNDS = 2000  # of Horst's iteration: it ends when the sum stays the same
+_STILL = 1e-13
+
+
+def _more_views(G: list[np.ndarray], n_components: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Orthonormal blocks that maximise the summed agreement of all pairs, and the mean correlations.
+
+    The sum has local maxima. The starts are the solution under the weaker constraint that only the sum of the variances
+    is fixed, and for each view the directions that the other views together predict best.
+    """
+    J = len(G)
+    ends = np.cumsum([0, *(g.shape[1] for g in G)])
+    joined = np.hstack(G)
+    M = joined.T @ joined
+    for start, stop in pairwise(ends):
+        M[start:stop, start:stop] = 0.0
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
+    top = eigh(M, subset_by_index=(len(M) - n_components, len(M) - 1))[1]
+    starts = [np.vstack([_polar(top[part]) for part in parts])]
+    for part in parts:
+        own = np.linalg.svd(M[part], full_matrices=False)[0][:, :n_components]
+        start = M[:, part] @ own
+        starts.append(np.vstack([own if other is part else _polar(start[other]) for other in parts]))
+    runs = [_horst(M, parts, start) for start in starts]
+    _, B, converged = max(runs, key=lambda run: run[0])
+    if not converged:
+        warnings.warn(
+            f"the projections of {J} views still changed after {_ROUNDS} rounds", ConvergenceWarning, stacklevel=4
+        )
+    # The sum does not change when all views turn together: components are its principal axes.
+    values, turn = np.linalg.eigh(B.T @ M @ B)
+    B = B @ turn[:, ::-1]
+    return [B[part] for part in parts], values[::-1] / (J * (J - 1))
+
+
+def _horst(M: np.ndarray, parts: list[slice], B: np.ndarray) -> tuple[float, np.ndarray, bool]:
+    """The summed agreement tr(BᵀMB), the blocks, and whether the rounds came to rest."""
+    value = float((B * (M @ B)).sum())
+    for _ in range(_ROUNDS):
+        B = B.copy()
+        for part in parts:
+            B[part] = _polar(M[part] @ B)
+        before, value = value, float((B * (M @ B)).sum())
+        if value - before <= _STILL * max(abs(value), 1e-300):
+            return value, B, True
+    return value, B, False
+
+
+def _polar(A: np.ndarray) -> np.ndarray:
+    """The matrix with orthonormal columns that has the largest inner product with A."""
+    U, _, Vt = np.linalg.svd(A, full_matrices=False)
+    return U @ Vt
 
 
 def pairwise_correlations(projections: list[np.ndarray]) -> np.ndarray:
@@ -97,16 +206,16 @@ def pairwise_correlations(projections: list[np.ndarray]) -> np.ndarray:
     return np.mean(pairs, axis=0)
 
 
-class _Views(InFiles, BaseEstimator):
+class _Views(InFiles, Estimator):
     """What the three estimators share: fitted weights to projections and scores."""
 
     def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
         raise NotImplementedError
 
-    def _solve(self, features: list[np.ndarray], ridge: Any, n_components: Any) -> None:
-        self.weights_, self.correlations_ = canonical_weights(
-            features, _check_ridge(ridge), check_count("n_components", n_components)
-        )
+    def _solve(self, features: list[np.ndarray], rounding: Sequence[np.ndarray] | None = None) -> None:
+        ridge, n_components = _check_ridge(self.regularization), check_count("n_components", self.n_components)
+        weights, self.correlations_ = canonical_weights(features, ridge, n_components, rounding)
+        self.weights_ = [np.ascontiguousarray(W) for W in weights]  # as a model file gives them back
 
     def _check_state(self) -> None:
         """Of the weights; the lengths of the views are for the estimators."""
@@ -126,15 +235,18 @@ class _Views(InFiles, BaseEstimator):
 class MultiSetCCA(_Views):
     """Canonical correlation analysis of two or more sets of variables.
 
-    Finds weights of each view so that the projections of all views agree: min Σ_{u,v} ‖X_u W_u − X_v W_v‖² for
-    projections whose variances sum to the number of views (spec 001 C21).
+    Find weights of each view so that the projections of all views agree: min Σ_{u,v} ‖X_u W_u − X_v W_v‖² where the
+    projections of each view are uncorrelated and have variance 1. All components are learned together, and rotated so
+    that the correlations of different components, summed over the pairs of views, are 0. Two views are solved exactly;
+    with more, the solution is the best of J + 1 local maxima of Horst's iteration.
 
     Parameters
     ----------
     n_components : int, default=1
         Projections of each view.
     regularization : float, default=0.0
-        κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means).
+        κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means). At 0 the correlations do not depend
+        on the units of the variables; a larger κ is measured in these units.
 
     Attributes
     ----------
@@ -143,7 +255,13 @@ class MultiSetCCA(_Views):
     means_ : list of ndarray
         Of the variables of each view.
     correlations_ : ndarray of shape (n_components,)
-        λ / (J − 1) for J views: the canonical correlations where there are two views and no regularization.
+        Without regularization the mean correlation over the pairs of views, largest first; with two views these are
+        the canonical correlations.
+
+    References
+    ----------
+    P. Horst, Relations among m sets of measures, Psychometrika 26, 1961.
+    J. Kettenring, Canonical analysis of several sets of variables, Biometrika 58, 1971 (SUMCOR).
 
     Examples
     --------
@@ -168,10 +286,12 @@ class MultiSetCCA(_Views):
         arrays = self._arrays(views)
         if _same_counts(arrays) < 2:
             raise ValueError("views must hold at least 2 objects")
-        self.means_ = [X.mean(axis=0) for X in arrays]
-        self._solve(
-            [X - mean for X, mean in zip(arrays, self.means_, strict=True)], self.regularization, self.n_components
-        )
+        means = [_column_means(X) for X in arrays]
+        # A column far from 0 has few digits left after its mean is taken away.
+        eps = np.finfo(np.float64).eps
+        rounding = [4 * eps * np.sqrt(len(X)) * np.abs(X).max(axis=0) for X in arrays]
+        self._solve([X - mean for X, mean in zip(arrays, means, strict=True)], rounding)
+        self.means_ = means
         return self
 
     def transform(self, views: Sequence[Any]) -> list[np.ndarray]:
@@ -198,7 +318,6 @@ class MultiSetCCA(_Views):
         _same_counts(arrays)
         return [(X - mean) @ W for X, mean, W in zip(arrays, self.means_, self.weights_, strict=True)]
 
-
     def _check_state(self) -> None:
         super()._check_state()
         for v, (W, mean) in enumerate(zip(self.weights_, self.means_, strict=True)):
@@ -209,7 +328,7 @@ class MultiSetCCA(_Views):
 class CCA(MultiSetCCA):
     """Canonical correlation analysis of two sets of variables.
 
-    max w₁ᵀ C₁₂ w₂ subject to w_vᵀ C_vv w_v = 1; further pairs are uncorrelated with those before (spec 001 C19). Time
+    max w₁ᵀ C₁₂ w₂ subject to w_vᵀ C_vv w_v = 1; further pairs are uncorrelated with those before. Time
     and memory are linear in the number of objects.
 
     Parameters
@@ -217,7 +336,8 @@ class CCA(MultiSetCCA):
     n_components : int, default=1
         Pairs of projections.
     regularization : float, default=0.0
-        κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means).
+        κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means). At 0 the correlations do not depend
+        on the units of the variables; a larger κ is measured in these units.
 
     Attributes
     ----------
@@ -284,8 +404,8 @@ class KernelCCA(_Views):
     Attributes
     ----------
     correlations_ : ndarray of shape (n_components,)
-        λ / (J − 1) for J views, largest first. What κ leaves of them on the training objects: `score` of other objects
-        tells what was found.
+        The mean over the pairs of views, largest first, as in `MultiSetCCA`. What κ leaves of them on the training
+        objects: `score` of other objects tells what was found.
     weights_ : list of ndarray
         Of the coordinates of each view.
 
@@ -332,14 +452,13 @@ class KernelCCA(_Views):
         _same_counts(views)
         width = None if self.method == "exact" else check_count("n_features", self.n_features)
         rng = generator(self.random_state)
-        self.coordinates_ = [
+        coordinates = [
             Coordinates(kernel, "KernelCCA", width, random_state=seed_of(rng), n_jobs=self.n_jobs)
             for kernel in self._kernels_of(len(views))
         ]
-        features = [
-            part.fit(f"views[{v}]", X) for v, (part, X) in enumerate(zip(self.coordinates_, views, strict=True))
-        ]
-        self._solve(features, self.regularization, self.n_components)
+        features = [part.fit(f"views[{v}]", X) for v, (part, X) in enumerate(zip(coordinates, views, strict=True))]
+        self._solve(features)
+        self.coordinates_ = coordinates
         return self
 
     def transform(self, views: Sequence[Any]) -> list[np.ndarray]:
@@ -370,7 +489,6 @@ class KernelCCA(_Views):
             raise ValueError(f"views must be a list of {len(self.weights_)} collections, got {len(views)}")
         _same_counts(views)
         return [part.transform(view) @ W for part, view, W in zip(self.coordinates_, views, self.weights_, strict=True)]
-
 
     def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         if name == "coordinates_":

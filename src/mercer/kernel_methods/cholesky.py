@@ -20,6 +20,7 @@ from mercer._validation import check_count, thread_count
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernels.base import Work
 from mercer.kernels.rkhs import pivoted
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["IncompleteCholesky", "cholesky_of_matrix"]
 
@@ -83,11 +84,13 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self.tol = tol
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> IncompleteCholesky:
         """Choose the pivots among the objects of X."""
         self._factor(X)
         return self
 
+    @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
         """The rows of L of the objects that it is fitted to."""
         return self._factor(X)

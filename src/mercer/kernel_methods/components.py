@@ -16,6 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from mercer._validation import check_count
 from mercer.kernel_methods._base import KernelMethod
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelPCA"]
 
@@ -87,6 +88,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
     def _takes_conditional(self) -> bool:
         return bool(self.center)
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of objects.
 
@@ -102,6 +104,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
         self._decompose(X)
         return self
 
+    @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
         """The coordinates of the objects that it is fitted to: V √Λ."""
         return self._decompose(X)
@@ -144,7 +147,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
             vectors = vectors - vectors.mean(axis=0)  # 0 but for rounding: then a shift of k(x, ·) has no effect at all
         self._keep(X, np.arange(n))
         self.eigenvalues_ = values.copy()
-        self.dual_coef_ = vectors / np.sqrt(values)
+        self.dual_coef_ = np.ascontiguousarray(vectors / np.sqrt(values))  # as a model file gives it back
         self.intercept_ = -(means @ self.dual_coef_) if self.center else np.zeros(len(values))
         return vectors * np.sqrt(values)
 

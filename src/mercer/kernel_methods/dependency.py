@@ -11,20 +11,21 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count, check_positive
 from mercer.kernel_methods._collections import count, objects, same_count
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernel_methods.preimage import PreImage
 from mercer.kernels._state import InFiles
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelDependencyEstimation"]
 
 
-class KernelDependencyEstimation(InFiles, BaseEstimator):
+class KernelDependencyEstimation(InFiles, Estimator):
     """Learn from pairs (x, y) to predict y, where both may be strings, sets, vectors or anything with a kernel.
 
     Parameters
@@ -80,6 +81,7 @@ class KernelDependencyEstimation(InFiles, BaseEstimator):
         self.pre_image = pre_image
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, Y: Any) -> KernelDependencyEstimation:
         """Learn from inputs X and outputs Y that belong together, one by one."""
         require_positive_definite(check_kernel("input_kernel", self.input_kernel), "KernelDependencyEstimation")
@@ -120,6 +122,7 @@ class KernelDependencyEstimation(InFiles, BaseEstimator):
         candidates : collection, optional
             Outputs to choose among; by default ``pre_image`` decides.
         """
+        check_is_fitted(self)
         return self.pre_image_.decode(self._coefficients(X), candidates)
 
     def _coefficients(self, X: Any) -> np.ndarray:

@@ -15,19 +15,21 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernels._state import InFiles
 from mercer.kernels.base import Kernel
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelFisher"]
 
 
-class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
+class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, Estimator):
     """Fisher's discriminant with a kernel: a few directions that tell classes apart, and a classifier on them.
 
     With a linear kernel and a small regularization it is linear discriminant analysis.
@@ -96,6 +98,7 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> KernelFisher:
         """Learn from objects and their labels."""
         check_choice("method", self.method, ("exact", "features"))
@@ -133,7 +136,7 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
         values, vectors = np.linalg.eigh(M @ solved)
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = (values > 1e-12 * max(float(values[0]), 1e-300)) & (np.arange(C) < C - 1)
-        self.weights_ = solved @ (vectors[:, kept] / np.sqrt(values[kept]))
+        self.weights_ = np.ascontiguousarray(solved @ (vectors[:, kept] / np.sqrt(values[kept])))
         self.means_ = means @ self.weights_
         self.explained_variance_ratio_ = values[kept] / values[kept].sum()
 
@@ -157,6 +160,7 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each object."""
+        check_is_fitted(self)
         return self.classes_[self._log_posteriors(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -176,6 +180,8 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, BaseEstimator):
         if not isinstance(self.classes_, np.ndarray) or self.classes_.ndim != 1:
             raise ValueError("classes_ must be an array of labels")
         C, directions = len(self.classes_), len(self.explained_variance_ratio_)
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
         self._check_shapes(
             priors=(C,),
             weights=(len(self.coordinates_.values), directions),

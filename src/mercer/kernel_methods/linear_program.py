@@ -18,9 +18,10 @@ from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 
-from mercer._validation import check_choice
+from mercer._validation import check_choice, check_sparse
 from mercer.kernel_methods._base import KernelMethod, check_limit, class_codes, weights_of
 from mercer.kernels import Linear
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["LinearProgramSVC"]
 
@@ -100,6 +101,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
     def _takes_any(self) -> bool:
         return True
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearProgramSVC:
         """Learn from objects and their labels.
 
@@ -143,7 +145,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
             return None
         if self._precomputed or type(self._checked_kernel()) is not Linear:
             raise ValueError(f"penalty='w' needs the linear kernel and vectors, got kernel={self.kernel!r}")
-        return check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self)
+        return check_array(check_sparse("X", X), accept_sparse="csr", dtype=np.float64, estimator=self)
 
     def _program(self, M: Any, positive: np.ndarray, weights: np.ndarray, name: Any) -> tuple[Any, float, float]:
         """Coefficients, offset and optimum; variables are a₊, a₋, b and, with a finite C, ξ."""

@@ -1,4 +1,4 @@
-"""Class means and Parzen windows in feature space (spec 002 A2, A3).
+"""Class means and Parzen windows in feature space.
 
 c = (1/n) Σ Φ(x_i),   ⟨Φ(x), c⟩ = (1/n) Σ k(x, x_i)              Parzen's estimate where k(·, x_i) is a density
 f(x) = ⟨Φ(x), c₊⟩ − ⟨Φ(x), c₋⟩ + b,   b = ½ (‖c₋‖² − ‖c₊‖²)      positive where c₊ is the nearer mean
@@ -12,15 +12,19 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer.kernel_methods._base import KernelMethod, class_codes, weights_of
+from mercer.kernel_methods._collections import count, taken
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelMeanClassifier", "ParzenWindow"]
+
+_LOOKED_AT = 300  # objects whose kernel values are checked in training; all are when they are used
 
 
 class KernelMeanClassifier(ClassifierMixin, KernelMethod):
     """The class whose mean in feature space is nearest, for objects of any kind.
 
     There is nothing to tune but the kernel. With two classes the function is
-    ``f(x) = mean₊ k(x, x_i) − mean₋ k(x, x_i) + b`` (spec 002 A2).
+    ``f(x) = mean₊ k(x, x_i) − mean₋ k(x, x_i) + b``.
 
     Parameters
     ----------
@@ -61,6 +65,7 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
     def _takes_conditional(self) -> bool:
         return True
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelMeanClassifier:
         """Compute the means of the classes.
 
@@ -129,12 +134,14 @@ class ParzenWindow(KernelMethod):
     """The mean of kernel values with given objects: Parzen's density where the kernel is one.
 
     Where k(·, x) is a density for every x, so is ``p(x) = (1/n) Σ_i k(x, x_i)``; a Gaussian kernel is one up to a
-    constant, which is not put in. Any kernel will do.
+    constant, which is not put in. Kernels with negative values, such as the linear one, raise ValueError: their mean is
+    no density.
 
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
-        Any kernel, an indefinite one too; None is the linear one. With ``"precomputed"`` X is the kernel matrix.
+        A kernel whose values are not negative; it may be indefinite. None is ``Gaussian(gamma_)`` of rows of numbers,
+        with γ = 1 / (n_features · variance of X). With ``"precomputed"`` X is the kernel matrix.
     n_jobs : int or None
         Threads for kernel values.
 
@@ -146,6 +153,8 @@ class ParzenWindow(KernelMethod):
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (1, n_support)
         Their shares in the mean.
+    gamma_ : float
+        γ of the default kernel; only with ``kernel=None``.
 
     See Also
     --------
@@ -154,11 +163,13 @@ class ParzenWindow(KernelMethod):
     Examples
     --------
     >>> from mercer.kernel_methods import ParzenWindow
-    >>> ParzenWindow().fit([[1.0], [3.0]]).score_samples([[10.0]])
-    array([20.])
+    >>> from mercer.kernels import Gaussian
+    >>> ParzenWindow(Gaussian(0.5)).fit([[1.0], [3.0]]).score_samples([[1.0], [2.0], [10.0]]).round(2)
+    array([0.57, 0.61, 0.  ])
     """
 
-    _fitted = ("support_", "support_objects_", "dual_coef_")
+    _fitted = ("support_", "support_objects_", "dual_coef_", "gamma_")
+    _gaussian = True
 
     def __init__(self, kernel: Any = None, *, n_jobs: int | None = None) -> None:
         self.kernel = kernel
@@ -167,6 +178,7 @@ class ParzenWindow(KernelMethod):
     def _takes_any(self) -> bool:
         return True
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ParzenWindow:
         """Keep the objects.
 
@@ -182,10 +194,12 @@ class ParzenWindow(KernelMethod):
         self : ParzenWindow
         """
         X = self._collected(X, reset=True)
-        if not self._precomputed and len(self._checked_kernel()._prepared("X", X)) == 0:
+        if count(X) == 0:
             raise ValueError("X is empty: there is nothing to average")
         weights = weights_of(X, sample_weight)
-        self._keep(X, np.flatnonzero(weights > 0))
+        kept = np.flatnonzero(weights > 0)
+        self._check_some(X, weights, kept)
+        self._keep(X, kept, weights)
         self.dual_coef_ = (weights[self.support_] / weights.sum())[None, :]
         return self
 
@@ -201,7 +215,23 @@ class ParzenWindow(KernelMethod):
         values : array of shape (n_objects,)
         """
         self._check_fitted()
-        return self._expanded(X, self.dual_coef_[0])
+        return self._expanded(X, self.dual_coef_[0], self._check_values)
+
+    def _check_some(self, X: Any, weights: np.ndarray, kept: np.ndarray) -> None:
+        """Raises ValueError where the kernel is negative among the first objects, before anything is kept."""
+        if self._precomputed:
+            self._check_values(X[np.ix_(kept, kept)])
+        else:
+            kernel = self._training_kernel(X, weights)
+            self._check_values(kernel(taken(X, kept[:_LOOKED_AT]), n_jobs=self.n_jobs))
+
+    def _check_values(self, K: np.ndarray) -> None:
+        least = float(K.min(initial=0.0))
+        if least < -1e-12 * float(np.abs(K).max(initial=0.0)):
+            raise ValueError(
+                f"ParzenWindow needs a kernel whose values are not negative, such as mercer.kernels.Gaussian():"
+                f" {self.kernel!r} gave {least:.6g}, and the mean of such values is no density"
+            )
 
     def as_function(self) -> Any:
         """The mean in feature space as a `mercer.kernels.RKHSFunction`."""

@@ -21,6 +21,7 @@ from mercer.kernel_methods._base import KernelMethod, class_codes
 from mercer.kernel_methods._collections import count, joined, taken
 from mercer.kernel_methods.losses import LOSSES, WITH_CLASSES, ScoreLoss, loss_from_data, loss_to_data
 from mercer.kernels._state import decoded, encoded
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["OnlineKernelClassifier"]
 
@@ -136,6 +137,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
 
     # ------------------------------------------------------------------ training
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> OnlineKernelClassifier:
         """Learn from objects and their labels, in ``n_epochs`` passes.
 
@@ -163,6 +165,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
                 break
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> OnlineKernelClassifier:
         """Learn from more objects, once, in their order.
 
@@ -367,6 +370,10 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         self._check_parameters()
         if not self._precomputed:
             self._checked_kernel()
+        if not self._novelty:
+            labels = getattr(self, "classes_", None)
+            if not isinstance(labels, np.ndarray) or labels.ndim != 1 or len(labels) < 2:
+                raise ValueError("classes_ must be an array of at least two labels")
         if self.support_objects_ is not None or len(self.support_):
             super()._check_state()
         outputs, n = self._rule()[1], len(self.support_)

@@ -12,15 +12,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, objects
 from mercer.kernels._state import InFiles
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel, check_kernel
 from mercer.kernels.vectors import Gaussian
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["PreImage"]
 
@@ -28,7 +29,7 @@ SEEDS = 512  # strings that a search begins with, at most, where all strings of 
 PATIENCE = 3  # characters that may be added without a gain
 
 
-class PreImage(InFiles, BaseEstimator):
+class PreImage(InFiles, Estimator):
     """From points of feature space back to objects.
 
     Parameters
@@ -88,6 +89,7 @@ class PreImage(InFiles, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
+    @all_or_nothing
     def fit(self, points: Any, y: Any = None) -> PreImage:
         """Keep the objects that points of feature space are combinations of."""
         check_kernel("kernel", self.kernel)._check_params()

@@ -25,6 +25,7 @@ from mercer.kernel_methods._base import KernelMethod, class_codes, real_targets,
 from mercer.kernel_methods.losses import LOSSES, LogisticLoss, ScoreLoss, _sigmoid, loss_from_data, loss_to_data
 from mercer.kernels._state import decoded, encoded
 from mercer.learning.solvers import ConvergenceWarning
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["RepresenterEstimator"]
 
@@ -134,6 +135,7 @@ class RepresenterEstimator(KernelMethod):
 
     # ------------------------------------------------------------------ training
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RepresenterEstimator:
         """Learn from objects and their labels or numbers.
 

@@ -13,6 +13,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.kernel_ridge import KernelRidge as _Ridge
 
 from mercer.kernel_methods._base import KernelMethod, real_targets, weights_of
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelRidge"]
 
@@ -62,6 +63,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Learn from objects and their numbers.
 

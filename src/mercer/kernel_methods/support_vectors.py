@@ -1,4 +1,4 @@
-"""Support vector machines on objects of any kind: scikit-learn's solver, any kernel (spec 002 F1, F3-F6).
+"""Support vector machines on objects of any kind: scikit-learn's solver, any kernel.
 
     C-SVC        min ½‖w‖² + C Σ ξ_i             y_i (⟨w, Φ(x_i)⟩ + b) ≥ 1 − ξ_i,   ξ ≥ 0;    C = ∞: hard margin
     ν-SVC        min ½‖w‖² + Σ ξ_i − n ν ρ       y_i (⟨w, Φ(x_i)⟩ + b) ≥ ρ − ξ_i,   ξ ≥ 0
@@ -6,7 +6,8 @@
     regression   min ½‖w‖² + C Σ (|y_i − ⟨w, Φ(x_i)⟩ − b| − ε)₊
 
 The Gram matrix is computed once, and only the objects with a coefficient are kept. The first, second and last have an
-offset, so that a shift of feature space changes nothing: they take conditionally positive definite kernels.
+offset, so that a shift of feature space changes nothing: they take conditionally positive definite kernels, and their
+Gram matrices are centred and scaled before they reach the solver, which holds kernel values in single precision.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
-from mercer._validation import check_count, check_positive
+from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._base import (
     KernelMethod,
     check_limit,
@@ -32,12 +33,14 @@ from mercer.kernel_methods._base import (
 )
 from mercer.kernel_methods.cholesky import cholesky_of_matrix
 from mercer.learning.solvers import ConvergenceWarning
+from mercer.learning.training import all_or_nothing
 
 __all__ = ["KernelNuSVC", "KernelOneClass", "KernelSVC", "KernelSVR"]
 
 _RANK = 1e-10  # of the residual, relative to the diagonal: where a Gram matrix counts as spent
 _NO_MARGIN = "nu={nu} gives the classes {names} a margin of 0, so that the function means nothing: use a larger nu"
 _FLAT = 1e-9  # a separation, relative to the size of the features, that counts as none
+_SCALED_C = 3.0  # times the mean squared distance from the mean: chosen on sets of vectors, strings and graphs
 
 
 class _Machine(NamedTuple):
@@ -59,18 +62,30 @@ class _Pairs(ClassifierMixin, KernelMethod):
     max_iter: int | None
     _fitted: tuple[str, ...] = (
         "classes_", "support_", "support_objects_", "n_support_", "dual_coef_", "intercept_", "duality_gap_", "n_iter_",
+        "gamma_",
     )  # fmt: skip
 
     def _takes_conditional(self) -> bool:
         return True
 
-    def _machine(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, names: str) -> tuple[Any, float]:
+    _gaussian = True
+
+    def _slack_weight(self, K: np.ndarray, weights: np.ndarray) -> float:
+        """C of the machines, where they have one."""
+        return math.nan
+
+    def _machine(
+        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, names: str
+    ) -> tuple[Any, float]:
         """The fitted scikit-learn estimator of one problem, and ρ."""
         raise NotImplementedError
 
-    def _gap(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float) -> float:
+    def _gap(
+        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float
+    ) -> float:
         raise NotImplementedError
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from objects and their labels.
 
@@ -92,10 +107,11 @@ class _Pairs(ClassifierMixin, KernelMethod):
         there = np.bincount(codes[weights > 0], minlength=len(classes)) > 0
         if not there.all():
             raise ValueError(f"the class {classes[~there][0]!r} has no objects with a positive weight")
-        K, names = self._gram(X), classes.tolist()
-        machines = [self._trained(K, names, codes, weights, pair) for pair in combinations(range(len(names)), 2)]
+        K, names = self._gram(X, weights), classes.tolist()
+        C = self._slack_weight(K, weights)
+        machines = [self._trained(K, C, names, codes, weights, pair) for pair in combinations(range(len(names)), 2)]
         self.classes_ = classes
-        self._keep_machines(X, codes, machines)
+        self._keep_machines(X, codes, weights, machines, C)
         return self
 
     def _check_parameters(self) -> None:
@@ -104,23 +120,27 @@ class _Pairs(ClassifierMixin, KernelMethod):
             check_count("max_iter", self.max_iter)
 
     def _trained(
-        self, K: np.ndarray, classes: list[Any], codes: np.ndarray, weights: np.ndarray, pair: Any
+        self, K: np.ndarray, C: float, classes: list[Any], codes: np.ndarray, weights: np.ndarray, pair: Any
     ) -> _Machine:
         first, second = pair
         members = np.flatnonzero(((codes == first) | (codes == second)) & (weights > 0))
-        own = K if len(members) == len(K) else K[np.ix_(members, members)]
         signs, w = np.where(codes[members] == second, 1.0, -1.0), weights[members]
-        model, rho = self._machine(own, signs, w, f"{classes[first]!r} and {classes[second]!r}")
+        own = _Scaled(K if len(members) == len(K) else K[np.ix_(members, members)], w)
+        model, rho = self._machine(own.K, C * own.size, signs, w, f"{classes[first]!r} and {classes[second]!r}")
         s = np.zeros(len(members))
         s[model.support_] = model.dual_coef_[0]
         b = float(model.intercept_[0])
-        return _Machine(members, s, b, int(np.max(model.n_iter_)), self._gap(own, signs, w, s, b, rho), rho)
+        gap = self._gap(own.K, C * own.size, signs, w, s, b, rho)
+        s, b = own.back(s, b)
+        return _Machine(members, s, b, int(np.max(model.n_iter_)), gap, rho * own.size)
 
-    def _keep_machines(self, X: Any, codes: np.ndarray, machines: list[_Machine]) -> None:
+    def _keep_machines(
+        self, X: Any, codes: np.ndarray, weights: np.ndarray, machines: list[_Machine], C: float
+    ) -> None:
         dense = np.zeros((len(machines), len(codes)))
         for row, machine in zip(dense, machines, strict=True):
             row[machine.members] = machine.coefficients
-        self._keep(X, np.flatnonzero(dense.any(axis=0)))
+        self._keep(X, np.flatnonzero(dense.any(axis=0)), weights)
         self.dual_coef_ = np.ascontiguousarray(dense[:, self.support_])
         self.intercept_ = np.array([machine.intercept for machine in machines])
         self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
@@ -193,11 +213,13 @@ class KernelSVC(_Pairs):
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
-        A positive definite or conditionally positive definite kernel; None is the linear one. With ``"precomputed"``
-        X is the kernel matrix: of the training objects in :meth:`fit`, of new objects × training objects afterwards.
-    C : float, default=1.0
-        Weight of the summed slack. ``np.inf`` is the hard margin: data that no function of the kernel's space
-        separates raise ValueError.
+        A positive definite or conditionally positive definite kernel. None is ``Gaussian(gamma_)`` of rows of numbers,
+        with γ = 1 / (n_features · variance of X) as in `sklearn.svm.SVC`. With ``"precomputed"`` X is the kernel
+        matrix: of the training objects in :meth:`fit`, of new objects × training objects afterwards.
+    C : float or "scale", default="scale"
+        Weight of the summed slack. "scale" is 3 / v with v the mean squared distance of the training objects from
+        their mean in feature space, so that a factor of the kernel changes nothing. ``np.inf`` is the hard margin: data
+        that no function of the kernel's space separates raise ValueError.
     class_weight : dict, "balanced" or None
         Factors of C by class.
     tol : float, default=1e-3
@@ -225,6 +247,10 @@ class KernelSVC(_Pairs):
         (primal − dual) / primal: how far from the optimum a machine can be at most.
     n_iter_ : array of int
         Steps of each machine.
+    C_ : float
+        The C in use.
+    gamma_ : float
+        γ of the default kernel; only with ``kernel=None``.
 
     See Also
     --------
@@ -233,7 +259,11 @@ class KernelSVC(_Pairs):
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
     >>> from mercer.kernel_methods import KernelSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> KernelSVC().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95
+    True
     >>> from mercer.kernels import Kernel
     >>> class CommonLetters(Kernel):
     ...     def _prepare(self, X):
@@ -245,10 +275,12 @@ class KernelSVC(_Pairs):
     array(['a', 'c'], dtype='<U1')
     """
 
+    _fitted = (*_Pairs._fitted, "C_")
+
     def __init__(
         self,
         kernel: Any = None,
-        C: float = 1.0,
+        C: float | str = "scale",
         *,
         class_weight: Any = None,
         tol: float = 1e-3,
@@ -266,18 +298,31 @@ class KernelSVC(_Pairs):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_limit("C", self.C)
+        if isinstance(self.C, str):
+            check_choice("C", self.C, ("scale",))
+        else:
+            check_limit("C", self.C)
 
-    def _machine(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, names: str) -> tuple[Any, float]:
-        if math.isfinite(self.C):
-            return self._at(float(self.C), K, signs, weights), 1.0
+    def _slack_weight(self, K: np.ndarray, weights: np.ndarray) -> float:
+        if not isinstance(self.C, str):
+            return float(self.C)
+        share = weights / weights.sum()
+        spread = float(share @ np.diag(K) - share @ K @ share)
+        # On objects that the kernel does not tell apart no C is better than another.
+        return _SCALED_C / spread if spread > _FLAT * float(np.abs(K).max()) else 1.0
+
+    def _machine(
+        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, names: str
+    ) -> tuple[Any, float]:
+        if math.isfinite(C):
+            return self._at(C, K, signs, weights), 1.0
         if not _separable(K, signs):
             raise ValueError(
                 f"no function of the kernel's space separates the classes {names}, so that C=inf (a hard margin) has no"
                 " solution: use a finite C or another kernel"
             )
         # A soft machine none of whose coefficients reaches C has the optimality conditions of the hard one.
-        C = 10.0 / max(float(np.diag(_centered(K)).mean()), 1e-300)
+        C = 10.0
         for _ in range(15):
             model = self._at(C, K, signs, np.ones(len(signs)))
             if np.abs(model.dual_coef_).max() < 0.999 * C:
@@ -289,17 +334,25 @@ class KernelSVC(_Pairs):
         model = SVC(kernel="precomputed", C=C, tol=self.tol, max_iter=_limit(self.max_iter, len(K)))
         return model.fit(K, signs, sample_weight=weights)
 
-    def _gap(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float) -> float:
+    def _gap(
+        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float
+    ) -> float:
         f = K @ s
         norm, total = float(s @ f), float(np.abs(s).sum())
         dual = total - 0.5 * norm
-        if math.isinf(self.C):
+        if math.isinf(C):
             # Scaled until every margin is at least 1, the function is feasible: its norm is a primal value.
             least = max(float((signs * (f + b)).min()), 1e-300)
             primal = 0.5 * norm / min(1.0, least) ** 2
         else:
-            primal = 0.5 * norm + float(self.C) * float(weights @ np.maximum(0.0, 1.0 - signs * (f + b)))
+            primal = 0.5 * norm + C * float(weights @ np.maximum(0.0, 1.0 - signs * (f + b)))
         return (primal - dual) / max(abs(primal), 1e-300)
+
+    def _keep_machines(
+        self, X: Any, codes: np.ndarray, weights: np.ndarray, machines: list[_Machine], C: float
+    ) -> None:
+        super()._keep_machines(X, codes, weights, machines, C)
+        self.C_ = C
 
 
 class KernelNuSVC(_Pairs):
@@ -312,8 +365,8 @@ class KernelNuSVC(_Pairs):
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
-        A positive definite or conditionally positive definite kernel; None is the linear one. With ``"precomputed"``
-        X is the kernel matrix.
+        A positive definite or conditionally positive definite kernel; None is the Gaussian one of `KernelSVC`. With
+        ``"precomputed"`` X is the kernel matrix.
     nu : float, default=0.5
         In (0, 1], and at most 2 min(n₊, n₋) / n for every pair of classes; a larger one raises ValueError.
     class_weight : dict, "balanced" or None
@@ -331,6 +384,8 @@ class KernelNuSVC(_Pairs):
     ----------
     classes_, support_, support_objects_, n_support_, dual_coef_, intercept_, duality_gap_, n_iter_
         As in `KernelSVC`; the gap is that of the machine with C = 1/ρ.
+    gamma_ : float
+        γ of the default kernel; only with ``kernel=None``.
     rho_ : array of shape (n_machines,)
         ρ of each machine.
 
@@ -372,7 +427,9 @@ class KernelNuSVC(_Pairs):
         super()._check_parameters()
         check_rate("nu", self.nu)
 
-    def _machine(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, names: str) -> tuple[Any, float]:
+    def _machine(
+        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, names: str
+    ) -> tuple[Any, float]:
         sizes = weights[signs < 0].sum(), weights[signs > 0].sum()
         most = 2.0 * min(sizes) / sum(sizes)
         if self.nu > most * (1 + 1e-12):
@@ -392,18 +449,22 @@ class KernelNuSVC(_Pairs):
         rho = float(self.nu) * float(weights.sum()) / float(np.abs(s).sum())
         norm = s @ K[np.ix_(model.support_, model.support_)] @ s
         # In the units of the problem ‖w‖² = ρ² sᵀKs is below rounding: what is left of the function is noise.
-        if rho**2 * norm <= 1e-10 * weights @ np.abs(np.diag(_centered(K))):
+        if rho**2 * norm <= 1e-10 * weights @ np.abs(np.diag(K)):
             warnings.warn(_NO_MARGIN.format(nu=self.nu, names=names), ConvergenceWarning, stacklevel=4)
         return model, rho
 
-    def _gap(self, K: np.ndarray, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float) -> float:
+    def _gap(
+        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float
+    ) -> float:
         f = K @ s
         norm = float(s @ f)
         primal = 0.5 * norm + float((weights / rho) @ np.maximum(0.0, 1.0 - signs * (f + b)))
         return (primal - (float(np.abs(s).sum()) - 0.5 * norm)) / max(abs(primal), 1e-300)
 
-    def _keep_machines(self, X: Any, codes: np.ndarray, machines: list[_Machine]) -> None:
-        super()._keep_machines(X, codes, machines)
+    def _keep_machines(
+        self, X: Any, codes: np.ndarray, weights: np.ndarray, machines: list[_Machine], C: float
+    ) -> None:
+        super()._keep_machines(X, codes, weights, machines, C)
         self.rho_ = np.array([machine.rho for machine in machines])
 
 
@@ -412,18 +473,20 @@ class _Single(KernelMethod):
 
     tol: float
     max_iter: int | None
-    _fitted: tuple[str, ...] = ("support_", "support_objects_", "dual_coef_", "intercept_", "n_iter_")
+    _fitted: tuple[str, ...] = ("support_", "support_objects_", "dual_coef_", "intercept_", "n_iter_", "gamma_")
+    _gaussian = True
 
     def _check_parameters(self) -> None:
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
 
-    def _keep_model(self, X: Any, used: np.ndarray, model: Any) -> None:
-        self._keep(X, used[model.support_])
-        self.dual_coef_ = np.array(model.dual_coef_, dtype=np.float64).reshape(1, -1)
-        self.intercept_ = np.array(model.intercept_, dtype=np.float64).reshape(1)
-        self.n_iter_ = int(np.max(model.n_iter_))
+    def _keep_model(
+        self, X: Any, weights: np.ndarray, support: np.ndarray, coef: np.ndarray, intercept: float, steps: int
+    ) -> None:
+        self._keep(X, support, weights)
+        self.dual_coef_ = np.array(coef, dtype=np.float64).reshape(1, -1)
+        self.intercept_, self.n_iter_ = np.array([intercept]), steps
 
     def _outputs(self, X: Any) -> np.ndarray:
         self._check_fitted()
@@ -448,10 +511,10 @@ class KernelSVR(RegressorMixin, _Single):
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
-        A positive definite or conditionally positive definite kernel; None is the linear one. With ``"precomputed"``
-        X is the kernel matrix.
+        A positive definite or conditionally positive definite kernel; None is the Gaussian one of `KernelSVC`. With
+        ``"precomputed"`` X is the kernel matrix.
     C : float, default=1.0
-        Weight of the summed errors.
+        Weight of the summed errors, in the units of y.
     epsilon : float, default=0.1
         Errors up to this size are free.
     tol : float, default=1e-3
@@ -472,13 +535,16 @@ class KernelSVR(RegressorMixin, _Single):
     dual_coef_ : array of shape (1, n_support)
     intercept_ : array of shape (1,)
     n_iter_ : int
+    gamma_ : float
+        γ of the default kernel; only with ``kernel=None``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.kernel_methods import KernelSVR
+    >>> from mercer.kernels import Linear
     >>> X = np.linspace(0.0, 1.0, 20)[:, None]
-    >>> model = KernelSVR(C=100.0, epsilon=0.01).fit(X, 2.0 * X[:, 0] + 1.0)
+    >>> model = KernelSVR(Linear(), C=100.0, epsilon=0.01).fit(X, 2.0 * X[:, 0] + 1.0)
     >>> bool(abs(model.predict([[0.5]])[0] - 2.0) < 0.02)
     True
     """
@@ -505,6 +571,7 @@ class KernelSVR(RegressorMixin, _Single):
     def _takes_conditional(self) -> bool:
         return True
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelSVR:
         """Learn from objects and their numbers.
 
@@ -526,11 +593,13 @@ class KernelSVR(RegressorMixin, _Single):
         X = self._collected(X, reset=True)
         y = real_targets(self, X, y)
         weights = weights_of(X, sample_weight)
-        used, K = np.flatnonzero(weights > 0), self._gram(X)
-        K = K if len(used) == len(K) else K[np.ix_(used, used)]
-        limit = _limit(self.max_iter, len(K))
-        model = SVR(kernel="precomputed", C=self.C, epsilon=self.epsilon, tol=self.tol, max_iter=limit)
-        self._keep_model(X, used, model.fit(K, y[used], sample_weight=weights[used]))
+        used, K = np.flatnonzero(weights > 0), self._gram(X, weights)
+        own = _Scaled(K if len(used) == len(K) else K[np.ix_(used, used)], weights[used])
+        limit = _limit(self.max_iter, len(used))
+        model = SVR(kernel="precomputed", C=self.C * own.size, epsilon=self.epsilon, tol=self.tol, max_iter=limit)
+        model.fit(own.K, y[used], sample_weight=weights[used])
+        coef, intercept = own.back(model.dual_coef_[0], float(model.intercept_[0]), model.support_)
+        self._keep_model(X, weights, used[model.support_], coef, intercept, int(np.max(model.n_iter_)))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -551,14 +620,14 @@ class KernelOneClass(OutlierMixin, _Single):
     """The region where objects of any kind are to be expected: a support vector machine with one class.
 
     Minimises ``½‖f‖² + Σ_i ξ_i − n ν ρ`` subject to ``f(x_i) ≥ ρ − ξ_i``. At most the fraction ν of the training
-    objects lie outside the region ``f ≥ ρ``, and at least the fraction ν are support objects. At ν = 1, f is a
-    `ParzenWindow`. `sklearn.svm.OneClassSVM` does the work on the Gram matrix.
+    objects lie outside the region ``f ≥ ρ``, and at least the fraction ν are support objects; those on the boundary are
+    inside. At ν = 1, f is a `ParzenWindow`. `sklearn.svm.OneClassSVM` does the work on the Gram matrix.
 
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
-        A positive definite kernel; None is the linear one. A conditionally positive definite one has no origin to
-        separate the objects from, and is refused. With ``"precomputed"`` X is the kernel matrix.
+        A positive definite kernel; None is the Gaussian one of `KernelSVC`. A conditionally positive definite one has
+        no origin to separate the objects from, and is refused. With ``"precomputed"`` X is the kernel matrix.
     nu : float, default=0.5
         In (0, 1].
     tol : float, default=1e-3
@@ -583,6 +652,8 @@ class KernelOneClass(OutlierMixin, _Single):
     intercept_ : array of shape (1,)
         −ρ.
     n_iter_ : int
+    gamma_ : float
+        γ of the default kernel; only with ``kernel=None``.
 
     Examples
     --------
@@ -617,6 +688,7 @@ class KernelOneClass(OutlierMixin, _Single):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelOneClass:
         """Learn the region of objects.
 
@@ -635,17 +707,38 @@ class KernelOneClass(OutlierMixin, _Single):
         check_rate("nu", self.nu)
         X = self._collected(X, reset=True)
         weights = weights_of(X, sample_weight)
-        used, K = np.flatnonzero(weights > 0), self._gram(X)
+        used, K = np.flatnonzero(weights > 0), self._gram(X, weights)
         K = K if len(used) == len(K) else K[np.ix_(used, used)]
+        bounds = weights[used]
         if self.nu == 1:  # all coefficients at their bound; ρ is any number that f does not exceed
-            self._keep(X, used)
-            self.dual_coef_, self.n_iter_ = weights[None, used], 1
-            self.intercept_ = np.array([-float((K @ weights[used]).max())])
+            self._keep_model(X, weights, used, bounds, -float((K @ bounds).max()), 1)
         else:
-            model = OneClassSVM(kernel="precomputed", nu=self.nu, tol=self.tol, max_iter=_limit(self.max_iter, len(K)))
-            self._keep_model(X, used, model.fit(K, sample_weight=weights[used]))
+            # Coefficients do not depend on a factor of the kernel, but the solver's tolerance does.
+            size = float(np.abs(np.diag(K)).mean()) or 1.0
+            limit = _limit(self.max_iter, len(K))
+            model = OneClassSVM(kernel="precomputed", nu=self.nu, tol=self.tol, max_iter=limit)
+            model.fit(K / size, sample_weight=bounds)
+            coef = np.zeros(len(used))
+            coef[model.support_] = model.dual_coef_[0]
+            rho = self._boundary(K @ coef / size, -float(model.intercept_[0]), coef < bounds * (1 - 1e-9)) * size
+            self._keep_model(X, weights, used[model.support_], model.dual_coef_[0], -rho, int(np.max(model.n_iter_)))
         self.offset_ = -float(self.intercept_[0])
         return self
+
+    def _boundary(self, f: np.ndarray, rho: float, inside: np.ndarray) -> float:
+        """ρ, lowered by no more than the solver's tolerance so that no object whose slack is 0 lies outside.
+
+        At the optimum only objects whose coefficient is at its bound have slack. The solver's ρ is the mean of f over
+        the objects on the boundary, half of which are below it.
+        """
+        least = float(f[inside].min(initial=rho))
+        least -= 1e-9 * abs(least)  # kernel values of the same objects may be rounded otherwise when predicting
+        return min(rho, least) if least >= rho - 2 * self.tol - 1e-6 * abs(rho) else rho
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if not isinstance(self.offset_, float) or not np.isfinite(self.offset_):
+            raise ValueError("offset_ must be a finite number")
 
     def score_samples(self, X: Any) -> np.ndarray:
         """f of every object: the higher, the more to be expected."""
@@ -662,7 +755,7 @@ class KernelOneClass(OutlierMixin, _Single):
     def level_set_mass(self, X: Any) -> float:
         """The fraction of objects inside the region: near 1 − ν for objects from where the training objects came.
 
-        This is the mass of the level set {f ≥ ρ} that the machine estimates (spec 002 F5).
+        This is the mass of the level set {f ≥ ρ} that the machine estimates.
 
         Parameters
         ----------
@@ -683,21 +776,40 @@ def _limit(max_iter: int | None, n: int) -> int:
     return max(1_000_000, 100 * n) if max_iter is None else max_iter
 
 
+class _Scaled:
+    """A Gram matrix centred and divided by the mean of its diagonal; what is learned on it goes back to the original.
+
+    Coefficients of machines with an offset sum to 0, so that centring moves the offset alone. Means are weighted: a
+    weight of 2 gives the values that an object twice gives, to the last digit.
+    """
+
+    def __init__(self, K: np.ndarray, weights: np.ndarray) -> None:
+        share = weights / weights.sum()
+        self.means = K @ share
+        self.K = K - self.means[:, None]
+        self.K -= self.means
+        self.K += self.means @ share
+        self.size = float(np.diag(self.K) @ share)
+        if not self.size > 1e-14 * max(float(K.max()), -float(K.min())):
+            self.size = 1.0  # a constant kernel, or one without positive definite values
+        self.K /= self.size
+
+    def back(self, coef: np.ndarray, offset: float, places: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """Coefficients and offset for the original kernel; the coefficients belong to all objects or to some places."""
+        coef = coef / self.size
+        return coef, offset - float(coef @ (self.means if places is None else self.means[places]))
+
+
 # ---------------------------------------------------------------------------------------------------- hard margins
 
 
-def _centered(K: np.ndarray) -> np.ndarray:
-    means = K.mean(axis=0)
-    return K - means[:, None] - means[None, :] + means.mean()
-
-
 def _separable(K: np.ndarray, signs: np.ndarray) -> bool:
-    """Whether some f of the kernel's space and some b have y_i (f(x_i) + b) > 0 for all i (spec 002 F1).
+    """Whether some f of the kernel's space and some b have y_i (f(x_i) + b) > 0 for all i.
 
-    With V Vᵀ the centred matrix this is a linear program with as many variables as V has columns:
+    With V Vᵀ = K, a centred matrix, this is a linear program with as many variables as V has columns:
     max s subject to y_i (V_i w + b) ≥ s, |w_j| ≤ 1.
     """
-    V = cholesky_of_matrix(_centered(K), _RANK)
+    V = cholesky_of_matrix(K, _RANK)
     n, r = V.shape
     if r >= n - 1:
         return True  # any outputs can be had

@@ -21,7 +21,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._limits import VALUE_NESTING
 from mercer._persistence import MODELS, _class_of, _kind_of, pack_strings, unpack_strings
+from mercer._validation import check_count, check_offsets, check_sparse
 from mercer.data.graphs import Graph, Graphs, as_graphs
 from mercer.data.trees import Tree
 from mercer.kernels.base import Kernel
@@ -38,7 +40,6 @@ __all__ = [
 
 Arrays = dict[str, np.ndarray]
 _Self = TypeVar("_Self", bound="InFiles")
-_MAX_DEPTH = 40
 _GRAPH_PARTS = ("offsets", "indptr", "indices", "node_labels", "node_attributes", "edge_labels", "edge_weights")
 
 
@@ -141,12 +142,16 @@ class InFiles:
     @classmethod
     def from_state(cls: type[_Self], meta: dict[str, Any], arrays: Arrays) -> _Self:
         """The inverse of :meth:`to_state`."""
+        if not isinstance(meta["params"], dict) or not isinstance(meta["fitted"], dict):
+            raise ValueError("parameters and attributes must be objects with names")
         model = cls(**{name: cls._value(name, node, arrays) for name, node in meta["params"].items()})
         allowed = {*cls._fitted, "n_features_in_", "feature_names_in_"}
         for name, node in meta["fitted"].items():
             if name not in allowed:
                 raise ValueError(f"a {cls.__name__} has no attribute {name!r}")
             setattr(model, name, cls._value(name, node, arrays))
+        if hasattr(model, "n_features_in_"):
+            check_count("n_features_in_", model.n_features_in_, 0)
         model._check_state()
         return model
 
@@ -181,7 +186,7 @@ def check_array_of(name: str, value: Any, shape: tuple[int, ...]) -> None:
 
 def encoded(value: Any, arrays: Arrays, depth: int = 0) -> dict[str, Any]:
     """The node of any value that can be written; its arrays are added to ``arrays``."""
-    if depth > _MAX_DEPTH:
+    if depth > VALUE_NESTING:
         raise TypeError("objects nested so deeply cannot be written to a model file")
     if value is None or isinstance(value, (bool, int, float, str, bytes, np.generic)):
         return _scalar(value)
@@ -391,9 +396,11 @@ def _is_function(value: Any) -> bool:
 
 def decoded(node: Any, arrays: Arrays, depth: int = 0) -> Any:
     """The value of a node that `encoded` made."""
-    if not isinstance(node, dict) or depth > 2 * _MAX_DEPTH:
+    if not isinstance(node, dict) or depth > 2 * VALUE_NESTING:
         raise ValueError("expected the description of a value")
     if "value" in node:
+        if not isinstance(node["value"], (str, int, float, type(None))):
+            raise ValueError("a plain value must be a string, a number, a boolean or null")
         return node["value"]
     if "kernel" in node:
         return _read_kernel(node, arrays, depth)
@@ -425,11 +432,7 @@ def _read_kernel(node: dict[str, Any], arrays: Arrays, depth: int) -> Kernel:
 
 
 def _cut(values: Any, offsets: np.ndarray) -> list[Any]:
-    if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size or offsets[0] != 0:
-        raise ValueError("offsets must be integers that begin with 0")
-    if offsets[-1] != len(values) or np.any(np.diff(offsets) < 0):
-        raise ValueError(f"offsets must rise to the number of items ({len(values)})")
-    bounds = offsets.tolist()
+    bounds = check_offsets("offsets", offsets, len(values)).tolist()
     return [values[start:stop] for start, stop in itertools.pairwise(bounds)]
 
 
@@ -446,8 +449,7 @@ def _read_csr(node: dict[str, Any], arrays: Arrays, depth: int) -> Any:
     parts = tuple(arrays[node[part]] for part in ("data", "indices", "indptr"))
     make = sp.csr_array if node["new"] else sp.csr_matrix
     matrix = make(parts, shape=tuple(node["shape"]))
-    matrix.check_format(full_check=True)
-    return matrix
+    return check_sparse("the matrix", matrix)
 
 
 def _read_graphs(node: dict[str, Any], arrays: Arrays, depth: int) -> Graphs:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
+from mercer._limits import OUTPUT_ROWS, reserve
 from mercer._validation import check_count, check_positive
 from mercer.kernels._state import InFiles
 from mercer.kernels.algebra import _count
@@ -23,7 +25,7 @@ from mercer.kernels.vectors import ChiSquared, HistogramIntersection, VectorRows
 __all__ = ["AdditiveMap", "FourierMap", "NystroemMap"]
 
 
-class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Vectors for objects of any kind, whose inner products approximate a kernel.
 
     Parameters
@@ -93,7 +95,7 @@ class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self._check_shapes(normalization=(self._n_features_out, self._n_features_out))
 
 
-class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random Fourier features of a kernel of x − z: cosines and sines of random waves (Rahimi and Recht, 2007).
 
     Inner products are unbiased estimates of the kernel with an error of about 1 / √n_components. float32 vectors give
@@ -177,7 +179,7 @@ class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise ValueError("phase_ must be a finite number")
 
 
-class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Vectors for the additive kernels of histograms, without random numbers (Vedaldi and Zisserman, 2012).
 
     Each coordinate becomes 2 · n_steps + 1 columns: √(x g(0) L), √(2 x g(jL) L) cos(jL log x) and the same with sin,
@@ -228,6 +230,7 @@ class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _check_state(self) -> None:
         self._checked()
         self._n_features_out = check_count("n_features_in_", self.n_features_in_) * (2 * self.n_steps + 1)
+        reserve(OUTPUT_ROWS * 8 * self._n_features_out, f"{OUTPUT_ROWS} rows of n_steps={self.n_steps}")
 
     def transform(self, X: Any) -> np.ndarray:
         """The vectors of histograms: the columns of step 0 first, then cosines and sines of each step."""

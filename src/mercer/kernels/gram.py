@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer.kernels._state import InFiles
 from mercer.kernels.algebra import _count
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
@@ -15,7 +16,7 @@ from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 __all__ = ["Gram"]
 
 
-class Gram(InFiles, TransformerMixin, BaseEstimator):
+class Gram(InFiles, TransformerMixin, Estimator):
     """Objects to rows of the Gram matrix with the training objects, for estimators with ``kernel="precomputed"``.
 
     Parameters
@@ -68,8 +69,8 @@ class Gram(InFiles, TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Gram:
-        """Keep the training objects."""
-        self._start(X)
+        """Keep the training objects, once the kernel has taken each of them."""
+        self._start(X).diag(self.objects_)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:

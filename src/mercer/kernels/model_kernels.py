@@ -298,6 +298,11 @@ class ProbabilityProduct(Kernel):
         if isinstance(x, GaussianMixtureModel) and self.family == "mixture":
             x._require("weights_")
             return x.weights_, x.means_, self._form(x.covariances_)
+        if isinstance(x, (GaussianModel, GaussianMixtureModel)):
+            wanted = "GaussianModel" if self.family == "gaussian" else "GaussianMixtureModel"
+            raise ValueError(
+                f"bag {i} is a {type(x).__name__}: with family={self.family!r} a given model must be a {wanted}"
+            )
         rows = self._bag(i, x)
         if self.family == "gaussian" or len(rows) == 1 or self.n_components == 1:
             mean, covariance = fitted_gaussian(rows, self.covariance, self.reg_covar)

@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from mercer import _core
+from mercer._em import Run, is_over, of_counts, pair_counts, race, random_counts
+from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._validation import check_choice, check_count, check_positive, check_sparse
 
 __all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
 
@@ -36,7 +37,7 @@ _MOVES_HELD = 1 << 22  # expected moves of single positions that are held at a t
 # ---------------------------------------------------------------------------------------------------- shared
 
 
-class _Model(BaseEstimator):
+class _Model(Estimator):
     """What the models have in common."""
 
     sample_: Any
@@ -132,6 +133,8 @@ def vectors_and_bags(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """
     if sp.issparse(X):
         X = X.toarray()
+    if isinstance(X, np.ndarray) and np.iscomplexobj(X):
+        raise ValueError("X must hold real numbers, got complex ones")
     if not (isinstance(X, np.ndarray) and X.ndim == 2) and _are_bags(X):
         bags = [np.asarray(bag, np.float64) for bag in X]
         full = [bag for bag in bags if bag.size]
@@ -553,7 +556,7 @@ class MultinomialModel(_Model):
 
     def _counts(self, X: Any) -> Any:
         if _is_matrix(X):
-            counts = sp.csr_matrix(X, dtype=np.float64)
+            counts = sp.csr_matrix(check_sparse("X", X), dtype=np.float64)
             if counts.shape[1] != len(self._symbols):
                 raise ValueError(f"X must have {len(self._symbols)} columns, got {counts.shape[1]}")
             if not np.isfinite(counts.data).all() or (counts.data < 0).any():
@@ -752,10 +755,13 @@ class HMMModel(_Model):
         S, where no probabilities are given.
     smoothing : float, default=0.01
         Pseudo-count of every initial state, transition and emission in ``fit``.
-    max_iter, tol : int and float, default=100 and 1e-6
-        ``fit`` stops when the objective rises by less than ``tol`` for each symbol.
-    n_init : int, default=1
-        Random starts; the one that ends with the highest objective is taken.
+    max_iter : int, default=300
+        Iterations of a start. A run that reaches it warns.
+    tol : float, default=1e-4
+        ``fit`` stops when the objective is estimated to rise by less than ``tol`` times its rise so far.
+    n_init : int, default=12
+        Starts: clusters of symbols and of positions by what is around them, and random parameters, in turn. Each runs
+        20 iterations, half of them until convergence, and the one with the highest objective is taken.
     random_state : int, RandomState or None, default=None
         Of the starts.
 
@@ -791,9 +797,9 @@ class HMMModel(_Model):
         alphabet: Sequence[Any] | None = None,
         n_states: int = 2,
         smoothing: float = 0.01,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        n_init: int = 12,
         random_state: Any = None,
     ) -> None:
         self.initial = initial
@@ -816,45 +822,58 @@ class HMMModel(_Model):
         X = _sequences(X)
         if not any(len(x) for x in X):
             raise ValueError("X holds no symbols")
-        random = check_random_state(self.random_state)
-        best: tuple[list[float], bool, tuple[np.ndarray, ...]] | None = None
-        for _ in range(1 if self._given() else check_count("n_init", self.n_init)):
-            self._start(X, random)
-            history, converged = self._baum_welch(*self._symbols.encode(X))
-            if best is None or history[-1] > best[0][-1]:
-                best = history, converged, (self.initial_, self.transitions_, self.emissions_)
-        assert best is not None
-        self.history_, converged, (self.initial_, self.transitions_, self.emissions_) = best
-        if not converged:
+        seed = check_random_state(self.random_state).randint(2**31)
+        random = np.random.default_rng(seed)
+        max_iter, n_init = check_count("max_iter", self.max_iter), check_count("n_init", self.n_init)
+        if not self._given():
+            self._set_alphabet(Alphabet.of(X) if self.alphabet is None else Alphabet(self.alphabet))
+        else:
+            self._start_from_given()
+        offsets, codes = self._symbols.encode(X)
+
+        def begin(turn: int) -> Run:
+            if not self._given():
+                self._start(offsets, codes, turn, random)
+            return Run((self.initial_, self.transitions_, self.emissions_))
+
+        best = race(
+            1 if self._given() else n_init, begin, lambda run, most: self._baum_welch(offsets, codes, run, most),
+            max_iter, self.tol,
+        )  # fmt: skip
+        self.history_ = best.objective
+        self.initial_, self.transitions_, self.emissions_ = best.parameters
+        if not best.converged:
             message = f"HMMModel did not converge in {self.max_iter} iterations: raise max_iter"
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         self.sample_ = X
         return self
 
-    def _baum_welch(self, offsets: np.ndarray, codes: np.ndarray) -> tuple[list[float], bool]:
-        """Raises the objective from where the model is; its values, and whether they came to a rest."""
-        history: list[float] = []
-        for _ in range(check_count("max_iter", self.max_iter)):
+    def _baum_welch(self, offsets: np.ndarray, codes: np.ndarray, run: Run, max_iter: int) -> Run:
+        """Raise the objective from where a run is, until it converges or has made ``max_iter`` iterations."""
+        while not run.converged and len(run.objective) < max_iter:
+            self.initial_, self.transitions_, self.emissions_ = run.parameters
             used = _Expected(self.initial_, self.transitions_, self.emissions_, offsets, codes, each=False)
             self._no_impossible(used.log_prob)
-            history.append(float(used.log_prob.sum()) + self._log_prior())
-            if len(history) > 1 and history[-1] - history[-2] < self.tol * len(codes):
-                return history, True
-            self.initial_ = _shares(used.first + self.smoothing)
-            self.transitions_ = _shares(used.moves + self.smoothing)
-            self.emissions_ = _shares(used.symbol_totals(codes, len(self._symbols)) + self.smoothing)
-        return history, False
+            run.objective.append(float(used.log_prob.sum()) + self._log_prior())
+            run.converged = is_over(run.objective, self.tol)
+            if not run.converged:
+                emitted = used.symbol_totals(codes, len(self._symbols))
+                run.parameters = tuple(_shares(counts + self.smoothing) for counts in (used.first, used.moves, emitted))
+        return run
 
-    def _start(self, X: list[Any], random: Any) -> None:
-        if self._given():
-            self._start_from_given()
-            return
-        self._set_alphabet(Alphabet.of(X) if self.alphabet is None else Alphabet(self.alphabet))
+    def _start(self, offsets: np.ndarray, codes: np.ndarray, turn: int, random: np.random.Generator) -> None:
         S, V = check_count("n_states", self.n_states), len(self._symbols)
-        self.initial_ = random.dirichlet(np.full(S, 5.0))
-        self.transitions_ = random.dirichlet(np.full(S, 5.0), size=S)
-        # States that differ in what they emit: from equal ones the objective hardly rises at first.
-        self.emissions_ = random.dirichlet(np.ones(V), size=S)
+        N = len(codes)
+        matrix = sp.csr_matrix((np.ones(N), codes, np.arange(N + 1)), shape=(N, V))
+        responsibilities = of_counts(matrix, offsets, S, turn, random)
+        if responsibilities is None:
+            self.initial_, self.transitions_ = random.dirichlet(np.ones(S)), random.dirichlet(np.ones(S), size=S)
+            emitted = random_counts(np.bincount(codes, minlength=V).astype(float), S, random).T
+        else:
+            first, moves = pair_counts(responsibilities, offsets)
+            self.initial_, self.transitions_ = _shares(first + self.smoothing), _shares(moves + self.smoothing)
+            emitted = (matrix.T @ responsibilities).T
+        self.emissions_ = _shares(emitted + self.smoothing)
 
     def _log_prior(self) -> float:
         if self.smoothing == 0:

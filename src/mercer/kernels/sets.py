@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer._validation import check_choice, check_count
+from mercer._validation import check_choice, check_count, check_sparse
 from mercer.kernels._keyed import KeyedRows, matrices
 from mercer.kernels.algebra import Together, _Bags
 from mercer.kernels.base import Kernel, Work, check_kernel, mirrored, require_positive_definite
@@ -97,7 +97,7 @@ def element_keys(elements: list[Any]) -> np.ndarray:
 def keyed_sets(X: Any, counts: str) -> KeyedRows:
     """Sets as rows: elements under their keys, with 1 (``counts="set"``) or their counts as values."""
     if sp.issparse(X):
-        X = sp.csr_matrix(X)
+        X = sp.csr_matrix(check_sparse("X", X))
         lengths, weights = np.diff(X.indptr), np.asarray(X.data, np.float64)
         keys = _core.hash_numbers(X.indices.astype(np.int64).view(np.uint64), NUMBER)
     else:

@@ -26,7 +26,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
 from mercer import _core
-from mercer._validation import check_count, check_positive
+from mercer._validation import check_count, check_positive, check_sparse
 from mercer.kernels.base import CPD, Kernel, Work, mirrored
 from mercer.maps import _spectra
 
@@ -203,11 +203,11 @@ class _VectorKernel(Kernel):
     def _prepare(self, X: Any) -> VectorRows:
         name = type(self).__name__
         if isinstance(X, (list, tuple)) and X and all(sp.issparse(x) for x in X):
-            X = sp.vstack(X)
+            X = sp.vstack([check_sparse(f"X[{i}]", x) for i, x in enumerate(X)])
         if sp.issparse(X):
             if not self._takes_sparse:
                 raise ValueError(f"{name} takes dense vectors only: pass X.toarray()")
-            X = _checked(name, X, accept_sparse="csr")
+            X = _checked(name, check_sparse("X", X), accept_sparse="csr")
             if not X.has_canonical_format:
                 X = X.copy()
                 X.sum_duplicates()

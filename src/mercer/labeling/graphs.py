@@ -16,17 +16,18 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.base import check_random_seed
 from mercer.structures.costs import cost_from_json, resolve_cost
 from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
@@ -54,7 +55,7 @@ class ApproximateInferenceWarning(UserWarning):
     """
 
 
-class GraphLabeler(BaseEstimator):
+class GraphLabeler(Estimator):
     """Labels the nodes of graphs; neighbours depend on each other.
 
     Parameters
@@ -63,13 +64,15 @@ class GraphLabeler(BaseEstimator):
 default="log"
         ``"log"`` is a conditional random field, ``"hinge"`` a max-margin Markov network (structured support vector
         machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
-    inference : {"auto", "exact", "bp", "trw", "mean_field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
+    inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
 default="auto"
         See :class:`mercer.structures.Graph`. What "auto" picked is in ``inference_``.
     solver : str or Solver, default="auto"
         lbfgs for smooth losses, bcfw for margins, bmrm for the hybrid.
-    C : float, default=1.0
-        Weight of the summed loss against ½‖w‖².
+    C : float or "auto", default="auto"
+        Weight of the summed loss against ½‖w‖²; smaller values regularise more. ``"auto"``: 1 for losses with a
+        likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
+        a wrong label (see :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
         Weights of pairs of neighbouring labels; see :class:`mercer.structures.Graph`. ``"none"``: a classifier for
         nodes one by one.
@@ -101,6 +104,7 @@ default="auto"
     n_features_in_, n_edge_features_ : int
     history_ : dict of lists, one value an iteration
     solver_ : str
+    C_ : float, the weight of the loss that was used
     converged_, interrupted_ : bool
     n_iter_ : int
 
@@ -117,7 +121,7 @@ default="auto"
     >>> together.score(X[56:], y[56:]) > alone.score(X[56:], y[56:]) + 0.1
     True
     >>> together.inference_
-    'sums: junction_tree (exact), best: junction_tree (exact): the cliques are small'
+    'sums: junction-tree (exact), best: junction-tree (exact): the cliques are small'
     """
 
     coef_: np.ndarray
@@ -129,7 +133,7 @@ default="auto"
         loss: str | Loss = "log",
         inference: str = "auto",
         solver: str | Solver = "auto",
-        C: float = 1.0,
+        C: float | str = "auto",
         *,
         edge_weights: str = "symmetric",
         training: str = "joint",
@@ -161,7 +165,6 @@ default="auto"
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -201,11 +204,12 @@ default="auto"
         risk = Risk(self.structure_, loss.for_labels(self._labels.classes), inputs, tags)
         self._say_what_is_approximate(inputs, risk.loss)
         held_out = None if dev is None else self._held_out(*dev)
+        strength = resolve_strength(self.C, risk.loss, inputs.nodes, tags, len(self._labels))
         with self.structure_.remembering():
             result, history = train(
                 risk,
                 solver=self.solver,
-                C=self.C,
+                C=strength,
                 w0=w0,
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -216,12 +220,19 @@ default="auto"
                 checkpoint=checkpoint,
                 fingerprint=lambda: self._fingerprint(risk, held_out),
             )
-        self.coef_ = self.structure_.feasible(result.w)
+        self.coef_, self.C_ = self.structure_.feasible(result.w), strength
         self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))
         self.solver_ = resolve_solver(self.solver, risk.loss).name
+        if not result.interrupted:
+            self._compare(inputs, tags, held_out)
         self._say_what_did_not_settle("training", 4)
         return self
+
+    def _compare(
+        self, inputs: GraphInputs, tags: TagSequences, held_out: tuple[GraphInputs, TagSequences] | None
+    ) -> None:
+        """Compare the new model with a simpler one."""
 
     def _say_what_did_not_settle(self, when: str, stacklevel: int = 3) -> None:
         """Warns of runs of inference without an end since the last call."""
@@ -242,8 +253,8 @@ default="auto"
             )
 
     def _check_parameters(self) -> Loss:
-        check_positive("C", self.C)
-        check_choice("inference", self.inference, INFERENCE)
+        check_strength(self.C)
+        check_choice("inference", hyphenated(self.inference), INFERENCE)
         check_choice("edge_weights", self.edge_weights, EDGE_WEIGHTS)
         check_choice("training", self.training, TRAINING)
         loss = resolve_loss(self.loss, resolve_cost(self.cost))
@@ -417,6 +428,7 @@ default="auto"
             "history": history_to_json(self.history_),
             "converged": bool(self.converged_),
             "solver": self.solver_,
+            "C": self.C_,
         }
         return meta, {"w": self.coef_}
 
@@ -426,6 +438,7 @@ default="auto"
         params = dict(meta["params"])
         params["loss"], params["cost"] = loss_from_json(params["loss"]), cost_from_json(params["cost"])
         model = cls(**params)
+        model._check_parameters()
         model._labels = LabelIndex(meta["classes"])
         model.classes_ = model._labels.array
         model.n_features_in_ = check_count("n_features", meta["n_features"], 0)
@@ -439,6 +452,7 @@ default="auto"
         model.inference_, model.exact_ = str(meta["inference"]), bool(meta["exact"])
         model.history_ = history_from_json(meta["history"])
         model.converged_, model.solver_ = bool(meta["converged"]), str(meta["solver"])
+        model.C_ = strength_from_state(meta, params)
         model.n_iter_, model.interrupted_ = len(model.history_.get("seconds", ())), False
         return model
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import time
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from mercer._persistence import ModelFileError, read_file, write_file
+from mercer._persistence import ModelFileError, fcntl, read_file, write_file
 
 KIND = "checkpoint"
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _MOST = 10.0  # times as long as a write takes is the least time between two
 
 
@@ -27,6 +31,20 @@ def fingerprint(settings: Any, arrays: Iterable[np.ndarray | None]) -> str:
     for array in arrays:
         if array is not None:
             digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def digest_of(values: Iterable[Any]) -> str:
+    """A digest of strings, bytes and other plain values in their order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for value in values:
+        if isinstance(value, str):
+            kind, data = b"s", value.encode("utf-8", "surrogatepass")
+        elif isinstance(value, bytes):
+            kind, data = b"b", value
+        else:
+            kind, data = b"r", repr(value).encode("utf-8", "surrogatepass")
+        digest.update(kind + len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
 
 
@@ -60,6 +78,9 @@ def generator_from_state(random: np.random.Generator, state: list[Any]) -> None:
 class Checkpoint:
     """A file that holds where a training run is.
 
+    While a run goes on it holds the lock ``PATH.lock``, and a second run on the same path is refused. A checkpoint that
+    cannot be written, such as on a full disk, is a warning: training goes on, and the last one that was written stays.
+
     Parameters
     ----------
     path : str or path
@@ -76,38 +97,126 @@ class Checkpoint:
         self.every = every
         self._fingerprint = ""
         self._written, self._pause = time.monotonic(), every
+        self._lock = FileLock(self.path)
+        self._warned = False
 
     def open(self, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """What an earlier, unfinished run with the same data and settings left; None if there is nothing.
 
-        A checkpoint of another run is an error: it is neither used nor overwritten.
+        A checkpoint of another run is an error: it is neither used nor overwritten. So is one that another run is
+        writing. Whoever opens it calls :meth:`close` or :meth:`release` in the end.
         """
         self._fingerprint = fingerprint
         self._written = time.monotonic()
+        self._warned = False
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"{self.path.parent}: no such folder for the checkpoint")
-        if not self.path.exists():
-            return None
-        file = read_file(self.path, KIND)
-        if file.meta.get("fingerprint") != fingerprint:
-            raise ModelFileError(
-                f"{self.path}: the checkpoint belongs to a training run with other data or settings "
-                "(held-out data, random_state and starting weights are among them); remove it or give another path"
-            )
-        return file.meta["state"], dict(file.arrays)
+        self._lock.acquire()
+        try:
+            if not self.path.exists():
+                return None
+            file = read_file(self.path, KIND)
+            if file.meta.get("fingerprint") != fingerprint:
+                raise ModelFileError(
+                    f"{self.path}: the checkpoint belongs to a training run with other data or settings "
+                    "(held-out data, random_state and starting weights are among them); remove it or give another path"
+                )
+            if not isinstance(file.meta.get("state"), dict):
+                raise ModelFileError(f"{self.path}: the checkpoint holds no state of a training run")
+            return file.meta["state"], dict(file.arrays)
+        except BaseException:
+            self._lock.release()
+            raise
 
     def due(self) -> bool:
         """Whether it is time to write again."""
         return time.monotonic() - self._written >= self._pause
 
     def write(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Writes the state now."""
+        """Writes the state now; where that fails, warns once and leaves the last checkpoint as it is."""
         begin = time.monotonic()
-        write_file(self.path, KIND, {"fingerprint": self._fingerprint, "state": state}, arrays)
+        try:
+            write_file(self.path, KIND, {"fingerprint": self._fingerprint, "state": state}, arrays)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"training goes on without a new checkpoint: {error.filename or self.path}: {error.strerror}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         self._written = time.monotonic()
         if self.every:
             self._pause = max(self.every, _MOST * (self._written - begin))
 
+    def release(self) -> None:
+        """Lets another run use the path; the file stays."""
+        self._lock.release()
+
     def close(self) -> None:
         """Removes the file: the run is over."""
         self.path.unlink(missing_ok=True)
+        self.release()
+
+
+class FileLock:
+    """``PATH.lock``, held by one run at a time. The system lets go of it however a process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.owned, self.path = path, path.with_name(f"{path.name}.lock")
+        self._file: IO[str] | None = None
+
+    def acquire(self) -> None:
+        """Takes the lock.
+
+        Raises
+        ------
+        ModelFileError
+            If another run holds it.
+        """
+        if fcntl is None or self._file is not None:
+            return
+        while True:
+            try:
+                file = open(self.path, "a+", encoding="utf-8")  # noqa: SIM115
+            except OSError as error:
+                if error.errno not in _NO_SPACE:
+                    raise
+                return  # a run without checkpoints needs no lock
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Whoever let go of the lock has removed the file, perhaps after we opened it.
+                if not self._is_current(file):
+                    file.close()
+                    continue
+            except BlockingIOError:
+                file.seek(0)
+                owner = file.read(40).strip()
+                file.close()
+                raise ModelFileError(
+                    f"{self.owned}: another training run{f' (process {owner})' if owner.isdecimal() else ''} is using "
+                    "this checkpoint; wait for its end or give another path"
+                ) from None
+            except OSError:  # a file system without locks
+                file.close()
+                return
+            with contextlib.suppress(OSError):
+                file.truncate(0)
+                file.write(str(os.getpid()))
+                file.flush()
+            self._file = file
+            return
+
+    def _is_current(self, file: IO[str]) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        """Lets go of it."""
+        if self._file is not None:
+            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the number of the process, on a full disk
+                self._file.close()
+            self._file = None

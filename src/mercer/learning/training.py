@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,40 +15,6 @@ from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def all_or_nothing(method: _Method) -> _Method:
-    """A training that fails leaves the model as it was.
-
-    A model without a history gets what was recorded until then (see :func:`train`) as ``history_``.
-    """
-
-    @functools.wraps(method)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(self.__dict__)
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException as error:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            if "history_" not in before and hasattr(error, "history"):
-                self.history_ = error.history
-            raise
-
-    return cast(_Method, run)
-
-
-@contextlib.contextmanager
-def keeping_history(model: Any) -> Iterator[None]:
-    """An error in :func:`train` leaves what was recorded until then as ``history_`` of the model."""
-    try:
-        yield
-    except Exception as error:
-        if hasattr(error, "history"):
-            model.history_ = error.history
-        raise
 
 
 def _options(method: Solver) -> str:
@@ -100,9 +64,9 @@ def train(
         checkpoint=checkpoint,
     )
     resumed = None
-    if fingerprint is not None and checkpoint is not None:
-        resumed = monitor.resume(fingerprint_of((fingerprint(), _seed_state(random_state)), [w0]), risk.n_weights)
     try:
+        if fingerprint is not None and checkpoint is not None:
+            resumed = monitor.resume(fingerprint_of((fingerprint(), seed_state(random_state)), [w0]), risk.n_weights)
         with monitor:
             result = method.minimize(
                 risk,
@@ -118,7 +82,10 @@ def train(
     except Exception as error:
         error.history = monitor.history  # type: ignore[attr-defined]
         raise
-    if warn and not result.converged:  # 4: the caller of a fit that all_or_nothing wraps
+    finally:
+        if checkpoint is not None:
+            checkpoint.release()
+    if warn and not result.converged:  # 4: the caller of a fit, which Estimator wraps
         message = f"training was {result.message}" if result.interrupted else result.message
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
     if checkpoint is not None and not result.interrupted:
@@ -126,7 +93,7 @@ def train(
     return result, monitor.history
 
 
-def _seed_state(random_state: Any) -> Any:
+def seed_state(random_state: Any) -> Any:
     """What a generator would give next, as plain data: two runs with the same draw the same numbers."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
@@ -138,13 +105,23 @@ def _seed_state(random_state: Any) -> Any:
 
 
 def history_to_json(history: dict[str, list[float]]) -> dict[str, list[float | None]]:
-    """A history as plain data: None where a figure was not known yet."""
-    return {name: [x if np.isfinite(x) else None for x in values] for name, values in history.items()}
+    """A history as plain data: None where a figure was not known yet.
+
+    Elapsed seconds are left out: they belong to the machine, and equal trainings give equal files.
+    """
+    return {
+        name: [x if np.isfinite(x) else None for x in values] for name, values in history.items() if name != "seconds"
+    }
 
 
 def history_from_json(data: dict[str, list[float | None]]) -> dict[str, list[float]]:
-    """The inverse of :func:`history_to_json`, with NaN for None."""
-    return {name: [np.nan if x is None else float(x) for x in values] for name, values in data.items()}
+    """The inverse of :func:`history_to_json`, with NaN for None, and for the seconds."""
+    if not isinstance(data, dict):
+        raise ValueError("the history must be an object of lists")
+    history = {str(name): [np.nan if x is None else float(x) for x in values] for name, values in data.items()}
+    if history:
+        history["seconds"] = [np.nan] * max(len(values) for values in history.values())
+    return history
 
 
 def check_tol(tol: Any) -> float:

@@ -17,6 +17,8 @@ import scipy.fft
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from mercer._validation import check_sparse
+
 __all__ = [
     "Copies",
     "as_rows",
@@ -61,6 +63,7 @@ def as_rows(estimator: Any, X: Any, reset: bool, sparse_hint: str | None = None)
     if sp.issparse(X) and sparse_hint is not None:
         raise TypeError(f"X is a sparse matrix, and {type(estimator).__name__} takes dense rows: {sparse_hint}")
     if not is_foreign(X):
+        X = check_sparse("X", X)
         return validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
     if is_tensor(X) and str(X.layout) != "torch.strided":
         hint = sparse_hint or "use X.to_dense(), or a sparse matrix of scipy"

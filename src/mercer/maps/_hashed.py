@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count
 from mercer.maps._inverse import CollisionReport, InverseDictionary
 
@@ -30,7 +31,7 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-class HashedMap(TransformerMixin, BaseEstimator):
+class HashedMap(TransformerMixin, Estimator):
     """Base of maps into 2^n_bits columns.
 
     A map needs no fitting; with ``inverse_size`` > 0, `fit` and `partial_fit` take note of the names of features, at

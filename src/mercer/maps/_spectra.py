@@ -4,18 +4,22 @@ gaussian    exp(−γ‖x − z‖²)              ω = √(2γ) g
 laplacian   exp(−γ‖x − z‖₁)              ω = γ times independent Cauchy numbers
 matern      ν, ℓ                         ω = g / ℓ · √(2ν / χ²_{2ν}), one χ² for each ω
 
-with g a vector of independent normal numbers. Spec 004 I-20; the bandwidth rule there is `neighbour_gamma`.
+with g a vector of independent normal numbers. `neighbour_gamma` and `scale_gamma` are rules for the width.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+import array_api_compat
 import numpy as np
+import scipy.sparse as sp
 
-from mercer.maps._arrays import on_device_of, to_numpy
+from mercer.maps._arrays import is_numpy, on_device_of, to_numpy
 
-__all__ = ["amplitudes", "cauchy", "gaussian", "matern", "neighbour_gamma", "orthogonal_normals"]
+__all__ = ["amplitudes", "cauchy", "gaussian", "matern", "neighbour_gamma", "orthogonal_normals", "scale_gamma"]
 
 
 def gaussian(gamma: float, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
@@ -62,12 +66,59 @@ def orthogonal_normals(width: int, count: int, random: np.random.RandomState) ->
 
 
 def neighbour_gamma(X: Any, random: np.random.RandomState, neighbours: int = 50, sample: int = 1000) -> float:
-    """γ = 2 / σ², σ the mean distance to the 50th nearest neighbour among 1,000 rows (spec 004 I-20)."""
+    """γ = 2 / σ², σ the mean distance to the 50th nearest neighbour among 1,000 rows."""
     if X.shape[0] > sample:
         X = X[on_device_of(X, np.sort(random.permutation(X.shape[0])[:sample])), :]
     chosen = np.asarray(to_numpy(X), np.float64)
+    rounding = 4 * np.finfo(np.float64).eps * float(np.linalg.norm(np.abs(chosen).max(axis=0)))
+    chosen = chosen - chosen.mean(axis=0)  # far from 0, distances from squared lengths lose their digits
     norms = (chosen**2).sum(axis=1)
     squared = np.maximum(norms[:, None] + norms - 2 * chosen @ chosen.T, 0)
     place = min(neighbours, len(chosen) - 1)
     sigma = float(np.sqrt(np.partition(squared, place, axis=1)[:, place]).mean())
-    return 2.0 / sigma**2 if sigma > 0 else 1.0
+    return 2.0 / sigma**2 if sigma > rounding else 1.0
+
+
+def scale_gamma(X: Any, weights: np.ndarray | None = None) -> float:
+    """γ = 1 / (n_features · variance of all entries), as "scale" in scikit-learn; 1 where all entries are equal.
+
+    With weights of the rows it is the variance of rows that are repeated so often.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.maps._spectra import scale_gamma
+    >>> scale_gamma(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    0.5
+    """
+    n, width = X.shape
+    weights = np.ones(n) if weights is None else weights
+    total = float(weights.sum()) * width
+    with np.errstate(over="ignore"):
+        if sp.issparse(X):
+            X = X.tocsr()
+            stored, share = np.asarray(X.data, np.float64), np.repeat(weights, np.diff(X.indptr))
+            mean = float(share @ stored) / total
+            variance = (float(share @ np.square(stored - mean)) + (total - float(share.sum())) * mean**2) / total
+        else:
+            mean = _sum_over_rows(X, weights, lambda rows: rows) / total
+            mean += _sum_over_rows(X, weights, lambda rows: rows - mean) / total  # to the last digit
+            variance = _sum_over_rows(X, weights, lambda rows: (rows - mean) ** 2) / total
+    # Equal entries may differ from their mean by rounding.
+    if math.sqrt(variance) <= 4 * np.finfo(np.float64).eps * abs(mean):
+        return 1.0
+    gamma = 1.0 / (width * variance)
+    if not 0 < gamma < math.inf:
+        raise ValueError(f"gamma='scale' needs entries of a usual size, their variance is {variance:g}: scale X first")
+    return gamma
+
+
+def _sum_over_rows(X: Any, weights: np.ndarray, function: Callable[[Any], Any]) -> float:
+    """The weighted sum of a function of the entries, in double precision, where X lies and a few rows at a time."""
+    xp, (n, width) = array_api_compat.array_namespace(X), X.shape
+    step = max(1, (1 << (17 if is_numpy(X) else 24)) // max(1, width))
+    total = 0.0
+    for start in range(0, n, step):
+        rows = xp.astype(X[start : start + step, :], xp.float64)
+        total += float(weights[start : start + step] @ to_numpy(xp.sum(function(rows), axis=1)))
+    return total

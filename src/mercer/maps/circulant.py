@@ -12,10 +12,11 @@ from typing import Any
 
 import array_api_compat
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count
 from mercer.maps._arrays import (
     Copies,
@@ -35,7 +36,7 @@ from mercer.maps.fourier import check_arrays, padded_to, plain_params
 __all__ = ["CirculantProjection"]
 
 
-class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Project onto the rows of a circulant matrix by Fourier transforms.
 
     Parameters

@@ -20,11 +20,12 @@ from typing import Any
 
 import array_api_compat
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.maps import _spectra
 from mercer.maps._arrays import (
@@ -48,7 +49,7 @@ __all__ = ["CompactNonlinearMap"]
 SPARSE_HINT = "use X.toarray(), or hash or project it to fewer columns first"
 
 
-class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Cosine features with learnt frequencies: far fewer of them do the work of random ones.
 
     Parameters
@@ -404,9 +405,11 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
             expected.update(vectors=(-(-k // d), d), signs=(1, d))
         if model.task == "classification":
             kind, labels = meta["classes"]
-            if kind not in "biufUO" or len(labels) < 2:
+            if kind not in ("b", "i", "u", "f", "U", "O") or not isinstance(labels, list) or len(labels) < 2:
                 raise ValueError("expected at least two labels")
             model.classes_ = np.array(labels, dtype=object if kind == "O" else None)
+            if model.classes_.shape != (len(labels),):
+                raise ValueError("expected a list of labels")
             outputs = 1 if len(labels) == 2 else len(labels)
             expected.update(coef=(outputs, k), intercept=(outputs,))
         check_arrays(arrays, expected)

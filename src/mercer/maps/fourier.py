@@ -2,8 +2,8 @@
 
     k(x, z) = E cos⟨ω, x − z⟩,   Φ(x) = √(2/n) [cos⟨ω_j, x⟩, sin⟨ω_j, x⟩]_j   or   √(2/n) [cos(⟨ω_j, x⟩ + b_j)]_j
 
-spec 004 I-20, I-26; spec 000 S01 (e). With pairs, inner products depend on x − z alone; a cosine without its sine
-and without a phase b ~ U(0, 2π) does not estimate the kernel (spec 004 E11, E16).
+With pairs, inner products depend on x − z alone; a cosine without its sine and without a phase b ~ U(0, 2π) does not
+estimate the kernel.
 
 iid           ω_j independent                                        O(n d) for a row
 orthogonal    ω_j orthogonal inside blocks of d                      O(n d), smaller variance
@@ -19,10 +19,11 @@ from typing import Any
 import array_api_compat
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.maps import _spectra
 from mercer.maps._arrays import (
@@ -45,7 +46,7 @@ VARIANTS = ("iid", "orthogonal", "structured", "circulant")
 SMALLEST_BLOCK = 64  # Hadamard blocks of few rows have few directions: rows are padded to at least this
 
 
-class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random features of a Gaussian, Laplacian or Matérn kernel, in O(n_components log n_features) if structured.
 
     Inner products of features estimate the kernel with an error of about 1 / √n_components. NumPy arrays and tensors
@@ -57,10 +58,13 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Features. With ``pairs`` and an odd number, the last is one wave with a random phase.
     kernel : {"gaussian", "laplacian", "matern"}, default="gaussian"
         exp(−γ‖x − z‖²), exp(−γ‖x − z‖₁), or Matérn's kernel of length ℓ and smoothness ν.
-    gamma : float or "neighbours", default=1.0
-        γ of the first two. "neighbours" takes 2 / σ², σ being the mean distance to the 50th nearest neighbour.
-    length_scale : float, default=1.0
-        ℓ of Matérn's kernel.
+    gamma : float, "scale" or "neighbours", default="scale"
+        γ of the first two. With v the variance of all entries of X, "scale" takes 1 / (n_features · v) for the Gaussian
+        kernel, as scikit-learn does, and 1 / (n_features · √v) for the Laplacian. "neighbours" takes 2 / σ², σ being
+        the mean distance to the 50th nearest neighbour.
+    length_scale : float or "scale", default="scale"
+        ℓ of Matérn's kernel. "scale" takes √(n_features · v / 2), with which the kernel tends to the Gaussian one with
+        gamma="scale" as ν grows.
     nu : float, default=1.5
         ν of Matérn's kernel.
     variant : {"iid", "orthogonal", "structured", "circulant"}, default="structured"
@@ -79,6 +83,8 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     ----------
     gamma_ : float
         The γ in use.
+    length_scale_ : float
+        The ℓ in use.
     scales_ : ndarray of shape (n_waves,)
         What the directions of the waves are multiplied with.
     directions_ : ndarray
@@ -104,8 +110,8 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         n_components: int = 100,
         kernel: str = "gaussian",
         *,
-        gamma: float | str = 1.0,
-        length_scale: float = 1.0,
+        gamma: float | str = "scale",
+        length_scale: float | str = "scale",
         nu: float = 1.5,
         variant: str = "structured",
         pairs: bool = True,
@@ -125,11 +131,11 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     # ------------------------------------------------------------------------------------------------ drawing
 
     def fit(self, X: Any, y: Any = None) -> FourierFeatures:
-        """Draw the waves; of X only the number of columns matters, unless γ comes from the data."""
+        """Draw the waves; of X only the number of columns matters, unless γ or ℓ comes from the data."""
         n = self._check_params()
         X = as_rows(self, X, reset=True, sparse_hint=self._sparse_hint())
         random = check_random_state(self.random_state)
-        self.gamma_ = self._gamma(X, random)
+        self.gamma_, self.length_scale_ = self._widths(X, random)
         self._forget_copies()
         self._n_features_out = n
         d, waves = self.n_features_in_, self._counts()[0]
@@ -152,10 +158,10 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             return _spectra.gaussian(self.gamma_, width, count, random)
         if self.kernel == "laplacian":
             return _spectra.cauchy(self.gamma_, width, count, random)
-        return _spectra.matern(self.length_scale, self.nu, width, count, random)
+        return _spectra.matern(self.length_scale_, self.nu, width, count, random)
 
     def _amplitudes(self, count: int, random: np.random.RandomState) -> np.ndarray:
-        return _spectra.amplitudes(self.kernel, self.gamma_, self.length_scale, self.nu, count, random)
+        return _spectra.amplitudes(self.kernel, self.gamma_, self.length_scale_, self.nu, count, random)
 
     def _draw_structured(self, d: int, waves: int, random: np.random.RandomState) -> None:
         size = max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
@@ -257,9 +263,8 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_choice("kernel", self.kernel, KERNELS)
         check_choice("variant", self.variant, VARIANTS)
         check_choice("pairs", self.pairs, (True, False))
-        if not isinstance(self.gamma, str) or self.gamma != "neighbours":
-            check_positive("gamma", self.gamma)
-        check_positive("length_scale", self.length_scale)
+        check_width("gamma", self.gamma, ("scale", "neighbours"))
+        check_width("length_scale", self.length_scale, ("scale",))
         if self.nu != np.inf:
             check_positive("nu", self.nu)
         thread_count(self.n_jobs)
@@ -270,10 +275,20 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             )
         return check_count("n_components", self.n_components)
 
-    def _gamma(self, X: Any, random: np.random.RandomState) -> float:
-        if not isinstance(self.gamma, str):
-            return float(self.gamma)
-        return _spectra.neighbour_gamma(X.toarray() if sp.issparse(X) else X, random)
+    def _widths(self, X: Any, random: np.random.RandomState) -> tuple[float, float]:
+        """γ and ℓ, from X where they are words; only the one that the kernel has is looked for there."""
+        matern = self.kernel == "matern"
+        gamma = 1.0 if isinstance(self.gamma, str) else float(self.gamma)
+        length_scale = 1.0 if isinstance(self.length_scale, str) else float(self.length_scale)
+        if self.gamma == "neighbours":
+            gamma = _spectra.neighbour_gamma(X.toarray() if sp.issparse(X) else X, random)
+        elif isinstance(self.gamma, str) and not matern:
+            gamma = _spectra.scale_gamma(X)
+            if self.kernel == "laplacian":
+                gamma = math.sqrt(gamma / X.shape[1])
+        if isinstance(self.length_scale, str) and matern:
+            length_scale = 1.0 / math.sqrt(2.0 * _spectra.scale_gamma(X))
+        return gamma, length_scale
 
     def _sparse_hint(self) -> str | None:
         if self.variant in ("iid", "orthogonal"):
@@ -294,6 +309,7 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         meta = {
             "params": plain_params(self),
             "gamma": self.gamma_,
+            "length_scale": self.length_scale_,
             "n_features": self.n_features_in_,
         }
         return meta, self._numbers()
@@ -304,6 +320,7 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         model = cls(**from_plain_params(meta["params"]))
         model._n_features_out = model._check_params()
         model.gamma_ = check_positive("gamma", meta["gamma"])
+        model.length_scale_ = check_positive("length_scale", meta.get("length_scale", model.length_scale))
         d = model.n_features_in_ = check_count("n_features", meta["n_features"])
         waves, paired = model._counts()
         size = max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
@@ -317,6 +334,16 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         for name in expected:
             setattr(model, f"{name}_", arrays[name])
         return model
+
+
+def check_width(name: str, value: Any, words: tuple[str, ...]) -> None:
+    """Raises ValueError unless it is a positive number or one of the words."""
+    if isinstance(value, str) and value in words:
+        return
+    if isinstance(value, str) or value is None:
+        choices = " or ".join(map(repr, words))
+        raise ValueError(f"{name} must be a positive finite number or {choices}, got {value!r}")
+    check_positive(name, value)
 
 
 def hadamard(xp: Any, X: Any) -> Any:
@@ -371,10 +398,14 @@ def from_plain_params(params: dict[str, Any]) -> dict[str, Any]:
     return {name: math.inf if value == "inf" else value for name, value in params.items()}
 
 
-def check_arrays(arrays: dict[str, np.ndarray], expected: dict[str, tuple[int, ...]]) -> None:
-    """Arrays of a model file: there, of these shapes, finite."""
+def check_arrays(
+    arrays: dict[str, np.ndarray], expected: dict[str, tuple[int, ...]], integers: tuple[str, ...] = ()
+) -> None:
+    """Arrays of a model file: there, of these shapes, finite, and floating-point numbers but for some."""
     for name, shape in expected.items():
         found = arrays.get(name)
         if found is None or found.shape != shape or not np.isfinite(found).all():
             where = "nothing" if found is None else f"shape {found.shape}"
             raise ValueError(f"expected finite numbers of shape {shape} as {name!r}, found {where}")
+        if name not in integers and found.dtype not in (np.float32, np.float64):
+            raise ValueError(f"expected floating-point numbers as {name!r}, found {found.dtype}")

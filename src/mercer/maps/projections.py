@@ -13,18 +13,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from mercer._validation import check_choice, check_count
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_sparse
+from mercer.maps._state import check_dtype
 
 __all__ = ["EmpiricalKernelMap", "RandomFeatures", "RandomProjection"]
 
 
-class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Project onto random directions, so that inner products and distances are kept on average.
 
     x ↦ R x with entries of mean 0 and variance 1 / n_components, so that E⟨Rx, Rz⟩ = ⟨x, z⟩ (spec 000 S02).
@@ -106,9 +108,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> RandomProjection:
         """The inverse of :meth:`to_state`."""
         params = meta["params"]
-        model = cls(**{**params, "dtype": np.dtype(params["dtype"]).type})
+        model = cls(**{**params, "dtype": check_dtype(params["dtype"]).type})
         drawn = arrays["components"]
-        if drawn.ndim != 2 or drawn.shape[1] != model.n_components or not np.isfinite(drawn).all():
+        if drawn.ndim != 2 or not len(drawn) or drawn.shape[1] != model.n_components or not np.isfinite(drawn).all():
             raise ValueError(f"expected a finite matrix of {model.n_components} columns, found shape {drawn.shape}")
         model.components_ = sp.csr_matrix(drawn) if model.kind == "achlioptas" else drawn
         model.n_features_in_, model._n_features_out = drawn.shape
@@ -117,7 +119,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _checked(self, X: Any, reset: bool) -> Any:
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float64 or float32, got {self.dtype!r}")
-        return validate_data(self, X, accept_sparse="csr", dtype=self.dtype, reset=reset)
+        return validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=self.dtype, reset=reset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,7 +127,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return tags
 
 
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random features of your own: x ↦ n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)) with c_i drawn at random.
 
     Inner products are means over n draws, and tend to the kernel E_c[Φ_c(x) Φ_c(z)]. If its terms lie in an interval of
@@ -202,7 +204,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return found / np.sqrt(self._n_features_out)
 
 
-class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Similarities to anchors as features: x ↦ n^{-1/2} (κ(c_1, x), …, κ(c_n, x)), with anchors c_i from the data.
 
     Spec 000 S01 (d). κ may be any similarity: the inner products of the features are a kernel whether or not κ is one.
@@ -290,7 +292,7 @@ class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return found / np.sqrt(self._n_features_out)
 
     def _checked(self, X: Any) -> Any:
-        return X if callable(self.kernel) else check_array(X, accept_sparse="csr")
+        return X if callable(self.kernel) else check_array(check_sparse("X", X), accept_sparse="csr")
 
 
 def _length(X: Any) -> int:

@@ -194,6 +194,11 @@ class RecordHasher(HashedMap):
             named = isinstance(cross, (tuple, list)) and all(isinstance(name, str) for name in cross)
             if not named or len(cross) < 2:
                 raise ValueError(f"{expected}, got {cross!r} among them")
+            for name in cross:
+                try:
+                    name.encode()
+                except UnicodeEncodeError:
+                    raise ValueError(f"interactions must name fields in valid Unicode, got {name!r}") from None
         return [list(cross) for cross in self.interactions]
 
     def _column_crosses(self, names: list[str]) -> list[list[int]]:

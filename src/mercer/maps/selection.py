@@ -8,15 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercer._estimator import Estimator
+from mercer._validation import check_sparse
+
 __all__ = ["CorrelationSelector"]
 
 
-class CorrelationSelector(SelectorMixin, BaseEstimator):
+class CorrelationSelector(SelectorMixin, Estimator):
     """Keeps the features whose correlation with the target is above the median.
 
     A feature's score is the absolute value of its correlation with y; for several classes the largest one over the
@@ -56,7 +58,14 @@ class CorrelationSelector(SelectorMixin, BaseEstimator):
         y : array of shape (n_samples,)
             Classes (integers, strings, booleans), or numbers with a fractional part for regression.
         """
-        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=(np.float64, np.float32), y_numeric=False)
+        X, y = validate_data(
+            self,
+            check_sparse("X", X),
+            y,
+            accept_sparse=["csr", "csc"],
+            dtype=(np.float64, np.float32),
+            y_numeric=False,
+        )
         kind = type_of_target(y, input_name="y")
         if kind not in ("binary", "multiclass", "continuous"):
             raise ValueError(f"Unknown label type: y must be classes or numbers, one for each row of X, found {kind}")

@@ -14,10 +14,12 @@ from typing import Any
 import array_api_compat
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
+from mercer._limits import OUTPUT_ROWS, reserve
 from mercer._validation import check_count, check_positive, thread_count
 from mercer.maps._arrays import (
     Copies,
@@ -35,7 +37,7 @@ from mercer.maps.fourier import check_arrays, plain_params
 __all__ = ["PolynomialSketch"]
 
 
-class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Features whose inner products estimate (γ⟨x, z⟩ + c)^p: the tensor sketch.
 
     Unbiased, with an error of about (γ‖x‖‖z‖ + c)^p / √n_components. NumPy arrays, sparse matrices (dense features
@@ -205,7 +207,8 @@ class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         model = cls(**meta["params"])
         n, degree = model._check_params()
         d = check_count("n_features", meta["n_features"])
-        check_arrays(arrays, {"columns": (degree, d + 1), "signs": (degree, d + 1)})
+        reserve(OUTPUT_ROWS * 8 * n, f"{OUTPUT_ROWS} rows of n_components={n}")
+        check_arrays(arrays, {"columns": (degree, d + 1), "signs": (degree, d + 1)}, integers=("columns",))
         columns = arrays["columns"]
         if columns.dtype.kind != "i" or columns.min() < 0 or columns.max() >= n:
             raise ValueError(f"expected columns from 0 to {n - 1}")

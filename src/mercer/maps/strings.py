@@ -296,9 +296,10 @@ class StringHasher(HashedMap):
         check_choice("kernel", self.kernel, KERNELS)
         if check_count("max_length", self.max_length) > MOST_FEATURES:
             raise ValueError(f"max_length must be at most {MOST_FEATURES}, got {self.max_length}")
-        check_count("mismatches", self.mismatches, 0)
-        check_count("gap", self.gap, 0)
-        check_count("shift", self.shift, 0)
+        for name in ("mismatches", "gap", "shift"):
+            value = getattr(self, name)
+            if check_count(name, value, 0) > MOST_FEATURES:
+                raise ValueError(f"{name} must be at most {MOST_FEATURES}, got {value}")
         check_seed(self.seed)
         check_dtype(self.dtype)
         thread_count(self.n_jobs)

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count
 from mercer.maps._columns import _as_list, columns_of, row_count
 
@@ -25,7 +26,7 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _REST = "(rare)"
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, Estimator):
     """Features for linear models from a table with numbers and categories.
 
     Parameters
@@ -144,15 +145,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
         """The inverse of :meth:`to_state`."""
         model = cls(**meta["params"])
-        for column in meta["columns"]:
-            number = column["kind"] == "number"
-            fits = number or (column["kind"] == "category" and all(isinstance(c, str) for c in column["categories"]))
-            if number:
-                fits = math.isfinite(column["mean"]) and math.isfinite(column["scale"]) and column["scale"] >= 0
-            if not fits or not isinstance(column["name"], str):
-                raise ValueError("a column of the table is damaged")
+        if not isinstance(meta["columns"], list) or not all(map(_is_column, meta["columns"])):
+            raise ValueError("a column of the table is damaged")
         model.columns_ = meta["columns"]
+        if not model._n_features_out:
+            raise ValueError("no column of the table gives a feature")
         return model
+
+
+def _is_column(column: Any) -> bool:
+    """Whether it is what `_learnt` gives."""
+    if not isinstance(column, dict) or not isinstance(column.get("name"), str):
+        return False
+    if column.get("kind") == "number":
+        numbers = [column.get("mean"), column.get("scale")]
+        fits = all(isinstance(x, (int, float)) and math.isfinite(x) for x in numbers)
+        return fits and column["scale"] >= 0 and isinstance(column.get("missing"), bool)
+    names = column.get("categories")
+    fits = column.get("kind") == "category" and isinstance(names, list) and all(isinstance(c, str) for c in names)
+    return fits and isinstance(column.get("rest"), bool)
 
 
 def _table(X: Any) -> list[tuple[str, Any]]:

@@ -6,7 +6,8 @@ positions with the variance of all data,
 
     log prior(Σ) = −½ smoothing (log |Σ| + tr Σ⁻¹ Σ_all) + const,
 
-so that no variance collapses and expectation maximisation raises likelihood × prior.
+so that no variance collapses and expectation maximisation raises likelihood × prior. A column that is constant over all
+data has the variance 1 in every state: it tells states no more apart than a missing column would.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
+
+from mercer import _em
 
 COVARIANCES = ("diag", "full", "spherical")
 
@@ -28,9 +31,15 @@ class Multinomial:
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
 
-    def start(self, matrix: Any, n_states: int, random: np.random.Generator) -> np.ndarray:
-        """Responsibilities to begin with."""
-        return random.dirichlet(np.ones(n_states), size=matrix.shape[0])
+    def start(
+        self, matrix: Any, offsets: np.ndarray, n_states: int, turn: int, random: np.random.Generator
+    ) -> np.ndarray | None:
+        """Return responsibilities to begin with, or None after drawing parameters at random."""
+        responsibilities = _em.of_counts(matrix, offsets, n_states, turn, random)
+        if responsibilities is None:
+            total = np.asarray(matrix.sum(axis=0), dtype=float).ravel()
+            self.from_counts(_em.random_counts(total, n_states, random))
+        return responsibilities
 
     def maximize(self, matrix: Any, responsibilities: np.ndarray) -> None:
         """The parameters of highest posterior."""
@@ -89,22 +98,37 @@ class Mixture:
         self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def prepare(self, matrix: np.ndarray) -> None:
-        """The spread of all data, towards which the pseudo-counts pull; what all iterations need of the data."""
-        self._kept = (matrix, *_moments(matrix, matrix.mean(axis=0))) if self.covariance != "full" else None
-        if self.covariance == "full":
-            self.pooled = np.cov(matrix.T, bias=True).reshape(matrix.shape[1], -1) + 1e-9 * np.eye(matrix.shape[1])
-        else:
-            self.pooled = matrix.var(axis=0) + 1e-9
+        """The spread of all data, towards which the pseudo-counts pull."""
+        self.constant = np.ptp(matrix, axis=0) == 0
+        spread = np.where(self.constant, 1.0, matrix.var(axis=0))
+        if self.covariance == "spherical" and not self.constant.all():
+            spread[self.constant] = 0.0
+        self.pooled = spread
+        if self.covariance == "full":  # of columns that are sums of others, too, the matrix can be inverted
+            away = matrix - matrix.mean(axis=0)
+            self.pooled = away.T @ away / len(matrix)
+            self.pooled[np.diag_indices(len(spread))] = spread * (1.0 + 1e-6)
 
-    def start(self, matrix: np.ndarray, n_states: int, random: np.random.Generator) -> np.ndarray:
-        """Responsibilities to begin with: the nearest of random positions. (One mean of all is a saddle point.)"""
-        return _nearest(matrix, n_states, random)
+    def keep(self, matrix: np.ndarray) -> None:
+        """Compute what all iterations over these data need of them."""
+        self._kept = (matrix, *_moments(matrix, matrix.mean(axis=0)))
+
+    def start(
+        self, matrix: np.ndarray, offsets: np.ndarray, n_states: int, turn: int, random: np.random.Generator
+    ) -> np.ndarray:
+        """Return responsibilities to begin with. (One mean of all is a saddle point.)"""
+        return _em.of_vectors(matrix, offsets, n_states, turn, random)
 
     def split(self, matrix: np.ndarray, responsibilities: np.ndarray, random: np.random.Generator) -> None:
-        """First parameters of the components of every state."""
-        shares = np.stack(
-            [_nearest(matrix, self.n_components, random) for _ in range(responsibilities.shape[1])], axis=1
-        )
+        """First parameters of the components of every state: clusters of its positions."""
+        M = self.n_components
+        if M == 1:
+            self._from_shares(matrix, responsibilities[:, :, None])
+            return
+        points = _em.standardised(matrix)
+        shares = np.zeros((*responsibilities.shape, M))
+        for s, weights in enumerate(responsibilities.T):
+            shares[:, s] = np.eye(M)[_em.clusters(points, M, random, weights + 1e-12)]
         self._from_shares(matrix, responsibilities[:, :, None] * shares)
 
     def maximize(self, matrix: np.ndarray, responsibilities: np.ndarray) -> None:
@@ -123,24 +147,28 @@ class Mixture:
         self.weights = count.reshape(S, M) + self.smoothing
         self.weights /= self.weights.sum(axis=1, keepdims=True)
         extra = self.smoothing
-        if self.covariance == "full":
-            means = (flat.T @ matrix) / count[:, None]
-            self.means = means.reshape(S, M, -1)
-            covariances = np.empty((S * M, matrix.shape[1], matrix.shape[1]))
-            for c in range(S * M):
-                away = matrix - means[c]
-                covariances[c] = ((flat[:, c, None] * away).T @ away + extra * self.pooled) / (count[c] + extra)
-            self.covariances = covariances.reshape(S, M, *covariances.shape[1:])
-            return
         # Moments about the centre of the data: little is lost to cancellation.
         centre, powers = self._powers(matrix)
-        sums, d = flat.T @ powers, matrix.shape[1]
+        d = matrix.shape[1]
+        if self.covariance == "full":
+            away = flat.T @ powers[:, d : 2 * d] / count[:, None]
+            covariances = np.empty((S * M, d, d))
+            for c in range(S * M):
+                rest = powers[:, d : 2 * d] - away[c]
+                covariances[c] = ((flat[:, c, None] * rest).T @ rest + extra * self.pooled) / (count[c] + extra)
+            covariances[:, self.constant, self.constant] = 1.0
+            self.means = (away + centre).reshape(S, M, -1)
+            self.covariances = covariances.reshape(S, M, d, d)
+            return
+        sums = flat.T @ powers
         away = sums[:, d : 2 * d] / count[:, None]
         self.means = (away + centre).reshape(S, M, -1)
         second = sums[:, :d] / count[:, None] - away**2
         variances = (count[:, None] * np.maximum(second, 0.0) + extra * self.pooled) / (count[:, None] + extra)
         if self.covariance == "spherical":
             variances = variances.mean(axis=1, keepdims=True)
+        else:
+            variances[:, self.constant] = 1.0
         self.covariances = variances.reshape(S, M, -1)
 
     def log_probabilities(self, matrix: np.ndarray) -> np.ndarray:
@@ -228,19 +256,10 @@ def checked(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """An array of a model file, which must be finite and of the given shape."""
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected a finite array of shape {shape}, found {array.shape}")
-    return array
+    return np.asarray(array, np.float64)
 
 
 def _moments(matrix: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The centre, and the columns (x − centre)², x − centre, 1."""
     away = matrix - centre
     return centre, np.concatenate([away**2, away, np.ones((len(matrix), 1))], axis=1)
-
-
-def _nearest(matrix: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
-    """0/1 responsibilities: which of n random positions is nearest."""
-    if n == 1:
-        return np.ones((len(matrix), 1))
-    chosen = random.choice(len(matrix), size=n, replace=len(matrix) < n)
-    distances = np.stack([((matrix - matrix[c]) ** 2).sum(axis=1) for c in chosen], axis=1)
-    return np.eye(n)[distances.argmin(axis=1)]

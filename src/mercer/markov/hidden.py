@@ -15,25 +15,34 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._em import Run, is_over, pair_counts, race
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_flag, check_positive, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial, checked
+from mercer.markov.symbols import IntegerSequences
 from mercer.structures.chain import Chain, ChainScores
 
 KINDS = ("categorical", "multinomial", "gaussian", "mixture")
+EXCERPT = 20_000  # positions on which starts are compared; the best one goes on with all
+PIECE = 500  # positions of a piece of an excerpt
 
 
-class HiddenMarkovModel(BaseEstimator):
+class HiddenMarkovModel(Estimator):
     """A hidden Markov model: with labels, with some labels, or without.
 
-    Sequences may be of any lengths: lists of names or of dicts, arrays of vectors, or sparse matrices.
+    Sequences may be of any lengths: lists of names, of dicts or of integers, strings, arrays of vectors, or sparse
+    matrices.
+
+    Integers are discrete. A list of integers, a 1-D integer array and an integer array with one column are sequences
+    of symbols; an integer matrix as ``X`` holds one such sequence a row. An integer array with several columns holds
+    counts, as a sparse matrix does. Arrays of floats are vectors, and get normal distributions.
 
     Parameters
     ----------
@@ -42,7 +51,7 @@ class HiddenMarkovModel(BaseEstimator):
     emission : {"auto", "categorical", "multinomial", "gaussian", "mixture"}, default="auto"
         What a position is drawn from, given the state: one name ("categorical"), counts of names ("multinomial"), a
         normal vector, or a vector from a mixture of ``n_mixtures`` normal distributions. "auto" is "multinomial" for
-        names and sparse features, "gaussian" for dense ones.
+        names, integers and sparse features (one symbol a position is the categorical case), "gaussian" for floats.
     covariance : {"diag", "full", "spherical"}, default="diag"
         Of the normal distributions.
     n_mixtures : int, default=2
@@ -52,10 +61,17 @@ class HiddenMarkovModel(BaseEstimator):
         best states and counting them (faster, rougher).
     smoothing : float, default=0.1
         Pseudo-count added to every transition, start and emission count; pulls variances towards those of all data.
-    n_init : int, default=1
-        Random starts; the one with the highest objective is kept.
-    max_iter, tol : int and float
-        Training stops when the mean objective of a position rises by less than ``tol``.
+    n_init : int, default=12
+        Starts without labels. They are found in the data: clusters of positions, clusters of symbols by the symbols
+        around them, random parameters, in turn. Each runs 20 iterations; half of them run until convergence, and
+        the one with the highest objective is kept. Beyond 20,000 positions starts are compared on random pieces of the
+        data, and only the best continues on all data.
+    max_iter : int, default=300
+        Iterations of a start. A run that reaches it warns.
+    tol : float, default=1e-4
+        Training stops when the objective is estimated to rise by less than ``tol`` times its rise so far. The estimate
+        assumes that the gains keep falling geometrically; while gains grow, training goes on. A negative value
+        never stops.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, Generator or None
@@ -72,6 +88,8 @@ class HiddenMarkovModel(BaseEstimator):
         For "gaussian"; with a further axis of components in second place for "mixture", as for ``means_``.
     weights_, means_ : arrays (n_states, n_mixtures) and (n_states, n_mixtures, n_features)
         For "mixture".
+    symbols_ : array of int, or None
+        The integers that the columns of ``emission_`` stand for, where ``X`` held integer symbols.
     history_ : dict of lists, one value an iteration
         The log-likelihood (of the data, or of data and best states in Viterbi training), and the objective, which never
         falls: the log-likelihood plus the log-prior of the pseudo-counts.
@@ -83,6 +101,15 @@ class HiddenMarkovModel(BaseEstimator):
     >>> y = [["high", "high", "low"], ["low", "low"]]
     >>> HiddenMarkovModel().fit(X, y).predict([["sunny", "rain"]])
     [['high', 'low']]
+    >>> coins = HiddenMarkovModel(2, random_state=0).fit([[0, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1]] * 4)
+    >>> coins.emission_.shape, coins.symbols_
+    ((2, 2), array([0, 1]))
+
+    References
+    ----------
+    .. [Biernacki2003] C. Biernacki, G. Celeux and G. Govaert, "Choosing starting values for the EM algorithm for
+       getting the highest likelihood in multivariate Gaussian mixture models", Computational Statistics & Data Analysis
+       41, 2003.
     """
 
     def __init__(
@@ -93,9 +120,9 @@ class HiddenMarkovModel(BaseEstimator):
         n_mixtures: int = 2,
         training: str = "em",
         smoothing: float = 0.1,
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-5,
+        n_init: int = 12,
+        max_iter: int = 300,
+        tol: float = 1e-4,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -116,20 +143,25 @@ class HiddenMarkovModel(BaseEstimator):
     # ------------------------------------------------------------------ training
 
     def fit(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> HiddenMarkovModel:
-        """Counts where all labels are given; otherwise the states are found by ``training``.
+        """Fit by counting where all labels are given; otherwise the states are found by ``training``.
 
         With y that holds None (or sets of possible labels) in places, the known labels are kept to, and give the start.
         """
         self._check_params()
-        sequences = as_sequences(X, FeatureIndex(), learn=True)
+        discrete = IntegerSequences.read(X, self.emission)
+        self.symbols_: np.ndarray | None = None
+        if discrete is not None and discrete.is_symbols:
+            self.symbols_ = discrete.symbols()
+        sequences = self._read(X, discrete, FeatureIndex())
         if not sequences.n_positions:
             raise ValueError("nothing to learn from: X has no positions")
         self.index_: FeatureIndex | None = sequences.index
         self.n_features_in_ = sequences.n_features
-        self._emission = self._new_emission(sequences)
+        self._emission = self._new_emission(sequences, counts=discrete is not None)
         matrix = self._matrix(sequences)
         if isinstance(self._emission, Mixture):
             self._emission.prepare(matrix)
+            self._emission.keep(matrix)
         self.history_: dict[str, list[float]] = {"objective": [], "log_likelihood": []}
         random = np.random.default_rng(self.random_state)
         if y is None:
@@ -158,16 +190,30 @@ class HiddenMarkovModel(BaseEstimator):
         for name in ("n_mixtures", "n_init", "max_iter"):
             check_count(name, getattr(self, name))
 
-    def _new_emission(self, X: Sequences) -> Multinomial | Mixture:
+    def _read(self, X: Any, discrete: IntegerSequences | None, learn: FeatureIndex | None = None) -> Sequences:
+        """Any input as sequences of features; with ``learn``, names are new."""
+        if discrete is not None:
+            if discrete.is_symbols != (self.symbols_ is not None):
+                expected = "integer symbols" if self.symbols_ is not None else "features or names, not integer symbols"
+                raise ValueError(f"the model was trained on {expected}")
+            return discrete.one_hot(self.symbols_) if self.symbols_ is not None else discrete.counts()
+        if self.symbols_ is not None:
+            raise ValueError("the model was trained on integer symbols: give lists of integers")
+        if not isinstance(X, Sequences) and hasattr(X, "__iter__") and not isinstance(X, (str, bytes, dict)):
+            X = [list(x) if isinstance(x, str) else x for x in X] if any(isinstance(x, str) for x in X) else X
+        return as_sequences(X, self.index_ if learn is None else learn, learn=learn is not None)
+
+    def _new_emission(self, X: Sequences, counts: bool) -> Multinomial | Mixture:
         dense = X.rows.dense is not None
         kind = self.emission
         if kind == "auto":
-            kind = "gaussian" if dense else "multinomial"
+            kind = "gaussian" if dense and not counts else "multinomial"
         if kind in ("gaussian", "mixture"):
             return Mixture(float(self.smoothing), self.covariance, self.n_mixtures if kind == "mixture" else 1)
         values = X.rows.dense if dense else X.rows.values
         if values is not None and (values < 0).any():
-            raise ValueError(f"emission {kind!r} needs counts: a feature is negative")
+            hint = "; emission='gaussian' takes integers as vectors" if counts else ""
+            raise ValueError(f"emission {kind!r} needs counts: a feature is negative{hint}")
         if kind == "categorical":
             matrix = X.matrix()
             totals = np.asarray(matrix.sum(axis=1)).ravel()
@@ -222,50 +268,114 @@ class HiddenMarkovModel(BaseEstimator):
         self.transitions_ = (transitions + extra) / (transitions + extra).sum(axis=1, keepdims=True)
 
     def _search(self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator) -> None:
-        """The best of ``n_init`` runs from random starts."""
-        best: tuple[float, Any] | None = None
-        for _ in range(self.n_init):
-            self.history_ = {"objective": [], "log_likelihood": []}
-            self._begin(X, matrix, tags, random)
-            converged = self._climb(X, matrix, tags)
-            reached = self.history_["objective"][-1]
-            if best is None or reached > best[0]:
-                kept = (self.start_, self.transitions_, self._emission.arrays(), self.history_, converged)
-                best = (reached, kept)
-        assert best is not None
-        self.start_, self.transitions_, arrays, self.history_, converged = best[1]
-        self._emission.restore(arrays, len(self._labels), self.n_features_in_)
-        if not converged:
+        """The best of several starts, which are compared on an excerpt where data are many."""
+        small = self._excerpt(X, matrix, tags, random)
+
+        def begin(turn: int) -> Run:
+            self._begin(*small, turn, random)
+            return Run(self._parameters())
+
+        best = race(
+            self._n_starts(tags), begin, lambda run, most: self._climb(*small, run, most), self.max_iter, self.tol
+        )
+        if small[0] is not X:  # the history is that of all data
+            best = self._climb(X, matrix, tags, Run(best.parameters), self.max_iter)
+        self._restore(best.parameters)
+        self.history_ = {"objective": best.objective, "log_likelihood": best.log_likelihood}
+        if not best.converged:
             warnings.warn(
                 f"training still rises after max_iter={self.max_iter} iterations: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    def _begin(self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator) -> None:
-        n = len(self._labels)
-        if tags is not None and (tags.labels >= 0).any():
-            self._count(X, matrix, tags.labels, random)
-            return
-        soft = self._emission.start(matrix, n, random)
-        self._maximize(random.random(n), 1.0 + random.random((n, n)), soft, matrix, random)
+    def _n_starts(self, tags: TagSequences | None) -> int:
+        """Known labels of all states make one start; only components of mixtures are then drawn."""
+        alone = isinstance(self._emission, Multinomial) or self._emission.n_components == 1
+        return 1 if tags is not None and alone and not len(self._unlabelled(tags)) else int(self.n_init)
 
-    def _climb(self, X: Sequences, matrix: Any, tags: TagSequences | None) -> bool:
-        """Iterations until the objective rises no more; whether it came to that."""
+    def _unlabelled(self, tags: TagSequences) -> np.ndarray:
+        """States that no position is known to have."""
+        return np.setdiff1d(np.arange(len(self._labels)), tags.labels[tags.labels >= 0])
+
+    def _excerpt(
+        self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator
+    ) -> tuple[Sequences, Any, TagSequences | None]:
+        """What the race is run on: all data, or random pieces of them where there are many."""
+        if X.n_positions <= EXCERPT or tags is not None:
+            return X, matrix, tags
+        offsets = X.offsets - X.offsets[0]
+        bounds = np.unique(np.concatenate([offsets, np.arange(0, X.n_positions, PIECE)]))
+        lengths = np.diff(bounds)
+        chosen = random.permutation(len(lengths))
+        chosen = np.sort(chosen[: 1 + int(np.searchsorted(np.cumsum(lengths[chosen]), EXCERPT))])
+        rows = np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in chosen])
+        some = matrix[rows]
+        return Sequences(some, np.concatenate([[0], np.cumsum(lengths[chosen])])), some, None
+
+    def _begin(
+        self, X: Sequences, matrix: Any, tags: TagSequences | None, turn: int, random: np.random.Generator
+    ) -> None:
+        n = len(self._labels)
+        if isinstance(self._emission, Mixture):
+            self._emission.keep(matrix)
+        if tags is not None:
+            self._begin_with_labels(X, matrix, tags, turn, random)
+            return
+        offsets = X.offsets - X.offsets[0]
+        responsibilities = self._emission.start(matrix, offsets, n, turn, random)
+        if responsibilities is None:
+            self.start_, self.transitions_ = random.dirichlet(np.ones(n)), random.dirichlet(np.ones(n), size=n)
+            return
+        self._maximize(*pair_counts(responsibilities, offsets), responsibilities, matrix, random)
+
+    def _begin_with_labels(
+        self, X: Sequences, matrix: Any, tags: TagSequences, turn: int, random: np.random.Generator
+    ) -> None:
+        """Counts of the known labels; states without any share the positions without a label."""
+        self._count(X, matrix, tags.labels, random)
+        missing = self._unlabelled(tags)
+        if not len(missing):
+            return
+        offsets = X.offsets - X.offsets[0]
+        responsibilities = np.zeros((X.n_positions, len(self._labels)))
+        known = tags.labels >= 0
+        responsibilities[known, tags.labels[known]] = 1.0
+        found = self._emission.start(matrix, offsets, len(missing), turn, random)
+        if found is None:
+            found = random.dirichlet(np.ones(len(missing)), size=X.n_positions)
+        responsibilities[np.ix_(~known, missing)] = found[~known]
+        start, transitions = pair_counts(responsibilities, offsets)
+        self._maximize(start, transitions, responsibilities, matrix, random)
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        return self.start_, self.transitions_, self._emission.arrays()
+
+    def _restore(self, parameters: tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]) -> None:
+        self.start_, self.transitions_, arrays = parameters
+        self._emission.restore(arrays, len(self._labels), self.n_features_in_)
+
+    def _climb(self, X: Sequences, matrix: Any, tags: TagSequences | None, run: Run, max_iter: int) -> Run:
+        """Iterations until little is left to gain, or until there were ``max_iter``."""
+        if run.converged or len(run.objective) >= max_iter:
+            return run
+        self._restore(run.parameters)
+        if isinstance(self._emission, Mixture):
+            self._emission.keep(matrix)
         expect = self._expectation(X, matrix, tags)
-        previous = -np.inf
-        for iteration in range(self.max_iter):
+        while len(run.objective) < max_iter:
             likelihood, maximise = expect()
-            total = likelihood + self._log_prior()
-            self.history_["objective"].append(total)
-            self.history_["log_likelihood"].append(likelihood)
+            run.objective.append(likelihood + self._log_prior())
+            run.log_likelihood.append(likelihood)
             if self.verbose:
-                print(f"iteration {iteration + 1}: objective {total:.6g}, log-likelihood {likelihood:.6g}")
-            if total - previous < self.tol * X.n_positions:
-                return True
-            previous = total
+                iteration, total = len(run.objective), run.objective[-1]
+                print(f"iteration {iteration}: objective {total:.6g}, log-likelihood {likelihood:.6g}")
+            run.converged = is_over(run.objective, self.tol)
+            if run.converged:
+                break
             maximise()
-        return False
+            run.parameters = self._parameters()
+        return run
 
     def _expectation(self, X: Sequences, matrix: Any, tags: TagSequences | None) -> Callable[[], tuple[float, Any]]:
         """A call that gives the log-likelihood of the present parameters, and what makes better ones of them."""
@@ -398,7 +508,10 @@ class HiddenMarkovModel(BaseEstimator):
         self._check_fitted()
         sizes = [check_count("lengths", n, 0) for n in np.atleast_1d(lengths).tolist()]
         random = np.random.default_rng(random_state)
-        names = self.index_.names() if isinstance(self._emission, Multinomial) and self.index_ is not None else None
+        names: list[Any] | None = None
+        if isinstance(self._emission, Multinomial):
+            names = self.index_.names() if self.index_ is not None else None
+            names = self.symbols_.tolist() if self.symbols_ is not None else names
         X: list[Any] = []
         states: list[list[Any]] = []
         for size in sizes:
@@ -423,7 +536,10 @@ class HiddenMarkovModel(BaseEstimator):
 
     def _fitted(self, X: Any) -> Sequences:
         self._check_fitted()
-        sequences = as_sequences(X, self.index_)
+        if hasattr(X, "__len__") and not len(X):
+            return Sequences(np.zeros((0, self.n_features_in_)), [0])
+        kind = "gaussian" if isinstance(self._emission, Mixture) else "auto" if self.symbols_ is None else "categorical"
+        sequences = self._read(X, IntegerSequences.read(X, kind))
         if sequences.n_features != self.n_features_in_ and len(sequences):
             raise ValueError(f"X has {sequences.n_features} features, the model has {self.n_features_in_}")
         return sequences
@@ -456,6 +572,8 @@ class HiddenMarkovModel(BaseEstimator):
             "history": self.history_,
         }
         arrays = {"start": self.start_, "transitions": self.transitions_, **emission.arrays()}
+        if self.symbols_ is not None:
+            arrays["symbols"] = self.symbols_
         if self.index_ is not None:
             arrays.update({f"index.{key}": array for key, array in self.index_.to_arrays().items()})
         return meta, arrays
@@ -471,6 +589,8 @@ class HiddenMarkovModel(BaseEstimator):
         model.history_ = meta["history"]
         n = len(model._labels)
         model.start_, model.transitions_ = checked(arrays["start"], (n,)), checked(arrays["transitions"], (n, n))
+        if (model.start_ < 0).any() or (model.transitions_ < 0).any():
+            raise ValueError("a probability is negative")
         if check_choice("kind", meta["kind"], ("multinomial", "mixture")) == "multinomial":
             model._emission = Multinomial(float(model.smoothing))
         else:
@@ -478,6 +598,11 @@ class HiddenMarkovModel(BaseEstimator):
             model._emission = Mixture(float(model.smoothing), model.covariance, components)
         model._emission.restore(arrays, n, model.n_features_in_)
         model.index_ = None
-        if meta["named"]:
+        model.symbols_ = None
+        if "symbols" in arrays:
+            model.symbols_ = checked(arrays["symbols"], (model.n_features_in_,)).astype(np.int64)
+            if (model.symbols_[1:] <= model.symbols_[:-1]).any():
+                raise ValueError("expected symbols in ascending order")
+        if check_flag("named", meta["named"]):
             model.index_ = FeatureIndex.from_arrays({k: arrays[f"index.{k}"] for k in ("bytes", "offsets")})
         return model

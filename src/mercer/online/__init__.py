@@ -1,6 +1,7 @@
 """Learners that see each example once: hashed linear models for streams, files and thousands of classes."""
 
 from mercer.online.classifier import HashedClassifier
+from mercer.online.files import ColumnGuessWarning
 from mercer.online.regressor import HashedRegressor
 
-__all__ = ["HashedClassifier", "HashedRegressor"]
+__all__ = ["ColumnGuessWarning", "HashedClassifier", "HashedRegressor"]

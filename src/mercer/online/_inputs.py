@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, issparse
 
 from mercer import _core
 from mercer.data import TextBuffer
+from mercer.learning.checkpoint import arrays_of, digest_of
 from mercer.maps import TextHasher
 
 __all__ = ["Documents", "Rows", "is_documents", "text_features"]
@@ -96,6 +97,10 @@ class Rows:
         """Features of all examples together."""
         return int(self.matrix.nnz)
 
+    def fingerprint_arrays(self) -> list[np.ndarray]:
+        """What the rows are, for checkpoints."""
+        return arrays_of(self.matrix)
+
     def examples(self, order: np.ndarray) -> _core.Examples:
         """The rows in this order, as a block without labels."""
         m = self.matrix
@@ -135,6 +140,12 @@ class Documents:
         per_text = max(1, sum(sample) // max(1, len(sample)))
         least, most = self.hasher.ngrams
         return per_text * len(self) * (most - least + 1) // (6 if self.hasher.analyzer == "word" else 1)
+
+    def fingerprint_arrays(self) -> list[np.ndarray]:
+        """What the documents are, for checkpoints."""
+        if isinstance(self.texts, TextBuffer):
+            return [np.asarray(self.texts.data), np.asarray(self.texts.offsets)]
+        return [np.array(digest_of(self.texts))]
 
     def examples(self, order: np.ndarray) -> _core.Examples:
         """The documents in this order, as a block without labels."""

@@ -8,31 +8,38 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mercer import _core
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._estimator import Estimator
+from mercer._limits import reserve
+from mercer._persistence import ModelFileError
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
+from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
+from mercer.learning.training import seed_state
 from mercer.maps import TextHasher
 from mercer.online._inputs import Documents, Rows, is_documents, text_features
 from mercer.online._progress import Progress
 from mercer.online.files import FileLearning
 
-__all__ = ["HashedLearner", "check_not_negative"]
+__all__ = ["HashedLearner"]
 
 OPTIMIZERS = ("adagrad", "ftrl", "sgd")
 RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
 """``learning_rate=None``: chosen on the progressive loss of fifteen streams together, never for one of them."""
 
 SGD_L2 = 1e-5
+AUTO_PASSES, AUTO_ROWS = 16, 100_000
+"""``passes="auto"``: as many as visit 100,000 rows, at most 16; chosen on eight sets of 300 to 13,000 rows together."""
+
 _BLOCK = 1 << 20
 """Features times blocks of 16 classes between two looks at Ctrl-C: some tens of milliseconds."""
 
 _LINE = 16
 
 
-class HashedLearner(FileLearning, BaseEstimator):
+class HashedLearner(FileLearning, Estimator):
     """Base of `HashedClassifier` and `HashedRegressor`."""
 
     loss: str
@@ -40,7 +47,7 @@ class HashedLearner(FileLearning, BaseEstimator):
     optimizer: str
     l1: float
     l2: float | None
-    passes: int
+    passes: int | str
     n_jobs: int | None
     random_state: Any
     hasher: Any
@@ -54,6 +61,7 @@ class HashedLearner(FileLearning, BaseEstimator):
     progress_: Progress
     input_: str
     interrupted_: bool
+    passes_: int
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -97,7 +105,11 @@ class HashedLearner(FileLearning, BaseEstimator):
             l2 = check_not_negative("l2", self.l2)
         if self.optimizer == "sgd" and l2 == 0:
             raise ValueError("optimizer='sgd' needs l2 > 0: its steps are 1 / (l2 (t + t0))")
-        check_count("passes", self.passes)
+        if not (isinstance(self.passes, str) and self.passes == "auto"):
+            try:
+                check_count("passes", self.passes)
+            except ValueError:
+                raise ValueError(f"passes must be 'auto' or an integer of at least 1, got {self.passes!r}") from None
         thread_count(self.n_jobs)
         text_features(self.hasher)
         return {
@@ -110,6 +122,12 @@ class HashedLearner(FileLearning, BaseEstimator):
             "intercept": bool(self.fit_intercept),
             "damped": check_choice("counts", self.counts, ("sqrt", "linear")) == "sqrt",
         }
+
+    def _passes(self, n_rows: int | None = None) -> int:
+        """Return the number of passes; ``"auto"`` is one over a stream, whose length nobody knows."""
+        if not isinstance(self.passes, str):
+            return self.passes
+        return 1 if n_rows is None else min(AUTO_PASSES, max(1, -(-AUTO_ROWS // max(1, n_rows))))
 
     def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.HashedModel:
         """A model that has learnt nothing; `n_rows` classes with weights of their own."""
@@ -138,8 +156,8 @@ class HashedLearner(FileLearning, BaseEstimator):
             return inputs, y
         kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
         if alone:
-            return Rows.of(validate_data(self, X, **kinds), self.n_bits), None
-        X, y = validate_data(self, X, y, y_numeric=self._numeric_targets, **kinds)
+            return Rows.of(validate_data(self, check_sparse("X", X), **kinds), self.n_bits), None
+        X, y = validate_data(self, check_sparse("X", X), y, y_numeric=self._numeric_targets, **kinds)
         return Rows.of(X, self.n_bits), self._check_y(y)
 
     _numeric_targets = False
@@ -167,21 +185,44 @@ class HashedLearner(FileLearning, BaseEstimator):
         random = check_random_state(self.random_state) if shuffle else None
         step = self._block_sizes(inputs)
         self.interrupted_ = False
+        run: _Run | None = self.__dict__.pop("_run", None)
+        first_pass, first_row, order = (0, 0, None) if run is None else run.resume(self, random, len(inputs))
         self.progress_.start()
         try:
-            for number in range(passes):
-                order = np.arange(len(inputs)) if random is None else random.permutation(len(inputs))
-                for begin in range(0, len(order), step):
+            for number in range(first_pass, passes):
+                if order is None:
+                    order = np.arange(len(inputs)) if random is None else random.permutation(len(inputs))
+                for begin in range(first_row, len(order), step):
                     part = order[begin : begin + step]
                     examples = inputs.examples(part)
                     _core.set_outputs(examples, **outputs(part))
                     self._learn_block(examples, judged=number == 0)
+                    if run is not None and begin + step < len(order):
+                        run.save(self, random, number, begin + step, order)
                 if number == 0:
                     self.progress_.record(self.verbose)
+                first_row, order = 0, None
         except KeyboardInterrupt:
             self.interrupted_ = True
         finally:
             self.progress_.stop()
+            if run is not None:
+                run.checkpoint.release()
+        if run is not None and not self.interrupted_:
+            run.checkpoint.close()
+
+    def _save_to(
+        self, checkpoint: Any, inputs: Rows | Documents, y: np.ndarray, weights: np.ndarray | None
+    ) -> None:
+        """Keeps the next `_learn` in a checkpoint, if there is one."""
+        if checkpoint is None:
+            return
+        params = {**self.get_params(deep=False), "hasher": text_features(self.hasher).to_json()}
+        params = {name: value for name, value in params.items() if name not in ("n_jobs", "verbose", "random_state")}
+        settings = (params, seed_state(self.random_state), y.dtype.str)
+        labels = y if y.dtype.kind in "biuf" else np.array(digest_of(y.tolist()))
+        data = fingerprint(settings, [*inputs.fingerprint_arrays(), labels, weights])
+        self._run = _Run(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint), data)
 
     def _learn_block(self, examples: _core.Examples, judged: bool = True) -> None:
         """Learns from a block; its figures are progressive ones if its examples are `judged` for the first time."""
@@ -252,6 +293,8 @@ class HashedLearner(FileLearning, BaseEstimator):
             "interrupted": self.interrupted_,
             **self._file_state(),
         }
+        if hasattr(self, "passes_"):
+            meta["passes"] = self.passes_
         if self.input_ == "array":
             meta["n_features"] = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
@@ -269,16 +312,25 @@ class HashedLearner(FileLearning, BaseEstimator):
         if params.get("hasher") is not None:
             params["hasher"] = text_features(TextHasher.from_json(params["hasher"]))
         model = cls(**params)
+        model._check_parameters()
         model._restore_labels(meta, arrays)
         settings = dict(meta["settings"])
-        model.model_ = model._new_model(settings, 1)
+        if check_n_bits(settings["n_bits"]) != model.n_bits:
+            raise ValueError(f"the table has 2^{settings['n_bits']} weights, and n_bits is {model.n_bits}")
+        check_choice("optimizer", settings["optimizer"], OPTIMIZERS)
+        n_rows = model._n_rows(settings)
+        reserve(_bytes(settings, n_rows), f"a table of {_size(settings, n_rows)}")
+        model.model_ = model._new_model(settings, n_rows)
         model._set_core_labels()
-        parts = {name: _unpack(name, arrays) for name in ("table", "scales")}
+        most = model.model_.table_bytes // 4
+        parts = {name: _unpack(name, arrays, most) for name in ("table", "scales")}
         model.model_.set_state(parts["table"], parts["scales"], arrays["intercepts"], arrays["counters"])
         model.progress_ = Progress.from_json(meta["progress"])
         model.input_ = check_choice("input", meta["input"], ("array", "hashed"))
         model.interrupted_ = bool(meta["interrupted"])
         model._restore_file_state(meta)
+        if "passes" in meta:
+            model.passes_ = check_count("passes", meta["passes"])
         if model.input_ == "array":
             model.n_features_in_ = check_count("n_features", meta["n_features"])
         if "feature_names" in meta:
@@ -294,15 +346,57 @@ class HashedLearner(FileLearning, BaseEstimator):
     def _set_core_labels(self) -> None:
         """Tells the new compiled model its labels."""
 
+    def _n_rows(self, settings: dict[str, Any]) -> int:
+        """Tables of a compiled model with these settings."""
+        return 1
+
+
+class _Run:
+    """The passes of a `fit` in a checkpoint: the model, the generator, the order of the pass and the place in it."""
+
+    def __init__(self, checkpoint: Checkpoint, fingerprint: str) -> None:
+        self.checkpoint, self.fingerprint = checkpoint, fingerprint
+
+    def resume(self, model: HashedLearner, random: Any, n: int) -> tuple[int, int, np.ndarray | None]:
+        """Where to go on: pass, row and order; the model and the generator are brought there."""
+        held = self.checkpoint.open(self.fingerprint)
+        if held is None:
+            return 0, 0, None
+        try:
+            state, arrays = held
+            order = arrays.pop("order")
+            if order.shape != (n,) or order.dtype != np.int64 or len(np.unique(order)) != n:
+                raise ValueError(f"order must hold the numbers of {n} rows")
+            if n and not (order.min() == 0 and order.max() == n - 1):
+                raise ValueError("a row of order is out of range")
+            words = arrays.pop("generator", None)
+            other = type(model).from_state(state["model"], arrays)
+            place = check_count("pass", state["pass"], 0), check_count("row", state["row"], 0)
+            if random is not None:
+                position, has_gauss, gauss = state["generator"]
+                random.set_state(("MT19937", words, int(position), int(has_gauss), float(gauss)))
+            other.progress_._before = float(state["seconds"])
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            self.checkpoint.release()
+            what = f"the checkpoint does not fit this training: {error}"
+            raise ModelFileError(f"{self.checkpoint.path}: {what}") from error
+        model.model_, model.progress_ = other.model_, other.progress_
+        return *place, order
+
+    def save(self, model: HashedLearner, random: Any, number: int, row: int, order: np.ndarray) -> None:
+        """Writes where the run is, when it is time."""
+        if not self.checkpoint.due():
+            return
+        meta, arrays = model.to_state()
+        state: dict[str, Any] = {"model": meta, "pass": number, "row": row, "seconds": model.progress_.seconds}
+        arrays["order"] = order.astype(np.int64)
+        if random is not None:
+            _, arrays["generator"], *rest = random.get_state()
+            state["generator"] = [float(x) for x in rest]
+        self.checkpoint.write(state, arrays)
+
 
 # ---------------------------------------------------------------------------------------------------- checks
-
-
-def check_not_negative(name: str, value: Any) -> float:
-    """A finite number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
-        raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
-    return float(value)
 
 
 def check_n_bits(n_bits: Any) -> int:
@@ -313,7 +407,7 @@ def check_n_bits(n_bits: Any) -> int:
 
 
 def _bytes(settings: dict[str, Any], n_rows: int) -> int:
-    width = {"adagrad": 2, "ftrl": 4, "sgd": 1}[settings["optimizer"]]
+    width = {"adagrad": 2, "ftrl": 4, "sgd": 1}[settings["optimizer"]] + bool(settings.get("scaled"))
     return 4 * width * n_rows << settings["n_bits"]
 
 
@@ -346,11 +440,14 @@ def _pack(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
     return {f"{name}_lines": used, f"{name}_used": lines[used], f"{name}_size": np.array([len(values)])}
 
 
-def _unpack(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+def _unpack(name: str, arrays: dict[str, np.ndarray], most: int) -> np.ndarray:
+    """The inverse of `_pack`, for an array of at most so many numbers."""
     if name in arrays:
         return arrays[name]
     size, used, lines = int(arrays[f"{name}_size"][0]), arrays[f"{name}_used"], arrays[f"{name}_lines"]
-    if not 0 <= size <= 1 << 40 or size % _LINE or used.shape != (len(lines), _LINE):
+    if lines.ndim != 1 or lines.dtype.kind != "i" or used.dtype != np.float32:
+        raise ValueError(f"the lines of {name} are not numbers of lines and their weights")
+    if not 0 <= size <= most or size % _LINE or used.shape != (len(lines), _LINE):
         raise ValueError(f"the lines of {name} do not fit together")
     if len(lines) and not (lines.min() >= 0 and lines.max() < size // _LINE):
         raise ValueError(f"a line of {name} is out of range")
@@ -363,7 +460,9 @@ def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.nd
     model = _core.HashedModel(**settings)
     if labels:
         model.set_labels(labels)
-    model.set_state(_unpack("table", state), _unpack("scales", state), state["intercepts"], state["counters"])
+    most = model.table_bytes // 4
+    table, scales = (_unpack(name, state, most) for name in ("table", "scales"))
+    model.set_state(table, scales, state["intercepts"], state["counters"])
     return model
 
 

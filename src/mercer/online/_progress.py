@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from mercer.learning.training import history_from_json, history_to_json
+
 __all__ = ["Progress"]
 
 FIGURES = ("examples", "loss", "loss_since_last", "error", "seconds")
@@ -83,14 +85,18 @@ class Progress:
         return self.errors / self.weight if self.weight else float("nan")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, for model files."""
+        """Plain data, for model files: without elapsed seconds, so that equal trainings give equal files."""
         sums = {"examples": self.examples, "weight": self.weight, "loss": self.loss, "errors": self.errors}
-        return {**sums, "seconds": self.seconds, "last": list(self._last), "history": self.history}
+        return {**sums, "last": list(self._last), "history": history_to_json(self.history)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Progress:
         """The inverse of :meth:`to_json`."""
-        history = {name: [float(x) for x in data["history"][name]] for name in FIGURES}
+        told = history_from_json(data["history"])
+        lengths = {len(told[name]) for name in FIGURES[:-1]}
+        if len(lengths) != 1:
+            raise ValueError("the lists of the history must be of one length")
+        history = {name: told.get(name, []) for name in FIGURES}
         last = (int(data["last"][0]), float(data["last"][1]), float(data["last"][2]))
         sums = (float(data["weight"]), float(data["loss"]), float(data["errors"]))
-        return cls(int(data["examples"]), *sums, history, last, float(data["seconds"]))
+        return cls(int(data["examples"]), *sums, history, last)

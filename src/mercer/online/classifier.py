@@ -18,7 +18,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.learning.training import all_or_nothing
 from mercer.online._inputs import Documents, Rows
 from mercer.online._learner import HashedLearner
 from mercer.online._progress import Progress
@@ -36,7 +35,7 @@ def _has_probabilities(model: HashedClassifier) -> bool:
 
 
 class HashedClassifier(ClassifierMixin, HashedLearner):
-    """A linear classifier over hashed features, learnt in one pass, in memory that does not grow with the data.
+    """A linear classifier over hashed features, learnt example by example in memory that does not grow with the data.
 
     Parameters
     ----------
@@ -61,8 +60,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         Penalties of weights (never of intercepts). ftrl: of the whole vector. sgd: l2 of the whole vector by a common
         factor, l1 of the weights of an example when it is learnt. adagrad: both of the weights of an example when it
         is learnt, times their rates; so weights that never come up again stay. None: 1e-5 for sgd, 0 for the others.
-    passes : int, default=1
-        Passes of `fit` over the data.
+    passes : int or "auto", default="auto"
+        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows, but at most 16, so that few rows are
+        learnt well and many in one pass; the number is kept as ``passes_``. `partial_fit` takes one pass, and
+        `fit_file` takes one unless a number is given.
     n_jobs : int or None
         Threads of prediction; -1 for all cores. Learning goes from example to example in one thread. No result
         depends on it.
@@ -96,6 +97,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
     history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
+    passes_ : int, passes of the last `fit` over arrays or documents
     interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
     file_format_ : how the last file was read; later files are read in the same way
     skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
@@ -130,7 +132,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         optimizer: str = "adagrad",
         l1: float = 0.0,
         l2: float | None = None,
-        passes: int = 1,
+        passes: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         *,
@@ -163,8 +165,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> HashedClassifier:
         """Learns afresh from examples and their labels.
 
         Parameters
@@ -174,6 +175,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Not negative.
+        checkpoint : path or mercer.learning.Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again,
+            to the same model.
 
         Returns
         -------
@@ -186,10 +190,11 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         weights = self._weights(inputs, y, classes, sample_weight)
         self._start(settings, inputs, classes)
-        self._learn(inputs, self._outputs(y, weights), self.passes, self.shuffle)
+        self.passes_ = self._passes(len(inputs))
+        self._save_to(checkpoint, inputs, y, weights)
+        self._learn(inputs, self._outputs(y, weights), self.passes_, self.shuffle)
         return self
 
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> HashedClassifier:
         """Learns from more examples, in their order, in one pass.
 
@@ -243,7 +248,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         }
         if several and self.n_bits < 4:
             raise ValueError(f"n_bits must be at least 4 for more than two classes, got {self.n_bits}")
-        self.model_ = self._new_model(settings, len(classes) if several and self.label_hashing == "separate" else 1)
+        self.model_ = self._new_model(settings, self._n_rows(settings))
         self._set_core_labels()
         self.progress_ = Progress()
         self.input_ = "array" if isinstance(inputs, Rows) else "hashed"
@@ -286,6 +291,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             }
 
         return of
+
+    def _n_rows(self, settings: dict[str, Any]) -> int:
+        separate = settings["task"] == "multiclass" and settings["label_hashing"] == "separate"
+        return len(self.classes_) if separate else 1
 
     def _set_core_labels(self) -> None:
         self.model_.set_labels([str(label) for label in self.classes_.tolist()])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -21,19 +22,25 @@ import stat
 import sys
 import threading
 import time
+import warnings
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, TypeAlias
+from dataclasses import dataclass, replace
+from typing import IO, Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 
 from mercer import _core
+from mercer._persistence import ModelFileError
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.conll import DataFileError
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.checkpoint import fingerprint as fingerprint_of
+from mercer.online._columns import LABEL_NAMES, SAMPLE_BYTES, Table, guess_label, read_sample
 from mercer.online._inputs import Documents, Rows, text_features
 
-__all__ = ["FORMATS", "FileLearning", "LineWriter", "ReadReport"]
+__all__ = ["FORMATS", "ColumnGuessWarning", "FileLearning", "LineWriter", "ReadReport"]
 
 FilePath: TypeAlias = str | os.PathLike[str] | IO[bytes]
 FieldName: TypeAlias = str | int
@@ -50,6 +57,14 @@ _CHUNK = 1 << 20
 _AHEAD = 4
 """Blocks that are looked at before learning begins: they say which classes there are."""
 
+_PEEKED_LINES, _PEEKED_BYTES = 200, 1 << 16
+"""What is awaited of a stream before its columns are looked at: lines, or bytes."""
+
+
+class ColumnGuessWarning(UserWarning):
+    """The part that a column of a file plays was guessed from what it holds."""
+
+
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 
@@ -63,6 +78,7 @@ class Source:
     def __init__(self, path: FilePath) -> None:
         self.file: BinaryIO | None = None
         self.start: int | None = None
+        self.peeked: tuple[Any, bytes] | None = None
         if isinstance(path, (str, os.PathLike)):
             self.path = os.fspath(path)
             if not isinstance(self.path, str):
@@ -98,10 +114,33 @@ class Source:
         base, suffix = os.path.splitext(self.path)
         return base if suffix.lower() in _PACKED else self.path
 
+    def head(self) -> tuple[bytes, bool]:
+        """The first bytes, and whether they are all; what can be read only once is kept for `open`."""
+        if self.again:
+            with self.open() as stream:
+                data = bytearray(SAMPLE_BYTES)
+                n, _ = _fill(stream, memoryview(data))
+                return bytes(data[:n]), n < SAMPLE_BYTES
+        stack = contextlib.ExitStack()
+        stream, data, more = stack.enter_context(self.open()), bytearray(), True
+        while more and len(data) < _PEEKED_BYTES and data.count(b"\n") < _PEEKED_LINES:
+            part = bytearray(_PEEKED_BYTES)
+            n = _read_some(stream, memoryview(part))
+            data += part[:n]
+            more = n > 0
+        self.peeked = stack.pop_all(), bytes(data)
+        self.stream = stream
+        return bytes(data), not more
+
     @contextlib.contextmanager
     def open(self) -> Iterator[Any]:
         """The unpacked bytes from the start. Only what was opened here is closed."""
-        if self.file is not None:
+        if self.peeked is not None:
+            stack, data = self.peeked
+            self.peeked = None
+            with stack:
+                yield _Replayed(data, self.stream)
+        elif self.file is not None:
             if self.start is not None:
                 self.file.seek(self.start)
             yield self.file
@@ -117,19 +156,38 @@ class Source:
                 yield stream
 
 
+class _Replayed:
+    """Bytes that were read already, and then the rest of a stream."""
+
+    def __init__(self, data: bytes, stream: Any) -> None:
+        self.data, self.stream = data, stream
+
+    def readinto(self, view: memoryview) -> int:
+        """One read."""
+        if self.data:
+            n = min(len(view), len(self.data))
+            view[:n], self.data = self.data[:n], self.data[n:]
+            return n
+        return _read_some(self.stream, view)
+
+
+def _read_some(stream: Any, view: memoryview) -> int:
+    """One read, of what there is; 0 at the end."""
+    read_into = getattr(stream, "readinto1", None) or getattr(stream, "readinto", None)
+    if read_into is not None:
+        return read_into(view) or 0
+    data = stream.read(len(view))
+    view[: len(data)] = data
+    return len(data)
+
+
 def _fill(stream: Any, view: memoryview) -> tuple[int, Exception | None]:
     """Reads until the view is full or the file ends, and says what stopped it if the packed data are damaged."""
     n = 0
     # One read of the file below at a time where there is the choice: what was unpacked before damaged data is not lost.
-    read_into = getattr(stream, "readinto1", None) or getattr(stream, "readinto", None)
     while n < len(view):
         try:
-            if read_into is not None:
-                count = read_into(view[n:])
-            else:
-                data = stream.read(len(view) - n)
-                count = len(data)
-                view[n : n + count] = data
+            count = _read_some(stream, view[n:])
         except _DAMAGED as error:
             return n, error
         except OSError as error:  # bz2 has no error of its own
@@ -143,17 +201,29 @@ def _fill(stream: Any, view: memoryview) -> tuple[int, Exception | None]:
 
 
 def read_blocks(
-    source: Source, reader: _core.ExampleReader, chunk: int, stop: threading.Event
+    source: Source,
+    reader: _core.ExampleReader,
+    chunk: int,
+    stop: threading.Event,
+    digests: deque[str] | None = None,
 ) -> Iterator[_core.Examples]:
-    """The examples of a file in blocks; raises DataFileError behind the last good one. Ends early if told to stop."""
+    """The examples of a file in blocks; raises DataFileError behind the last good one. Ends early if told to stop.
+
+    With ``digests``, a digest of all bytes so far goes there for each block.
+    """
     view = memoryview(bytearray(chunk))
+    digest = hashlib.blake2b(digest_size=16)
     with source.open() as stream:
         while not reader.done:
             n, damage = _fill(stream, view)
             if stop.is_set():
                 return
             block = reader.feed(view[:n], n < chunk and damage is None)
+            if digests is not None:
+                digest.update(view[:n])
             if len(block):
+                if digests is not None:
+                    digests.append(digest.hexdigest())
                 yield block
             if damage is not None and reader.error is None:
                 what = f"the packed data are damaged or cut short ({damage})"
@@ -316,6 +386,119 @@ def _file_format(source: Source, known: FileFormat | None, arguments: dict[str, 
     return FileFormat(**{**{name: getattr(base, name) for name in FileFormat.__dataclass_fields__}, **given})
 
 
+def _with_guesses(form: FileFormat, source: Source, numeric: bool) -> tuple[FileFormat, list[str], list[str]]:
+    """The format of a csv with what was left out guessed from its first rows: what is surprising, and all that is.
+
+    Whoever says which columns are what is believed; a text that is taken as a category is mentioned.
+    """
+    if form.format != "csv":
+        return form, [], []
+    separator = form.options(source)["separator"]
+    if len(separator) != 1 or not separator.isascii():
+        return form, [], []
+    table = read_sample(*source.head(), separator, form.header)
+    if table is None:
+        return form, [], []
+    surprises: list[str] = []
+    if table.header_of_numbers:
+        surprises.append(
+            f"{source.name}: the first line is taken as the names of the columns, but holds numbers; header=False "
+            "(--no-header) reads it as data"
+        )
+    label = form.label
+    if label is None:
+        found = guess_label(table, numeric)
+        if found is None:
+            known = f"{', '.join(LABEL_NAMES[:-1])} or {LABEL_NAMES[-1]}"
+            what = f"no column is named {known}; which one is the label? the columns are {_listed(table.names)}"
+            raise DataFileError(source.name, 1, what, "label= (--label NAME) names the label")
+        label, why = found
+        if why:
+            surprises.append(
+                f"{source.name}: the column {_quoted(label)} is taken as the label ({why}); label= (--label NAME) "
+                "names another"
+            )
+    form = replace(form, label=label)
+    form, said = _with_text(form, source, table)
+    return form, surprises + said, _roles(form, source, table)
+
+
+def _with_text(form: FileFormat, source: Source, table: Table) -> tuple[FileFormat, list[str]]:
+    """The format with columns of text found, if nothing is said about columns, and what to say about it."""
+    label = _name_of(form.label, table)
+    texts = [column for column in table.columns if column.role == "text" and column.name != label]
+    if form.text is not None:
+        return form, []
+    if form.columns is not None:
+        listed = table.names if form.columns == "rest" else [_name_of(ref, table) for ref in form.columns]
+        categories = [column for column in texts if column.name in listed]
+        return form, [
+            f"{source.name}: the column {_quoted(column.name)} looks like text ({_evidence(column)}), and each of its "
+            f"values is one category; text={column.name!r} (--text) takes its words"
+            for column in categories
+        ]
+    if "text" in table.names and label != "text":
+        others = [name for name in table.names if name not in ("text", label)]
+        if not others:
+            return form, []
+        return form, [
+            f"{source.name}: only the column 'text' is learnt from, not {_listed(others)}; columns='rest' "
+            "(--columns rest) takes all"
+        ]
+    if not texts:
+        return form, []
+    names = tuple(column.name for column in texts)
+    rest = [name for name in table.names if name not in names and name != label]
+    form = replace(form, text=names, columns="rest" if rest else None)
+    return form, [
+        f"{source.name}: the column {_quoted(column.name)} is read as text ({_evidence(column)}); columns="
+        f"{column.name!r} (--columns) takes each of its values as one category"
+        for column in texts
+    ]
+
+
+def _roles(form: FileFormat, source: Source, table: Table) -> list[str]:
+    """All columns and their parts, on a line."""
+    label, texts = _name_of(form.label, table), [_name_of(ref, table) for ref in form.text or ()]
+    parts = [] if label is None else [f"label {_quoted(label)}"]
+    if texts or "text" in table.names:
+        parts.append(f"text {_listed(texts or ['text'])}")
+    if form.columns is not None or not (texts or "text" in table.names):
+        used = set(table.names) if form.columns in (None, "rest") else {_name_of(ref, table) for ref in form.columns}
+        named = {_name_of(ref, table) for ref in form.categorical}
+        for role, noun in (("number", "numbers"), ("category", "categories")):
+            names = [
+                column.name
+                for column in table.columns
+                if column.name in used - {label, *texts}
+                and ("category" if column.name in named or column.role == "text" else column.role) == role
+            ]
+            if names:
+                parts.append(f"{noun} {_listed(names)}")
+    return [f"{source.name}: {'; '.join(parts)} (--label, --text, --columns and --categorical change this)"]
+
+
+def _name_of(ref: FieldName | bool | None, table: Table) -> str | None:
+    if isinstance(ref, bool) or ref is None:
+        return None
+    if isinstance(ref, str):
+        return ref
+    return table.names[ref] if -len(table.names) <= ref < len(table.names) else None
+
+
+def _evidence(column: Any) -> str:
+    return f"{column.n_different:,} different values in {column.n_values:,} rows, {column.n_words:.0f} words each"
+
+
+def _quoted(name: Any) -> str:
+    return repr(str(name).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def _listed(names: Sequence[Any]) -> str:
+    shown = ", ".join(_quoted(name) for name in names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
+
+
 @dataclass
 class ReadReport:
     """What came of reading a file: examples, and lines that were passed over."""
@@ -358,6 +541,8 @@ def _core_name(classes: np.ndarray) -> Callable[[str], str]:
 # ------------------------------------------------------------------------------------------------- the methods
 
 
+_OF_NO_ACCOUNT = ("n_jobs", "verbose", "random_state")  # for what is learnt from a file
+
 READING = ("format", "label", "text", "columns", "categorical", "separator", "header", "zero_based")
 
 
@@ -386,6 +571,7 @@ class FileLearning:
         classes: Any = None,
         on_error: str = "raise",
         limit: int | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> Any:
         r"""Learns afresh from a file, block by block, in memory that does not grow with it.
 
@@ -404,9 +590,12 @@ class FileLearning:
             each.
         label : str or int, optional
             csv and jsonl: the name (``"a.b"`` for a field inside a field) or number of the label. Default:
-            ``"label"``; in a csv without such a column, the first. text: ``"first"`` (default) or ``"last"``.
+            ``"label"``; in a csv also ``"target"``, ``"class"`` or ``"y"`` in upper or lower case, or else the first
+            or the last column if only one of them has few different values, with a `ColumnGuessWarning`. text:
+            ``"first"`` (default) or ``"last"``.
         text : str, int or several, optional
-            csv and jsonl: fields that hold text. Default: ``"text"``, if it is there.
+            csv and jsonl: fields that hold text. Default: ``"text"``, if it is there; in a csv without it, columns
+            whose values mostly differ and have three words or more, with a `ColumnGuessWarning`.
         columns : str, int or several, or "rest", optional
             csv and jsonl: fields that are features themselves, numbers or categories; ``"rest"``: all that have no
             other part. Default: the rest if there is no text, otherwise none.
@@ -427,6 +616,9 @@ class FileLearning:
             reason.
         limit : int, optional
             Read only so many examples.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; one that was killed goes on from there when it is called again,
+            to the same model. The part of the file that was learnt is read again, but not learnt again.
 
         Returns
         -------
@@ -448,6 +640,8 @@ class FileLearning:
         """
         arguments = _reading(locals())
         run = _Training(self, Source(path), arguments, on_error, limit, afresh=True)
+        if checkpoint is not None:
+            run.checkpoint = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
         run.fit(classes)
         return self
 
@@ -669,12 +863,29 @@ def labelled_blocks(
             report.note(reader)
 
 
+def _announce(model: Any, surprises: list[str], roles: list[str]) -> None:
+    """Says what was guessed about a file, before anything is learnt: to the command line, or as warnings."""
+    say = getattr(model, "_say", None)
+    for message in surprises:
+        if say is not None:
+            say("warning", message)
+        else:
+            warnings.warn(message, ColumnGuessWarning, stacklevel=4)
+    if say is not None:
+        for message in roles:
+            say("note", message)
+
+
 def _blocks(
-    model: Any, source: Source, reader: _core.ExampleReader, chunk: int | None = None
+    model: Any,
+    source: Source,
+    reader: _core.ExampleReader,
+    chunk: int | None = None,
+    digests: deque[str] | None = None,
 ) -> Iterator[_core.Examples]:
     thread_count(model.n_jobs)  # checks it
     stop = threading.Event()
-    blocks = read_blocks(source, reader, chunk or _CHUNK, stop)
+    blocks = read_blocks(source, reader, chunk or _CHUNK, stop, digests)
     return blocks if model.n_jobs == 1 else read_ahead(blocks, stop, not source.again)
 
 
@@ -714,7 +925,10 @@ class _Training:
         self.begun = time.perf_counter()
         known = None if afresh else getattr(model, "file_format_", None)
         self.form = _file_format(source, known, arguments)
-        if not afresh:
+        if afresh:
+            self.form, surprises, roles = _with_guesses(self.form, source, model._numeric_targets)
+            _announce(model, surprises, roles)
+        else:
             _check_kind(model, self.form, source)
         if getattr(model, "class_weight", None) == "balanced":
             raise ValueError("class_weight='balanced' needs all examples at once: give the weights as a dict")
@@ -723,20 +937,28 @@ class _Training:
         self.names: set[str] = set()
         self.reader = make_reader(model, self.form, source, on_error, limit, self.form.format != "vw")
 
+    checkpoint: Checkpoint | None = None
+    """Where the run is saved, if anywhere."""
+
+    first_pass, n_done = 0, 0  # of a run that goes on: the pass it was in, and blocks done in it
+    digest = ""
+
     def fit(self, classes: Any) -> None:
         """All passes, afresh."""
         model = self.model
-        if model.passes > 1 and not self.source.again:
-            raise ValueError(f"{self.source.name} can be read only once: passes must be 1, got {model.passes}")
+        passes = model._passes()
+        if passes > 1 and not self.source.again:
+            raise ValueError(f"{self.source.name} can be read only once: passes must be 1, got {passes}")
         self._set_names(classes)
+        self._resume()
         with self._ending():
             try:
                 self._pass(0)
             except _ThirdClass as found:
                 # Learnt for two classes so far: begin again, for as many as there are.
-                self.names, self.started = found.names, False
+                self.names, self.started, self.n_done = found.names, False, 0
                 self._pass(0)
-            for number in range(1, model.passes):
+            for number in range(1, passes):
                 self._pass(number)
         if not model._numeric_targets and len(model.classes_) < 2 and not model.interrupted_:
             raise ValueError(
@@ -781,6 +1003,10 @@ class _Training:
         finally:
             if self.started:
                 self._finish(interrupted)
+            if self.checkpoint is not None:
+                self.checkpoint.release()
+        if self.checkpoint is not None and not interrupted:
+            self.checkpoint.close()
         if not self.started:
             raise ValueError(f"{self.source.name}: no examples in this file{self._passed_over()}")
         if not interrupted and not model.progress_.examples:
@@ -811,20 +1037,89 @@ class _Training:
         if self.table is not None:
             self.table.end(model)
 
+    def _resume(self) -> None:
+        """Goes on from where a run with the same settings was killed."""
+        if self.checkpoint is None:
+            return
+        model = self.model
+        held = self.checkpoint.open(self._fingerprint())
+        if held is None:
+            return
+        try:
+            state, arrays = held
+            other = type(model).from_state(state["model"], arrays)
+            self.first_pass, self.n_done = check_count("pass", state["pass"], 0), check_count("blocks", state["blocks"])
+            self.digest, self.names = str(state["digest"]), {str(name) for name in state["names"]}
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            self.checkpoint.release()
+            what = f"the checkpoint does not fit this training: {error}"
+            raise ModelFileError(f"{self.checkpoint.path}: {what}") from error
+        for name in ("model_", "progress_", "input_", *(() if model._numeric_targets else ("classes_",))):
+            setattr(model, name, getattr(other, name))
+        for name in ("n_features_in_", "feature_names_in_"):
+            model.__dict__.pop(name, None)
+        model.progress_.start(self.begun)
+        self.started = True
+
+    def _fingerprint(self) -> str:
+        """Settings and the way of reading; the bytes themselves are compared when they are read again."""
+        params = {**self.model.get_params(deep=False), "hasher": text_features(self.model.hasher).to_json()}
+        params = {name: value for name, value in params.items() if name not in _OF_NO_ACCOUNT}
+        return fingerprint_of((params, self.form, self.on_error, self.limit, sorted(self.names)), [])
+
+    def _save(self, number: int, n_done: int, digest: str) -> None:
+        """Writes a checkpoint when one is due."""
+        if self.checkpoint is None or not self.checkpoint.due():
+            return
+        model = self.model
+        if not model._numeric_targets:
+            self._sync_classes()
+        kept = {name: model.__dict__[name] for name in ("interrupted_", "n_features_in_") if name in model.__dict__}
+        model.interrupted_ = False
+        model.n_features_in_ = 1  # known at the end
+        try:
+            meta, arrays = model.to_state()
+        finally:
+            for name in ("interrupted_", "n_features_in_"):
+                del model.__dict__[name]
+            model.__dict__.update(kept)
+        state = {"model": meta, "pass": number, "blocks": n_done, "digest": digest, "names": sorted(self.names)}
+        self.checkpoint.write(state, arrays)
+
     def _pass(self, number: int) -> None:
+        if number < self.first_pass:
+            return
         if number or self.reader.n_lines:
             self.reader = make_reader(
                 self.model, self.form, self.source, self.on_error, self.limit, self.form.format != "vw"
             )
-        blocks = _blocks(self.model, self.source, self.reader)
+        digests: deque[str] | None = None if self.checkpoint is None else deque()
+        blocks = _blocks(self.model, self.source, self.reader, digests=digests)
+        n_skipped, self.n_done = self.n_done, 0
+        n_done, digest = 0, ""
         try:
             if not self.started:
                 blocks = self._look_ahead(blocks)
-            for block in blocks:
-                self._learn(block, number)
+            for n_done, block in enumerate(blocks, 1):
+                if digests is not None:
+                    digest = digests.popleft()
+                if n_done > n_skipped:
+                    self._learn(block, number)
+                    self._save(number, n_done, digest)
+                elif n_done == n_skipped and digest != self.digest:
+                    self._fail_changed()
+            if n_skipped and n_done < n_skipped:
+                self._fail_changed()
         finally:
             if hasattr(blocks, "close"):
                 blocks.close()
+
+    def _fail_changed(self) -> NoReturn:
+        assert self.checkpoint is not None
+        raise ModelFileError(
+            f"{self.checkpoint.path}: the checkpoint belongs to a training run with other data: {self.source.name} "
+            "does not begin as it did then; remove it or give another path"
+        )
 
     def _look_ahead(self, blocks: Iterator[_core.Examples]) -> Iterator[_core.Examples]:
         """Starts the model with the labels of the first blocks, and gives all blocks back."""

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._validation import check_choice, check_positive
-from mercer.learning.training import all_or_nothing
 from mercer.online._inputs import Documents, Rows
 from mercer.online._learner import HashedLearner
 from mercer.online._progress import Progress
@@ -24,7 +23,7 @@ LOSSES = ("squared", "quantile", "huber", "poisson")
 
 
 class HashedRegressor(RegressorMixin, HashedLearner):
-    """A linear regression over hashed features, learnt in one pass, in memory that does not grow with the data.
+    """A linear regression over hashed features, learnt example by example in memory that does not grow with the data.
 
     Parameters
     ----------
@@ -40,8 +39,10 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         (but for poisson), so the unit of y does not matter; scores are measured from the first target.
     l1, l2 : float, default=0.0 and None
         Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
-    passes : int, default=1
-        Passes of `fit` over the data.
+    passes : int or "auto", default="auto"
+        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows, but at most 16, so that few rows are
+        learnt well and many in one pass; the number is kept as ``passes_``. `partial_fit` takes one pass, and
+        `fit_file` takes one unless a number is given.
     n_jobs : int or None
         Threads of prediction; -1 for all cores. No result depends on it.
     random_state : int, RandomState or None, default=0
@@ -73,6 +74,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
     history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
+    passes_ : int, passes of the last `fit` over arrays or documents
     interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
     file_format_ : how the last file was read; later files are read in the same way
     skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
@@ -95,7 +97,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         optimizer: str = "adagrad",
         l1: float = 0.0,
         l2: float | None = None,
-        passes: int = 1,
+        passes: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         *,
@@ -127,8 +129,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
 
     _numeric_targets = True
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> HashedRegressor:
         """Learns afresh from examples and their targets.
 
         Parameters
@@ -138,6 +139,9 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Not negative.
+        checkpoint : path or mercer.learning.Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again,
+            to the same model.
 
         Returns
         -------
@@ -147,10 +151,11 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         inputs, y = self._inputs(X, reset=True, y=y)
         weights = self._check_weights(sample_weight, inputs)
         self._start(settings, inputs)
-        self._learn(inputs, _outputs(y, weights), self.passes, self.shuffle)
+        self.passes_ = self._passes(len(inputs))
+        self._save_to(checkpoint, inputs, y, weights)
+        self._learn(inputs, _outputs(y, weights), self.passes_, self.shuffle)
         return self
 
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
         """Learns from more examples, in their order, in one pass.
 

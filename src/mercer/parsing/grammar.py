@@ -412,15 +412,27 @@ class _ChartRules:
         return self._made[key], True
 
     def _child(self, grammar: Grammar, symbols: tuple[str | Word, ...]) -> int:
-        """The chart's symbol for the rest of a rule."""
-        if len(symbols) == 1 and isinstance(symbols[0], str):
-            return self.number[symbols[0]]
-        made, new = self._symbol(("rest", symbols))
-        if new and len(symbols) == 1:
-            assert isinstance(symbols[0], Word)
-            self.lexical.append((made, grammar._word_numbers[symbols[0].text], -1))
-        elif new:
-            self.binary.append((made, self._child(grammar, symbols[:1]), self._child(grammar, symbols[1:]), -1))
+        """The chart's symbol for the rest of a rule; a loop, since rules may be longer than recursion is deep."""
+        pairs: list[tuple[int, int]] = []  # the symbols of a rest and of its first part
+        for at in range(len(symbols) - 1):
+            made, new = self._symbol(("rest", symbols[at:]))
+            if not new:
+                break
+            pairs.append((made, self._single(grammar, symbols[at])))
+        else:
+            made = self._single(grammar, symbols[-1])
+        for whole, first in reversed(pairs):
+            self.binary.append((whole, first, made, -1))
+            made = whole
+        return made
+
+    def _single(self, grammar: Grammar, symbol: str | Word) -> int:
+        """The chart's symbol for a label or a word."""
+        if isinstance(symbol, str):
+            return self.number[symbol]
+        made, new = self._symbol(("rest", (symbol,)))
+        if new:
+            self.lexical.append((made, grammar._word_numbers[symbol.text], -1))
         return made
 
     def _add(self, grammar: Grammar, number: int, rule: Rule) -> None:

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_flag, check_positive, decreases, thread_count
 from mercer.data.trees import Tree, Word
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Log, Loss, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.metrics import bracket_f1
 from mercer.parsing.grammar import Grammar, ParseError, Rule, check_sentence, check_trees, stack_offsets
 from mercer.parsing.structure import COSTS, FEATURES, TreeBatches, TreeStructure
@@ -33,7 +33,7 @@ from mercer.structures.joint import Examples
 UNKNOWN = "<unknown>"
 
 
-class Parser(BaseEstimator):
+class Parser(Estimator):
     """Learns the weights of a grammar from trees, and parses.
 
     Parameters
@@ -148,7 +148,6 @@ class Parser(BaseEstimator):
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(
         self,
         sentences: Sequence[Sequence[str]] | None,
@@ -422,7 +421,7 @@ class Parser(BaseEstimator):
             len(offsets) != len(parents) + 1
             or offsets[0] != 0
             or offsets[-1] != len(children)
-            or (np.diff(offsets) < 1).any()
+            or decreases(offsets, strictly=False)
         ):
             raise ValueError("the rules of the grammar do not fit together")
         for numbers, bound in ((parents, n_labels), (children, len(symbols))):
@@ -434,6 +433,7 @@ class Parser(BaseEstimator):
             for r, parent in enumerate(parents.tolist())
         ]
         grammar = Grammar(rules, None, meta["start"], cycles=meta["cycles"], unknown=meta["unknown"])
+        check_flag("preterminals", model.preterminals)
         features = model.features if model.method == "ssvm" else "rules"
         structure = TreeStructure(grammar, model.cost, features=features, preterminals=model.preterminals)
         coef, forbidden = arrays["coef"].copy(), arrays["forbidden"]

@@ -17,7 +17,7 @@ from mercer.proportions.convex import ConvexProportionSVM
 from mercer.proportions.gradient import ProportionClassifier
 from mercer.proportions.instances import MultipleInstanceSVM
 from mercer.proportions.mean_map import MeanMap
-from mercer.proportions.selection import BagCV, MajorityBag, bag_score, proportion_risk
+from mercer.proportions.selection import BagCV, ConstantAnswerWarning, MajorityBag, bag_score, proportion_risk
 from mercer.proportions.video import VideoEventDetector
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "BagCV",
     "Bags",
     "BinarizedAttributes",
+    "ConstantAnswerWarning",
     "ConvexProportionSVM",
     "IllPosedWarning",
     "InverseCalibration",

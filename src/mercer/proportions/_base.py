@@ -21,15 +21,17 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mercer._validation import thread_count
+from mercer._validation import check_sparse, thread_count
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernel_methods._collections import count
 from mercer.proportions.bags import Bags, _missing, _plain
+from mercer.proportions.selection import constant_shares, majority_shares, proportion_risk, warn_if_no_better
 
 __all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space", "warn_of_one_class"]
 
 _NEVER = -1e300  # the output for a class that no bag and no label allows
 _EQUAL = 1e-10  # of the largest output of a row: those that differ by less are the same
+_BAG_ERRORS = ("bag_error_", "constant_bag_error_", "majority_bag_error_")
 _NULL = 1e-10  # of the largest eigenvalue: directions that the instances do not span
 
 
@@ -234,13 +236,21 @@ class Solution:
 
 class ProportionEstimator(ClassifierMixin, KernelMethod):
     """A classifier that learns from the shares of classes in bags. Subclasses define `_check_parameters` and
-    `_solve`."""
+    `_solve`.
+
+    Where it learned from bags, it has the mean absolute errors of shares on these: ``bag_error_`` of its predictions,
+    ``constant_bag_error_`` of the best share that is the same for all bags, ``majority_bag_error_`` of the most
+    frequent class for all rows.
+    """
 
     map: Any = None
     random_state: Any = None
     n_jobs: int | None = None
     verbose: Any = False
-    _fitted: tuple[str, ...] = ("classes_", "coef_", "intercept_", "support_", "support_objects_", "dual_coef_")
+    _warns_of_constants = True  # not where shares are bounds that nobody expects to be met
+    _fitted: tuple[str, ...] = (
+        "classes_", "coef_", "intercept_", "support_", "support_objects_", "dual_coef_", *_BAG_ERRORS,
+    )  # fmt: skip
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -251,6 +261,9 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
         """Learn two classes."""
         raise NotImplementedError
+
+    def _depends_on_units(self) -> bool:
+        return self.kernel is None and self.map is None
 
     # ------------------------------------------------------------------ learning
 
@@ -285,7 +298,32 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
                     weights = np.zeros_like(solutions[at].weights)
                     solutions[at] = replace(solutions[at], weights=weights, intercept=_NEVER)
         self._keep_solutions(X, rows, solutions)
+        outputs = np.column_stack([space.scores(solution.weights, solution.intercept) for solution in solutions])
+        self._compare_with_constants(self._winners(outputs), made)
         return self
+
+    def _compare_with_constants(self, codes: np.ndarray, bags: Bags | None) -> None:
+        """Set the errors of shares on the training bags; ``codes`` are the predicted classes of the instances."""
+        for name in _BAG_ERRORS:
+            if hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
+        if bags is None or not bags.bag_weight.any():
+            return
+        inside = codes[: len(bags.members), None] == np.arange(len(self.classes_))
+        self.bag_error_ = proportion_risk(bags.mean(inside.astype(np.float64)), bags)
+        self.constant_bag_error_ = proportion_risk(np.tile(constant_shares(bags), (len(bags), 1)), bags)
+        self.majority_bag_error_ = proportion_risk(np.tile(majority_shares(bags), (len(bags), 1)), bags)
+        if self._warns_of_constants:
+            warn_if_no_better(self.bag_error_, self.constant_bag_error_, "training bags", stacklevel=3)
+
+    def _winners(self, scores: np.ndarray) -> np.ndarray:
+        """Numbers of the classes with the largest outputs, of shape (n, 1) for two classes."""
+        if scores.shape[1] == 1:
+            return (scores[:, 0] > 0).astype(np.intp)
+        # Rows of other classes are often at one output exactly: rounding must not choose among these.
+        largest = scores.max(axis=1, keepdims=True)
+        size = np.where(scores > _NEVER / 2, np.abs(scores), 0.0).max(axis=1, keepdims=True)
+        return np.asarray((scores >= largest - _EQUAL * size).argmax(axis=1))
 
     def _prepared(
         self, X: Any, y: Any, bags: Any, proportions: Any, bag_weight: Any
@@ -308,7 +346,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         if self.kernel is not None:
             return self._collected(X, reset)
         if self.map is None:
-            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+            return validate_data(self, check_sparse("X", X), reset=reset, accept_sparse="csr", dtype=np.float64)
         return X
 
     def _mapped(self, X: Any, reset: bool) -> Any:
@@ -319,8 +357,10 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             self.map_ = clone(self.map).fit(X)
             if self.kernel is None and hasattr(self.map_, "n_features_in_"):
                 self.n_features_in_ = self.map_.n_features_in_
-        F = self.map_.transform(X)
+        F = check_sparse("the features of the map", self.map_.transform(X))
         F = F.tocsr().astype(np.float64) if sp.issparse(F) else np.asarray(F, np.float64)
+        if F.ndim != 2:
+            raise ValueError(f"the map gave an array of shape {F.shape}, not a row of features for each row")
         if not np.isfinite(F.data if sp.issparse(F) else F).all():
             raise ValueError("the map gave features that are NaN or infinite")
         return F
@@ -458,12 +498,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     def predict(self, X: Any) -> np.ndarray:
         """The class of every row; of several with equal outputs the first."""
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(np.intp)]
-        # Rows of other classes are often at one output exactly: rounding must not choose among these.
-        largest = scores.max(axis=1, keepdims=True)
-        size = np.where(scores > _NEVER / 2, np.abs(scores), 0.0).max(axis=1, keepdims=True)
-        return self.classes_[(scores >= largest - _EQUAL * size).argmax(axis=1)]
+        return self.classes_[self._winners(scores[:, None] if scores.ndim == 1 else scores)]
 
     def predict_proportions(self, X: Any, bags: Any) -> np.ndarray:
         """The share of each class that is predicted for each bag.
@@ -494,6 +529,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
 
     def _check_state(self) -> None:
         if self.map is not None:
+            if not callable(getattr(self.map, "transform", None)):
+                raise ValueError("map must have a transform, or be None")
             self.map_ = self.map
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._check_shapes(intercept=(outputs,))

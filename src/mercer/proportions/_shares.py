@@ -8,6 +8,8 @@ import numpy as np
 
 from mercer.proportions._base import Problem
 
+_SAME = 1e-9  # relative
+
 __all__ = ["labelled_alone", "share_error", "share_threshold"]
 
 
@@ -34,7 +36,7 @@ def share_error(problem: Problem, shares: np.ndarray) -> float:
 def share_threshold(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
     """The least Σ_k v_k |p_k − ȳ_k| over all b of sign(f + b), and the b next to 0 that has it.
 
-    All instances are in bags.
+    All instances are in bags. No b puts a score at 0, or between two that are the same but for rounding.
     """
     order = np.argsort(-scores, kind="stable")
     bag = np.repeat(np.arange(problem.n_bags), problem.sizes)
@@ -56,12 +58,13 @@ def share_threshold(scores: np.ndarray, problem: Problem) -> tuple[float, float]
     # b lies between the scores on the two sides of a cut.
     upper = np.concatenate([[np.inf], ordered])
     lower = np.concatenate([ordered, [-np.inf]])
-    possible = upper > lower
+    wide = float(np.ptp(scores)) or 1.0
+    same = _SAME * max(wide, float(np.abs(scores).max()))  # scores of equal rows, which rounding must not tell apart
+    possible = upper - lower > same
     least = errors[possible].min()
     near = possible & (errors <= least + 1e-9 * max(1.0, least))
-    if (near & (lower <= 0) & (upper > 0)).any():
+    if (near & (lower <= -same) & (upper > same)).any():
         return float(least), 0.0
-    wide = float(np.ptp(scores)) or 1.0
     cuts = np.clip((np.maximum(lower, ordered[-1] - wide) + np.minimum(upper, ordered[0] + wide)) / 2, lower, upper)
     cuts = cuts[near]
     return float(least), -float(cuts[np.abs(cuts).argmin()])

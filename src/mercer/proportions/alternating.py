@@ -6,7 +6,7 @@ p_k(y) is the share of positive instances of bag k, L the distance to the known 
 are known) or its square, and known labels stay. For given labels this is a support vector machine; for a given machine
 the best labels are found exactly, bag by bag (see `assign_labels`). Alternating lowers the objective until it stays.
 The problem is not convex: C' grows from almost nothing to its value, so that at first the shares decide, and the best
-of several starts is kept (spec 004 II-10, II-13, II-14).
+of several starts is kept. At the end single labels are changed, and pairs exchanged, as long as that helps.
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ from mercer.proportions._base import (
     warn_of_one_class,
 )
 from mercer.proportions._starts import NAMED_STARTS, named_solution
-from mercer.proportions.assignment import PROPORTION_LOSSES, assigned
+from mercer.proportions.assignment import PROPORTION_LOSSES, assigned, neighbours
 
 __all__ = ["AlternatingProportionSVM"]
 
 _FIRM = 1e9  # ratio at which labels follow the shares, whatever the scores
 _STEPS = 1_000_000  # of the machine, in one call
+_RISING = 1e-9  # Σ_k c_k (ȳ_k − ȳ) p_k above which predicted shares rise with known ones
+STARTS = ("random", *NAMED_STARTS)
+INFORMED = ("inverse-calibration", "mean-map")
 
 
 class AlternatingProportionSVM(ProportionEstimator):
@@ -57,23 +60,31 @@ class AlternatingProportionSVM(ProportionEstimator):
         A feature map, such as those of `mercer.maps`, instead of a kernel.
     loss : {"absolute", "squared"}, default="absolute"
         Loss of a bag: the distance of its share of positive labels to the known share (or interval), or its square.
-    annealing : bool, default=True
-        Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time, whatever
-        the start. Without it, all alternation is at ``C_instance``, and the result stays near the start.
+    annealing : bool, "auto" or "mixed", default="auto"
+        Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time. Without
+        it, all alternation is at ``C_instance``, and the result stays near the start. "auto": from random labels, not
+        from others. "mixed": from every second of the random ones. Annealing meets the shares first, and so leaves out
+        optima that do not meet them. "mixed" finds these, which may be worse classifiers: with a small ``C`` the
+        optimum can be one class for all rows.
     step : float, default=0.5
     start : float, default=1e-5
     n_init : int, default=10
-        Number of random starts.
-    init : {"random", "inverse-calibration", "mean-map", "convex"}, array, or list of these, default="random"
-        Where to start. A name other than "random" is one start, at the labels that `InverseCalibration`, `MeanMap` or
-        `ConvexProportionSVM` find with their default parameters. An array has a label for each row, or a score
-        (positive for the second class; with several classes a column of scores for each). Of a list every entry is
-        tried, "random" ``n_init`` times.
+        Number of random starts, where there are any.
+    init : {"auto", "random", "inverse-calibration", "mean-map", "convex"}, array, or list, default="auto"
+        Where to start. "random" is ``n_init`` starts; another name is one start, at the labels that
+        `InverseCalibration`, `MeanMap` or `ConvexProportionSVM` find with their default parameters. An array has a
+        label for each row, or a score (positive for the second class; with several classes a column of scores for
+        each). Of a list every entry is tried. "auto" is inverse calibration and the mean map, without the ones whose
+        predicted shares do not rise with the known shares of the training bags; where neither is left (equal shares,
+        means of bags that mislead), it is "random".
     tol : float, default=1e-4
         Alternation stops when the objective falls by less than this part of it. Machines are solved to a duality gap
         of this part of ½ ‖w‖² (ten times as much while annealing).
     max_iter : int, default=100
         Most alternations at each weight.
+    max_swaps : int, default=100
+        Most labellings to try next to that of the best start, with one label changed or two of a bag exchanged. Those
+        come first that cost least while the function stays as it is. 0 for none.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads; starts run in parallel. Results do not depend on it.
@@ -82,6 +93,10 @@ class AlternatingProportionSVM(ProportionEstimator):
 
     Attributes
     ----------
+    bag_error_, constant_bag_error_, majority_bag_error_ : float
+        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
+        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
+        below the second.
     classes_ : ndarray
     coef_ : ndarray of shape (1 or n_classes, n_features)
         Without a kernel.
@@ -103,11 +118,16 @@ class AlternatingProportionSVM(ProportionEstimator):
 
     Notes
     -----
-    The smallest objective is not always the best classifier when bags are large: with shares of large bags many
-    separations fit almost equally well. Compare starts and parameters by the error on bags left out.
+    The smallest objective is not the best classifier when bags are large: with shares of large bags many separations
+    fit almost equally well, and random starts find the wrong ones. This is why random starts are not the default,
+    although they reach lower objectives. Compare starts and parameters by the error on bags left out (`BagCV`).
 
     Nothing but the bounds of shares stops the labels from being all alike, which has objective 0 where it is allowed:
     with bounds like (0.3, 0.7) for one bag of all rows this is maximum-margin clustering.
+
+    References
+    ----------
+    F. X. Yu, D. Liu, S. Kumar, T. Jebara and S.-F. Chang: ∝SVM for learning with label proportions. ICML 2013.
 
     Examples
     --------
@@ -132,13 +152,14 @@ class AlternatingProportionSVM(ProportionEstimator):
         kernel: Any = None,
         map: Any = None,
         loss: str = "absolute",
-        annealing: bool = True,
+        annealing: bool | str = "auto",
         step: float = 0.5,
         start: float = 1e-5,
         n_init: int = 10,
-        init: Any = "random",
+        init: Any = "auto",
         tol: float = 1e-4,
         max_iter: int = 100,
+        max_swaps: int = 100,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -155,6 +176,7 @@ class AlternatingProportionSVM(ProportionEstimator):
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
+        self.max_swaps = max_swaps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -163,18 +185,19 @@ class AlternatingProportionSVM(ProportionEstimator):
         check_positive("C", self.C)
         check_positive("C_instance", self.C_instance)
         check_choice("loss", self.loss, PROPORTION_LOSSES)
-        check_choice("annealing", self.annealing, (True, False))
+        check_choice("annealing", self.annealing, ("auto", "mixed", True, False))
         check_positive("step", self.step)
         check_rate("start", self.start)
         check_count("n_init", self.n_init)
         check_positive("tol", self.tol)
         check_count("max_iter", self.max_iter)
+        check_count("max_swaps", self.max_swaps, 0)
         entries = _entries(self.init)
         if not entries:
             raise ValueError("init must not be an empty list")
         for entry in entries:
             if isinstance(entry, str):
-                check_choice("init", entry, ("random", *NAMED_STARTS))
+                check_choice("init", entry, ("auto", *STARTS) if len(entries) == 1 else STARTS)
 
     # ------------------------------------------------------------------ learning
 
@@ -190,16 +213,17 @@ class AlternatingProportionSVM(ProportionEstimator):
         threads = thread_count(self.n_jobs)
         stop = threading.Event()
         if threads == 1 or len(starts) == 1:
-            runs = [self._run(space, problem, labels, number, threads, stop) for number, labels in enumerate(starts)]
+            runs = [self._run(space, problem, start, number, threads, stop) for number, start in enumerate(starts)]
         else:
             with ThreadPoolExecutor(min(threads, len(starts))) as pool:
-                jobs = [pool.submit(self._run, space, problem, y, k, 1, stop) for k, y in enumerate(starts)]
+                jobs = [pool.submit(self._run, space, problem, start, k, 1, stop) for k, start in enumerate(starts)]
                 try:
                     runs = [job.result() for job in jobs]
                 except BaseException:  # Ctrl-C too: the others end at their next step
                     stop.set()
                     raise
         best = runs[int(np.argmin([run.objective for run in runs]))]  # the first of equal ones
+        self._swap(_machine(space), problem, best, threads, stop)
         if not best.converged:
             message = f"the best start still improved after max_iter={self.max_iter} alternations; increase max_iter"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
@@ -223,20 +247,45 @@ class AlternatingProportionSVM(ProportionEstimator):
 
     # ------------------------------------------------------------------ starts
 
-    def _starts(self, space: Space, problem: Problem, random: np.random.RandomState) -> list[np.ndarray]:
-        """Labels to start with; known ones are in place."""
+    def _starts(self, space: Space, problem: Problem, random: np.random.RandomState) -> list[_Start]:
+        """Labels to start with, known ones in place, and whether to anneal from there."""
         if problem.known.all():
-            return [problem.known]
-        found: list[np.ndarray] = []
-        for entry in _entries(self.init):
+            return [_Start(problem.known, False)]
+        entries = _entries(self.init)
+        if len(entries) == 1 and isinstance(entries[0], str) and entries[0] == "auto":
+            starts = self._informed(space, problem, random)
+            if starts:
+                return starts
+            entries = ["random"]
+        starts = []
+        for entry in entries:
             if isinstance(entry, str) and entry == "random":
                 draws = [2 * random.randint(0, 2, problem.n) - 1 for _ in range(self.n_init)]
-                found += [np.where(problem.known != 0, problem.known, draw).astype(np.int8) for draw in draws]
+                labels = [np.where(problem.known != 0, problem.known, draw).astype(np.int8) for draw in draws]
+                period = 2 if self.annealing == "mixed" else 1  # of those that are annealed
+                starts += [_Start(y, bool(self.annealing) and at % period == 0) for at, y in enumerate(labels)]
             else:
                 named = isinstance(entry, str)
                 scores = _named(entry, space, problem, random) if named else self._given(entry, problem)
-                found.append(assigned(scores, problem, _FIRM, self.loss)[0] if named else _labels(scores, problem))
-        return found
+                chosen = assigned(scores, problem, _FIRM, self.loss)[0] if named else _labels(scores, problem)
+                starts.append(_Start(chosen, self.annealing is True))
+        return starts
+
+    def _informed(self, space: Space, problem: Problem, random: np.random.RandomState) -> list[_Start]:
+        """Starts at the labels of learners from means of bags, where the shares they predict rise with the known ones.
+
+        Equal shares tell them nothing, and bags whose means mislead have them predict small shares where large ones are
+        known: then there is no such start.
+        """
+        starts = []
+        away = problem.bag_weight * (problem.target - np.average(problem.target, weights=problem.bag_weight))
+        for name in INFORMED:
+            with warnings.catch_warnings():  # that shares say too little for this learner is seen by what it predicts
+                warnings.simplefilter("ignore", IllPosedWarning)
+                scores = _named(name, space, problem, random)
+            if float(away @ problem.shares(scores > 0)) > _RISING:
+                starts.append(_Start(assigned(scores, problem, _FIRM, self.loss)[0], self.annealing is True))
+        return starts
 
     def _given(self, entry: Any, problem: Problem) -> np.ndarray:
         """Scores of instances from an array over rows."""
@@ -252,46 +301,71 @@ class AlternatingProportionSVM(ProportionEstimator):
     # ------------------------------------------------------------------ one start
 
     def _weights(self) -> list[float]:
-        """Weights of instances, ascending, the last one C_instance."""
-        if not self.annealing:
-            return [self.C_instance]
+        """Weights of instances while annealing, ascending, the last one C_instance."""
         steps = max(1, math.ceil(round(-math.log(self.start) / math.log1p(self.step), 9)))
         grown = [self.start * (1 + self.step) ** k * self.C_instance for k in range(1, steps)]
         return [*grown, self.C_instance]
 
     def _run(
-        self, space: Space, problem: Problem, labels: np.ndarray, number: int, threads: int, stop: threading.Event
+        self, space: Space, problem: Problem, start: _Start, number: int, threads: int, stop: threading.Event
     ) -> _Run:
-        machine, run = _machine(space), _Run(labels)
-        weights = [self.C_instance] if problem.known.all() else self._weights()
+        machine, run = _machine(space), _Run(start.labels)
+        weights = self._weights() if start.annealed else [self.C_instance]
         for weight in weights:
-            last = weight is weights[-1]
-            self._alternate(machine, problem, run, weight, self.tol if last else 10 * self.tol, threads, stop)
+            tol = self.tol if weight is weights[-1] else 10 * self.tol
+            run.objective = math.inf
+            self._alternate(machine, problem, run, run.labels, weight, tol, threads, stop)
         if self.verbose:
             print(f"start {number}: objective {run.objective:.6g} after {len(run.history)} alternations", flush=True)
         return run
 
     def _alternate(
-        self, machine: Any, problem: Problem, run: _Run, weight: float, tol: float, threads: int, stop: threading.Event
-    ) -> None:
-        """Machine and labels in turn at one weight of instances; the objective only falls."""
-        upper, run.objective, run.converged = np.full(problem.n, weight), math.inf, False
+        self,
+        machine: Any,
+        problem: Problem,
+        run: _Run,
+        labels: np.ndarray,
+        weight: float,
+        tol: float,
+        threads: int,
+        stop: threading.Event,
+    ) -> bool:
+        """Machine and labels in turn from ``labels`` at one weight; whether that lowered the objective of the run."""
+        before, upper = run.objective, np.full(problem.n, weight)
+        run.converged = False
         for _ in range(self.max_iter):
             if stop.is_set():
-                return
-            intercept, square, *_ = machine.solve(run.labels, upper, tol, _STEPS)
+                break
+            intercept, square, *_ = machine.solve(labels, upper, tol, _STEPS)
             scores = machine.scores()
-            found, cost, _ = assigned(scores, problem, self.C / weight, self.loss, run.labels, threads=threads)
+            best, cost, _ = assigned(scores, problem, self.C / weight, self.loss, labels, threads=threads)
             objective = 0.5 * square + weight * cost
             run.converged = (
-                objective >= run.objective * (1 - self.tol) or objective == 0 or np.array_equal(found, run.labels)
+                objective >= run.objective * (1 - self.tol) or objective == 0 or np.array_equal(best, labels)
             )
             if objective < run.objective:  # machines are solved to a tolerance: what they lose is not taken
-                run.labels, run.objective = found, objective
-                run.weights, run.intercept = machine.weights(), intercept
+                labels = run.labels = best
+                run.objective, run.weights, run.intercept = objective, machine.weights(), intercept
+                run.scores = scores
                 run.history.append((weight, objective))
             if run.converged:
-                return
+                break
+        return run.objective < before
+
+    def _swap(self, machine: Any, problem: Problem, run: _Run, threads: int, stop: threading.Event) -> None:
+        """Try labellings next to that of the run, those of least cost to its machine first."""
+        left = self.max_swaps
+        improved = True
+        while improved and left > 0:
+            improved = False
+            settled, ratio = run.converged, self.C / self.C_instance
+            for labels in neighbours(run.scores, run.labels, problem, ratio, self.loss, left):
+                left -= 1
+                improved = self._alternate(machine, problem, run, labels, self.C_instance, self.tol, threads, stop)
+                if improved or stop.is_set():
+                    break
+            else:
+                run.converged = settled  # of what is kept, not of the last trial
 
     # ------------------------------------------------------------------ results
 
@@ -304,6 +378,14 @@ class AlternatingProportionSVM(ProportionEstimator):
             self.labels_ = self.classes_[self.labels_[:, 0].astype(np.intp)]
 
 
+@dataclass(frozen=True)
+class _Start:
+    """Labels to start with, and whether to anneal from there."""
+
+    labels: np.ndarray
+    annealed: bool
+
+
 @dataclass
 class _Run:
     """Where a start has got to."""
@@ -312,16 +394,16 @@ class _Run:
     objective: float = math.inf
     weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
     intercept: float = 0.0
+    scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
     converged: bool = False
     history: list[tuple[float, float]] = field(default_factory=list)
 
 
 def _entries(init: Any) -> list[Any]:
     """The starts of ``init``: a list holds several where its entries are names or arrays."""
-    if isinstance(init, (list, tuple)) and all(isinstance(e, str) or np.ndim(e) > 0 for e in init):
-        names = ("random", *NAMED_STARTS)
-        if not init or any(np.ndim(e) > 0 or e in names for e in init):
-            return list(init)
+    several = isinstance(init, (list, tuple)) and all(isinstance(e, str) or np.ndim(e) > 0 for e in init)
+    if several and (not init or any(np.ndim(e) > 0 or e in STARTS for e in init)):
+        return list(init)
     return [init]
 
 

@@ -1,4 +1,4 @@
-"""Labels of the rows of bags, given their scores and the shares of the bags (spec 004 II-13).
+"""Labels of the rows of bags, given their scores and the shares of the bags.
 
     min over y ∈ {−1, +1}ⁿ   Σ_i L'(y_i, f_i) + ratio Σ_k c_k L(p_k(y), [low_k, high_k])
 
@@ -10,6 +10,8 @@ of largest score positive, so that the best of 2ⁿ labellings is found by sorti
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import product
 from numbers import Real
 from typing import Any
 
@@ -24,6 +26,7 @@ __all__ = ["assign_labels"]
 
 LOSSES = ("hinge", "squared-hinge")
 PROPORTION_LOSSES = ("absolute", "squared")
+_NEAREST = 8  # rows of either label in a bag, of which pairs are exchanged
 
 
 def assign_labels(
@@ -127,6 +130,60 @@ def assigned(
     )  # fmt: skip
     of_rows = float(instances.sum())
     return labels, of_rows + ratio * float(problem.bag_weight @ shares), of_rows
+
+
+def neighbours(
+    scores: np.ndarray, labels: np.ndarray, problem: Problem, ratio: float, proportion_loss: str, most: int
+) -> Iterator[np.ndarray]:
+    """Labellings with one label changed, or two unequal ones of a bag exchanged, those of least cost first.
+
+    At most ``most``, and of each bag only exchanges among the ``_NEAREST`` rows of either label that cost least.
+    """
+    inside = problem.n_inside
+    sign = labels[:inside].astype(np.float64)
+    margin = sign * scores[:inside]
+    rise = np.maximum(0.0, 1.0 + margin) - np.maximum(0.0, 1.0 - margin)  # of the hinge loss, with the other label
+    rise[problem.known[:inside] != 0] = np.inf
+    bag = np.repeat(np.arange(problem.n_bags), problem.sizes)
+    weight = problem.row_weight[:inside]
+    part = weight / np.bincount(bag, weight, problem.n_bags)[bag]
+    share = np.bincount(bag, part * (sign > 0), problem.n_bags)
+
+    def cost(bags: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        off = np.maximum(np.maximum(problem.low[bags] - shares, shares - problem.high[bags]), 0.0)
+        return np.asarray(ratio * problem.bag_weight[bags] * (off if proportion_loss == "absolute" else off**2))
+
+    change = rise + cost(bag, share[bag] - sign * part) - cost(bag, share[bag])
+    first, second, costs = [np.arange(inside)], [np.full(inside, -1)], [change]
+    nearest = {of: _cheapest(rise, bag, sign == of, problem.n_bags) for of in (1.0, -1.0)}
+    for i, j in product(nearest[1.0], nearest[-1.0]):
+        both = np.flatnonzero((i >= 0) & (j >= 0))
+        i, j = i[both], j[both]
+        moved = share[both] + part[j] - part[i]
+        first, second = [*first, i], [*second, j]
+        costs.append(rise[i] + rise[j] + cost(both, moved) - cost(both, share[both]))
+    one, other, total = np.concatenate(first), np.concatenate(second), np.concatenate(costs)
+    order = np.argsort(total, kind="stable")[:most]
+    for at in order[np.isfinite(total[order])]:
+        changed = labels.copy()
+        changed[one[at]] *= -1
+        if other[at] >= 0:
+            changed[other[at]] *= -1
+        yield changed
+
+
+def _cheapest(rise: np.ndarray, bag: np.ndarray, taken: np.ndarray, n_bags: int) -> list[np.ndarray]:
+    """For each of the first few ranks the instance of every bag that has it among those taken; −1 where none has."""
+    rows = np.flatnonzero(taken & np.isfinite(rise))
+    rows = rows[np.lexsort((rise[rows], bag[rows]))]
+    counts = np.bincount(bag[rows], minlength=n_bags)
+    rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ranks = []
+    for r in range(min(_NEAREST, int(counts.max(initial=0)))):
+        at = np.full(n_bags, -1)
+        at[bag[rows[rank == r]]] = rows[rank == r]
+        ranks.append(at)
+    return ranks
 
 
 def _known(given: Any, n: int) -> np.ndarray:

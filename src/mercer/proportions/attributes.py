@@ -17,14 +17,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel
 from mercer.kernels._state import InFiles
@@ -51,7 +52,7 @@ KINDS = ("score", "label", "probability")
 # ---------------------------------------------------------------------------------------------------- both estimators
 
 
-class _Attributes(InFiles, BaseEstimator):
+class _Attributes(InFiles, Estimator):
     """What the two estimators share: categories and the matrix checked, one model for each attribute, prediction."""
 
     n_jobs: int | None
@@ -316,7 +317,7 @@ class AttributeModeler(_Attributes):
         plain = {"map": None, "kernel": None if self._kernel is None else "precomputed"}
         default: dict[str, Any] = {}
         if self.estimator is None:  # without annealing the machine stays near its start, better than at random
-            default = {"scale": 1.0 / _spread(shared), "init": "inverse-calibration", "annealing": False}
+            default = {"scale": 1.0 / _spread(shared), "init": "inverse-calibration", "max_swaps": 0}
 
         def learn(a: int) -> Any:
             if self.estimator is None:
@@ -330,6 +331,7 @@ class AttributeModeler(_Attributes):
                 share = (np.where(unknown, 0.0, share), np.where(unknown, 1.0, share))
                 if isinstance(model, (MeanMap, MultipleInstanceSVM)):  # these do not use bounds
                     weight = (~unknown).astype(np.float64)
+            model._warns_of_constants = False  # of single attributes out of many
             return model.fit(shared, bags=bags, proportions=share, bag_weight=weight)
 
         self._learn(learn, P.shape[1])
@@ -361,7 +363,7 @@ class AttributeModeler(_Attributes):
             self.map_ = clone(self._map).fit(X)
             return self.map_.transform(X)
         sparse = False if self._kernel is not None else "csr"
-        return validate_data(self, X, accept_sparse=sparse, dtype=np.float64)
+        return validate_data(self, check_sparse("X", X), accept_sparse=sparse, dtype=np.float64)
 
     def _features(self, X: Any) -> Any:
         if isinstance(self._kernel, Kernel):
@@ -369,7 +371,7 @@ class AttributeModeler(_Attributes):
         if self._map is not None:
             return self.map_.transform(X)
         sparse = False if self._kernel is not None else "csr"
-        return validate_data(self, X, reset=False, accept_sparse=sparse, dtype=np.float64)
+        return validate_data(self, check_sparse("X", X), reset=False, accept_sparse=sparse, dtype=np.float64)
 
     # ------------------------------------------------------------------ model files
 
@@ -480,7 +482,7 @@ class BinarizedAttributes(_Attributes):
             isinstance(t, bool) or not isinstance(t, (int, float, np.number)) or not 0 <= t <= 1
         ):
             raise ValueError(f"threshold must be a number from 0 to 1, or 'mean', got {t!r}")
-        features = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        features = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64)
         codes, P = self._read(category, proportion_matrix, features.shape[0])
         limit = float(np.nanmean(P)) if isinstance(t, str) else float(t)
         self.matrix_ = (limit < P).astype(np.int64)
@@ -497,7 +499,7 @@ class BinarizedAttributes(_Attributes):
         return self
 
     def _features(self, X: Any) -> Any:
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return validate_data(self, check_sparse("X", X), reset=False, accept_sparse="csr", dtype=np.float64)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Not possible: the classifiers are scikit-learn's."""

@@ -56,6 +56,10 @@ class InverseCalibration(ProportionEstimator):
 
     Attributes
     ----------
+    bag_error_, constant_bag_error_, majority_bag_error_ : float
+        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
+        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
+        below the second.
     classes_ : ndarray
     coef_ : ndarray of shape (1, d) or (n_classes, d)
         Without a kernel.

@@ -1,4 +1,4 @@
-"""The convex machine of proportions: a large margin over all labellings that agree with the bags (II-15, II-16).
+"""The convex machine of proportions: a large margin over all labellings that agree with the bags.
 
 With labels y among Y = {y : every bag has a share of positives that its proportion allows} and no bias, the machine is
 
@@ -9,14 +9,14 @@ which is convex in yyᵀ. Its convex hull makes it a problem of many kernels, on
     min_μ max_α  Σ_i α_i − ½ Σ_t μ_t q_t(α),      q_t(α) = ‖Σ_i α_i y_ti φ(x_i)‖²,  μ ≥ 0, Σ_t μ_t = 1
 
 Labellings enter one at a time: the next is the y ∈ Y with the largest q_y(α) that a search finds. (The source prints
-+Σα where −Σα is meant, and the norm inside of the sum: errata E20, E21.) Bounds on the value over the active labellings
++Σα where −Σα is meant, and the norm inside of the sum.) Bounds on the value over the active labellings
 come from any (μ, α): S(μ) = max_α … from above, Σα − ½ max_t q_t(α) from below.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -56,10 +56,12 @@ _EARLY = 2  # evaluations of S(μ) in a round, before the last one
 _PART = 0.05  # of the relative gap: how exact an α is
 _CUTS = 40  # that are kept for the next labelling
 _SWEEPS = 2000  # most sweeps of a program
+_TILT = 1e-4  # of an axis toward the keys of instances, which tells equal coordinates apart
+_SAME = 1e-9  # relative difference of squares that are the same
 
 
 class ConvexProportionSVM(ProportionEstimator):
-    """∝SVM in its convex form: no restarts, no annealing (spec 004 II-15, II-16).
+    """Learn from shares by the convex form of ∝SVM: no restarts, no annealing.
 
     Parameters
     ----------
@@ -90,6 +92,10 @@ class ConvexProportionSVM(ProportionEstimator):
 
     Attributes
     ----------
+    bag_error_, constant_bag_error_, majority_bag_error_ : float
+        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
+        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
+        below the second.
     classes_, coef_, intercept_, dual_coef_, support_, support_objects_
         The function, by features or over training objects.
     active_labelings_ : ndarray of int8, shape (n_labelings, n)
@@ -192,13 +198,18 @@ class ConvexProportionSVM(ProportionEstimator):
                 stacklevel=4,
             )
         vectors = _Vectors(space, self.intercept)
+        key, order = vectors.arrange(problem)
+        choices = replace(choices, known=problem.known[order], key=key)
         upper = self.C * np.repeat(problem.bag_weight, problem.sizes)
         hull = self._hull(vectors, choices, upper)
         coefficients = hull.alpha * _rank_one(hull.labelings, hull.mu)
-        sign, shift = _oriented(vectors.inner(coefficients[None])[0], given)
+        labelings = np.empty_like(hull.labelings)
+        scores, labelings[:, order] = np.empty(len(order)), hull.labelings
+        scores[order] = vectors.inner(coefficients[None])[0]
+        sign, shift = _oriented(scores, given, float(scores[order] @ key))
         weights, intercept = vectors.function(sign * coefficients)
         info = {
-            "active_labelings": hull.labelings,
+            "active_labelings": labelings,
             "mu": hull.mu,
             "objective_history": np.array(hull.history),
             "gap": hull.gap,
@@ -265,6 +276,30 @@ class _Vectors:
         self._K = np.ascontiguousarray(K - middle)
         self._K -= (middle - (middle.mean() + float(self.constant)))[:, None]
 
+    def arrange(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        """Put the instances of every bag into an order that does not depend on that of the rows.
+
+        Returns the keys they are sorted by, ascending in each bag, and the order. A key is a function of the instance
+        and of all bags: how much it resembles those of bags with large shares, and how much all of them. Labellings of
+        equal value are told apart by it, too, so that neither the order of rows nor rounding chooses among them.
+        """
+        share = np.repeat(problem.target - problem.target.mean(), problem.sizes)
+        if self.F is not None:
+            F = self.F / (np.abs(self.F).max() or 1.0)
+            toward, among = F @ (share @ F), ((F @ (F.T @ F)) * F).sum(axis=1)
+        else:
+            K = self.K / (np.abs(self.K).max() or 1.0)
+            toward, among = share @ K, np.square(K).sum(axis=1)
+        key = 2 * toward / (np.abs(toward).max() or 1.0) + among / (among.max() or 1.0)
+        key /= np.abs(key).max() or 1.0
+        bag = np.repeat(np.arange(problem.n_bags), problem.sizes)
+        self.order = np.lexsort((key, bag))
+        if self.F is not None:
+            self.F = np.ascontiguousarray(self.F[self.order])
+        else:
+            self._K = self.K.take(self.order, axis=0).take(self.order, axis=1)
+        return key[self.order], self.order
+
     @property
     def K(self) -> np.ndarray:
         """The kernel matrix."""
@@ -308,14 +343,11 @@ class _Vectors:
         """Coordinates of instances along axes, shape (n_axes, n)."""
         if self.F is not None:
             return np.ascontiguousarray(self.F.T)
-        # Only where a search begins: single precision is enough.
-        scale = float(np.abs(self.K).max()) or 1.0
-        single = np.divide(self.K, scale, out=np.empty(self.K.shape, np.float32), casting="same_kind")
-        values, axes = eigh(single.T, driver="evd", overwrite_a=True, check_finite=False)
-        values, axes = np.maximum(values[::-1].astype(np.float64), 0.0), axes[:, ::-1]
-        values[values < len(values) * np.finfo(np.float32).eps * values[0]] = 0.0
+        values, axes = eigh(self.K, driver="evd", check_finite=False)
+        values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
+        values[values < len(values) * np.finfo(np.float64).eps * values[0]] = 0.0
         kept = 1 + int(np.searchsorted(np.cumsum(values), variance * values.sum() * (1 - 1e-12)))
-        return np.ascontiguousarray((axes[:, :kept] * np.sqrt(scale) * np.sqrt(values[:kept])).T)
+        return np.ascontiguousarray((axes[:, :kept] * np.sqrt(values[:kept])).T)
 
     def machine(
         self, Y: np.ndarray, mu: np.ndarray, upper: np.ndarray, alpha: np.ndarray, tol: float
@@ -331,8 +363,10 @@ class _Vectors:
         return alpha, _core.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
 
     def function(self, coefficients: np.ndarray) -> tuple[np.ndarray, float]:
-        """Σ_i c_i ⟨φ(x_i), φ(x)⟩ as weights and an intercept over what the space holds."""
+        """Σ_i c_i ⟨φ(x_i), φ(x)⟩ as weights and an intercept over what the space holds, instances in its order."""
         constant = float(coefficients.sum()) if self.constant else 0.0
+        arranged, coefficients = coefficients, np.empty_like(coefficients)
+        coefficients[self.order] = arranged
         if self.mean is not None:
             w = (coefficients @ self.centred)[: len(self.mean)]
             return w, constant - float(w @ self.mean)
@@ -353,6 +387,7 @@ class _Choices:
     most: np.ndarray
     known: np.ndarray
     adjusted: np.ndarray
+    key: np.ndarray  # of instances, see `_Vectors.arrange`
     threads: int = 1
 
     @classmethod
@@ -376,7 +411,7 @@ class _Choices:
         least = np.where(adjusted, np.where(off_below <= off_above + _SLACK, below, above), least)
         most = np.where(adjusted, np.where(off_above <= off_below + _SLACK, above, below), most)
         free = (least - fewest).astype(np.int64), (most - fewest).astype(np.int64)
-        return cls(problem.offsets, *free, problem.known, adjusted, threads)
+        return cls(problem.offsets, *free, problem.known, adjusted, np.zeros(problem.n), threads)
 
     def best(self, scores: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """For each row of scores the y ∈ Y with the largest Σ_i α_i s_i y_i, bag by bag."""
@@ -396,15 +431,20 @@ class _Choices:
             scores, squares = vectors.inner(Y * alpha), np.empty(len(Y))
             bags = self.offsets, self.least, self.most, self.known
             vectors.programs.raise_labellings(scores, Y, alpha, *bags, squares, _ASCENTS, self.threads)
-            return Y[squares.argmax()], float(squares.max())
+            return self._largest(Y, squares)
         for _ in range(_ASCENTS):
             risen = self.best(vectors.inner(Y * alpha), alpha)
             if np.array_equal(risen, Y):
                 break
             first = {row.tobytes(): at for at, row in enumerate(risen)}  # several starts may end in one labelling
             Y = risen[sorted(first.values())]
-        squares = vectors.squares(Y * alpha)
-        return Y[squares.argmax()], float(squares.max())
+        return self._largest(Y, vectors.squares(Y * alpha))
+
+    def _largest(self, Y: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, float]:
+        """The labelling of the largest square; of equal ones, as −y often is, that with the largest Σ_i y_i key_i."""
+        equal = np.flatnonzero(squares >= squares.max() - _SAME * abs(squares.max()))
+        chosen = equal[(Y[equal] @ self.key).argmax()]
+        return Y[chosen], float(squares[chosen])
 
     def _along_axes(self, directions: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """The labellings with the largest Σ_i α_i s_i y_i among the best ones of all axes s, in both directions."""
@@ -416,7 +456,8 @@ class _Choices:
                 break
             axes = directions[order[start : start + _STARTS]]
             both = np.concatenate([axes, -axes])
-            found = self.best(both, alpha)
+            # Columns with few values would leave it to the order of the rows which of equal ones are positive.
+            found = self.best(both + _TILT * np.abs(both).max(axis=1, keepdims=True) * self.key, alpha)
             Y, along = np.concatenate([Y, found]), np.concatenate([along, np.einsum("tn,tn->t", found * alpha, both)])
             largest = np.argsort(-along, kind="stable")[:_STARTS]
             Y, along = Y[largest], along[largest]
@@ -540,7 +581,7 @@ class _Hull:
             return None
         H, q = self.H, self.H @ alpha
         Q = self.vectors.block(self.labelings, mu, free)
-        Q.flat[:: len(Q) + 1] += 1e-8 * Q.diagonal().mean() + 1e-300
+        Q.flat[:: len(Q) + 1] += 1e-6 * Q.diagonal().mean() + 1e-300
         crossing = H[:, free]
         _, Z, failed = dposv(Q, crossing.T, lower=1)
         if failed:
@@ -633,11 +674,11 @@ def _rank_one(labelings: np.ndarray, mu: np.ndarray) -> np.ndarray:
     return np.asarray(vectors[:, -1] @ scaled)
 
 
-def _oriented(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
+def _oriented(scores: np.ndarray, problem: Problem, guess: float = 1.0) -> tuple[float, float]:
     """The sign of f, and what to add to it.
 
-    The sign is that with the lower error of proportions at the threshold 0 (spec 004 II-16). Thresholds of their own
-    would make both signs fit where all bags have equal shares; they only settle ties.
+    The sign is that with the lower error of proportions at the threshold 0. Thresholds of their own would make both
+    signs fit where all bags have equal shares; they only settle ties. Where nothing does, it is the sign of ``guess``.
     """
     scores, problem = labelled_alone(scores, problem)
     at_zero = [share_error(problem, problem.shares(sign * scores > 0)) for sign in (1.0, -1.0)]
@@ -649,4 +690,5 @@ def _oriented(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
             IllPosedWarning,
             stacklevel=4,
         )
+        errors = (0.0, 1.0) if guess >= 0 else (1.0, 0.0)
     return (1.0, shifts[0]) if errors[0] <= errors[1] else (-1.0, shifts[1])

@@ -337,6 +337,10 @@ class ProportionClassifier(ProportionEstimator):
 
     Attributes
     ----------
+    bag_error_, constant_bag_error_, majority_bag_error_ : float
+        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
+        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
+        below the second.
     classes_ : ndarray of shape (n_classes,)
     coef_, intercept_ : ndarray
         Of a linear scorer of features: shapes (1, d) and (1,) for two classes, else (n_classes, d) and (n_classes,).
@@ -482,6 +486,7 @@ class ProportionClassifier(ProportionEstimator):
         else:
             runs = self._train(space, shares, made, kept, held, random, n_jobs, stop)
         self._keep_best(X, rows, space, runs, stop)
+        self._compare_with_constants(self._winners(self._outputs(space, runs[self.best_start_].w)), made)
         return self
 
     def _solve(self, space: Space, problem: Any, random: np.random.RandomState) -> Solution:
@@ -665,15 +670,29 @@ class ProportionClassifier(ProportionEstimator):
         if hasattr(self, "intercept_"):
             return super().decision_function(X)
         self._check_fitted()
-        F = self._inputs(X, reset=False)
+        scores = self._scores(self._inputs(X, reset=False))
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def _outputs(self, space: Space, w: Any) -> np.ndarray:
+        """Scores of the instances for the weights of a run, shape (n, n_outputs)."""
+        if not hasattr(self, "intercept_"):
+            return self._scores(space.features)
+        W, b = w[: -len(self.intercept_)].reshape(-1, len(self.intercept_)), self.intercept_
+        return np.column_stack([space.scores(space.weights_of(W[:, o]), float(b[o])) for o in range(len(b))])
+
+    def _scores(self, F: Any) -> np.ndarray:
+        """What the scorer, if it is not linear, makes of features, shape (n, n_outputs)."""
         if hasattr(self, "scorer_"):
             from mercer.proportions._torch import module_scores
 
             scores = module_scores(self.scorer_, F, len(self.classes_))
         else:
             outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-            scores = resolve_scorer(self.scorer).scores(self.weights_, F, outputs)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+            scorer = resolve_scorer(self.scorer)
+            if len(scorer.decay(F.shape[1], outputs)) != len(self.weights_):  # only maps of varying width get here
+                raise ValueError(f"the map gave {F.shape[1]} features, which the scorer has no weights for")
+            scores = scorer.scores(self.weights_, F, outputs)
+        return np.asarray(scores)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class for every row.

@@ -1,6 +1,6 @@
-"""Scores of bags, and the choice of parameters by them: no label of a single row is ever looked at (spec 004 II-17).
+"""Scores of bags, and the choice of parameters by them: no label of a single row is ever looked at.
 
-The risk of predicted shares h̄ against known ones ȳ (II-2), with bag weights c_k::
+The risk of predicted shares h̄ against known ones ȳ, with bag weights c_k::
 
     Σ_k c_k L(h̄_k, ȳ_k) / Σ_k c_k        absolute: L = ½ Σ_c |h̄_kc − ȳ_kc|        squared: L = ½ Σ_c (h̄_kc − ȳ_kc)²
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
@@ -25,12 +25,13 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels._state import InFiles
 from mercer.proportions.bags import Bags, _missing, _plain
 
-__all__ = ["BagCV", "MajorityBag", "bag_score", "proportion_risk"]
+__all__ = ["BagCV", "ConstantAnswerWarning", "MajorityBag", "bag_score", "proportion_risk"]
 
 LOSSES = ("absolute", "squared")
 
@@ -102,6 +103,53 @@ def bag_score(estimator: Any, X: Any, bags: Any, proportions: Any = None) -> flo
     return _bag_score(estimator, X, _known(bags, proportions, count(X)), "absolute")
 
 
+# ---------------------------------------------------------------------------------------------------- constants
+
+
+class ConstantAnswerWarning(UserWarning):
+    """The predicted shares of bags are no nearer to the known ones than one share that is the same for all bags.
+
+    Nothing then shows that the model tells rows apart: more rows, more or smaller bags, or other features are needed.
+    On held-out bags (`BagCV`) almost every model of pure noise gives this warning, and some useful ones, too, since
+    shares of predicted labels have noise of their own.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercer.proportions import ConstantAnswerWarning
+    >>> warnings.simplefilter("error", ConstantAnswerWarning)  # stop instead of going on
+    >>> warnings.simplefilter("default", ConstantAnswerWarning)
+    """
+
+
+def constant_shares(bags: Bags) -> np.ndarray:
+    """The shares of classes that, predicted for all bags, have the least absolute error; of means, medians, classes."""
+    weight = bags.bag_weight if bags.bag_weight.any() else np.ones(len(bags))
+    mean = np.average(bags.shares, axis=0, weights=weight)
+    order = np.argsort(bags.shares, axis=0, kind="stable")
+    reached = np.cumsum(weight[order], axis=0) >= weight.sum() / 2
+    median = np.take_along_axis(bags.shares, order, axis=0)[reached.argmax(axis=0), np.arange(len(mean))]
+    if len(mean) == 2:
+        median[0] = 1 - median[1]
+    candidates = [mean, *([median / median.sum()] if median.sum() > 0 else []), *np.eye(len(mean))]
+    return min(candidates, key=lambda shares: proportion_risk(np.tile(shares, (len(bags), 1)), bags))
+
+
+def majority_shares(bags: Bags) -> np.ndarray:
+    """Shares of bags whose rows all get the class that is most frequent in all bags together."""
+    return np.eye(bags.shares.shape[1])[int((bags.sizes @ bags.shares).argmax())]
+
+
+def warn_if_no_better(error: float, constant: float, where: str, stacklevel: int = 2) -> None:
+    """Warn where the error of a model is not below that of one share for all bags. Equal shares cannot be beaten."""
+    if error >= constant > 1e-9:
+        message = (
+            f"the shares of {where} are met no better ({error:.3f}) than by one share for all bags ({constant:.3f}):"
+            " nothing shows that the model tells rows apart"
+        )
+        warnings.warn(message, ConstantAnswerWarning, stacklevel=stacklevel + 1)
+
+
 def _known(bags: Any, proportions: Any, n_rows: int | None = None) -> Bags:
     if n_rows is not None and isinstance(bags, Bags) and bags.n_rows != n_rows:
         raise ValueError(f"bags has {bags.n_rows} rows, but X has {n_rows}")
@@ -145,7 +193,7 @@ def _best_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
     """A search for parameters by cross-validation over whole bags.
 
     Every combination is fitted to some bags and judged by the shares that it predicts for the others. Labels of single
@@ -178,6 +226,10 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         over folds weigh every bag as its weight says.
     best_index_, best_params_, best_score_
         Of the first among the best.
+    constant_score_, majority_score_ : float
+        The scores, on the same held-out bags, of one share for all bags, and of the most frequent class for all rows,
+        both learned from the training bags. Where ``best_score_`` is not above the first, a `ConstantAnswerWarning` is
+        given. Not with a callable ``scoring``.
     best_estimator_
         Fitted to all bags, with ``refit``.
     n_splits_ : int
@@ -243,7 +295,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         candidates, jobs = list(ParameterGrid(self.param_grid)), thread_count(self.n_jobs)
         if not candidates:
             raise ValueError("param_grid holds no combination of parameters")
-        X = X.tocsr() if sp.issparse(X) else X
+        X = check_sparse("X", X).tocsr() if sp.issparse(X) else X
         made, y = _with_weights(_known(bags, proportions, count(X)), bag_weight), _labels(y, count(X))
         made = _named(made, y)
         lost = made.alone if y is None else made.alone[_missing(y[made.alone])]
@@ -260,10 +312,13 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tasks = [(params, split, fold_seeds[f]) for params in candidates for f, split in enumerate(splits)]
         found = self._run(X, y, made, tasks, jobs)
         self._keep_results(candidates, splits, made, np.array(found).reshape(len(candidates), len(splits), 3))
+        self._compare_with_constants(splits, made)
         if self.refit:
             begin = time.perf_counter()
             self.best_estimator_ = self._clone(self.best_params_, fold_seeds[-1])
-            _fit(self.best_estimator_, X, y, made)
+            with warnings.catch_warnings():  # held-out bags have said more
+                warnings.simplefilter("ignore", ConstantAnswerWarning)
+                _fit(self.best_estimator_, X, y, made)
             self.refit_time_ = time.perf_counter() - begin
         return self
 
@@ -313,6 +368,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """What `_judge` finds, and its warnings: other processes would print them, and once for every fit."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ConstantAnswerWarning)  # on training bags; held-out ones say more
             found = self._judge(*task)
         return found, [(warning.category, str(warning.message)) for warning in caught]
 
@@ -361,6 +417,25 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.best_params_, self.best_score_ = candidates[self.best_index_], float(mean[self.best_index_])
         if self.verbose:
             print(f"BagCV: best is {self.best_params_} with {self.best_score_:.4f}")
+
+    def _compare_with_constants(self, splits: list[Any], bags: Bags) -> None:
+        """Set the scores of constants on held-out bags, and warn where the best combination is no better."""
+        for name in ("constant_score_", "majority_score_"):
+            if hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
+        if callable(self.scoring):
+            return
+        totals, weights = np.zeros(2), 0.0
+        for train, test in splits:
+            kept, held = bags.select(train)[0], bags.select(test)[0]
+            weight = float(held.bag_weight.sum())
+            if weight > 0:
+                answers = (constant_shares(kept), majority_shares(kept))
+                risks = [proportion_risk(np.tile(s, (len(held), 1)), held, loss=self.scoring) for s in answers]
+                totals, weights = totals + weight * np.array(risks), weights + weight
+        if weights > 0:
+            self.constant_score_, self.majority_score_ = (-totals / weights).tolist()
+            warn_if_no_better(-self.best_score_, -self.constant_score_, "held-out bags", stacklevel=3)
 
     # ------------------------------------------------------------------ the best estimator
 
@@ -455,8 +530,8 @@ def _shared(bags: Bags, train: np.ndarray, test: np.ndarray) -> bool:
 # ---------------------------------------------------------------------------------------------------- majorities
 
 
-class MajorityBag(InFiles, ClassifierMixin, BaseEstimator):
-    """The baseline that knows nothing but groups: every row gets the majority of its group (spec 004 II-9).
+class MajorityBag(InFiles, ClassifierMixin, Estimator):
+    """The baseline that knows nothing but groups: every row gets the majority of its group.
 
     Attributes
     ----------

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from sklearn.utils import check_array, check_random_state
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.kernels._state import InFiles
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
@@ -97,7 +97,7 @@ def averages(scores: np.ndarray, segments: Segments, n: int) -> np.ndarray:
     return np.column_stack([np.bincount(segments.video, weight * f, minlength=n) / total for f in scores.T])
 
 
-class VideoEventDetector(InFiles, BaseEstimator):
+class VideoEventDetector(InFiles, Estimator):
     """Finds events in videos, and the frames that show them, from labels of whole videos.
 
     A video is a bag of segments of several lengths, with share 1 of positive ones where the video has the event and 0
@@ -218,6 +218,7 @@ class VideoEventDetector(InFiles, BaseEstimator):
         def learn(event: int) -> Any:
             share = targets[:, event].astype(np.float64)
             model = self._learner(len(segments.video) / len(lengths), int(seeds[event]))
+            model._warns_of_constants = False  # not all segments of a positive video show the event
             model.fit(features, bags=bags, proportions=share)
             if self.verbose:
                 print(f"event {event + 1} of {targets.shape[1]}: {int(share.sum())} of {len(share)} videos")
@@ -236,7 +237,7 @@ class VideoEventDetector(InFiles, BaseEstimator):
 
     def _learner(self, per_video: float, seed: int) -> Any:
         if self.estimator is None:
-            return default_learner(self.C, per_video, seed)
+            return default_learner(self.C, per_video, seed, init="random", annealing=True, max_swaps=0)
         return seeded_clone(self.estimator, seed)
 
     def _frames(self, videos: Any, reset: bool) -> tuple[Any, np.ndarray]:
@@ -249,7 +250,7 @@ class VideoEventDetector(InFiles, BaseEstimator):
         parts = []
         for number, video in enumerate(videos):
             try:
-                parts.append(check_array(video, accept_sparse="csr", dtype=np.float64))
+                parts.append(check_array(check_sparse("the features", video), accept_sparse="csr", dtype=np.float64))
             except ValueError as error:
                 raise ValueError(f"video {number}: {error}") from error
         if not parts:

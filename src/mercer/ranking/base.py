@@ -9,19 +9,19 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.solvers import LBFGS, ConvergenceWarning, Solver
-from mercer.learning.training import train
+from mercer.learning.training import history_from_json, history_to_json, train
 
 _SOLVERS = ("auto", "bmrm", "lbfgs")
 
 
-class LinearModel(BaseEstimator):
+class LinearModel(Estimator):
     """A linear model that a solver trains on a risk."""
 
     loss: str
@@ -43,6 +43,9 @@ class LinearModel(BaseEstimator):
     def _smooth(self) -> bool:
         """Whether the loss has a gradient everywhere."""
         return self.loss == "squared-hinge"
+
+    def _depends_on_units(self) -> bool:
+        return True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -66,7 +69,7 @@ class LinearModel(BaseEstimator):
         """X as a finite float64 array or CSR matrix with the right number of columns."""
         if not fitting and not hasattr(self, "coef_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        X = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X")
+        X = check_array(check_sparse("X", X), accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X")
         if not fitting and X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
@@ -116,7 +119,7 @@ class LinearModel(BaseEstimator):
         return {
             "params": params,
             "n_features": self.n_features_in_,
-            "history": self.history_,
+            "history": history_to_json(self.history_),
             "converged": self.converged_,
             "n_iter": self.n_iter_,
         }
@@ -125,7 +128,7 @@ class LinearModel(BaseEstimator):
     def _from_state(cls, meta: dict[str, Any]) -> Self:
         model = cls(**meta["params"])
         model.n_features_in_ = check_count("n_features", meta["n_features"])
-        model.history_ = meta["history"]
+        model.history_ = history_from_json(meta["history"])
         model.converged_, model.n_iter_ = bool(meta["converged"]), int(meta["n_iter"])
         return model
 

@@ -115,16 +115,15 @@ def segmenter_figures(segmenter: Segmenter) -> list[tuple[str, str]]:
     elif segmenter.template is not None:
         pack = "a template"
     shortest = int(segmenter.structure_.shortest.min())
-    loss = segmenter.loss if isinstance(segmenter.loss, str) else segmenter.loss.name
     seconds = segmenter.history_.get("seconds", [])
-    time = f" in {seconds[-1]:.2f} s" if seconds else ""
+    time = f" in {seconds[-1]:.2f} s" if seconds and np.isfinite(seconds[-1]) else ""
     end = "converged" if segmenter.converged_ else "not converged"
     return [
         ("segments", f"written as {segmenter.form_}, of {shortest:,} to {segmenter.max_length_:,} positions"),
         ("labels", f"{len(labels):,}: {shown}" if len(labels) > 1 else "none: boundaries only"),
         ("features", f"{segmenter.n_features_in_:,} of a position ({pack})"),
         ("weights", f"{len(segmenter.coef_):,}"),
-        ("objective", f"{loss} loss, C = {segmenter.C:g}"),
+        ("objective", f"{segmenter.loss_} loss, C = {segmenter.C_:.4g}"),
         ("offset", f"{segmenter.offset_:.4g}"),
         ("training", f"{segmenter.solver_}, {segmenter.n_iter_:,} iterations{time}, {end}"),
     ]
@@ -155,7 +154,7 @@ def tagger_figures(tagger: Tagger) -> list[tuple[str, str]]:
         ("labels", f"{len(labels):,}: {shown}"),
         ("features", features),
         ("weights", f"{len(tagger.coef_):,}" + (f", {zero:,} of them zero" if zero else "")),
-        ("objective", f"{loss} loss, C = {tagger.C:g}, penalty {penalty}"),
+        ("objective", f"{loss} loss, C = {tagger.C_:.4g}, penalty {penalty}"),
         ("transitions", tagger.transitions),
     ]
     if tagger.template is not None:
@@ -170,7 +169,7 @@ def tagger_figures(tagger: Tagger) -> list[tuple[str, str]]:
         ]
         figures.append(("forbidden", ", ".join(f"{n} {what}" for n, what in forbidden if n) or "nothing"))
     seconds = tagger.history_.get("seconds", [])
-    time = f" in {seconds[-1]:.2f} s" if seconds else ""
+    time = f" in {seconds[-1]:.2f} s" if seconds and np.isfinite(seconds[-1]) else ""
     end = "converged" if tagger.converged_ else "not converged"
     figures.append(("training", f"{method}, {tagger.n_iter_:,} iterations{time}, {end}"))
     if tagger.history_.get("dev_score"):

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
+from mercer._estimator import Estimator
 from mercer._validation import check_count, check_positive
 from mercer.maps._arrays import Copies, as_rows, by_rows, compiled, is_tensor
 
@@ -100,7 +101,7 @@ def unpack_codes(codes: Any, n_bits: int) -> Any:
 
 def checked_codes(name: str, codes: Any, n_bits: int) -> np.ndarray:
     """Packed codes of ``n_bits`` bits, contiguous; the bits that fill the last byte must be zero."""
-    array = as_numpy(codes)[0] if not isinstance(codes, np.ndarray) else codes
+    array = as_numpy(codes)[0] if is_tensor(codes) else np.asarray(codes)
     if array.ndim == 1 and array.dtype == np.uint8:
         raise ValueError(f"{name} must be a matrix with a code in each row; for one code use {name}[None, :]")
     if array.dtype != np.uint8 or array.ndim != 2:
@@ -323,7 +324,7 @@ def _same(found: Any) -> Any:
     return found
 
 
-class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project`` (X Pᵀ) and ``_back`` (B P)."""
 
     n_bits: int

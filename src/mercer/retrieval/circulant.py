@@ -18,7 +18,8 @@ into the bits: good where the spectrum of the data is flat, but where a few dire
 images, all bits come to look at these, and codes get worse than random ones. B_ij = ±1 there, too, keeps R close to a
 rotation of the data, of which the first outputs are taken. Where one direction holds nearly all of the variance even
 that spreads it over all bits, which then say little else; and with fewer rows than outputs the rows are learnt by
-heart. `rest` chooses, by default by the neighbours that codes keep among rows that were not learned from.
+heart. `rest` chooses, by default by the neighbours that codes of new rows keep among the rows that were learned from:
+the use that codes are made for. Learned codes must be better than random ones by more than chance.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.learning.training import all_or_nothing
 from mercer.maps._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer.retrieval._codes import SignCodes, check_optional_positive, finite_array, on_device
 from mercer.retrieval._cuda_source import plan_for
 
 __all__ = ["CirculantEmbedding"]
+
+_MARGIN = 2.0  # standard errors by which learned codes must be better than random ones
 
 
 class CirculantEmbedding(SignCodes):
@@ -59,8 +63,9 @@ class CirculantEmbedding(SignCodes):
     rest : {"auto", "sign", "zero"}, default="auto"
         Of learned codes with fewer bits than features: what outputs beyond the bits should be. "sign": near ±1 like
         the bits; "zero": near 0, so that variance moves into the bits. "auto" learns both from four fifths of the rows,
-        and then from all of them in the way that kept more neighbours among the others; where a random circulant kept
-        most, it stays random. With pairs, or with too few rows to tell (below 300), "auto" is "sign".
+        takes the others as queries against these, and then learns from all rows in the way that kept more of the
+        queries' neighbours. Unless that is more than a random circulant kept, by two standard errors, the circulant
+        stays random. With pairs, or with too few rows to tell (below 300), "auto" is "sign".
     n_iter : int, default=10
         Rounds of learning.
     tol : float, default=0.0
@@ -129,6 +134,7 @@ class CirculantEmbedding(SignCodes):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, similar: Any = None, dissimilar: Any = None) -> CirculantEmbedding:
         """Draw the circulants and, with ``method="learned"``, fit them to X.
 
@@ -162,6 +168,7 @@ class CirculantEmbedding(SignCodes):
                 self.history_.append(history)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> CirculantEmbedding:
         """Learn from one more batch of rows; a random embedding is drawn in the first call and then stays.
 
@@ -260,9 +267,11 @@ class CirculantEmbedding(SignCodes):
                 part.rest = 0.0 if rest == "zero" else 1.0
                 tried[rest] = part.run(r, rounds, tol)[0]
             kept = part.kept_neighbours(_taken(X, np.flatnonzero(held)), list(tried.values()))
-            rest = list(tried)[int(np.argmax(kept))]
-            if rest == "start":
+            best = 1 + int(np.argmax(kept[1:].mean(axis=1)))
+            gain = kept[best] - kept[0]
+            if gain.mean() <= _MARGIN * gain.std() / np.sqrt(len(gain)):
                 return r, []
+            rest = list(tried)[best]
         whole = self._learner(c, X, lambda_)
         whole.add_pairs(X, mu, pairs)
         whole.rest = 0.0 if rest == "zero" else 1.0
@@ -514,18 +523,37 @@ class _Learner:
             total += to_numpy(self.xp.sum(self.xp.conj(spectra) * B, axis=0))
         return self.real_ends(total)
 
-    def kept_neighbours(self, X: np.ndarray, vectors: list[np.ndarray]) -> list[float]:
-        """For each r, how many of the 10 nearest by angle are among the first by code (an eighth, 10 to 50)."""
-        most = max(60, min(1000, (1 << 25) // self.d))
-        rows = np.asarray(to_numpy(X[:most, :]), np.float64)
-        unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
-        near = _nearest(unit, 10)
-        spectra, shares = scipy.fft.rfft(rows * to_numpy(self.signs), axis=1), []
-        for r in vectors:
-            H = scipy.fft.irfft(spectra * scipy.fft.rfft(r), n=self.d, axis=1)[:, : self.bits]
-            found = _nearest(np.where(H >= 0, 1.0, -1.0), min(50, max(10, len(rows) // 8)))
-            shares.append(float(np.mean([np.isin(a, b).sum() for a, b in zip(near, found, strict=True)])))
-        return shares
+    def kept_neighbours(self, queries: Any, vectors: list[np.ndarray]) -> np.ndarray:
+        """For each r and query, how many of its 10 nearest learned rows by angle are among the first by code.
+
+        The mean over the first 10 and the first eighth of the learned rows, 10 to 50: long codes differ in the former
+        alone, and short ones find few of so few.
+        """
+        asked = np.asarray(to_numpy(queries[: max(60, min(1000, (1 << 23) // self.d)), :]), np.float64)
+        learned = range(min(self.n, 2000))
+        frequencies = [scipy.fft.rfft(r) for r in vectors]
+        codes = self._codes_of(asked, frequencies)
+        products = np.zeros((1 + len(vectors), len(asked), len(learned)))
+        step = max(1, (1 << 22) // self.d)
+        for start in range(0, len(learned), step):
+            block = slice(start, min(start + step, len(learned)))
+            rows = np.asarray(to_numpy(self.X[block, :]), np.float64)
+            lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
+            products[0][:, block] = (asked @ rows.T) / lengths
+            for product, own, other in zip(products[1:], codes, self._codes_of(rows, frequencies), strict=True):
+                product[:, block] = own @ other.T
+        near, most = _largest(products[0], 10), min(50, max(10, len(learned) // 8))
+        kept = np.zeros((len(vectors), len(asked)))
+        for counts, product in zip(kept, products[1:], strict=True):
+            first = _largest(product, most)
+            counts[:] = [(np.isin(a, b).sum() + np.isin(a, b[:10]).sum()) / 2 for a, b in zip(near, first, strict=True)]
+        return kept
+
+    def _codes_of(self, rows: np.ndarray, frequencies: list[np.ndarray]) -> list[np.ndarray]:
+        """Signs of the bits of rows, for each spectrum of a circulant."""
+        spectra = scipy.fft.rfft(rows * to_numpy(self.signs), axis=1, **self.workers)
+        projected = (scipy.fft.irfft(spectra * z, n=self.d, axis=1, **self.workers) for z in frequencies)
+        return [np.where(H[:, : self.bits] >= 0, np.float32(1), np.float32(-1)) for H in projected]
 
     def real_ends(self, z: np.ndarray) -> np.ndarray:
         """Frequencies that are their own mirror are real: rounding must not say otherwise."""
@@ -551,8 +579,6 @@ class _Learner:
         return scipy.fft.irfft(z, n=self.d), history
 
 
-def _nearest(rows: np.ndarray, k: int) -> np.ndarray:
-    """The k other rows with the largest inner products, for each row."""
-    products = rows @ rows.T
-    np.fill_diagonal(products, -np.inf)
-    return np.argsort(-products, axis=1, kind="stable")[:, : min(k, len(rows) - 1)]
+def _largest(products: np.ndarray, k: int) -> np.ndarray:
+    """The places of the k largest values of each row, the first of equal ones first."""
+    return np.argsort(-products, axis=1, kind="stable")[:, :k]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,9 @@ class HammingIndex:
         method: str = "scan",
         n_jobs: int | None = None,
     ) -> None:
+        if codes is not None and not is_tensor(codes) and np.ndim(codes) == 0:
+            hint = f": use HammingIndex(n_bits={codes})" if isinstance(codes, Integral) else ""
+            raise ValueError(f"codes must be a matrix of packed codes (uint8), got {codes!r}{hint}")
         if n_bits is None:
             if codes is None:
                 raise ValueError("n_bits is needed for an index without codes")

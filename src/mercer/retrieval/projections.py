@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count, thread_count
+from mercer.learning.training import all_or_nothing
 from mercer.maps._arrays import on_device_of, to_numpy
 from mercer.maps.fourier import padded_to
 from mercer.retrieval._codes import SignCodes, finite_array
@@ -53,6 +54,7 @@ class SignProjection(SignCodes):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SignProjection:
         """Draw the directions for the number of features of X.
 
@@ -172,6 +174,7 @@ class BilinearEmbedding(SignCodes):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> BilinearEmbedding:
         """Draw the two matrices and, with ``method="learned"``, fit them to X.
 
@@ -280,6 +283,11 @@ class BilinearEmbedding(SignCodes):
             As it was.
         """
         model = cls._model(meta, meta["n_features"])
+        left, right = arrays["left"], arrays["right"]
+        if left.ndim != 2 or right.ndim != 2 or not (
+            model.n_features_in_ <= left.shape[0] * right.shape[0] and model.n_bits <= left.shape[1] * right.shape[1]
+        ):
+            raise ValueError("left and right are too small for the numbers of features and bits")
         (d1, d2), (k1, k2) = near_square(model.n_features_in_), near_square(model.n_bits)
         model.left_, model.right_ = finite_array(arrays, "left", (d1, k1)), finite_array(arrays, "right", (d2, k2))
         model.history_ = meta["history"]

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice
 from mercer.data.sequences import Sequences
 
@@ -112,7 +113,7 @@ class SegmentFeatures:
         )
 
 
-class FeaturePack(TransformerMixin, BaseEstimator, ABC):
+class FeaturePack(TransformerMixin, Estimator, ABC):
     """Base of what turns raw sequences into :class:`SegmentFeatures`.
 
     A pack is a transformer in scikit-learn's sense: `fit` learns from training sequences what needs learning
@@ -241,7 +242,7 @@ def segment_statistics(
     return np.hstack([parts[name] for name in names]) if names else np.zeros((len(spans), 0))
 
 
-class MinMaxRescaler(TransformerMixin, BaseEstimator):
+class MinMaxRescaler(TransformerMixin, Estimator):
     """u → (u − min) / (max − min) with the ranges of the training data (spec 000 S47).
 
     Values of new data beyond these ranges become 0 or 1. A feature that is constant in training becomes 0.
@@ -282,12 +283,7 @@ class MinMaxRescaler(TransformerMixin, BaseEstimator):
 
     @staticmethod
     def _checked(X: Any) -> np.ndarray:
-        array = np.asarray(X, dtype=float)
-        if array.ndim != 2:
-            raise ValueError(f"X must have two dimensions, got shape {array.shape}")
-        if not np.isfinite(array).all():
-            raise ValueError("X must not hold NaN or infinite values")
-        return array
+        return check_array(X, dtype=float, ensure_min_samples=0, input_name="X")
 
 
 def bow_rescale(B: Any, power: int = 2) -> Any:

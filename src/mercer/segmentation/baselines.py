@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._validation import check_choice
 from mercer.data.sequences import Sequences
 from mercer.metrics import boundary_score
@@ -108,7 +109,7 @@ def tune_offset(
     return OffsetCurve(offsets=tried, best=float(winners[np.argmin(np.abs(winners))]), **curves)
 
 
-class BoundaryClassifier(BaseEstimator):
+class BoundaryClassifier(Estimator):
     """A segmenter that asks a classifier at every position whether a segment starts there.
 
     Parameters

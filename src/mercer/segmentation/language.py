@@ -18,11 +18,11 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count
+from mercer._validation import check_choice, check_count, decreases
 from mercer.data.prose import words
 
 __all__ = ["NgramModel"]
@@ -30,7 +30,7 @@ __all__ = ["NgramModel"]
 _UNKNOWN, _START = 0, 1
 
 
-class NgramModel(BaseEstimator):
+class NgramModel(Estimator):
     """A smoothed n-gram model of words or characters.
 
     Parameters
@@ -72,6 +72,8 @@ class NgramModel(BaseEstimator):
 
     def tokens(self, sentence: str) -> list[str]:
         """The symbols of a sentence."""
+        if not isinstance(sentence, str):
+            raise ValueError(f"sentences must be strings, got {type(sentence).__name__}")
         return words(sentence) if self.unit == "word" else list(sentence)
 
     def fit_tokens(self, streams: Sequence[Sequence[str]]) -> NgramModel:
@@ -202,6 +204,6 @@ def _find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def _rising(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
     keys = np.asarray(arrays[name], np.int64)
-    if keys.ndim != 1 or (len(keys) and keys[0] < 0) or (np.diff(keys) <= 0).any():
+    if keys.ndim != 1 or (len(keys) and keys[0] < 0) or decreases(keys, strictly=False):
         raise ValueError(f"{name} must be rising numbers of at least 0")
     return keys

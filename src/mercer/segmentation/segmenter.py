@@ -20,11 +20,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_flag, thread_count
 from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
@@ -39,11 +40,12 @@ from mercer.data.segments import (
 )
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, RelativeMargin, loss_from_json, resolve_loss
+from mercer.learning.losses import LOSSES, Loss, RelativeMargin, loss_from_json, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver, resolve_solver
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.metrics import boundary_score
 from mercer.segmentation._packs import FeaturePack, SegmentFeatures
 from mercer.segmentation.baselines import OffsetCurve, tune_offset
@@ -57,6 +59,7 @@ from mercer.structures.segments import Segments
 __all__ = ["Segmenter"]
 
 _PREDICT_POSITIONS = 8192
+_MARGIN_SOLVERS = ("bmrm", "cutting-plane", "bcfw", "subgradient")
 _FORMS = ("auto", "triples", "bio", "boundaries", "frames")
 _OFFSETS = 20  # tried on either side of 0, the nearer the denser
 _PARTS = ("sum", "mean", "variance", "boundary", "span")  # of features, for one label each
@@ -65,7 +68,7 @@ _CHANGEABLE = ("n_jobs", "verbose", "max_iter", "tol", "patience", "random_state
 _NOT_IN_FINGERPRINT = {*_CHANGEABLE, "solver", "loss", "cost", "features", "template", "constraints", "form"}
 
 
-class Segmenter(BaseEstimator):
+class Segmenter(Estimator):
     """Cuts sequences into labelled segments.
 
     Parameters
@@ -75,15 +78,20 @@ class Segmenter(BaseEstimator):
         is a segment, and the model is that of :class:`mercer.tagging.Tagger`.
     min_length : int or mapping label → int, default=1
         The shortest segment there can be.
-    loss : {"hinge", "squared-hinge", "slack", "log", "softmax-margin", "hybrid", "relative-margin"} or Loss, \
-default="hinge"
-        ``"hinge"`` is a structured support vector machine, ``"log"`` a semi-Markov conditional random field; see
-        :mod:`mercer.learning`.
+    loss : {"auto", "log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "relative-margin"} or Loss, \
+default="auto"
+        ``"log"`` is a semi-Markov conditional random field, ``"hinge"`` a structured support vector machine; see
+        :mod:`mercer.learning`. ``"auto"``: hinge for dense features and for a feature pack, log for names and other
+        sparse features, where margins take several times as long; hinge as well where ``cost`` or a margin solver
+        is given, log with an ℓ1 penalty or a solver of smooth losses. The choice is kept as ``loss_``.
     solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn"} or Solver, \
 default="auto"
         ``"auto"``: bmrm, but lbfgs for smooth losses (owlqn with an ℓ1 penalty) and cutting-plane for relative-margin.
-    C : float, default=1.0
-        Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller means simpler.
+    C : float or "auto", default="auto"
+        Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller values regularise more.
+        ``"auto"``: 1 for losses with a likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over
+        the positions, so that the unit of the features does not matter (see
+        :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     cost : {"auto", "hamming", "boundary", "segment", "zero-one"} or Cost, default="auto"
         Δ(y, z) of the margin losses: wrong positions (or weights by label, or a matrix, as for a tagger), boundaries in
         one of both only, segments in one of both only, or 1 for any error. ``"auto"``: wrong positions, or boundaries
@@ -146,7 +154,8 @@ default="table"
     structure_ : Segments, with the layout of ``coef_``
     coef_ : array, the weight vector
     history_ : dict of lists, one value an iteration
-    solver_ : str, the solver that ran
+    loss_, solver_ : str, the loss and the solver that ran
+    C_ : float, the weight of the loss that was used
     converged_, interrupted_ : bool
     n_iter_ : int
 
@@ -175,9 +184,9 @@ default="table"
         self,
         max_length: int | Mapping[Any, int] | None = None,
         min_length: int | Mapping[Any, int] = 1,
-        loss: str | Loss = "hinge",
+        loss: str | Loss = "auto",
         solver: str | Solver = "auto",
-        C: float = 1.0,
+        C: float | str = "auto",
         cost: Any = "auto",
         features: FeaturePack | None = None,
         length_model: Any = "table",
@@ -230,7 +239,6 @@ default="table"
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -258,15 +266,17 @@ default="table"
         -------
         self
         """
-        solver, penalty, loss = self._check_parameters()
+        penalty = self._check_parameters()
         X_, y_ = self._read_training(X, segments)
         self.offset_ = float(self.offset)
+        solver, loss = self._method(self._chosen_loss(X_), penalty)
         loss = loss.for_labels(self._labels.classes)
         held_out = None if dev is None else self._held_out(*dev)
+        strength = resolve_strength(self.C, loss, X_.rows)
         result, history = train(
             Risk(self.structure_, loss, X_, y_),
             solver=solver,
-            C=self.C,
+            C=strength,
             penalty=penalty,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -278,12 +288,13 @@ default="table"
             fingerprint=lambda: self._fingerprint(solver, loss, (X_, y_), held_out),
         )
         self.coef_, self.history_, self.solver_ = result.w, history, solver.name
+        self.loss_, self.C_ = loss.name, strength
         self.converged_, self.interrupted_ = result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))
         return self
 
-    def _check_parameters(self) -> tuple[Solver, Penalty, Loss]:
-        check_positive("C", self.C)
+    def _check_parameters(self) -> Penalty:
+        check_strength(self.C)
         check_choice("form", self.form, _FORMS)
         check_choice("repeats", self.repeats, ("auto", True, False))
         check_choice("weights", self.weights, ("observed", "all"))
@@ -297,12 +308,33 @@ default="table"
         if isinstance(self.offset, bool) or not np.isfinite(self.offset):
             raise ValueError(f"offset must be a finite number, got {self.offset!r}")
         thread_count(self.n_jobs)
-        loss = resolve_loss(self.loss, self._cost())
         penalty = Penalty.named(self.penalty, self.l1_ratio)
-        solver = self.solver
-        if solver == "auto" and not loss.smooth and not isinstance(loss, RelativeMargin):
+        self._method("hinge" if self._loss_is_auto() else self.loss, penalty)  # names what is not known
+        return penalty
+
+    def _method(self, loss: str | Loss, penalty: Penalty) -> tuple[Solver, Loss]:
+        """Return the solver and the loss with its cost."""
+        chosen, solver = resolve_loss(loss, self._cost()), self.solver
+        planes = not chosen.smooth and not isinstance(chosen, RelativeMargin)
+        if isinstance(solver, str) and solver == "auto" and planes:
             solver = "bmrm"  # all sequences at once, in compiled code
-        return resolve_solver(solver, loss, penalty), penalty, loss
+        return resolve_solver(solver, chosen, penalty), chosen
+
+    def _loss_is_auto(self) -> bool:
+        return isinstance(self.loss, str) and self.loss == "auto"
+
+    def _chosen_loss(self, X: Sequences) -> str | Loss:
+        """Return the loss; for ``"auto"`` the one that is good and fast for such features."""
+        if not self._loss_is_auto():
+            return self.loss
+        if self.penalty != "l2":
+            return "log"
+        if self._cost() is not None:
+            return "hinge"
+        solver = self.solver if isinstance(self.solver, str) else self.solver.name
+        if solver != "auto":
+            return "hinge" if solver in _MARGIN_SOLVERS else "log"
+        return "hinge" if self._names or X.rows.dense is not None else "log"  # names: those of a pack
 
     def _cost(self) -> Cost | None:
         """None: the structure's own, by the number of labels."""
@@ -707,6 +739,8 @@ default="table"
             "history": history_to_json(self.history_),
             "converged": bool(self.converged_),
             "solver": self.solver_,
+            "C": self.C_,
+            "loss": self.loss_,
             "pack": None,
         }
         arrays = {"w": self.coef_}
@@ -730,7 +764,8 @@ default="table"
         params = {name: _from_json(value) for name, value in meta["params"].items()}
         params["template"] = None if params["template"] is None else Template.parse(params["template"])
         params["constraints"] = None if params["constraints"] is None else Constraints.from_json(params["constraints"])
-        params["loss"], params["cost"] = loss_from_json(params["loss"]), cost_from_json(params["cost"])
+        params["loss"] = params["loss"] if params["loss"] == "auto" else loss_from_json(params["loss"])
+        params["cost"] = cost_from_json(params["cost"])
         model = cls(**params)
         model.features_ = None
         if meta["pack"] is not None:
@@ -741,7 +776,8 @@ default="table"
         model.form_, model.offset_ = check_choice("form", meta["form"], _FORMS[1:]), float(meta["offset"])
         model.n_features_in_ = int(meta["n_features"])
         model.max_length_ = max(int(bound) for bound in meta["max_length"])
-        model._starts_are_rows, model._labels_may_repeat = bool(meta["starts_are_rows"]), bool(meta["repeats"])
+        model._starts_are_rows = check_flag("starts_are_rows", meta["starts_are_rows"])
+        model._labels_may_repeat = check_flag("repeats", meta["repeats"])
         model._names = {kind: unpack_strings(_of(arrays, f"names.{kind}")) for kind in meta["names"]}
         model.index_, model.edge_index_ = (_index_of(name, meta, arrays) for name in ("index", "edge_index"))
         given = {
@@ -772,6 +808,8 @@ default="table"
             raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
         model.history_ = history_from_json(meta["history"])
         model.converged_, model.solver_, model.interrupted_ = bool(meta["converged"]), str(meta["solver"]), False
+        model.C_ = strength_from_state(meta, params)
+        model.loss_ = _loss_of(meta, model.loss)
         model.n_iter_ = len(model.history_.get("seconds", ()))
         return model
 
@@ -877,6 +915,11 @@ def _from_json(value: Any) -> Any:
     if isinstance(value, dict) and list(value) == [""]:
         return {k: v for k, v in value[""]}
     return value
+
+
+def _loss_of(meta: dict[str, Any], loss: str | Loss) -> str:
+    """The loss that a model file says was used; older files have the parameter alone."""
+    return check_choice("loss", meta.get("loss", loss if isinstance(loss, str) else loss.name), tuple(LOSSES))
 
 
 def _under(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

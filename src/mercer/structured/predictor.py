@@ -12,22 +12,22 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from mercer._estimator import Estimator
 from mercer._validation import check_positive
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import history_from_json, history_to_json, keeping_history, train
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structured.structure import Structure
 from mercer.structures.joint import Examples, Joint, OracleError
 
 _PAIRS = 64  # of true outputs whose costs tell structures apart
 
 
-class StructuredPredictor(BaseEstimator):
+class StructuredPredictor(Estimator):
     """Learns the weights of a structure of your own.
 
     Parameters
@@ -149,18 +149,17 @@ class StructuredPredictor(BaseEstimator):
             structure = _settings(self.structure), _costs(self.structure, Y)
             return structure, solver, loss.to_json(), C, [len(row.indices) for row in rows]
 
-        with keeping_history(self):
-            result, history = train(
-                risk,
-                solver=self.solver,
-                C=C,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=self.random_state,
-                verbose=self.verbose,
-                checkpoint=checkpoint,
-                fingerprint=lambda: fingerprint(said(), [array for row in rows for array in row]),
-            )
+        result, history = train(
+            risk,
+            solver=self.solver,
+            C=C,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            checkpoint=checkpoint,
+            fingerprint=lambda: fingerprint(said(), [array for row in rows for array in row]),
+        )
         self.coef_, self.history_ = result.w, history
         self.converged_, self.interrupted_ = result.converged, result.interrupted
         self.n_iter_ = len(history.get("seconds", ()))
@@ -169,7 +168,8 @@ class StructuredPredictor(BaseEstimator):
     def predict(self, X: Sequence[Any]) -> list[Any]:
         """The best output of each input."""
         w = self._weights()
-        return [self.structure.argmax(w, x) for x in X]
+        joint = Joint(self.structure, len(w))
+        return [joint.call("argmax", i, w, x) for i, x in enumerate(X)]
 
     def predict_scores(self, X: Sequence[Any], Y: Sequence[Any]) -> np.ndarray:
         """⟨w, Φ(x, y)⟩ of given pairs."""
@@ -193,7 +193,7 @@ class StructuredPredictor(BaseEstimator):
             if not callable(getattr(self.structure, method, None)):
                 raise TypeError(f"structure must have a method {method!r}: see mercer.structured.Structure")
         joint = Joint(self.structure, 0)
-        row = joint._call("features", 0, x, y)
+        row = joint.call("features", 0, x, y)
         joint.n_weights = int(row.shape[-1]) if issparse(row) else int(np.size(row))
         if not joint.n_weights:
             raise OracleError("example 0: features gave an empty vector")

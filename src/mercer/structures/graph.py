@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from mercer._validation import check_choice, check_count
+from mercer._validation import check_choice, check_count, hyphenated
 from mercer.data.labels import TagSequences
 from mercer.structures import graph_search as search
 from mercer.structures.base import Structure, check_random_seed
@@ -112,7 +112,7 @@ class Graph(Structure):
         Weights of an edge feature: one for each pair of labels without order, one for each ordered pair, one for
         all pairs of equal labels, the same but never below 0 (so that minimum cuts are exact for two labels; edge
         features must not be negative), or none: nodes are then labelled one by one.
-    inference : {"auto", "exact", "bp", "trw", "mean_field", "cuts", "expansion", "swap", "lp", "dual", "icm"}
+    inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}
         What answers the verbs. "auto": exact where graphs have no cycles or small cliques; minimum cuts for two
         labels that attract; else tree-reweighted messages for sums, and expansion moves or dual ascent for the best
         labelling. Methods that only maximise are paired with "trw" for sums. See :meth:`plan`.
@@ -122,7 +122,7 @@ class Graph(Structure):
     Notes
     -----
     With approximate inference losses are those of the approximation: with "trw" the log loss is a convex upper bound
-    of the exact one; with "bp" and "mean_field" it need not be convex. ``unconverged`` counts runs that did not settle,
+    of the exact one; with "bp" and "mean-field" it need not be convex. ``unconverged`` counts runs that did not settle,
     and ``residual`` is the largest change of their last sweep.
 
     Weights of "attractive" edges that a solver takes below 0 count as 0: exact for smooth losses, while solvers that
@@ -138,7 +138,7 @@ class Graph(Structure):
     >>> structure.argmax(theta)
     (array([1, 1, 1, 1], dtype=int32), array([4.9]))
     >>> str(structure.plan(theta))
-    'sums: junction_tree (exact), best: junction_tree (exact): the cliques are small'
+    'sums: junction-tree (exact), best: junction-tree (exact): the cliques are small'
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Graph(Structure):
         self.n_edge_features = check_count("n_edge_features", n_edge_features, 0)
         self.n_types = check_count("n_types", n_types)
         self.edge_weights = check_choice("edge_weights", edge_weights, EDGE_WEIGHTS)
-        self.inference = check_choice("inference", inference, search.INFERENCE)
+        self.inference = check_choice("inference", hyphenated(inference), search.INFERENCE)
         self.threads = threads
         self.unconverged, self.residual = 0, 0.0
         self._memory: dict[GraphShape, np.ndarray] | None = None

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from mercer import _core
+from mercer._validation import check_offsets, check_sparse, decreases
 from mercer.data.graphs import Graph as DataGraph
 from mercer.data.graphs import Graphs
 from mercer.inference.graph import CompiledGraph, FactorGraph
@@ -73,8 +74,7 @@ class GraphShape:
         """The tree of cliques of a single graph, or None if its tables have more entries than the limit."""
         found = self.__dict__.get("_tree")
         if found is None:
-            heuristic = "min_fill" if self.n_nodes <= 2000 else "min_degree"
-            found = self.__dict__["_tree"] = _core.CliqueTree(self.compiled.core, heuristic, float(limit), True)
+            found = self.__dict__["_tree"] = _core.CliqueTree(self.compiled.core, "auto", float(limit), True)
         return found if found.fits and found.size <= limit else None
 
 
@@ -150,17 +150,17 @@ class GraphInputs:
         edge_types: Any = None,
     ) -> None:
         self.nodes = _features("nodes", nodes)
-        self.offsets = _starts("offsets", offsets, self.nodes.shape[0])
+        self.offsets = check_offsets("offsets", offsets, self.nodes.shape[0])
         pairs = _edges(edges, self.nodes.shape[0], "edges")
         owner = np.searchsorted(self.offsets, pairs, side="right") - 1
         if (owner[:, 0] != owner[:, 1]).any():
             at = int(np.flatnonzero(owner[:, 0] != owner[:, 1])[0])
             raise ValueError(f"edge {at} joins nodes of two graphs: {pairs[at].tolist()}")
         if edge_offsets is None:
-            if (np.diff(owner[:, 0]) < 0).any():
+            if decreases(owner[:, 0]):
                 raise ValueError("the edges of a graph must stand together, in the order of the graphs")
             edge_offsets = np.searchsorted(owner[:, 0], np.arange(len(self.offsets)))
-        self.edges, self.edge_offsets = pairs, _starts("edge_offsets", edge_offsets, len(pairs))
+        self.edges, self.edge_offsets = pairs, check_offsets("edge_offsets", edge_offsets, len(pairs))
         if len(self.edge_offsets) != len(self.offsets) or (
             len(pairs) and (owner[:, 0] != np.repeat(np.arange(len(self)), np.diff(self.edge_offsets))).any()
         ):
@@ -311,7 +311,7 @@ def _item(i: int, graph: Any) -> tuple[Any, np.ndarray, np.ndarray | None, np.nd
 
 def _features(name: str, values: Any) -> Any:
     if issparse(values):
-        matrix = csr_array(values, dtype=np.float64)
+        matrix = csr_array(check_sparse(name, values), dtype=np.float64)
         finite = np.isfinite(matrix.data).all()
     else:
         try:
@@ -364,12 +364,3 @@ def _types(values: Any, m: int) -> np.ndarray:
     if types.shape != (m,) or (m and types.dtype.kind not in "iu") or (m and types.min() < 0):
         raise ValueError(f"edge types must be {m} integers of at least 0, one for each edge")
     return types.astype(np.int64)
-
-
-def _starts(name: str, values: Any, stop: int) -> np.ndarray:
-    starts = np.asarray(values)
-    if starts.ndim != 1 or not len(starts) or starts.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers, one more than graphs")
-    if starts[0] != 0 or starts[-1] != stop or (np.diff(starts.astype(np.int64)) < 0).any():
-        raise ValueError(f"{name} must ascend from 0 to {stop}")
-    return starts.astype(np.int64)

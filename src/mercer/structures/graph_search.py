@@ -28,10 +28,10 @@ from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import METHODS
 from mercer.structures.graph_inputs import GraphShape
 
-INFERENCE = ("auto", "exact", "bp", "trw", "mean_field", "cuts", "expansion", "swap", "lp", "dual", "icm")
+INFERENCE = ("auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm")
 # Sums and maxima of each; "trw" stands in for sums where a method only maximises.
 _PAIRS = {
-    "bp": ("bp", "max_product"), "trw": ("trw", "trw"), "mean_field": ("mean_field", "mean_field"),
+    "bp": ("bp", "max-product"), "trw": ("trw", "trw"), "mean-field": ("mean-field", "mean-field"),
     "cuts": ("trw", "cuts"), "expansion": ("trw", "expansion"), "swap": ("trw", "swap"), "lp": ("trw", "lp"),
     "dual": ("trw", "dual"), "icm": ("trw", "icm"),
 }  # fmt: skip
@@ -72,15 +72,15 @@ def make_plan(whole: GraphShape, inference: str, attractive: bool) -> Plan:
         return Plan("tree", "tree", True, True, "the graphs have no cycles")
     if inference == "exact":
         _check_widths(whole)
-        return Plan("junction_tree", "junction_tree", True, True, "inference='exact' was asked for")
+        return Plan("junction-tree", "junction-tree", True, True, "inference='exact' was asked for")
     narrow = _narrow(whole)
     if L == 2 and attractive:
         reason = "two labels that attract: minimum cuts are exact"
         if narrow:
-            return Plan("junction_tree", "cuts", True, True, reason, AUTO_ENTRIES)
+            return Plan("junction-tree", "cuts", True, True, reason, AUTO_ENTRIES)
         return Plan("trw", "cuts", False, True, reason + "; cliques are too large for exact sums")
     if narrow:
-        return Plan("junction_tree", "junction_tree", True, True, "the cliques are small", AUTO_ENTRIES)
+        return Plan("junction-tree", "junction-tree", True, True, "the cliques are small", AUTO_ENTRIES)
     if L == 2:
         return Plan("trw", "cuts or dual", False, False, "the graphs have cycles and large cliques; two labels")
     maxima = "expansion" if attractive else "dual"
@@ -123,12 +123,12 @@ def sums(
 
     ``memory`` keeps the messages that a run ended with for the next one on the same graphs to begin with.
     """
-    if plan.sums == "junction_tree":
+    if plan.sums == "junction-tree":
         return *_clique_sums(shape, plan, nodes, edges, threads), 0.0
     rho, change = None, 0.0
     graph = shape.compiled
-    if plan.sums == "mean_field":
-        outcome = _quiet("mean_field", graph.with_potentials(nodes.ravel(), edges.ravel()), "marginals")
+    if plan.sums == "mean-field":
+        outcome = _quiet("mean-field", graph.with_potentials(nodes.ravel(), edges.ravel()), "marginals")
         mu, joint = outcome.marginals, outcome.factor_beliefs()
         change = 0.0 if outcome.converged else outcome.residual
     else:
@@ -235,8 +235,8 @@ def maxima(
     """The best labels found, of all nodes. ``worst``: scores were negated, so that nothing attracts any more."""
     method = plan.maxima
     if worst and method in ("cuts", "expansion", "swap", "cuts or dual"):
-        method = "junction_tree" if plan.sums == "junction_tree" else "dual"
-    if method == "junction_tree":
+        method = "junction-tree" if plan.sums == "junction-tree" else "dual"
+    if method == "junction-tree":
         return clique_best(shape, plan, nodes, edges, 1, threads)[0][0]
     if method == "lp":
         return _by_graph(shape, nodes, edges, threads, lambda graph: _quiet("lp", graph, "map").states)

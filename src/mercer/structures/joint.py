@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mercer._validation import check_sparse
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost
 
@@ -115,7 +116,8 @@ class Joint(Structure):
 
     # ------------------------------------------------------------------ the user's methods, checked
 
-    def _call(self, method: str, i: int, *args: Any, **options: Any) -> Any:
+    def call(self, method: str, i: int, *args: Any, **options: Any) -> Any:
+        """A method of the user's structure; what it raises becomes an `OracleError` that names example i."""
         function = getattr(self.structure, method, None)
         if function is None:
             raise TypeError(f"{type(self.structure).__name__} has no {method}: this loss or solver needs it")
@@ -128,9 +130,12 @@ class Joint(Structure):
 
     def features(self, x: Any, y: Any, i: int) -> SparseRow:
         """Φ(x, y), checked."""
-        found = self._call("features", i, x, y)
+        found = self.call("features", i, x, y)
         if issparse(found):
-            matrix = found.tocsr()
+            try:
+                matrix = check_sparse("features", found).tocsr()
+            except ValueError as error:
+                raise OracleError(f"example {i}: {error}") from error
             if matrix.ndim == 2 and matrix.shape[0] != 1:
                 raise OracleError(f"example {i}: features gave a matrix of {matrix.shape[0]} rows, expected one row")
             matrix.sum_duplicates()
@@ -157,7 +162,7 @@ class Joint(Structure):
 
     def cost(self, y: Any, z: Any, i: int) -> float:
         """Δ(y, z), checked."""
-        value = float(self._numbers("cost", self._call("cost", i, y, z), i))
+        value = float(self._numbers("cost", self.call("cost", i, y, z), i))
         if not np.isfinite(value) or value < 0:
             raise OracleError(f"example {i}: cost gave {value!r}: it must be a finite number of at least 0")
         return value
@@ -197,12 +202,12 @@ class Joint(Structure):
         for i, x in enumerate(theta.X):
             number = theta.X.first + i
             if theta.cost_to is None:
-                z = self._call("argmax", number, theta.w, x)
+                z = self.call("argmax", number, theta.w, x)
                 values[i] = self.features(x, z, number).dot(theta.w)
             else:
                 y, scale = theta.cost_to[i], theta.scale_of(i)
                 # max scale Δ + ⟨w, Φ⟩ has the same argmax as max Δ + ⟨w / scale, Φ⟩.
-                z = self._call("argmax", number, theta.w if scale == 1.0 else theta.w / scale, x, cost_to=y)
+                z = self.call("argmax", number, theta.w if scale == 1.0 else theta.w / scale, x, cost_to=y)
                 self._found[number] = (z, self.features(x, z, number))
                 values[i] = self._found[number][1].dot(theta.w) + scale * self.cost(y, z, number)
                 truth = self._row(x, y, number, keep=True).dot(theta.w)
@@ -217,7 +222,7 @@ class Joint(Structure):
 
     def argmin(self, theta: JointScores) -> tuple[list[Any], np.ndarray]:
         """The user's argmin."""
-        outputs = [self._call("argmin", theta.X.first + i, theta.w, x) for i, x in enumerate(theta.X)]
+        outputs = [self.call("argmin", theta.X.first + i, theta.w, x) for i, x in enumerate(theta.X)]
         return outputs, self.score(theta, outputs)
 
     def k_best(self, theta: JointScores, k: int) -> tuple[list[list[Any]], np.ndarray]:
@@ -225,7 +230,7 @@ class Joint(Structure):
         outputs: list[list[Any]] = [[] for _ in range(k)]
         scores = np.full((len(theta), k), -np.inf)
         for i, x in enumerate(theta.X):
-            found = list(self._call("k_best", theta.X.first + i, theta.w, x, k))[:k]
+            found = list(self.call("k_best", theta.X.first + i, theta.w, x, k))[:k]
             for rank in range(k):
                 outputs[rank].append(found[rank][0] if rank < len(found) else None)
             scores[i, : len(found)] = [score for _, score in found]
@@ -241,7 +246,7 @@ class Joint(Structure):
         for i, x in enumerate(theta.X):
             number = theta.X.first + i
             options = {} if theta.cost_to is None else {"cost_to": theta.cost_to[i]}
-            found = self._call("log_partition", number, theta.w, x, **options)
+            found = self.call("log_partition", number, theta.w, x, **options)
             if not isinstance(found, tuple) or len(found) != 2:
                 raise OracleError(f"example {number}: log_partition must give (log Z, expected features)")
             values[i] = float(self._numbers("log_partition", found[0], number))
@@ -300,7 +305,7 @@ class Joint(Structure):
         """The user's equal."""
         first = getattr(y, "first", 0)
         pairs = enumerate(zip(y, z, strict=True), first)
-        return np.array([b is not None and bool(self._call("equal", i, a, b)) for i, (a, b) in pairs])
+        return np.array([b is not None and bool(self.call("equal", i, a, b)) for i, (a, b) in pairs])
 
     def select(self, chosen: np.ndarray, y: Sequence[Any], z: Sequence[Any]) -> list[Any]:
         """y where chosen, else z."""

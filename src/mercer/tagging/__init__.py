@@ -2,6 +2,7 @@
 
 from mercer.markov.hidden import HiddenMarkovModel as HMM
 from mercer.structures.constraints import Constraints
+from mercer.tagging.scorers import SequenceScorer, sequence_scorer
 from mercer.tagging.tagger import Tagger
 
-__all__ = ["HMM", "Constraints", "Tagger"]
+__all__ = ["HMM", "Constraints", "SequenceScorer", "Tagger", "sequence_scorer"]

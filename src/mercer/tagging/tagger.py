@@ -15,10 +15,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
@@ -29,7 +29,8 @@ from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Result, Solver, resolve_solver
-from mercer.learning.training import all_or_nothing, history_from_json, history_to_json, train
+from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
+from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures import patterns
 from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
@@ -44,7 +45,7 @@ _NOT_IN_FINGERPRINT = frozenset(
 )
 
 
-class Tagger(BaseEstimator):
+class Tagger(Estimator):
     """Labels the positions of sequences.
 
     Parameters
@@ -58,8 +59,11 @@ default="log"
         ``"auto"``: lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for hinge, squared-hinge and slack,
         cutting-plane for relative-margin, bmrm for hybrid. The perceptron and passive-aggressive follow their own rule
         and use neither loss nor penalty (passive-aggressive bounds its steps by C).
-    C : float, default=1.0
-        Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller means simpler.
+    C : float or "auto", default="auto"
+        Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller values regularise more.
+        ``"auto"``: 1 for losses with a likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over
+        the positions, times the mean cost of a wrong label, so that units of features and costs do not matter (see
+        :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     cost : {"hamming", "zero-one"}, mapping, array, callable or Cost, default="hamming"
         Δ(y, z) of the margin losses: number of wrong labels, 1 for any error, weights by label, a matrix
         (true × answered), a function of two labels, or an object such as :class:`mercer.structures.Taxonomy`.
@@ -111,6 +115,7 @@ default="log"
     history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration; margin solvers add
         primal, dual and gap. After a first fit that failed: what was recorded until then
     solver_ : str, the solver that ran
+    C_ : float, the weight of the loss that was used
     converged_ : bool, whether training came to its own end (converged, stopped early or did all epochs of its rule)
     interrupted_ : bool, whether Ctrl-C ended it
     n_iter_ : int
@@ -136,7 +141,7 @@ default="log"
         self,
         loss: str | Loss = "log",
         solver: str | Solver = "auto",
-        C: float = 1.0,
+        C: float | str = "auto",
         *,
         cost: Any = "hamming",
         penalty: str | None = "l2",
@@ -177,7 +182,6 @@ default="log"
 
     # ------------------------------------------------------------------ training
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -213,11 +217,12 @@ default="log"
         loss = loss.for_labels(self._labels.classes)
         w0 = None if previous is None else self._carry_over(self.coef_, previous)
         held_out = None if dev is None else self._held_out(*dev)
+        strength = resolve_strength(self.C, loss, X_.rows, y_, len(self._labels))
         try:
             result, history = train(
                 Risk(self.structure_, loss, X_, y_),
                 solver=solver,
-                C=self.C,
+                C=strength,
                 penalty=penalty,
                 w0=w0,
                 max_iter=self.max_iter,
@@ -231,11 +236,10 @@ default="log"
             )
         finally:
             del self._training
-        self.solver_ = solver.name
+        self.solver_, self.C_ = solver.name, strength
         self._finish(result, history, penalty)
         return self
 
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Sequence[Sequence[Any]], classes: Sequence[Any] | None = None) -> Tagger:
         """One pass of an online solver over more data; features and labels may be new.
 
@@ -265,13 +269,15 @@ default="log"
             }
         loss = loss.for_labels(self._labels.classes)
         risk = Risk(self.structure_, loss, X_, y_)
+        if previous is None or not hasattr(self, "C_") or not isinstance(self.C, str):  # later calls go on with it
+            self.C_ = resolve_strength(self.C, loss, X_.rows, y_, len(self._labels))
         solver.check(risk, penalty)
         monitor = Monitor(verbose=0, max_iter=1)
         with monitor:
             result = solver.minimize(
                 risk,
                 penalty,
-                float(self.C),
+                self.C_,
                 w0,
                 max_iter=1,
                 tol=0.0,
@@ -292,7 +298,7 @@ default="log"
         return self
 
     def _check_parameters(self) -> tuple[Solver, Penalty, Loss]:
-        check_positive("C", self.C)
+        check_strength(self.C)
         check_choice("features", self.features, ("vocabulary", "hashing"))
         check_choice("transitions", self.transitions, ("dense", "observed", "features"))
         check_choice("weights", self.weights, ("observed", "all"))
@@ -538,10 +544,17 @@ default="log"
     def entropy(self, X: Any) -> np.ndarray:
         """The entropy of p(y | x) of each sequence, in nats: how unsure the model is."""
         sequences = self._fitted(X)
-        return np.concatenate([self.structure_.entropy(theta) for _, theta in self._theta(sequences)] or [np.zeros(0)])
+        out = [np.zeros(0)]
+        for _, theta in self._theta(sequences):
+            self._check_feasible(self.structure_.log_partition(theta))
+            out.append(self.structure_.entropy(theta))
+        return np.concatenate(out)
 
     def score(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
-        """Share of positions labelled right, over the positions whose label is known."""
+        """Share of positions labelled right, over the positions whose label is known.
+
+        For other scores in scikit-learn's searches, see :func:`sequence_scorer`.
+        """
         sequences = self._fitted(X)
         tags = self._labels.encode(y, sequences.lengths)
         known = tags.labels >= 0
@@ -623,6 +636,7 @@ default="log"
             "history": history_to_json(self.history_),
             "converged": bool(self.converged_),
             "solver": self.solver_,
+            "C": self.C_,
         }
         arrays = {"w": self.coef_}
         for name, pattern in (("pattern", s.pattern), ("edge_pattern", s.edge_pattern)):
@@ -682,6 +696,7 @@ default="log"
             raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
         model.history_ = history_from_json(meta["history"])
         model.converged_, model.solver_ = bool(meta["converged"]), str(meta.get("solver", model.solver))
+        model.C_ = strength_from_state(meta, params)
         model.n_iter_ = len(model.history_.get("seconds", ()))
         model._online_state = {}
         model.interrupted_ = False

@@ -35,6 +35,8 @@ class Result:
         Stopped by Ctrl-C: ``w`` is the best so far.
     state : dict
         What the method needs to go on from here (averages, step counts).
+    n_iter : int or None
+        Iterations in the unit of ``max_iter``; None where these are the ones that the monitor recorded.
     """
 
     w: np.ndarray
@@ -42,6 +44,7 @@ class Result:
     message: str
     interrupted: bool = False
     state: dict[str, Any] = field(default_factory=dict)
+    n_iter: int | None = None
 
 
 class Solver(ABC):

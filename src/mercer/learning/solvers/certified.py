@@ -118,24 +118,37 @@ class Best:
         primal, dual = scale * self.primal, scale * self.dual
         return {"objective": primal, "primal": primal, "dual": dual, "gap": self.gap, **more}
 
-    def result(self, monitor: Monitor, done: bool, tol: float, max_iter: int, *, stopped: bool = False) -> Result:
-        """The end of a run."""
+    def result(
+        self,
+        monitor: Monitor,
+        done: bool,
+        tol: float,
+        max_iter: int,
+        *,
+        stopped: bool = False,
+        iterations: int | None = None,
+    ) -> Result:
+        """The end of a run; ``iterations`` were made where that is another number than those recorded."""
         w = monitor.best_w if monitor.best_w is not None else self.w
         if stopped:
-            return Result(w, True, "stopped early: no better score on the held-out data")
+            return Result(w, True, "stopped early: no better score on the held-out data", n_iter=iterations)
         if done:
-            return Result(w, True, f"converged: relative gap {self.gap:.2g}")
+            return Result(w, True, f"converged: relative gap {self.gap:.2g}", n_iter=iterations)
+        limit = "" if iterations is not None and iterations < max_iter else "max_iter="
+        advice = "raise max_iter or tol, or lower C" if limit else "the solver can do no better: raise tol, or lower C"
         return Result(
             w,
             False,
-            f"stopped after max_iter={max_iter} iterations at a relative gap of {self.gap:.2g} (tol={tol:g}): "
-            "raise max_iter or tol, or lower C",
+            f"stopped after {limit}{max_iter if limit else iterations} iterations at a relative gap of {self.gap:.2g} "
+            f"(tol={tol:g}): {advice}",
+            n_iter=iterations,
         )
 
-    def interrupted(self, monitor: Monitor) -> Result:
+    def interrupted(self, monitor: Monitor, *, iterations: int | None = None) -> Result:
         """The end of a run by Ctrl-C."""
         w = monitor.best_w if monitor.best_w is not None else self.w
-        return Result(w, False, f"interrupted: these are the best weights so far (relative gap {self.gap:.2g})", True)
+        message = f"interrupted: these are the best weights so far (relative gap {self.gap:.2g})"
+        return Result(w, False, message, True, n_iter=iterations)
 
 
 def named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -113,19 +113,19 @@ class Dual(Solver):
                     best.primal, best.dual = primal, max(best.dual, dual)
                     figures = best.figures(penalty.l2, passes=epochs, active=float(ascent.active))
                     if monitor.record(weights, **figures):
-                        return best.result(monitor, True, tol, max_iter, stopped=True)
+                        return best.result(monitor, True, tol, max_iter, stopped=True, iterations=epochs)
                 done, waits = best.gap <= tol, False
                 if done or epochs >= max_iter or not ascent.active:
                     break
                 monitor.save({"epochs": epochs}, lambda: {**best.arrays(), **named("ascent", ascent.state())})
                 epochs += _round(ascent, best, n, tol, max_iter - epochs, threads)
             if done and self.polish:
-                _polish(ascent, best, max_iter - epochs, threads)
+                epochs += _polish(ascent, best, max_iter - epochs, threads)
         except KeyboardInterrupt:
             weights()
-            return best.interrupted(monitor)
+            return best.interrupted(monitor, iterations=epochs)
         weights()
-        return best.result(monitor, done, tol, max_iter)
+        return best.result(monitor, done, tol, max_iter, iterations=epochs)
 
 
 def _check_weights(risk: Risk, found: dict[str, np.ndarray]) -> None:
@@ -151,20 +151,23 @@ def _round(ascent: Any, best: Best, n: int, tol: float, epochs: int, threads: in
     return min(epochs, _MANY)
 
 
-def _polish(ascent: Any, best: Best, epochs: int, threads: int) -> None:
-    """Epochs until the sum of gaps is 0 but for rounding; the weights are then those of the last epoch."""
+def _polish(ascent: Any, best: Best, epochs: int, threads: int) -> int:
+    """Epochs until the sum of gaps is 0 but for rounding, and their number; the weights are those of the last one."""
     enough, done = 1e-24 * best.primal, 0
     while done < epochs:
-        for _ in range(_MANY):
+        for _ in range(min(_MANY, epochs - done)):
             done += 1
             if ascent.epoch(threads) <= enough:
                 break
         ascent.check(0.0, threads)
+        if done == epochs:
+            break
         done += 1
         if ascent.epoch(threads) <= 100 * enough:
             break
     primal, dual = ascent.check(0.0, threads)
     best.primal, best.dual = primal, max(best.dual, dual)
+    return done
 
 
 def _ascent(risk: Risk, C: float, seed: int) -> Any:

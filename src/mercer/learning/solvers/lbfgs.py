@@ -34,6 +34,7 @@ from mercer.learning.solvers.sgd import warm_up
 from mercer.learning.vectors import zeros
 
 _SMALL = 1 << 16  # weights up to which the memory of pairs is of no account
+_RECENT = 6  # objectives that say whether progress has ended
 
 
 class _Memory:
@@ -71,6 +72,27 @@ class _Memory:
         if step * dy > 1e-10 * yy:
             self.pairs.append((slot, step, 1.0 / dy))
             self.scale = step * dy / yy
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The pairs in use, for a checkpoint."""
+        held = {"pairs": np.array(self.pairs, dtype=float).reshape(-1, 3)}
+        for slot, _, _ in self.pairs:
+            held[f"d{slot}"], held[f"y{slot}"] = self.d[slot], self.y[slot]
+        return held
+
+    def restore(self, arrays: dict[str, np.ndarray], scale: float) -> None:
+        """The inverse of :meth:`arrays`."""
+        pairs = array_of(arrays, "pairs", (min(len(arrays["pairs"]), self.size), 3))
+        self.pairs = [(int(slot), step, rho) for slot, step, rho in pairs.tolist()]
+        self.scale = scale
+        slots = [slot for slot, _, _ in self.pairs]
+        if len(set(slots)) != len(slots) or not all(0 <= slot < self.size for slot in slots):
+            raise ValueError("pairs must be of different slots")
+        for slot in slots:
+            for held, stored in ((self.d[slot], arrays[f"d{slot}"]), (self.y[slot], arrays[f"y{slot}"])):
+                if stored.dtype != held.dtype or stored.shape != held.shape:
+                    raise ValueError(f"the vectors of a pair must be {held.dtype} of shape {held.shape}")
+                held[:] = stored
 
     def apply(self, q: np.ndarray) -> None:
         """q = H q, in place."""
@@ -126,41 +148,43 @@ class LBFGS(Solver):
         state: dict[str, Any] | None = None,
     ) -> Result:
         """See :class:`Solver`."""
-        if resumed is not None:
-            with monitor.restoring():
-                w0 = array_of(resumed[1], "w", (risk.n_weights,))
         cold = w0 is None or not w0.any()
         w = zeros(risk.n_weights)
         if not cold:
             w[:] = w0
         objective = _Objective(risk, penalty, C)
-        done = 0
-        if resumed is not None:
-            with monitor.restoring():
-                objective.passes, done = int(resumed[0]["passes"]), int(resumed[0]["iterations"])
+        g = zeros(len(w))
+        small = len(w) <= _SMALL
+        memory = _Memory(self.memory or (10 if small else 3), len(w), rounded=not small)
+        iteration = 0
 
         def chosen() -> np.ndarray:
             return w if monitor.best_w is None else monitor.best_w
 
         try:
-            g = zeros(len(w))
-            norm0 = objective.norm_at_zero(g)
-            if cold and self.warm_up and max_iter and resumed is None and isinstance(getattr(risk, "loss", None), Log):
-                w = warm_up(risk, penalty, C, self.warm_up, random_state)
-                objective.passes += self.warm_up
-            value = objective(w, g)
+            if resumed is not None:  # the same numbers as if nothing had happened
+                with monitor.restoring():
+                    state_now, held = resumed
+                    w[:], g[:] = (array_of(held, name, w.shape) for name in ("w", "g"))
+                    objective.passes, iteration = int(state_now["passes"]), int(state_now["iterations"])
+                    value, norm0 = float(state_now["value"]), float(state_now["first_norm"])
+                    recent = deque((float(x) for x in state_now["recent"]), maxlen=_RECENT)
+                    memory.restore(held, float(state_now["scale"]))
+            else:
+                norm0 = objective.norm_at_zero(g)
+                if cold and self.warm_up and max_iter and isinstance(getattr(risk, "loss", None), Log):
+                    w = warm_up(risk, penalty, C, self.warm_up, random_state)
+                    objective.passes += self.warm_up
+                value = objective(w, g)
+                recent = deque([value], maxlen=_RECENT)
             pseudo = objective.pseudo_gradient(w, g)
             norm = _norm(pseudo)
-            small = len(w) <= _SMALL
-            memory = _Memory(self.memory or (10 if small else 3), len(w), rounded=not small)
             q = zeros(len(w), np.float32)  # a direction in the making, and −g while it is searched
-            iteration = done
-            recent = deque([value], maxlen=6)
 
             def converged() -> bool:
                 if norm > tol * norm0:
                     return False
-                flat = len(recent) == 6 and recent[0] - recent[-1] <= tol * abs(recent[-1])
+                flat = len(recent) == _RECENT and recent[0] - recent[-1] <= tol * abs(recent[-1])
                 return flat or norm <= 0.01 * tol * norm0
 
             while iteration < max_iter and not converged():
@@ -207,7 +231,11 @@ class LBFGS(Solver):
                 recent.append(value)
                 iteration += 1
                 stop = monitor.record(lambda: w, objective=value, gradient_norm=norm, passes=objective.passes)
-                monitor.save({"passes": objective.passes, "iterations": iteration}, lambda: {"w": w})
+                progress = {
+                    "passes": objective.passes, "iterations": iteration, "value": value, "first_norm": norm0,
+                    "recent": list(recent), "scale": memory.scale,
+                }  # fmt: skip
+                monitor.save(progress, lambda: {"w": w, "g": g, **memory.arrays()})
                 if stop:
                     return Result(chosen(), True, "stopped early: no better score on the held-out data")
         except KeyboardInterrupt:

@@ -1,0 +1,92 @@
+"""The base class of all estimators: a fit that fails leaves the model as it was."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from mercer._validation import thread_count
+from mercer.exceptions import DataScaleWarning
+
+__all__ = ["Estimator", "rollback_on_error"]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def rollback_on_error(method: _Method) -> _Method:
+    """Wrap a method that trains: check ``n_jobs``, and restore the attributes of the model on an exception or Ctrl-C.
+
+    A model that has no ``history_`` keeps the one that the exception carries (see `mercer.learning.training.train`),
+    so that a training that diverged can be looked at. Attributes are restored, not copied: training must replace
+    arrays and not write into those of the last fit.
+    """
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        thread_count(getattr(self, "n_jobs", None))
+        before = dict(self.__dict__)
+        try:
+            model = method(self, *args, **kwargs)
+            if self._depends_on_units():
+                _warn_of_units(type(self).__name__, args[0] if args else kwargs.get("X"))
+            return model
+        except BaseException as error:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if "history_" not in before and hasattr(error, "history"):
+                self.history_ = error.history
+            raise
+
+    return cast(_Method, run)
+
+
+def _warn_of_units(owner: str, X: Any) -> None:
+    """Warn of columns that no common regularisation fits: spread beyond 1e±5, or an offset of 1e4 times the spread."""
+    if hasattr(X, "select_dtypes"):
+        X = X.select_dtypes("number").to_numpy()
+    if sp.issparse(X):
+        largest = float(np.abs(X.data).max(initial=0.0)) if X.data.dtype.kind in "fiu" else 0.0
+        spreads, means = np.array([largest]), np.zeros(1)
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiu" and X.size:
+        spreads, means = X.std(axis=0, dtype=np.float64), X.mean(axis=0, dtype=np.float64)
+    else:
+        return
+    varies = spreads > 1e-12 * np.abs(means)
+    if not varies.any():
+        return
+    column = int(np.where(varies, spreads, 0.0).argmax())
+    offset = int(np.where(varies, np.abs(means) / np.maximum(spreads, 1e-300), 0.0).argmax())
+    if spreads[column] > 1e5 or spreads[column] < 1e-5:
+        problem = f"the values of column {column} of X spread by {spreads[column]:.2g}"
+    elif abs(means[offset]) > 1e4 * spreads[offset]:
+        problem = f"column {offset} of X has mean {means[offset]:.2g} and spread {spreads[offset]:.2g}"
+    else:
+        return
+    warnings.warn(
+        f"{problem}: {owner} regularises all columns alike and expects values of moderate size; rescale X first, for"
+        " example with sklearn.preprocessing.StandardScaler",
+        DataScaleWarning,
+        stacklevel=3,
+    )
+
+
+class Estimator(BaseEstimator):
+    """scikit-learn's base class, with ``fit`` and ``partial_fit`` of every subclass made all or nothing."""
+
+    def _depends_on_units(self) -> bool:
+        """Whether data in other units give another model, so that extreme ones deserve a warning."""
+        return False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        for name in ("fit", "partial_fit"):
+            method = cls.__dict__.get(name)
+            if inspect.isfunction(method):
+                setattr(cls, name, rollback_on_error(method))
+        super().__init_subclass__(**kwargs)

@@ -1,0 +1,13 @@
+"""All targets by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fuzz.core_calls import CoreCalls
+from fuzz.engine import Target
+from fuzz.model_files import ModelFiles
+from fuzz.readers import Readers
+
+TARGETS: dict[str, Callable[[str | None], Target]] = {"core": CoreCalls, "models": ModelFiles, "readers": Readers}
+SHARES = {"core": 5, "models": 3, "readers": 2}  # of time and cases

@@ -1,0 +1,92 @@
+"""Scorers of label sequences are scikit-learn's metrics over all positions."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from mercer.datasets import make_chain_task
+from mercer.metrics import span_f1, token_accuracy
+from mercer.segmentation import Segmenter
+from mercer.tagging import Tagger, sequence_scorer
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_chain_task(24, 12, length=(3, 6), n_labels=3, n_features=30, active=2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def tagger(task):
+    return Tagger(tol=0.01).fit(task.X_train, task.y_train)
+
+
+def flat(sequences):
+    return [label for one in sequences for label in one]
+
+
+def test_scores_are_those_of_the_flat_labels(task, tagger):
+    true, found = flat(task.y_test), flat(tagger.predict(task.X_test))
+    chances = np.concatenate(tagger.predict_marginals(task.X_test))
+    expected = {
+        "f1_macro": f1_score(true, found, average="macro"),
+        "balanced_accuracy": balanced_accuracy_score(true, found),
+        "neg_log_loss": -log_loss(true, chances, labels=tagger.classes_),
+        "token_accuracy": token_accuracy(task.y_test, tagger.predict(task.X_test)),
+        "accuracy": tagger.score(task.X_test, task.y_test),
+    }
+    assert 0.1 < expected["f1_macro"] < 0.9
+    for name, value in expected.items():
+        assert sequence_scorer(name)(tagger, task.X_test, task.y_test) == pytest.approx(value)
+
+
+def test_cross_validation_and_searches_take_them(task):
+    scores = cross_val_score(
+        Tagger(tol=0.1), task.X_train, task.y_train, cv=3, scoring=sequence_scorer("f1_macro"), error_score="raise"
+    )
+    assert np.isfinite(scores).all()
+    search = GridSearchCV(Tagger(tol=0.1), {"C": [0.01, 1.0]}, cv=2, scoring=sequence_scorer("f1_macro"))
+    search.fit(task.X_train, task.y_train)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert pickle.loads(pickle.dumps(sequence_scorer("f1_macro"))).scoring == "f1_macro"
+    assert repr(clone(search).scoring) == "sequence_scorer('f1_macro')"
+
+
+def test_positions_without_a_label_are_left_out(task, tagger):
+    hidden = [[None, {"L00", "L01"}, *labels[2:]] for labels in task.y_test]
+    true, found = flat(y[2:] for y in task.y_test), flat(y[2:] for y in tagger.predict(task.X_test))
+    assert sequence_scorer("f1_macro")(tagger, task.X_test, hidden) == pytest.approx(
+        f1_score(true, found, average="macro")
+    )
+    with pytest.raises(ValueError, match="no known label"):
+        sequence_scorer("accuracy")(tagger, task.X_test[:1], [[None] * len(task.y_test[0])])
+
+
+def test_labels_never_seen_in_training_count_as_wrong(task, tagger):
+    new = [["new", *labels[1:]] for labels in task.y_test]
+    found = tagger.predict(task.X_test)
+    assert sequence_scorer("accuracy")(tagger, task.X_test, new) == pytest.approx(token_accuracy(new, found))
+
+
+def test_spans_and_other_estimators_of_sequences():
+    X, y = [["A", "b", "b"], ["b", "A", "A"]] * 4, [["B-x", "O", "O"], ["O", "B-x", "I-x"]] * 4
+    for model in (Tagger(), Segmenter()):
+        fitted = model.fit(X, y)
+        assert sequence_scorer("span_f1")(fitted, X, y) == pytest.approx(span_f1(y, fitted.predict(X)))
+        assert 0 <= sequence_scorer("f1_macro")(fitted, X, y) <= 1
+
+
+@pytest.mark.parametrize("scoring", ["f1-macro", None, 3, f1_score])
+def test_unknown_names_are_refused_with_those_known(scoring):
+    with pytest.raises(ValueError, match=r"unknown scoring .* 'span_f1'"):
+        sequence_scorer(scoring)
+
+
+def test_labels_must_fit_the_positions(task, tagger):
+    with pytest.raises(ValueError, match="other lengths"):
+        sequence_scorer("accuracy")(tagger, task.X_test, [labels[:-1] for labels in task.y_test])
