@@ -31,6 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from _timing import missing, parse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -72,7 +73,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=("smallest", "small"), default="smallest")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    args = parser.parse_args()
+    args = parse(parser, size="smallest")
+    missing("sklearn_crfsuite")
     warnings.simplefilter("ignore")
     for part in args.parts:
         PARTS[part](args.size == "small")

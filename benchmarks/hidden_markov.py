@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--states", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=50_000)
-    arguments = parse(parser, repeats=1, states=2, tokens=2000)
+    arguments = parse(parser, seeds=2, repeats=1, states=2, tokens=2000)
     warnings.simplefilter("ignore")
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # it warns of more parameters than positions
     if "reached" in arguments.parts:

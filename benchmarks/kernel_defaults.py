@@ -25,6 +25,7 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
+from _timing import from_data, parse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.kernel_approximation import RBFSampler
@@ -34,6 +35,7 @@ from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from mercer.data import read_tu
+from mercer.datasets._home import data_home
 from mercer.kernel_methods import KernelSVC
 from mercer.kernels import ShortestPath, WeisfeilerLehman
 from mercer.maps import FourierFeatures
@@ -142,7 +144,7 @@ def graphs(sets: list[str], most: int) -> None:
     print("|---|---|---:|---:|---:|---:|")
     found = []
     for name in sets:
-        objects, labels = read_tu(Path(os.environ["MERCER_DATA"]) / "graphs" / name)[:2]
+        objects, labels = read_tu(data_home() / "graphs" / name)[:2]
         chosen = some(len(labels), most)
         objects, y = objects[chosen], np.asarray(labels)[chosen]
         for label, kernel in kernels.items():
@@ -179,15 +181,16 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=[s for s in SETS if s not in CHOSEN_ON])
     parser.add_argument("--rows", type=int, default=800, help="at most so many rows of a set")
     parser.add_argument("--quick", action="store_true", help="one small set, without MERCER_DATA")
-    options = parser.parse_args()
+    options = parse(parser, quick=True)
     warnings.filterwarnings("ignore", category=UserWarning)
     if options.quick:
         rows(["digits"], 200)
         return
-    if "rows" in options.parts:
-        rows(options.sets, options.rows)
-    if "graphs" in options.parts:
-        graphs(list(GRAPHS), min(options.rows, 600))
+    with from_data("the sets"):
+        if "rows" in options.parts:
+            rows(options.sets, options.rows)
+        if "graphs" in options.parts:
+            graphs(list(GRAPHS), min(options.rows, 600))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _timing import from_data, parse
 from proportions_printed import PRINTED, SIZES
 from scipy.io import loadmat
 
@@ -212,9 +213,10 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=[m for m in METHODS if m != "best start"])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--out", default="proportions_author.jsonl", help="results, one line for each fold")
-    options = parser.parse_args()
+    options = parse(parser, parts=["tables", "split", "toy"], methods=["mean-map"], runs=1)
     for part in options.parts:
-        PARTS[part](options)
+        with from_data(part):
+            PARTS[part](options)
 
 
 if __name__ == "__main__":

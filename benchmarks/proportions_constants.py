@@ -17,7 +17,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from proportions_mean_map import sets
+from _timing import from_data, parse, sized
+from proportions_mean_map import few_sets, sets
 
 from mercer.proportions import (
     AlternatingProportionSVM,
@@ -53,11 +54,16 @@ def warned(X: np.ndarray, y: np.ndarray, size: int, fold: int, learner: Any, gri
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[8, 32, 64])
-    options = parser.parse_args()
+    options = parse(parser, sizes=[8])
+    with from_data("the nine sets"):
+        compare(options, sized(sets, few_sets)())
+
+
+def compare(options: argparse.Namespace, data: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
     print("| bags of | permuted labels | no better in accuracy | better |\n|---:|---:|---:|---:|")
     for size in options.sizes:
         counts: dict[str, list[bool]] = defaultdict(list)
-        for (X, y), fold, (learner, grid) in product(sets().values(), (0, 2), LEARNERS):
+        for (X, y), fold, (learner, grid) in product(data.values(), (0, 2), LEARNERS):
             told, above = warned(X, y, size, fold, learner, grid)
             counts["better" if above > 0.02 else "no better"].append(told)
             permuted = np.random.RandomState(fold).permutation(y)

@@ -67,12 +67,17 @@ def sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     }
 
 
+def few_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """One small set, to see that it runs."""
+    return {"wine-1": against_rest(*load_wine(return_X_y=True), 1)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=2)
     options = parse(parser, runs=1)
     with from_data("the nine sets"):
-        compare(options, sized(sets, lambda: {"wine-1": against_rest(*load_wine(return_X_y=True), 1)})())
+        compare(options, sized(sets, few_sets)())
 
 
 def compare(options: argparse.Namespace, data: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:

@@ -18,7 +18,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from proportions_mean_map import SIZES, sets
+from _timing import from_data, parse, sized
+from proportions_mean_map import SIZES, few_sets, sets
 
 from mercer.proportions import AlternatingProportionSVM, make_bags
 from proportions import Inputs
@@ -40,9 +41,13 @@ def main() -> None:
     parser.add_argument("--kernel", choices=["linear", "rbf"], default="linear")
     parser.add_argument("--folds", nargs="+", type=int, default=[0, 2])
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
-    options = parser.parse_args()
+    options = parse(parser, folds=[0])
     warnings.simplefilter("ignore")
-    data = sets()
+    with from_data("the nine sets"):
+        compare(options, sized(sets, few_sets)())
+
+
+def compare(options: argparse.Namespace, data: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
     print("| C | start | " + " | ".join(map(str, options.sizes)) + " | seconds |")
     print("|---:|---|" + "---:|" * (len(options.sizes) + 1))
     for C, (name, start) in product((1.0, 10.0), STARTS.items()):

@@ -36,6 +36,7 @@ CLAIMS: dict[str, list[str]] = {
         r"classes +digits .*symmetric +\d",
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
+    "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²"],
     "gpu_maps": [],
     "graphlets": [r"10 random graphs .*\d", r"our own rates", r"10 random graphs +5 +\d"],
     "hamming": [r"batch +2,000", r"apart +a plain read", r"long +200", r"multi-index +\d", r"tables built in"],
@@ -45,6 +46,7 @@ CLAIMS: dict[str, list[str]] = {
     "hashing": [r"words, zipf", r"char_wb 3-5-grams", r"2\^24 +\d", r"RecordHasher from dicts +\d"],
     "hidden_markov": [],
     "inference": [r"chains: 1000 nodes", r"networks: 100 nodes", r"loopy: 30 x 30", r"sweeps/s", r"cut of noise"],
+    "kernel_defaults": [r"\| digits \| 200 × 64, 10 \| \d", r"\| mean \|"],
     "kernels": [
         r"\| Gaussian Gram.*x \|", r"\| spectrum k = 3", r"\| subset trees, ", r"\| shortest path, \d+ x generated",
         r"\| HSIC, n = 60", r"\| words, 30 texts", r"exponent -?\d",
@@ -72,9 +74,12 @@ CLAIMS: dict[str, list[str]] = {
     "parsing": [r"seed 100: PCFG", r"SSVM, \(1 - F1\) cost +accuracy", r"SSVM, bracket cost, boundaries +accuracy"],
     "projection_times": [r"d = 2\^7: full +\d", r"time of the circulant ~ d\^"],
     "proportions": [r"rows, bags of +64: +\d"],
+    "proportions_author": [],
+    "proportions_constants": [r"\| 8 \| \d+ % of 6"],
     "proportions_convex": [],
     "proportions_mean_map": [r"\| rbf \| either \| shares \| \d"],
     "proportions_page": [r"linear: \d+ cells", r"rbf +mean-map +mean", r"furthest above"],
+    "proportions_starts": [r"\| 10 \| default \(better of both, swaps\) \| \d"],
     "ranking": [r"\n +30 +\d.*\d\.\d\n", r"task 'normal': 200 × 20", r"better than the hinge: roc-area in \d of 2"],
     "relative_margin": [r"SVM +\d", r"RMM lower in \d of 8", r"B chosen: 1\.5"],
     "segments": [
@@ -94,6 +99,7 @@ WITH_DATA: dict[str, list[str]] = {
     "kernels_graphs": [r"MUTAG: 50 graphs", r"refined labels +\d"],
     "kernels_strings": [r"\| spectrum k = 3 \| promoters \| 20", r"\| promoters \| SVM, mismatch \| \d", r"TREC"],
     "proportions": [r"convex +\d.*for 5 folds"],
+    "proportions_author": [r"\| linear \| heart \| 64 \| mean-map \| 1 \|", r"released split", r"toy of figure 8.1"],
     "proportions_convex": [r"\| ours, processor \| \d", r"\| heart \| gaussian \| 32 \| \d"],
     "segments": [r"esp +segments"],
 }
@@ -102,6 +108,7 @@ WITH_DATA: dict[str, list[str]] = {
 PEERS: dict[str, list[tuple[str, str]]] = {
     "alignment": [("Bio", "Biopython / mercer"), ("parasail", "parasail / mercer")],
     "chain_crf": [("pycrfsuite", r"\dx|aim")],
+    "defaults": [("sklearn_crfsuite", "sklearn-crfsuite +\\d")],
     "gpu_maps": [("torch", r"\dx")],
     "graphlets": [("grakel", r"\dx")],
     "hamming": [("faiss", r"faiss +\d|× faster")],
