@@ -151,6 +151,7 @@ def _sample(
         n_iter=warm + n_samples * thin,
         residual=float(np.abs(collected.chains - marginals).max(initial=0.0)),
         history={"score": trace.mean(axis=0).tolist()},
+        error=float(extra["mcse"].max(initial=0.0)),
         extra=extra,
     )
 
