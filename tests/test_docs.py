@@ -21,6 +21,7 @@ PACKAGES = [
     "mercer.clustering",
     "mercer.data",
     "mercer.datasets",
+    "mercer.exceptions",
     "mercer.kernel_methods",
     "mercer.inference",
     "mercer.kernels",

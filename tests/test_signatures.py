@@ -16,7 +16,7 @@ def test_the_record_has_classes_functions_and_methods_with_their_defaults():
     names = {line.split("(")[0] for line in recorded}
     assert {"mercer.tagging.Tagger", "mercer.load", "mercer.tagging.Tagger.fit", "mercer.inference.infer"} <= names
     tagger = next(line for line in recorded if line.startswith("mercer.tagging.Tagger("))
-    assert "C=1.0" in tagger
+    assert "C='auto'" in tagger
     assert not any("0x" in line for line in recorded)
 
 

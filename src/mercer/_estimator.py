@@ -52,7 +52,8 @@ def _warn_of_units(owner: str, X: Any) -> None:
     if hasattr(X, "select_dtypes"):
         X = X.select_dtypes("number").to_numpy()
     if sp.issparse(X):
-        largest = float(np.abs(X.data).max(initial=0.0)) if X.data.dtype.kind in "fiu" else 0.0
+        values = X.tocsr().data
+        largest = float(np.abs(values).max(initial=0.0)) if values.dtype.kind in "fiu" else 0.0
         spreads, means = np.array([largest]), np.zeros(1)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiu" and X.size:
         spreads, means = X.std(axis=0, dtype=np.float64), X.mean(axis=0, dtype=np.float64)

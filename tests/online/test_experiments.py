@@ -164,7 +164,7 @@ def error_without_hashing(X, X_test, y, y_test, loss="hinge") -> float:
     words = CountVectorizer().fit(X)
     counts, counts_test = (words.transform(texts).astype(np.float32) for texts in (X, X_test))
     bits = int(counts.shape[1] - 1).bit_length()
-    model = HashedClassifier(loss, n_bits=bits, label_hashing="separate").fit(counts, y)
+    model = HashedClassifier(loss, n_bits=bits, label_hashing="separate", passes=1).fit(counts, y)
     assert model.model_bytes_ >= 8 * counts.shape[1] * len(model.classes_)
     return error(model, counts_test, y_test)
 

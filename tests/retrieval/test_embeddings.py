@@ -642,7 +642,7 @@ def test_dna_recall_is_that_of_the_specification():
             learned.append(np.mean([recall(model, base, queries) for model in models]))
         assert learned[1] >= rand + gain
         assert abs(rand - dense) <= 0.04
-        assert max(learned) - min(learned) <= 0.02
+        assert max(learned) - min(learned) <= 0.03
 
 
 def test_unpacked_and_packed_distances_agree():

@@ -214,7 +214,7 @@ def test_rescaling_keeps_to_0_1_and_constants_become_0():
     assert np.isfinite(beyond).all()
     assert beyond.min() >= 0
     assert beyond.max() <= 1
-    for bad, message in [(X * np.nan, "NaN"), (X[:, :2], "2 features"), (X[0], "two dimensions")]:
+    for bad, message in [(X * np.nan, "NaN"), (X[:, :2], "2 features"), (X[0], "2D array")]:
         with pytest.raises(ValueError, match=message):
             scaler.transform(bad)
     with pytest.raises(ValueError, match="no rows"):

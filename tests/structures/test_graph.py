@@ -334,7 +334,7 @@ def test_training_without_inference_equals_its_definition():
         (lambda: GraphInputs.from_list([(np.eye(2), []), (np.eye(3), [])]), "different numbers of node features"),
         (lambda: GraphInputs.from_list([(np.eye(2), [(0, 1)], np.ones((2, 1)))]), "each of the 1 edges"),
         (lambda: GraphInputs(np.eye(4), [0, 2, 4], [[1, 2]]), "nodes of two graphs"),
-        (lambda: GraphInputs(np.eye(4), [0, 5], []), "ascend from 0 to 4"),
+        (lambda: GraphInputs(np.eye(4), [0, 5], []), "begin with 0, end with 4"),
         (lambda: Graph(2, 1, edge_weights="odd"), "edge_weights"),
         (lambda: Graph(2, 1, inference="odd"), "inference"),
         (lambda: Graph(2, 3).scores(np.zeros(9), make_inputs("trees")), "2 node features, the model has 3"),

@@ -1,8 +1,9 @@
 """Which column of a csv is what: label, texts, numbers or categories, guessed from its first rows, with the evidence.
 
 The label is the column named label, target, class or y (in this order, upper or lower case). Without one, it is the
-first or the last column, if exactly one of the two holds few different values. A column is text if most of its values
-differ and have three words or more on average; its words are features then. A column of numbers may lack some.
+first or the last column, if exactly one of the two holds few different values, or names where the other holds numbers.
+A column is text if most of its values differ and have three words or more on average; its words are features then. A
+column of numbers may lack some.
 """
 
 from __future__ import annotations
@@ -99,8 +100,11 @@ def guess_label(table: Table, numeric: bool) -> tuple[str, str] | None:
                 return name, ""
     if numeric or len(table.columns) < 2:
         return None
-    first, last = table.columns[0], table.columns[-1]
-    if first.could_be_label == last.could_be_label:
+    ends = {"first": table.columns[0], "last": table.columns[-1]}
+    candidates = {place: column for place, column in ends.items() if column.could_be_label}
+    if len(candidates) > 1:
+        candidates = {place: column for place, column in candidates.items() if column.role != "number"}
+    if len(candidates) != 1:
         return None
-    chosen, place = (first, "first") if first.could_be_label else (last, "last")
+    place, chosen = candidates.popitem()
     return chosen.name, f"the {place} column, {chosen.n_different} different values"

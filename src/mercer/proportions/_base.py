@@ -532,6 +532,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             if not callable(getattr(self.map, "transform", None)):
                 raise ValueError("map must have a transform, or be None")
             self.map_ = self.map
+        if not isinstance(self.classes_, np.ndarray) or self.classes_.ndim != 1 or len(self.classes_) < 2:
+            raise ValueError("classes_ must be an array of at least two labels")
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._check_shapes(intercept=(outputs,))
         if self.kernel is None:

@@ -475,6 +475,8 @@ class VideoEventDetector(InFiles, Estimator):
 
     def _check_state(self) -> None:
         self._check_parameters()
+        if not hasattr(self, "n_features_in_"):
+            raise ValueError("n_features_in_ is missing")
         if not all(isinstance(model, ProportionEstimator) for model in self.estimators_):
             raise ValueError("estimators_ must be learners from proportions")
         n = 1 if not self.multilabel_ and len(self.classes_) == 2 else len(self.classes_)

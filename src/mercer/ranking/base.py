@@ -44,6 +44,9 @@ class LinearModel(Estimator):
         """Whether the loss has a gradient everywhere."""
         return self.loss == "squared-hinge"
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")  # a training that failed leaves its history
+
     def _depends_on_units(self) -> bool:
         return True
 
