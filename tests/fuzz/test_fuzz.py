@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 import json
 import os
 import subprocess
@@ -18,7 +17,6 @@ from fuzz.engine import CORPUS, REFUSED, Finding, Target, describe, fuzz, minimi
 from fuzz.entries import call_entry, entry_points
 from fuzz.readers import READERS, Readers
 from fuzz.values import Builder, GuardedPages, encode, plain
-from mercer import _persistence
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or sys.platform != "linux", reason="needs fork and guard pages")
 
@@ -28,8 +26,6 @@ SEED, CASES = 18, 60_000  # a run that was clean; `make fuzz` draws others
 
 @pytest.mark.parametrize("target", ["core", "readers", "models"])
 def test_a_bounded_run_finds_nothing(target):
-    if target == "models" and "max_bytes" not in inspect.signature(_persistence.load).parameters:
-        pytest.skip("model files are read without limits")
     share = {"core": 0.5, "models": 0.3, "readers": 0.2}[target]
     command = [sys.executable, "-m", "fuzz", "--target", target, "--seed", str(SEED), "--no-keep"]
     command += ["--seconds", str(share * SECONDS), "--cases", str(int(share * CASES))]
