@@ -112,7 +112,8 @@ template <class T> class Circulant {
     run(X, int64_t(out.shape(1)), out.data(), nullptr, threads);
   }
   void codes(In2<T> X, int64_t n_bits, Out2<uint8_t> out, int threads) const {
-    require(out.shape(0) == X.shape(0) && int64_t(out.shape(1)) == (n_bits + 7) / 8, "out must have a row for each row of X and a bit for each code bit");
+    const bool fits = n_bits >= 0 && int64_t(out.shape(1)) == n_bits / 8 + (n_bits % 8 != 0);  // n_bits + 7 may overflow
+    require(out.shape(0) == X.shape(0) && fits, "out must have a row for each row of X and a bit for each code bit");
     run(X, n_bits, nullptr, out.data(), threads);
   }
 

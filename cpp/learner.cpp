@@ -206,8 +206,9 @@ int HashedModel::width() const {
   return 1;
 }
 
-HashedModel::HashedModel(const LearnerSettings& settings) : settings_(settings), mask_(bucket_mask(settings.n_bits)) {
+HashedModel::HashedModel(const LearnerSettings& settings) : settings_(settings), mask_(0) {
   require(settings.n_bits >= 1 && settings.n_bits <= 32, "n_bits must lie between 1 and 32");
+  mask_ = bucket_mask(settings.n_bits);
   const bool several = settings.task == Task::multiclass;
   require(!several || settings.n_bits >= 4, "n_bits must be at least 4 for more than two classes");
   require(settings.rate > 0 && std::isfinite(settings.rate), "rate must be a positive number");

@@ -423,6 +423,7 @@ nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_sign
 }
 
 nb::tuple name_records(nb::handle rows, int64_t first_row, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
+  require(first_row >= 0 && first_row <= std::numeric_limits<int64_t>::max() / 2, "first_row must be the number of a row");
   RecordReader reader(FieldReader(seed, categories, std::numeric_limits<double>::max()), crosses, pairs, true);
   nb::list names;
   std::vector<uint64_t> hashes;
