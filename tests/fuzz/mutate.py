@@ -195,7 +195,7 @@ class Mutator:
             with np.errstate(all="ignore"):
                 try:
                     return np.ascontiguousarray(array.astype(draw.choice(DTYPES)))
-                except (TypeError, ValueError):
+                except (TypeError, ValueError, OverflowError):
                     return array
         if way < 0.97:
             array.flags.writeable = False
