@@ -11,7 +11,7 @@
 //   M(i, j) = S[s_i][t_j] + bonus(i, j) + ⊕ {M, D, I}(i−1, j−1)        (locally: ⊕ also the start, 0)
 //   D(i, j) = ⊕ {M(i−1, j) + open, D(i−1, j) + extend}
 //   I(i, j) = ⊕ {M(i, j−1) + open, D(i, j−1) + open, I(i, j−1) + extend}
-// with ⊕ = max, or log Σ exp. The cost of wrong pairs is such a bonus, for at most one j of each i (spec 003 E2, D7).
+// with ⊕ = max, or log Σ exp. The cost of wrong pairs is such a bonus, for at most one j of each i.
 //
 // Memory: a few rows for scores. A traceback takes a byte for each cell, and above kCellBudget only rows kept here and there,
 // from which the cells between are computed again; the same for the forward values that expectations need.

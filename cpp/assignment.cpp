@@ -1,4 +1,4 @@
-// Labels of the instances of bags, given their scores and the share of positives that each bag should have (spec 004 II-13).
+// Labels of the instances of bags, given their scores and the share of positives that each bag should have.
 //
 //   min over y in {-1, +1}^|B|   sum_i L'(y_i, f_i) + r L(p(y)),    p(y) = sum_i v_i [y_i = 1] / sum_i v_i
 //
@@ -7,7 +7,7 @@
 // positives are those of largest f, and the cost is convex in m: the m-th positive costs r (L(m/n) - L((m-1)/n)) - delta_(m), which
 // does not fall with m, so halving by selection finds m in O(n) on average, and a full sort is not needed. Instances of known label
 // keep it and shift the count. With unequal v the problem is a knapsack: instances in the order of delta_i / v_i, the best prefix, then
-// single flips until none helps (spec 004 II-21); that is not exact.
+// single flips until none helps; that is not exact.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-// Small graphs as bit masks, and their canonical forms: the same mask for isomorphic graphs (spec 000 S16).
+// Small graphs as bit masks, and their canonical forms: the same mask for isomorphic graphs.
 //
 // A graph of k nodes in an order is a mask: bit b (b - 1) / 2 + a says whether the nodes at places a < b are joined, so the first p
 // nodes own the low bits and a further node only adds bits on top.

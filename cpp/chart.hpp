@@ -1,5 +1,5 @@
 // Charts over a weighted grammar with binary, unary and lexical rules: best tree, k best trees, log-partition and expected
-// counts (spec 003 E1, F1).
+// counts.
 //
 //   score(x, y) = Σ_{rule in y} w[rule] + Σ_{(label, i, j) bracket of y} σ[i, j, label]
 //   best   V[i, j, A] = max over  A → B C at k: w + V[i, k, B] + V[k, j, C];   A → B: w + V[i, j, B];   A → x_i: w   (+ σ)

@@ -1,4 +1,4 @@
-// Circular convolution r ⊛ x = F⁻¹(F(r) ∘ F(x)) with a fixed r, for batches of rows (spec 004 I-1).
+// Circular convolution r ⊛ x = F⁻¹(F(r) ∘ F(x)) with a fixed r, for batches of rows.
 //
 // Two rows travel as one complex vector x + i y: r is real, so r ⊛ x and r ⊛ y are the real and the imaginary part of the answer, and no
 // step unpacks spectra of real vectors. The forward transform goes from the natural to a scrambled order (decimation in frequency), F(r)

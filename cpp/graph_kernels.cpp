@@ -1,8 +1,8 @@
 // Kernels of graphs: shortest paths, refined labels, walks on product graphs; pairs of words that are few edits apart.
 //
-//   Φ_{a,b,d}(G) = #{(u, v) : u ≠ v, a = label(u), b = label(v), d = distance(u, v)}                    spec 002 C14
+//   Φ_{a,b,d}(G) = #{(u, v) : u ≠ v, a = label(u), b = label(v), d = distance(u, v)}
 //   c_{t+1}(v) = hash(c_t(v), {{c_t(u) : u ~ v}}),    Φ_{t,c}(G) = #{v : c_t(v) = c}                    Weisfeiler-Lehman
-//   k(G, G') = Σ_{(u,u')} s_u s'_u' x_{uu'},    x = r r' + T x,    T_{uu',vv'} = S_uv S'_u'v'            spec 002 C12, C15, 000 S24
+//   k(G, G') = Σ_{(u,u')} s_u s'_u' x_{uu'},    x = r r' + T x,    T_{uu',vv'} = S_uv S'_u'v'
 //
 // Walks live on pairs (u, u') of nodes with equal labels, and on pairs of edges with equal labels. S is symmetric for all kinds of
 // walks (a walk with transition probabilities is scaled by the roots of the degrees), so I − T is symmetric and positive definite.

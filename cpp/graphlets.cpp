@@ -1,7 +1,7 @@
 // Graphlets: how often each type of small induced subgraph occurs in a graph, exactly or from samples, hashed by canonical form.
 //
-//   Φ_S(G) = #{A ⊂ V(G), |A| = k : G[A] ≅ S}                                     spec 000 S13
-//   subset → canonical form → hash → count                                       spec 000 S16
+//   Φ_S(G) = #{A ⊂ V(G), |A| = k : G[A] ≅ S}
+//   subset → canonical form → hash → count
 #include <atomic>
 #include <memory>
 #include <thread>

@@ -1,6 +1,6 @@
 // Substrings of a fixed length as 64-bit keys, and rows of (key, value) for the kernels that count them.
 //
-//   Φ_u(x) = √w_|u| · #{places of u in x}        exact, with mismatches, with gaps, or at its position    spec 002 C5, C6
+//   Φ_u(x) = √w_|u| · #{places of u in x}        exact, with mismatches, with gaps, or at its position
 //
 // A key depends on u alone, so rows made apart can be compared. Over a known alphabet of A letters it is the number of u in
 // base A with a leading 1 (no two strings share one while A^|u| < 2^63). Otherwise strings of A, C, G, T take two bits a letter up

@@ -1,4 +1,4 @@
-// Labellings of bags for the convex machine of proportions (spec 004 II-16), and its quadratic programs without a bias.
+// Labellings of bags for the convex machine of proportions, and its quadratic programs without a bias.
 //
 //   labellings   max_y Σ_i a_i s_i y_i   over y_i = ±1 with least_k … most_k positives among the free instances of each bag
 //   programs     max_a Σ_i a_i − ½ aᵀQa  over 0 ≤ a_i ≤ upper_i,   Q a mixture of labellings of K, or Q = UUᵀ by its rows

@@ -3,7 +3,7 @@
 // One output (two classes, regression): s(x) = b + Σ_k w[f_k & mask] x_k. The numbers of a weight (itself, its sum of squared
 // gradients, …) lie side by side, so that an update touches one cache line.
 //
-// Several classes: s(x, y) = b_y + Σ_k sign(f_k, y / 16) w[index(f_k, y)] x_k, spec 000 S09. Labels go in blocks of 16, and the weights of a
+// Several classes: s(x, y) = b_y + Σ_k sign(f_k, y / 16) w[index(f_k, y)] x_k. Labels go in blocks of 16, and the weights of a
 // feature for the labels of a block share one line of 16:
 //
 //   joint      index(f, y) = (combine(f, y / 16) & mask) ^ (y % 16)
@@ -20,7 +20,7 @@
 //             at 0.1, and the log loss of more than 64 leaves classes with less than twice the average probability alone. Regression:
 //             eta is in units of the spread of the targets seen so far, so that the result does not depend on their unit.
 //   ftrl      n += h g², z += h g - (change of sqrt(n)) / alpha · w;  w = -shrink(z, l1) / ((1 + sqrt(n)) / alpha + l2)
-//   sgd       w <- (1 - eta λ) w - eta h g,  eta = 1 / (λ (t + t0)), λ = l2; w is kept as a number times a vector (spec 000 S17)
+//   sgd       w <- (1 - eta λ) w - eta h g,  eta = 1 / (λ (t + t0)), λ = l2; w is kept as a number times a vector
 //
 // l1 and l2 of adagrad, and l1 of sgd, act on the weights of an example's features when it is learnt, and on no others.
 #pragma once

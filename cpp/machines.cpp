@@ -1,4 +1,4 @@
-// Support vector machines of two classes over features or a kernel matrix, started where the last one ended (spec 004 II-14).
+// Support vector machines of two classes over features or a kernel matrix, started where the last one ended.
 //
 //   primal   P = min over w, b   1/2 |w|^2 + sum_i u_i max(0, 1 - y_i f_i),    f_i = <w, x_i> + b
 //   dual     D = max over beta   sum_i y_i beta_i - 1/2 beta' K beta,    0 <= y_i beta_i <= u_i,   sum_i beta_i = 0,   w = sum_i beta_i x_i

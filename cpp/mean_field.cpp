@@ -1,8 +1,8 @@
 // Mean field and iterated conditional modes: one variable, or one chain of them, at a time, given all others.
 //
-// q = Π_i q_i, or a product of chains; each part takes its best form given the others (spec 001 A12), so the bound
+// q = Π_i q_i, or a product of chains; each part takes its best form given the others, so the bound
 //   constant + Σ_i ⟨unary_i, q_i⟩ + Σ_f E_q[table_f] + H(q) ≤ log Z
-// never decreases. The modes do the same with single states instead of distributions (spec 001 D3).
+// never decreases. The modes do the same with single states instead of distributions.
 #include "factors.hpp"
 
 namespace mercer {
@@ -62,7 +62,7 @@ void check_q(const FlatGraph& graph, const In1<double>& q0) {
   require(all_finite(graph.tables(), s.table_entries), "mean field needs positive potentials in factors of two variables or more");
 }
 
-// One variable after another (spec 001 A12): the bound never decreases.
+// One variable after another: the bound never decreases.
 MeanField naive_mean_field(const FlatGraph& graph, const double* q0, int64_t max_iter, double tol) {
   const FactorStructure& s = graph.structure();
   MeanField done;
@@ -283,7 +283,7 @@ nb::object chain_mean_field(const FlatGraph& graph, In1<double> q0, In1<int64_t>
 
 // ---------------------------------------------------------------------------------------------- iterated conditional modes
 
-// (states, scores after each sweep, converged). A variable moves only to a state that is better (spec 001 D3).
+// (states, scores after each sweep, converged). A variable moves only to a state that is better.
 nb::tuple icm(const FlatGraph& graph, In1<int32_t> start, int64_t max_iter) {
   const FactorStructure& s = graph.structure();
   check_assignment(s, start.data(), int64_t(start.shape(0)), "start must give every variable one of its states");

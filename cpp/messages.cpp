@@ -1,7 +1,7 @@
 // Messages between factors and variables: two passes over forests, and sweeps over graphs with cycles.
 //
 // A message m_{f→i}(x_i) goes from a factor to a variable at one of its slots. With weights ρ_f (1 for belief propagation, the
-// probability of appearing in a random forest for the tree-reweighted kind; spec 001 A6, A7, D1, D2)
+// probability of appearing in a random forest for the tree-reweighted kind)
 //   h_{i→f}(x_i) = unary_i(x_i) + Σ_{g∋i} ρ_g m_{g→i}(x_i) − m_{f→i}(x_i)
 //   m_{f→i}(x_i) = ⊕_{x_f \ x_i} [ table_f(x_f) / ρ_f + Σ_{j∈f, j≠i} h_{j→f}(x_j) ],      ⊕ = log Σ exp, or max
 //   b_i(x_i) ∝ exp(unary_i + Σ_g ρ_g m_{g→i}),      b_f(x_f) ∝ exp(table_f / ρ_f + Σ_{i∈f} h_{i→f}).
@@ -151,8 +151,8 @@ class Messages {
     normalise(b, s_.table_sizes[size_t(f)]);
   }
 
-  // The best states, chosen one variable after another: those chosen before are fixed in the factors around (spec 001 D1 flags
-  // ties). Exact on a forest if the order goes from the roots.
+  // The best states, chosen one variable after another: those chosen before are fixed in the factors around (ties are
+  // broken by the order). Exact on a forest if the order goes from the roots.
   std::vector<int32_t> decode(const std::vector<int32_t>& order) {
     std::vector<int32_t> x(size_t(s_.n), -1);
     std::vector<double> score, out(size_t(s_.most_states));
@@ -286,7 +286,7 @@ struct Discovery {
   }
 };
 
-// Two passes over a forest: to the roots, and back (spec 001 A6). Gives the sum of what messages to the roots were divided by.
+// Two passes over a forest: to the roots, and back. Gives the sum of what messages to the roots were divided by.
 double two_passes(const FlatGraph& graph, Messages& messages, const Discovery& found) {
   const FactorStructure& s = messages.structure();
   std::vector<double> h, out(size_t(s.most_states));

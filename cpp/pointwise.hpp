@@ -4,7 +4,7 @@
 //   log              ln(1 + exp(-y s))                      y = +1, -1
 //   hinge            m = max(0, 1 - y s)                    y = +1, -1
 //   squared hinge    m^2                                    y = +1, -1
-//   hybrid           a log + (1 - a) hinge, spec 000 S58    y = +1, -1
+//   hybrid           a log + (1 - a) hinge                 y = +1, -1
 //   squared          (s - y)^2                              a number
 //   quantile         q (y - s) if y > s, else (1 - q) (s - y)
 //   huber            e^2 / 2 if |e| <= eps, else eps |e| - eps^2 / 2,  e = s - y

@@ -5,8 +5,8 @@
 //   F1                 max over labellings r of  Δ(r) - Σ over labels that r flips of ±s_i / (2 P),      Δ = 1 - F1
 //
 // Group k holds the examples offsets[k] .. offsets[k+1]; P of them are relevant, N are not. No pair is ever stored: a sort and a
-// tree of running sums over the grades give the pairs' loss in O(n log n) (spec 002 H9); the most violated ranking and labelling
-// (spec 002 H5, spec 003 E3) come from sorted scores, exactly.
+// tree of running sums over the grades give the pairs' loss in O(n log n); the most violated ranking and labelling
+// come from sorted scores, exactly.
 #include <algorithm>
 #include <cmath>
 #include <exception>

@@ -1,6 +1,6 @@
 // Records to hashed rows, and sums over streams of hashed keys.
 //
-//   Φ̄_j(x) = Σ_{features i of x: bucket(i) = j} sign(i) Φ_i(x)                                            spec 000 S06
+//   Φ̄_j(x) = Σ_{features i of x: bucket(i) = j} sign(i) Φ_i(x)
 //
 //   a number in field f:       hash feature_hash(f, seed), value the number
 //   a category v in field f:   hash combine(feature_hash(f, seed), feature_hash(v, seed)), value 1
@@ -1066,7 +1066,7 @@ template <class T> nb::object round_sums(In1<int64_t> whole, std::optional<In1<u
 // ---------------------------------------------------------------------------------------------- count-min sketch
 
 // Row r of a sketch puts key x into h_r(x) = ((a_r x + b_r) mod p) w / p of its w cells, with p = 2^61 - 1: for random a_r and b_r any two
-// keys fall independently of each other, which is what "pairwise independent" means in spec 000 S04.
+// keys fall independently of each other, which is what "pairwise independent" means.
 constexpr uint64_t kPrime = (uint64_t(1) << 61) - 1;
 
 uint64_t modulo_prime(Wide x) {

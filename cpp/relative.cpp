@@ -1,4 +1,4 @@
-// The dual of the relative margin machine with kernels (spec 003 G1), solved two variables at a time.
+// The dual of the relative margin machine with kernels, solved two variables at a time.
 //
 // Primal:  min ½‖w‖² + C Σ ξ_i,   y_i f(x_i) ≥ 1 − ξ_i,  ξ_i ≥ 0,  −B ≤ f(x_i) ≤ B,   f(x) = ⟨w, φ(x)⟩ + b.
 //

@@ -1,6 +1,6 @@
 // Hashed features to sparse rows: buckets sorted, features that share one added up, rows end to end.
 //
-//   row j = Σ over the row's features with bucket j of sign · value          spec 000 S06
+//   row j = Σ over the row's features with bucket j of sign · value
 //
 // Two ways lead there. RowMerger packs a feature and its value into one integer: a count, or a place in a table of values; text and
 // strings make many features, and an integer is all that moves. RowWriter takes any value, as records and graphlets have them. Both

@@ -1,6 +1,6 @@
 // Random subsets of the nodes of a graph: independent weighted draws, and a Markov chain.
 //
-//   P(A | G) ∝ β(|E(A)|)  over the k-subsets A, by Gibbs moves                   spec 000 S14, Lemma 4
+//   P(A | G) ∝ β(|E(A)|)  over the k-subsets A, by Gibbs moves
 #pragma once
 
 #include <stdexcept>

@@ -5,8 +5,8 @@
 //
 // with ⊕ = log Σ exp or max. Transitions are taken once a position and lengths once a label, so a sequence takes
 // O(T K C + T C²) steps; segment scores are made from prefix sums when they are needed, so the memory is O(T C + K C)
-// (spec 000 S44, S52, with back-pointers found again on the way back). Where the score of a segment depends on the label after it
-// (pair scores, Φ3 of spec 000 S53) B is summed over c and l at once: O(T K C²) steps.
+// (with back-pointers found again on the way back). Where the score of a segment depends on the label after it
+// (pair scores, Φ3) B is summed over c and l at once: O(T K C²) steps.
 // Where segments know sums of frames, their length and their boundaries alone, sums and maxima are those of segment_sweeps.hpp.
 #pragma once
 

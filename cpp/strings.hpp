@@ -1,7 +1,7 @@
 // Strings to features: substrings of bounded length and their relatives.
 //
 //   spectrum      every substring of length k                              Φ_u(x) = λ_k #_u(x), |u| = k
-//   bounded       every substring of length 1 .. k                         Φ_u(x) = λ_|u| #_u(x)                     spec 000 S07
+//   bounded       every substring of length 1 .. k                         Φ_u(x) = λ_|u| #_u(x)
 //   mismatch      every string of length k that differs from a substring   Φ_u(x) = λ_k #{i : |u ≠ x[i, i + k)| ≤ m}
 //                 in at most m places, other letters from an alphabet
 //   gappy         every subsequence of length k that spans s ≤ k + g       Φ_u(x) = Σ_{i_1 < … < i_k, x[i] = u} λ_s, s = i_k - i_1 + 1

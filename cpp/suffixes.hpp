@@ -1,6 +1,6 @@
 // All substrings of strings: suffix arrays for one pair, suffix automata for one string against many.
 //
-//   k(x, z) = Σ_s w(|s|) #_x(s) #_z(s) = Σ_{i, j} W(lcp(x[i:], z[j:])),   W(l) = w(1) + … + w(l)      spec 002 C5
+//   k(x, z) = Σ_s w(|s|) #_x(s) #_z(s) = Σ_{i, j} W(lcp(x[i:], z[j:])),   W(l) = w(1) + … + w(l)
 //
 // Both take time linear in |x| + |z|. The array of a pair is made by induced sorting: its passes read and write in long runs, so
 // that the time for a symbol hardly grows with the length. The automaton of x is walked by z in a few steps a symbol; its random

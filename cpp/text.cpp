@@ -393,7 +393,7 @@ TextSettings text_settings(const std::string& analyzer, int min_n, int max_n, bo
 
 void require_bits(int n_bits) { require(n_bits >= 1 && n_bits <= 30, "n_bits must lie in 1 .. 30"); }
 
-// A row whose features have some copies each (spec 000 S11).
+// A row whose features have some copies each.
 class CopiedRow {
  public:
   CopiedRow(RowMerger<CountItem>& row, int copies) : row_(row), copies_(uint64_t(copies)) {}

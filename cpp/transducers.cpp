@@ -1,4 +1,4 @@
-// Weighted transducers: the weight of a pair of strings, and the weighted outputs of a string (spec 002 C2, C4).
+// Weighted transducers: the weight of a pair of strings, and the weighted outputs of a string.
 //
 //   [[T]](x, y) = ⊕ over paths that read x and write y of the ⊗ of their weights      forward over (i, j, state)
 //   [[T]](x, z) for all z, where finitely many outputs are possible                   a walk over the prefixes of outputs

@@ -1,4 +1,4 @@
-// Kernels of labelled ordered trees: sums over pairs of nodes that match (spec 002 C11).
+// Kernels of labelled ordered trees: sums over pairs of nodes that match.
 //
 //   subset trees   C(a, b) = λ Π_j (1 + C(a_j, b_j))                                      a, b with one production
 //   partial trees  Δ(a, b) = μ (λ² + Σ_{I, J} λ^{span I + span J} Π_k Δ(a_{I_k}, b_{J_k}))  a, b with one label

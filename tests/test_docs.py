@@ -134,3 +134,11 @@ def test_no_file_holds_paths_of_a_machine():
             continue
         found = machine_path.search(text)
         assert found is None, f"{path.relative_to(ROOT)}: {found.group() if found else ''}"
+
+
+def test_citations_lead_to_published_works():
+    private = re.compile(r"\b[Ss]pec 0\d\d|seed-0\d\d")
+    for path in text_files():
+        if path.suffix in {".py", ".pyi", ".cpp", ".hpp", ".md"}:
+            found = private.search(path.read_text())
+            assert found is None, f"{path.relative_to(ROOT)}: {found.group() if found else ''}"

@@ -1,4 +1,4 @@
-"""Baselines for many classes: equal to the obvious computation, and the proof rows of spec 000 S21."""
+"""Baselines for many classes: equal to the obvious computation."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_wrong_parameters_are_named(model, message: str) -> None:
 
 
 def test_more_of_the_sample_means_fewer_errors() -> None:
-    """Spec 000 S21; that hashed learning beats both is a test of the experiments."""
+    """That hashed learning beats both is a test of the experiments."""
     tree = make_topic_tree(100, 6000, random_state=0)
     X = HashingVectorizer(n_features=2**16).transform(tree.texts)
     accuracy = [

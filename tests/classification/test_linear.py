@@ -112,7 +112,7 @@ def test_rows_without_features_have_their_share_in_the_certificate(loss):
 
 
 def test_slack_bounds_the_cost_of_the_prediction_on_every_example():
-    # Spec 002, lemma 12, whatever the weights.
+    # Whatever the weights.
     rng = np.random.default_rng(5)
     X, y = problem(300, 4, 5, noise=3.0, seed=5)
     cost = rng.uniform(0, 4, (5, 5))
@@ -125,7 +125,7 @@ def test_slack_bounds_the_cost_of_the_prediction_on_every_example():
 
 
 def test_a_cost_of_999_moves_errors_from_cat_and_lion_to_tiger_and_lion():
-    # Spec 003 C5: tiger/lion costs 1, cat/lion 999. Lions lie between cats and tigers.
+    # Tiger/lion costs 1, cat/lion 999. Lions lie between cats and tigers.
     rng = np.random.default_rng(6)
     y = np.repeat(["cat", "lion", "tiger"], 200)
     X = np.repeat([[-1.0, 0.5], [0.0, -0.5], [1.0, 0.5]], 200, axis=0) + 0.7 * rng.normal(size=(600, 2))

@@ -277,7 +277,7 @@ def test_visits_follow_the_target(graph, beta, connected):
 
 
 def test_mixing_coefficient_falls_and_theorem_7_holds():
-    """Spec 000 S15: ‖E[Φ] − mean Φ‖ ≤ l β(n) + (2 + sqrt(ln(2/δ))) / sqrt(l) in at least 95 % of the runs."""
+    """‖E[Φ] − mean Φ‖ ≤ l β(n) + (2 + sqrt(ln(2/δ))) / sqrt(l) in at least 95 % of the runs."""
     graph, beta, thin, l = random_graph(7, 0.5, 2), [1.0, 2.0, 1.0, 0.5], 40, 100
     _, T, pi = gibbs_transitions(graph, 3, beta)
 

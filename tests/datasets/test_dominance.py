@@ -1,4 +1,4 @@
-"""Generators of labels that no answer gets right most of the time (spec 000 S59, S60)."""
+"""Generators of labels that no answer gets right most of the time."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ needs_data = pytest.mark.skipif(
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_means_of_the_toys_bags_mislead(seed):
-    """Spec 004 P36: both baselines have every point wrong."""
+    """Both baselines have every point wrong."""
     X, y, bags = make_proportion_toy(seed)
     assert len(X) == 200
     p = [0.6, 0.4]

@@ -113,7 +113,7 @@ def test_a_forest_of_higher_order_factors_is_exact_too():
 
 
 def test_trees_of_ten_nodes_with_four_states_to_ten_digits():
-    """Spec 001 A6: marginals, marginals of pairs and log Z of 50 trees."""
+    """Marginals, marginals of pairs and log Z of 50 trees."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         scopes = [[int(rng.integers(i)), i] for i in range(1, 10)]
@@ -131,7 +131,6 @@ def test_trees_of_ten_nodes_with_four_states_to_ten_digits():
 
 
 def test_the_best_path_of_a_long_chain_is_viterbis():
-    """Spec 003 B12."""
     rng = np.random.default_rng(1)
     n, states = 300, 4
     unary, pairwise = rng.normal(size=(n, states)), rng.normal(size=(n - 1, states, states))
@@ -295,7 +294,7 @@ def test_messages_survive_potentials_beyond_the_range_of_numbers():
 
 
 def test_loopy_marginals_of_weak_ising_grids_are_close():
-    """Spec 001 A7: mean error below .005 on 20 grids of 4 × 4, couplings ±.3."""
+    """Mean error below .005 on 20 grids of 4 × 4, couplings ±.3."""
     for seed in range(20):
         graph = ising(np.random.default_rng(seed), (4, 4), 0.3, 0.3)
         exact, loopy = infer(graph, "junction-tree"), infer(graph, "bp")
@@ -304,7 +303,6 @@ def test_loopy_marginals_of_weak_ising_grids_are_close():
 
 
 def test_loopy_marginals_of_3_by_3_grids_are_within_a_twentieth():
-    """Spec 000 S64."""
     for seed in range(10):
         graph = ising(np.random.default_rng(100 + seed), (3, 3), 0.25, 0.5)
         exact, loopy = infer(graph, "elimination"), infer(graph, "bp")
@@ -403,7 +401,6 @@ def test_no_search_finds_more_than_the_optimum(seed):
 
 
 def test_conditional_modes_never_get_worse_and_max_product_does_better_on_average():
-    """Spec 001 D2, D3."""
     gaps = []
     for seed in range(20):
         graph = ising(np.random.default_rng(seed), (4, 4), 0.5, 0.5)

@@ -56,7 +56,7 @@ def random_network(rng: np.random.Generator, n: int | None = None) -> BayesianNe
 
 
 def flu() -> BayesianNetwork:
-    """Spec 003 B1, B2: flu, fever, sinus infection, temperature, sinus swelling, headache."""
+    """Flu, fever, sinus infection, temperature, sinus swelling, headache."""
     rng = np.random.default_rng(0)
     parents = {1: [], 2: [1], 3: [1], 4: [2], 5: [3], 6: [2, 5]}
     tables = {v: (p := rng.random([2] * len(given) + [1])) * [1, 0] + (1 - p) * [0, 1] for v, given in parents.items()}
@@ -64,7 +64,7 @@ def flu() -> BayesianNetwork:
 
 
 def wet_grass() -> BayesianNetwork:
-    """Spec 001 A1, with a cloud whose tables leave P(rain) = .2."""
+    """With a cloud whose tables leave P(rain) = .2."""
     return BayesianNetwork(
         {"C": 2, "R": 2, "S": 2, "J": 2, "T": 2},
         {"R": ["C"], "J": ["R"], "T": ["R", "S"]},
@@ -394,7 +394,6 @@ def test_a_name_is_registered_once():
 
 
 def test_the_flu_network_sums_to_one_over_26_entries():
-    """Spec 003 B1-B3, B5, B6."""
     net = flu()
     assert joint(net.factor_graph).sum() == pytest.approx(1.0)
     assert sum(table.size for table in net.tables.values()) == 26
@@ -414,7 +413,6 @@ def test_the_flu_network_sums_to_one_over_26_entries():
 
 
 def test_explaining_away_in_the_wet_grass():
-    """Spec 001 A1."""
     net = wet_grass()
     assert infer(net).marginals["R"][1] == pytest.approx(0.2)
     for method in ("junction-tree", "elimination", "auto"):
@@ -423,7 +421,6 @@ def test_explaining_away_in_the_wet_grass():
 
 
 def test_the_six_independences_and_the_moral_graph_of_the_wet_grass():
-    """Spec 001 A1, A3, A5."""
     net = wet_grass()
     for a, b, given_ in ("JTR", "JCR", "JSR", "TCR", "RSC"):
         assert net.d_separated([a], [b], [given_]), (a, b)
@@ -439,7 +436,7 @@ def test_the_six_independences_and_the_moral_graph_of_the_wet_grass():
 @given(seed=SEEDS)
 @settings(max_examples=200, deadline=None)
 def test_d_separation_is_independence_in_almost_all_tables(seed):
-    """Spec 001 A2: 6 nodes; strictly positive random tables make only the separated sets independent."""
+    """6 nodes; strictly positive random tables make only the separated sets independent."""
     rng = np.random.default_rng(seed)
     names = "abcdef"
     parents = {v: [u for u in names[:i] if rng.random() < 0.4] for i, v in enumerate(names)}
@@ -461,7 +458,6 @@ def test_d_separation_is_independence_in_almost_all_tables(seed):
 @given(seed=SEEDS)
 @settings(max_examples=200, deadline=None)
 def test_queries_of_random_networks_equal_enumeration(seed):
-    """Spec 003 B4, B9-B11."""
     rng = np.random.default_rng(seed)
     net = random_network(rng, 6)
     graph = net.factor_graph
@@ -482,7 +478,7 @@ def test_queries_of_random_networks_equal_enumeration(seed):
 @given(seed=SEEDS)
 @settings(max_examples=40, deadline=None)
 def test_junction_trees_have_the_running_intersection_and_the_largest_separators(seed):
-    """Spec 003 B7: a tree of cliques has the property iff its separators are largest in sum."""
+    """A tree of cliques has the property iff its separators are largest in sum."""
     graph = random_graph(np.random.default_rng(seed), n=7, largest=3)
     tree = JunctionTree(graph)
     assert has_running_intersection(tree.cliques, tree.edges)
@@ -500,7 +496,7 @@ def test_junction_trees_have_the_running_intersection_and_the_largest_separators
 @given(seed=SEEDS)
 @settings(max_examples=40, deadline=None)
 def test_calibrated_cliques_agree_and_multiply_to_the_joint(seed):
-    """Spec 003 B9, B10: p(x) = Π p(x_C) / Π p(x_S), and neighbours agree on separators."""
+    """P(x) = Π p(x_C) / Π p(x_S), and neighbours agree on separators."""
     graph = random_graph(np.random.default_rng(seed), n=6, zeros=0.1)
     table = joint(graph)
     if table.sum() == 0:
@@ -522,7 +518,7 @@ def test_calibrated_cliques_agree_and_multiply_to_the_joint(seed):
 
 
 def test_every_message_leaves_the_joint_unchanged_and_the_last_leaves_marginals():
-    """Spec 003 B10, B11, by factors: leaves keep ψ when evidence is collected, the root when it is distributed."""
+    """By factors: leaves keep ψ when evidence is collected, the root when it is distributed."""
     for seed in range(20):
         graph = random_graph(np.random.default_rng(seed), n=6, largest=3)
         truth = joint(graph)
@@ -574,7 +570,7 @@ def test_every_message_leaves_the_joint_unchanged_and_the_last_leaves_marginals(
 
 
 def test_kruskals_example():
-    """Spec 003 B8: exactly these five links, total 11; a lighter tree is no junction tree."""
+    """Exactly these five links, total 11; a lighter tree is no junction tree."""
     cliques = ["ACD", "BDE", "CDF", "DEH", "DFGH", "FGHI"]
     tree = maximum_spanning_tree(cliques)
     named = {frozenset((cliques[i], cliques[j])) for i, j in tree}

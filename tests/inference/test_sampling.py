@@ -191,7 +191,7 @@ def test_forced_spins_stay_where_they_are():
 
 
 def test_total_variation_of_six_variables_after_a_hundred_thousand_samples():
-    """Spec 001 A8-A11; a Gibbs draw is never rejected."""
+    """A Gibbs draw is never rejected."""
     random = np.random.default_rng(4)
     graph = FactorGraph([2] * 6, unary=random.normal(size=(6, 2)), edges=grid_edges((2, 3)),
                         pairwise=random.normal(size=(7, 2, 2)) * 0.5, log=True)  # fmt: skip

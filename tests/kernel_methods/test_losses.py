@@ -1,4 +1,4 @@
-"""Losses of scores: values by hand, derivatives by differences, coefficients from derivatives (spec 002 G1-G7)."""
+"""Losses of scores: values by hand, derivatives by differences, coefficients from derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Online learners against perceptrons on vectors, explicit gradient steps and batch optima (spec 002 E1-E4)."""
+"""Online learners against perceptrons on vectors, explicit gradient steps and batch optima."""
 
 from __future__ import annotations
 

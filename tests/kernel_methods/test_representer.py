@@ -1,4 +1,4 @@
-"""Any loss over the space of a kernel, against solutions over explicit features (spec 002 A16)."""
+"""Any loss over the space of a kernel, against solutions over explicit features."""
 
 from __future__ import annotations
 

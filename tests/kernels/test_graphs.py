@@ -163,7 +163,7 @@ def test_neighbour_graphs_of_anything():
 
 
 def test_shortest_paths_of_four_nodes_by_hand():
-    """A path of 4 nodes has 6, 4, 2 ordered pairs at distances 1, 2, 3; a star 6 at 1 and 6 at 2 (spec 000 S24)."""
+    """A path of 4 nodes has 6, 4, 2 ordered pairs at distances 1, 2, 3; a star 6 at 1 and 6 at 2."""
     K = ShortestPath()([[(0, 1), (1, 2), (2, 3)], [(0, 1), (0, 2), (0, 3)]])
     np.testing.assert_array_equal(K, [[36 + 16 + 4, 36 + 24], [60, 36 + 36]])
 
@@ -180,7 +180,7 @@ def test_walks_of_all_lengths_are_the_limit_of_the_truncated_series():
 
 
 def test_walks_count_more_than_paths_and_paths_more_than_shortest_ones():
-    """On graphs of up to 5 nodes: a path is a walk of at most 4 edges (spec 002 C12, C13)."""
+    """On graphs of up to 5 nodes: a path is a walk of at most 4 edges."""
     X = graphs(np.random.default_rng(5), 8)
     walks = RandomWalk(decay=1.0, max_length=4)(X)
     for i, x in enumerate(X):
@@ -211,7 +211,7 @@ def test_solvers_agree_close_to_the_largest_decay():
 
 
 def test_random_walks_agree_with_simulated_ones():
-    """Within 3 standard errors (spec 002 C15): the share of pairs of simulated walks that look the same."""
+    """Within 3 standard errors: the share of pairs of simulated walks that look the same."""
     X = motifs(2)
     exact = RandomWalk("marginalized", stop_probability=0.4)(X)
     random = np.random.default_rng(0)

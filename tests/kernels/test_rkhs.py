@@ -1,4 +1,4 @@
-"""Geometry in feature space: functions, distances, bases, low rank, alignment, definiteness (spec 002 A4–A8, B1–B4)."""
+"""Geometry in feature space: functions, distances, bases, low rank, alignment, definiteness."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_additive_chi_squared_differs_from_the_distance_by_the_masses():
 
 
 def test_gaussian_is_the_normalized_exponential_of_the_dot_product():
-    """exp(−γ‖x − z‖²) = e^{−γ⟨x,x⟩} e^{2γ⟨x,z⟩} e^{−γ⟨z,z⟩} (spec 002 A14)."""
+    """exp(−γ‖x − z‖²) = e^{−γ⟨x,x⟩} e^{2γ⟨x,z⟩} e^{−γ⟨z,z⟩}."""
     left = np.exp(-0.2 * (X**2).sum(axis=1))
     np.testing.assert_allclose(Gaussian(0.2)(X), left[:, None] * ExponentialDot(0.4)(X) * left[None, :], rtol=1e-12)
     np.testing.assert_allclose(Gaussian(0.2)(X), ExponentialDot(0.4).normalized()(X), rtol=1e-12)
@@ -115,7 +115,7 @@ def test_splines_of_high_order_keep_their_digits(p):
 
 @pytest.mark.parametrize("order", range(8))
 def test_only_odd_orders_are_positive_definite(order):
-    """Why p is the parameter and not the order (spec 002 A15)."""
+    """Why p is the parameter and not the order."""
     grid = np.arange(60) * 0.25
     K = np.array([[b_spline(order, a - b) for b in grid] for a in grid])
     smallest = np.linalg.eigvalsh((K + K.T) / 2).min()
@@ -156,7 +156,7 @@ def test_permutation_of_pixels_changes_the_pyramid_only():
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 @pytest.mark.parametrize("coef0", [0.0, 0.7])
 def test_monomials_give_the_polynomial_kernel(d, degree, coef0):
-    """Spec 002 A11, A12; as many features as there are monomials, not as there are ordered products."""
+    """As many features as there are monomials, not as there are ordered products."""
     kernel = Polynomial(degree, gamma=1.3, coef0=coef0)
     F = kernel.features(X[:, :d])
     assert F.shape[1] == math.comb(d + (coef0 > 0) + degree - 1, degree)
@@ -164,7 +164,7 @@ def test_monomials_give_the_polynomial_kernel(d, degree, coef0):
 
 
 def test_degree_two_map_is_the_printed_one():
-    """[x_i², √2 x_i x_j, √(2c) x_i, c] (spec 001 C1)."""
+    """[x_i², √2 x_i x_j, √(2c) x_i, c]."""
     x, c = np.array([2.0, 3.0]), 0.5
     expected = [4.0, math.sqrt(2) * 6, math.sqrt(2 * c) * 2, 9.0, math.sqrt(2 * c) * 3, c]
     np.testing.assert_allclose(Polynomial(2, coef0=c).features([x])[0], expected)

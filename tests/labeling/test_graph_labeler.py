@@ -27,7 +27,7 @@ def small():
 
 @pytest.mark.parametrize("loss", ["log", "hinge", "hybrid", "softmax-margin"])
 def test_structured_models_beat_single_nodes_by_ten_points(loss):
-    """Spec 000 S63: the thesis has 24 to 31 points."""
+    """The thesis has 24 to 31 points."""
     X, y = REGIONS.X, REGIONS.y
     together = GraphLabeler(loss, C=0.1).fit(X[TRAIN], y[TRAIN])
     alone = GraphLabeler("hinge" if loss == "hinge" else "log", C=0.1, edge_weights="none").fit(X[TRAIN], y[TRAIN])
@@ -59,7 +59,7 @@ def test_solvers_agree_on_the_optimum(small, loss, solvers):
 
 
 def test_the_log_loss_has_one_optimum_from_two_starts(small):
-    """Spec 001 B1-B2: convex."""
+    """Convex."""
     X, y = small
     model = GraphLabeler(C=0.5, tol=1e-9, max_iter=2000).fit(X, y)
     inputs = model._inputs(X)
@@ -215,7 +215,7 @@ def test_wrong_input_is_named(small, act, message):
 
 
 def test_a_separable_task_is_learnt_without_error():
-    """Spec 001 B3: zero training loss where a margin of Δ can be had."""
+    """Zero training loss where a margin of Δ can be had."""
     random = np.random.default_rng(0)
     y = [random.integers(2, size=5) for _ in range(6)]
     X = [(np.eye(2)[labels], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]) for labels in y]

@@ -1,4 +1,4 @@
-"""GridLabeler: block features, label maps, generated blob masks (spec 001 B23), files, bad input."""
+"""GridLabeler: block features, label maps, generated blob masks, files, bad input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def make_blobs(n, shape=(16, 24), noise=1.5, seed=0):
 
 @pytest.mark.parametrize("loss", ["log", "hinge"])
 def test_grid_errs_at_most_sixty_percent_as_often_as_blocks_alone(loss):
-    """Spec 001 B23."""
     images, masks = make_blobs(30)
     options = {"block": 1, "features": identity, "C": 0.01, "max_iter": 25}
     together = GridLabeler(loss, **options).fit(images[:6], masks[:6])

@@ -161,7 +161,7 @@ def test_hybrid_with_alpha_zero_and_cost_margin_is_the_hinge(kind):
 
 @pytest.mark.parametrize("kind", ["labels", "enumerated", "joint", "chain", "chain, constraints and edges"])
 def test_softmax_margin_lies_above_the_hinge_by_the_surprise_of_its_mode(kind):
-    """Spec 001 B5: gap = −log max p̄, between 0 and log |Y|, and decreasing in max p̄."""
+    """Gap = −log max p̄, between 0 and log |Y|, and decreasing in max p̄."""
     problem = PROBLEMS[kind]()
     sizes = np.log([len(o) for o in problem.outputs])
     pairs = []
@@ -180,7 +180,7 @@ def test_softmax_margin_lies_above_the_hinge_by_the_surprise_of_its_mode(kind):
 
 
 def test_the_gap_is_zero_for_a_point_mass_and_log_size_for_the_uniform():
-    """Spec 001 B5, the ends: a score that drowns all others, and scores that cancel the costs."""
+    """The ends: a score that drowns all others, and scores that cancel the costs."""
     problem = labels()
     zero = np.zeros((len(problem), 3))
     y = problem.y
@@ -199,7 +199,7 @@ def test_the_gap_is_zero_for_a_point_mass_and_log_size_for_the_uniform():
 @pytest.mark.parametrize("name", ["hinge", "squared-hinge", "softmax-margin", "slack", "relative-margin"])
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_losses_bound_the_cost_of_the_prediction(kind, name):
-    """Spec 002, lemma 12, for each example at random weights."""
+    """For each example at random weights."""
     problem, (loss, _, _) = PROBLEMS[kind](), KINDS[name]
     for seed in range(20):
         w = random_weights(problem, seed, 10.0 ** (seed % 4 - 2))
@@ -214,7 +214,7 @@ def test_losses_bound_the_cost_of_the_prediction(kind, name):
 
 
 def hull_corners(points):
-    """Numbers of the points that maximise λ Δ + m for some λ ≥ 0 (spec 001 B3): by trying all slopes between pairs."""
+    """Numbers of the points that maximise λ Δ + m for some λ ≥ 0: by trying all slopes between pairs."""
     found = set()
     slopes = {0.0, 1e9}
     for (a, b), (c, d) in itertools.combinations(points, 2):

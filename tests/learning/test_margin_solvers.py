@@ -271,7 +271,7 @@ def test_hybrid_is_below_both_of_its_ends_blended(kind, margin):
 
 
 def test_constraints_are_as_many_as_counted():
-    """Spec 003 D4: three labels and four examples make 8 constraints with n slacks, 81 with one."""
+    """Three labels and four examples make 8 constraints with n slacks, 81 with one."""
     problem = labels(4, 2, 3)
     slopes, offsets, examples = problem.rows("hinge")
     assert len(slopes) == 8
@@ -296,7 +296,7 @@ def test_constraints_are_as_many_as_counted():
 @pytest.mark.parametrize("kind", ["labels", "enumerated", "chain"])
 @pytest.mark.parametrize("eps", [1e-1, 1e-2, 1e-3])
 def test_one_slack_n_slacks_and_enumeration_agree_within_C_eps(kind, eps):
-    """Spec 003 D1-D5, with C for the mean: gap ≤ C n eps."""
+    """With C for the mean: gap ≤ C n eps."""
     problem, C = PROBLEMS[kind](), 0.5
     n, best = len(problem), optimum(kind, C)[1]
     tol = C * n * eps / best
@@ -310,7 +310,7 @@ def test_one_slack_n_slacks_and_enumeration_agree_within_C_eps(kind, eps):
 
 @pytest.mark.parametrize("kind", ["labels", "enumerated", "chain", "joint"])
 def test_cuts_stay_below_the_bound(kind):
-    """Spec 003 D6: at most ⌈log₂(Δ / 4R²C)⌉ + ⌈16 R² C / eps⌉ cuts, whatever n (C of the mean loss)."""
+    """At most ⌈log₂(Δ / 4R²C)⌉ + ⌈16 R² C / eps⌉ cuts, whatever n (C of the mean loss)."""
     problem, C, tol = PROBLEMS[kind](), 0.5, 1e-3
     _, history = solve(problem.risk(Hinge()), CuttingPlane(cache=False), C, tol=tol)
     mean = C * len(problem)
@@ -321,7 +321,7 @@ def test_cuts_stay_below_the_bound(kind):
 
 
 def test_cuts_do_not_grow_with_the_number_of_examples():
-    """Spec 003 D6: the same data over and over, at the same C of the mean."""
+    """The same data over and over, at the same C of the mean."""
     counts = []
     for copies in (1, 8, 64):
         one = labels(8, 3, 3)
@@ -353,7 +353,7 @@ def test_the_cache_saves_searches():
 @pytest.mark.parametrize("C", [0.05, 1.0])
 @pytest.mark.parametrize("solver", ["bmrm", "cutting-plane", "bcfw"])
 def test_two_classes_are_the_support_vector_machine_without_offset(solver, C):
-    """Spec 002 H3: with Φ(x, y) = y x, v = 2 w solves ½‖v‖² + 4 C Σ [1 − y⟨x, v⟩]₊, four times the objective."""
+    """With Φ(x, y) = y x, v = 2 w solves ½‖v‖² + 4 C Σ [1 − y⟨x, v⟩]₊, four times the objective."""
     from sklearn.svm import LinearSVC
 
     from mercer.learning import Risk

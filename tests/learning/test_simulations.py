@@ -1,4 +1,4 @@
-"""Simulation 1 of spec 000 S59: without a dominant label the hinge loss ties, the log and the hybrid loss do not."""
+"""A simulation: without a dominant label the hinge loss ties, the log and the hybrid loss do not."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_random_answers_to_ties_are_wrong_1_minus_1_over_k_of_the_time(k: int) -
 
 
 def test_the_hybrid_loss_parts_from_the_hinge_by_alpha() -> None:
-    # The threshold of alpha at three labels is 0.387 (spec 000 S67).
+    # The threshold of alpha at three labels is 0.387.
     def lead(alpha: float) -> float:
         scores, _ = scores_of(Hybrid(alpha), 3, "bmrm", 1e-7)
         second, first = np.sort(scores)[-2:]

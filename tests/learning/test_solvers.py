@@ -128,7 +128,7 @@ def test_the_history_holds_the_objective_which_never_rises(solver, penalty):
 
 
 def test_without_a_penalty_expected_features_equal_empirical_features():
-    """Spec 000 S35: maximum likelihood matches moments, on data that is not separable."""
+    """Maximum likelihood matches moments, on data that is not separable."""
     problem = make_problem(lengths=(3,) * 40, C=2, F=2, seed=3)
     result, _ = solve(problem, "lbfgs", Penalty(0.0, 0.0), 1.0, tol=1e-9)
     value, gradient = problem.oracle.risk(result.w)

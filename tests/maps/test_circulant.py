@@ -30,7 +30,6 @@ def dense(map_: CirculantProjection) -> np.ndarray:
 @pytest.mark.parametrize("expand", ["concat", "pad"])
 @pytest.mark.parametrize("d", SIZES)
 def test_fourier_transforms_give_the_dense_product(d, expand, sign_flip):
-    """Spec 004 P1, P4."""
     X = rows(d=d)
     for k in {1, max(1, d // 2), d, d + 1, 3 * d + 2}:
         map_ = CirculantProjection(k, expand=expand, sign_flip=sign_flip, normalize=False, random_state=0).fit(X)
@@ -48,13 +47,12 @@ def test_fewer_outputs_are_the_first_ones():
 
 
 def test_d_numbers_and_signs_are_all_that_is_kept():
-    """Spec 004 P2."""
     map_ = CirculantProjection(random_state=0).fit(rows(1, 4096))
     assert map_.vectors_.size == map_.signs_.size == 4096
 
 
 def test_distances_are_kept():
-    """Spec 004 P5: 200 unit vectors, 1024 to 256: 99% of squared distances within 40%; their mean within 3%."""
+    """200 unit vectors, 1024 to 256: 99% of squared distances within 40%; their mean within 3%."""
     X = rows(200, 1024)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     first, second = np.triu_indices(200, 1)
@@ -68,7 +66,7 @@ def test_distances_are_kept():
 
 
 def test_signs_decorrelate_the_outputs_of_smooth_inputs():
-    """Spec 004 P3: the variance of the share of differing signs, against that of independent projections."""
+    """The variance of the share of differing signs, against that of independent projections."""
     d, k = 256, 64
     t = 2 * np.pi * np.arange(d) / d
     X = np.stack([np.sin(t) + 0.5 * np.sin(2 * t), np.cos(t) + 0.5 * np.cos(2 * t)])

@@ -57,7 +57,6 @@ def waves(d: int, k: int, circulant: bool) -> _Waves:
 @pytest.mark.parametrize("circulant", [False, True])
 @pytest.mark.parametrize(("d", "k", "classes"), [(1, 1, 1), (5, 3, 4), (6, 6, 1), (4, 10, 3)])
 def test_gradients_of_the_hinge_loss(d, k, classes, circulant):
-    """Spec 004 P24."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(20, d)), np.sign(rng.normal(size=(20, classes)))
     W, made = rng.normal(size=(k + 1, classes)), waves(d, k, circulant)
@@ -81,7 +80,7 @@ def test_gradients_of_the_error_of_the_kernel(d, k, circulant):
 
 
 def test_the_gradient_of_the_kernel_is_that_of_the_catalogue():
-    """Spec 004 I-23: (8/k) Σ (K − (2/k) cosᵀcos) sin(θᵀx) cos(θᵀx') x, over the number of pairs."""
+    """(8/k) Σ (K − (2/k) cosᵀcos) sin(θᵀx) cos(θᵀx') x, over the number of pairs."""
     made = waves(3, 4, False)
     X = np.random.default_rng(0).normal(size=(7, 3))
     K, A = gaussian_gram(X, 0.4), X @ made.theta + made.phases
@@ -97,7 +96,6 @@ def test_the_gradient_of_the_kernel_is_that_of_the_catalogue():
 
 @pytest.mark.parametrize(("k", "gain"), [(8, 0.25), (16, 0.15)])
 def test_a_few_learnt_features_beat_as_many_random_ones(k, gain):
-    """Spec 004 P25."""
     X, y = strokes(3000)
     held, truth = strokes(1000, seed=1)
     learnt = accuracy(CompactNonlinearMap(k, max_iter=30, random_state=0).fit(X, y), held, truth)
@@ -107,7 +105,7 @@ def test_a_few_learnt_features_beat_as_many_random_ones(k, gain):
 
 
 def test_learnt_circulant_features_beat_random_ones():
-    """Spec 004 P28, the part of learning: eight circulant features, learnt, are at least 5 points above random ones."""
+    """The part of learning: eight circulant features, learnt, are at least 5 points above random ones."""
     X, y = strokes(3000)
     held, truth = strokes(1000, seed=1)
     learnt, random = (
@@ -119,7 +117,7 @@ def test_learnt_circulant_features_beat_random_ones():
 
 @pytest.mark.parametrize("circulant", [False, True])
 def test_learning_lowers_the_error_of_the_kernel(circulant):
-    """Spec 004 P26: 20% lower on training rows, not higher on others."""
+    """20% lower on training rows, not higher on others."""
     X, held = strokes(600)[0], strokes(400, seed=1)[0]
 
     def errors(rate):
@@ -134,7 +132,7 @@ def test_learning_lowers_the_error_of_the_kernel(circulant):
 
 
 def test_without_early_stopping_random_labels_are_learnt_by_heart():
-    """Spec 004 P27: frequencies grow without bound; rows kept aside put an end to it."""
+    """Frequencies grow without bound; rows kept aside put an end to it."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 5)), rng.integers(0, 2, 100)
     options = {"gamma": 0.1, "steps": 50, "max_iter": 60, "learning_rate": 0.1, "random_state": 0}

@@ -72,7 +72,7 @@ def test_the_error_halves_with_four_times_the_features(variant):
 
 @pytest.mark.parametrize("pairs", [True, False])
 def test_the_mean_squared_error_halves_when_features_double(pairs):
-    """Spec 004 P22: k = 16 … 512, γ by the rule of the 50th neighbour, each ratio between 0.375 and 0.625."""
+    """K = 16 … 512, γ by the rule of the 50th neighbour, each ratio between 0.375 and 0.625."""
     X = rows(150, 16)
     gamma = FourierFeatures(1, gamma="neighbours", variant="iid", random_state=0).fit(X).gamma_
     K, upper = Gaussian(gamma)(X), np.triu_indices(150, 1)
@@ -86,7 +86,6 @@ def test_the_mean_squared_error_halves_when_features_double(pairs):
 
 
 def test_4096_features_of_200_points_are_within_0_08():
-    """Spec 000 S01."""
     X = rows(200, 5)
     Z = FourierFeatures(4096, gamma=0.5, variant="iid", random_state=0).fit_transform(X)
     assert np.abs(Z @ Z.T - Gaussian(0.5)(X)).max() < 0.08
@@ -106,7 +105,7 @@ def test_orthogonal_waves_have_less_variance_than_independent_ones(variant):
 
 @pytest.mark.parametrize("k", [64, 128, 256, 512])
 def test_circulant_waves_are_as_good_as_independent_ones(k):
-    """Spec 004 P28, the part of random maps: cosines with phases, normal rows, γ by the rule of the 50th neighbour.
+    """The part of random maps: cosines with phases, normal rows, γ by the rule of the 50th neighbour.
 
     The mean squared error of the Gram matrix off its diagonal, over 100 draws, is at most 10% above that of independent
     waves (about 6%). Nothing is claimed for wider kernels: with less than half of that γ it is 20% above.
@@ -126,7 +125,7 @@ def test_circulant_waves_are_as_good_as_independent_ones(k):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_pairs_depend_on_differences_alone(variant):
-    """Spec 004 P23: cosines and sines to 1e-12; one draw of phases does not; cosines alone not even on average."""
+    """Cosines and sines to 1e-12; one draw of phases does not; cosines alone not even on average."""
     X, shift = rows(), rows(1, seed=1)
     Z, moved = (FourierFeatures(32, variant=variant, random_state=0).fit(X).transform(x) for x in (X, X + shift))
     assert np.allclose(Z @ Z.T, moved @ moved.T, atol=1e-12)
@@ -146,7 +145,6 @@ def test_pairs_depend_on_differences_alone(variant):
 @pytest.mark.parametrize("pairs", [True, False])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_gram_matrix_is_positive_semidefinite(variant, pairs):
-    """Spec 004 P23."""
     X = np.vstack([rows(), rows()[:3]])  # repeated rows: the smallest eigenvalue is 0
     Z = FourierFeatures(32, variant=variant, pairs=pairs, random_state=0).fit_transform(X)
     assert np.linalg.eigvalsh(Z @ Z.T).min() > -1e-12 * len(X)

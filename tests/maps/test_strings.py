@@ -40,7 +40,7 @@ def hashed_gram(X, **settings):
 
 
 def test_bounded_equals_the_exact_kernel_of_long_strings():
-    """Spec 000 S07: 50 strings of length 200, substrings of length up to 5."""
+    """50 strings of length 200, substrings of length up to 5."""
     rng = np.random.default_rng(4)
     X = ["".join(rng.choice(list("acgt"), 200)) for _ in range(50)]
     Z = StringHasher(n_bits=22, max_length=5, kernel="bounded", weights=0.7).transform(X)
@@ -138,7 +138,7 @@ def test_weights_of_a_sequence_are_by_length_or_span():
 
 
 def test_expectation_without_signs():
-    """E k̄ = (1 − 1/n) k + s s' / n, over seeds (spec 000 S06)."""
+    """E k̄ = (1 − 1/n) k + s s' / n, over seeds."""
     x, z = "abcab", "bcbca"
     features = [strings.bounded(u, 2, lambda n: 0.5**n) for u in (x, z)]
     k, s = strings.inner(*features), features[0].total() * features[1].total()

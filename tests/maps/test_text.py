@@ -125,7 +125,7 @@ def test_rows_are_canonical():
 
 @pytest.mark.parametrize("signed", [True, False])
 def test_expectation_over_seeds(signed):
-    """E k̄ = (1 − 1/n) k + s s' / n without signs, k with them (spec 000 S06)."""
+    """E k̄ = (1 − 1/n) k + s s' / n without signs, k with them."""
     x, z, n_bits, seeds = "aa aa bb cc dd", "aa bb bb ee ff gg", 3, 5000
     n, k, s = 2**n_bits, 2 * 1 + 1 * 2, 5 * 6
     values = np.empty(seeds)
@@ -138,7 +138,7 @@ def test_expectation_over_seeds(signed):
 
 
 def test_collisions_are_those_of_the_table():
-    """Table 2.4 of spec 000: 287,970 tokens into 2^24 … 2^14 buckets (S19)."""
+    """287,970 tokens into 2^24 … 2^14 buckets."""
     tokens = " ".join(f"token{i}" for i in range(287_970))
     printed = {24: 285_614, 22: 278_238, 20: 251_910, 18: 174_776, 16: 64_758, 14: 16_383}
     for n_bits, unique in printed.items():
@@ -162,7 +162,7 @@ def test_copies_are_further_columns():
 
 
 def test_a_feature_survives_if_one_of_its_copies_is_alone():
-    """The sum of the copies of a feature tells documents apart that one crowded table confuses (spec 000 S11)."""
+    """The sum of the copies of a feature tells documents apart that one crowded table confuses."""
     words = [f"t{i}" for i in range(60)]
     crowded = TextHasher(n_bits=9, signed=False).transform(words)
     copied = TextHasher(n_bits=9, signed=False, copies=3).transform(words)
@@ -203,7 +203,7 @@ def test_chunks_and_batch_are_equal():
     hasher = TextHasher(n_bits=10, ngrams=(1, 2))
     batch = hasher.transform(DOCUMENTS)
     assert_equal(vstack([hasher.transform(DOCUMENTS[i : i + 7]) for i in range(0, 60, 7)], format="csr"), batch)
-    # The counts of a stream of documents add up to those of one long document, in any order (spec 000 S10).
+    # The counts of a stream of documents add up to those of one long document, in any order.
     whole = TextHasher(n_bits=10).transform([" ".join(DOCUMENTS)])
     parts = TextHasher(n_bits=10).transform(DOCUMENTS[::-1])
     assert np.array_equal(whole.toarray()[0], np.asarray(parts.sum(axis=0))[0])
@@ -265,7 +265,7 @@ def test_log_weighting_keeps_the_sign():
 
 @pytest.mark.parametrize("norm", [None, "l1", "l2"])
 def test_tfidf_equals_that_of_a_dictionary(norm):
-    """Without collisions; scikit-learn's smooth idf is the same formula (spec 000 S08)."""
+    """Without collisions; scikit-learn's smooth idf is the same formula."""
     X = TextHasher(n_bits=26, signed=False, weighting="tfidf", norm=norm, seed=1).fit(DOCUMENTS).transform(DOCUMENTS)
     Z = TfidfVectorizer(norm=norm).fit_transform(DOCUMENTS)
     assert len(set(X.indices)) == Z.shape[1]

@@ -1,4 +1,4 @@
-"""Hidden Markov models (spec 000 S36): all equals enumeration, Baum-Welch never falls, counts are counts."""
+"""Hidden Markov models: all equals enumeration, Baum-Welch never falls, counts are counts."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_forward_is_the_dense_matrix(d, k, flip):
 
 @pytest.mark.parametrize(("d", "k"), WIDTHS)
 def test_gradients_equal_finite_differences(d, k):
-    """Spec 004 P18: of r, x and the bias, with random signs, for k < d, k = d and k > d."""
+    """Of r, x and the bias, with random signs, for k < d, k = d and k > d."""
     torch.manual_seed(1)
     layer = CirculantLinear(d, k, dtype=torch.float64)
     x = torch.randn(4, d, dtype=torch.float64, requires_grad=True)
@@ -123,7 +123,7 @@ def digits_error(hidden, rows=1200, seed=0):
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_network_of_circulant_layers_learns_digits():
-    """Spec 004 P19: near a dense network, better than a dense one of the same size."""
+    """Near a dense network, better than a dense one of the same size."""
     circulant = digits_error(lambda: [CirculantLinear(64, 64)])
     dense = digits_error(lambda: [torch.nn.Linear(64, 64)])
     reduced = digits_error(lambda: [torch.nn.Linear(64, 2)])  # 130 numbers; the circulant layer has 128
@@ -133,7 +133,7 @@ def test_a_network_of_circulant_layers_learns_digits():
 
 @pytest.mark.usefixtures("one_thread")
 def test_random_circulant_layers_are_as_good_as_random_dense_ones():
-    """Spec 004 P20: only the last layer learns; 10 seeds."""
+    """Only the last layer learns; 10 seeds."""
 
     def dense():
         layer = torch.nn.Linear(64, 64, bias=False)
@@ -150,7 +150,7 @@ def test_random_circulant_layers_are_as_good_as_random_dense_ones():
 
 @pytest.mark.usefixtures("one_thread")
 def test_on_few_rows_circulant_networks_stay_near_dense_ones():
-    """Spec 004 P21: 50 … 400 rows. The source has circulant ones ahead on the smallest sets; on digits they are not."""
+    """50 … 400 rows. The source has circulant ones ahead on the smallest sets; on digits they are not."""
     curves = []
     for make in (lambda: [CirculantLinear(64, 64)], lambda: [torch.nn.Linear(64, 64)]):
         curves.append([np.mean([digits_error(make, rows, s) for s in range(4)]) for rows in (50, 100, 400)])

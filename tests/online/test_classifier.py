@@ -44,7 +44,7 @@ def test_every_check_of_scikit_learn_passes(estimator, check):
 
 
 def topics(n, n_classes, seed=0, length=30, own=10, vocabulary=6000, share=0.35):
-    """Word counts: each class has words of its own among common ones, as in a directory of sites (spec 000 S20)."""
+    """Word counts: each class has words of its own among common ones, as in a directory of sites."""
     random = np.random.default_rng(seed)
     names = np.random.default_rng(1).integers(0, vocabulary, (n_classes, own))
     chance = 1 / np.arange(1, vocabulary + 1)
@@ -58,7 +58,7 @@ def topics(n, n_classes, seed=0, length=30, own=10, vocabulary=6000, share=0.35)
     return rows, y
 
 
-# ------------------------------------------------------------------------------------------- spec 000 S09
+# -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("loss", "passes"), [("log", 2), ("hinge", 1)])
@@ -96,7 +96,7 @@ def test_a_wide_table_has_no_collisions_so_a_wider_one_gives_the_same_model():
     assert crowded.score(X, y) > 0.9
 
 
-# ------------------------------------------------------------------------------------------- spec 000 S17
+# -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("intercept", [False, True])

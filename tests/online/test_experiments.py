@@ -1,6 +1,6 @@
-"""The experiments on hash kernels, small: what spec 000 S09, S17, S18, S20 and S21 ask to be shown.
+"""The experiments on hash kernels, small: what they claim, shown.
 
-No test says that hashing errs less than random projection at equal dimension: that depends on the data (spec 000 H3).
+No test says that hashing errs less than random projection at equal dimension: that depends on the data.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def bank():
 
 
 def test_trained_weights_recover_a_grammars_parses():
-    """Spec 003 E1: trees are the best ones of a planted grammar; training finds weights that give them back."""
+    """Trees are the best ones of a planted grammar; training finds weights that give them back."""
     sentences, trees = make_treebank(140, n_labels=6, n_tags=12, n_rules=50, max_length=7)
     planted = Grammar.from_trees(trees)
     planted = planted.with_weights(np.random.default_rng(0).normal(size=len(planted)))
@@ -68,7 +68,7 @@ def test_solvers_reach_one_optimum(bank, cost, solver):
 
 
 def test_batches_train_as_the_plain_structure_does(bank):
-    """The Parser and StructuredPredictor with the same structure walk the same way (spec 003 D7)."""
+    """The Parser and StructuredPredictor with the same structure walk the same way."""
     trees = bank.trees[:40]
     for features in ("rules", "rules+boundaries"):
         parser = Parser(C=0.2, features=features, random_state=0, max_iter=6, tol=0.0)

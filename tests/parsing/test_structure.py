@@ -60,7 +60,6 @@ def plain_cost(name, true, tree, preterminals):
 
 
 def test_the_slide_sentence_has_the_listed_rule_counts():
-    """Spec 003 E1."""
     grammar = Grammar.from_text(SLIDE)
     tree = grammar.parse(["the", "dog", "chased", "the", "cat"])
     structure = TreeStructure(grammar)

@@ -464,7 +464,7 @@ def test_wrong_parameters_are_named(options, message):
 
 
 def test_accuracy_on_votes_in_bags_of_two():
-    """Spec 004 P41: within 3 points of the printed 95.6 %."""
+    """Within 3 points of the printed 95.6 %."""
     X, y = votes()
     fold = np.random.default_rng(0).integers(0, 5, len(y))
     scores = []

@@ -42,7 +42,7 @@ def learners():
 
 @pytest.mark.parametrize("estimator", learners(), ids=["gradient", "default"][: len(learners())])
 def test_shares_are_worth_more_than_what_is_left_of_them_at_0_or_1(estimator):
-    # Spec 004 P47: graded proportions, new images of the same categories, several seeds.
+    # Graded proportions, new images of the same categories, several seeds.
     ours, theirs = [], []
     for seed in range(3):
         task = make_attribute_categories(20, 60, 3, 20, low=0.2, high=0.8, random_state=seed)

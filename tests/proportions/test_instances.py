@@ -76,7 +76,7 @@ def test_objective_never_rises_and_the_end_is_a_fixed_point(mode: str, seed: int
 
 @pytest.mark.parametrize("mode", MODES)
 def test_on_their_home_ground_they_are_not_below_learners_from_proportions(mode: str) -> None:
-    """One positive row in each positive bag, labels of bags read as proportions 1 and 0 (spec 004 P46, II-21)."""
+    """One positive row in each positive bag, labels of bags read as proportions 1 and 0."""
     learners = [ConvexProportionSVM()]
     if hasattr(mercer.proportions, "AlternatingProportionSVM"):
         learners.append(mercer.proportions.AlternatingProportionSVM(random_state=0))

@@ -1,4 +1,4 @@
-"""What the baselines do on public data (spec 004 P35, P44); generated data have the same claims elsewhere."""
+"""What the baselines do on public data; generated data have the same claims elsewhere."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_any_classifier_can_be_scored():
 
 
 def test_labels_of_rows_are_never_touched():
-    """Spec 004 P43: with labels of NaN everything is as without labels."""
+    """With labels of NaN everything is as without labels."""
     X, y = task()
     bags = make_bags(y, 5, random_state=0)
     grid = {"alpha": [0.001, 0.1, 10.0]}

@@ -99,7 +99,7 @@ def learners():
 
 @pytest.mark.parametrize("estimator", learners(), ids=["gradient", "default"][: len(learners())])
 def test_frames_of_events_are_found_from_labels_of_videos(estimator):
-    # Spec 004 P45: better at frames than one vector for each video; most of the first frames are right.
+    # Better at frames than one vector for each video; most of the first frames are right.
     whole, multiple, right = [], [], []
     for seed in range(3):
         task = make_videos(120, random_state=seed)

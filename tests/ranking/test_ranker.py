@@ -151,7 +151,7 @@ def test_users_are_compared_with_themselves_only():
 
 @pytest.mark.parametrize("measure", ["pairs", "roc-area", "average-precision"])
 def test_a_shift_of_all_features_of_a_group_changes_nothing(measure):
-    """Spec 002 lemma 13: only differences within a group count."""
+    """Only differences within a group count."""
     X, y = make(n=40, grades=2)
     groups = np.arange(40) % 4
     shift = np.random.default_rng(1).normal(size=(4, 4))[groups]

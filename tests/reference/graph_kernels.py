@@ -54,7 +54,7 @@ def walk_kernel(
     x: Graph, z: Graph, decay: float, max_length: int, labels: bool = False, edge_labels: bool = False,
     weighted: bool = False,
 ) -> float:  # fmt: skip
-    """Σ_l λ^l Σ over pairs of walks of l edges with the same labels (spec 002 C12)."""
+    """Σ_l λ^l Σ over pairs of walks of l edges with the same labels."""
     parts = ((walk_words(g, n, labels, edge_labels, weighted) for g in (x, z)) for n in range(max_length + 1))
     return sum(decay**n * inner(*pair) for n, pair in enumerate(parts))
 
@@ -62,7 +62,7 @@ def walk_kernel(
 def geometric_kernel(
     x: Graph, z: Graph, decay: float, labels: bool = False, edge_labels: bool = False, weighted: bool = False
 ) -> float:
-    """1ᵀ (I − λ W×)⁻¹ 1, with the product graph made pair by pair (spec 000 S24)."""
+    """1ᵀ (I − λ W×)⁻¹ 1, with the product graph made pair by pair."""
     pairs, W = product_graph(x, z, labels, edge_labels, weighted)
     return float(np.linalg.solve(np.eye(len(pairs)) - decay * W, np.ones(len(pairs))).sum()) if pairs else 0.0
 
@@ -87,7 +87,7 @@ def product_graph(
 def walk_probabilities(
     graph: Graph, length: int, stop: float, labels: bool, edge_labels: bool, weighted: bool
 ) -> Counter[tuple[Any, ...]]:
-    """p(h | G) of all walks of some edges, summed by what they look like (spec 002 C15)."""
+    """p(h | G) of all walks of some edges, summed by what they look like."""
     found: Counter[tuple[Any, ...]] = Counter()
     for nodes, edges, _ in walks(graph, length):
         p = 1.0 / graph.n_nodes
@@ -119,7 +119,7 @@ def simple_paths(graph: Graph) -> Iterator[list[int]]:
 
 
 def all_paths_kernel(x: Graph, z: Graph, labels: bool = False) -> float:
-    """Pairs of paths with the same labels (spec 002 C13): only for tiny graphs."""
+    """Pairs of paths with the same labels: only for tiny graphs."""
     assert max(x.n_nodes, z.n_nodes) <= 7, "the number of paths grows faster than exponentially"
     found = [Counter(tuple(node_label(g, v, labels) for v in path) for path in simple_paths(g)) for g in (x, z)]
     return inner(*found)
@@ -140,7 +140,7 @@ def distances(graph: Graph, weighted: bool) -> np.ndarray:
 def shortest_path_kernel(
     x: Graph, z: Graph, labels: bool = False, weighted: bool = False, length_kernel: Any = None
 ) -> float:
-    """Over all pairs of pairs of nodes (spec 002 C14)."""
+    """Over all pairs of pairs of nodes."""
     compare = length_kernel or (lambda a, b: float(abs(a - b) < 1e-9 * max(a, b, 1.0)))
     dx, dz = distances(x, weighted), distances(z, weighted)
     total = 0.0

@@ -94,7 +94,7 @@ def b_spline_by_convolution(order: int, t: float) -> float:
 
 
 def b_spline(order: int, t: float) -> float:
-    """B_order(t) by the alternating sum of truncated powers (spec 002 A15), in exact arithmetic."""
+    """B_order(t) by the alternating sum of truncated powers, in exact arithmetic."""
     from fractions import Fraction
 
     at = Fraction(t) + Fraction(order + 1, 2)

@@ -64,7 +64,6 @@ def instruction_set(request):
 @pytest.mark.parametrize("d", LENGTHS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-6)])
 def test_the_fast_projection_is_the_dense_circulant(d, dtype, tolerance):
-    """Spec 004 P1."""
     for n in (1, 2, 5) if d > 1024 else (1, 5, 37):
         X = gaussian(n, d, dtype=dtype)
         model = CirculantEmbedding(n_bits=d, random_state=1).fit(X)
@@ -111,7 +110,6 @@ def test_rows_of_very_different_lengths_do_not_disturb_each_other(d, dtype):
 
 @pytest.mark.parametrize("d", [37, 64, 2048])
 def test_fewer_bits_are_the_first_ones_and_more_bits_come_from_more_circulants(d):
-    """Spec 004 P4."""
     X = gaussian(4, d)
     whole = CirculantEmbedding(n_bits=d, random_state=0).fit(X)
     part = CirculantEmbedding(n_bits=d // 3, random_state=0).fit(X)
@@ -125,7 +123,7 @@ def test_fewer_bits_are_the_first_ones_and_more_bits_come_from_more_circulants(d
 @pytest.mark.parametrize("embedding", EMBEDDINGS, ids=lambda e: f"{type(e).__name__}-{e.n_bits}")
 @pytest.mark.parametrize("d", [1, 2, 30, 53])
 def test_codes_are_packed_signs_of_projections_and_repeat(embedding, d):
-    """Spec 004 P7: packing, and the same codes from the same seed."""
+    """Packing, and the same codes from the same seed."""
     X = gaussian(11, d)
     model = clone(embedding).fit(X)
     projected = model.project(X)
@@ -227,7 +225,7 @@ def test_parameters_of_circulants_are_checked(params, fit, message):
 
 @pytest.mark.parametrize(("d", "bits"), [(24, 12), (36, 36), (13, 7), (64, 100)])
 def test_bilinear_codes_are_those_of_the_kronecker_product(d, bits):
-    """Spec 004 P6: signs are equal; where d or k is no product near a square, zeros fill up and values are cut."""
+    """Signs are equal; where d or k is no product near a square, zeros fill up and values are cut."""
     X = gaussian(7, d)
     model = BilinearEmbedding(n_bits=bits, random_state=0).fit(X)
     dense = np.kron(model.left_, model.right_)[:d, :bits]  # rows of Z one after the other
@@ -237,7 +235,7 @@ def test_bilinear_codes_are_those_of_the_kronecker_product(d, bits):
 
 
 def test_d_numbers_and_signs_are_all_that_is_kept():
-    """Spec 004 P2: the storage. Times against d are printed by benchmarks/codes.py."""
+    """The storage. Times against d are printed by benchmarks/codes.py."""
     model = CirculantEmbedding(4096, random_state=0).fit(gaussian(1, 4096))
     assert sum(array.size for array in model.to_state()[1].values()) == 2 * 4096
     assert model.signs_.itemsize == 1
@@ -255,7 +253,7 @@ def variance(d, k, x, y, theta, draws, sign_flip):
 
 
 def test_signs_make_the_variance_that_of_independent_projections():
-    """Spec 004 P3, and the bound of P9."""
+    """And the bound of P9."""
     d, k, draws = 256, 64, 600
     t = 2 * np.pi * np.arange(d) / d
     x, y = np.cos(t), np.cos(2 * t)
@@ -270,7 +268,7 @@ def test_signs_make_the_variance_that_of_independent_projections():
 @pytest.mark.parametrize("theta", [np.pi / 6, np.pi / 2])
 @pytest.mark.parametrize("kind", ["dense", "smooth"])
 def test_circulant_codes_estimate_angles_as_well_as_independent_ones(theta, kind):
-    """Spec 004 P9: the variance within 30% of that of independent projections, and below the bound of the theorem."""
+    """The variance within 30% of that of independent projections, and below the bound of the theorem."""
     d, k, draws = 1024, 256, 400
     x, z = gaussian(2, d) if kind == "dense" else np.cumsum(gaussian(2, d), axis=1)
     x = x / np.linalg.norm(x)
@@ -283,7 +281,6 @@ def test_circulant_codes_estimate_angles_as_well_as_independent_ones(theta, kind
 
 @pytest.mark.parametrize("theta", [np.pi / 6, np.pi / 2])
 def test_dense_codes_have_the_variance_of_the_formula(theta):
-    """Spec 004 P8."""
     k = 64
     x, y = np.array([1.0, 0.0]), np.array([np.cos(theta), np.sin(theta)])
     codes = SignProjection(n_bits=64 * 4000, random_state=0).fit(x[None]).transform(np.stack([x, y]), packed=False)
@@ -316,7 +313,6 @@ def dense_objective(model, X, lambda_, mu=0.0, similar=(), dissimilar=()):
 @pytest.mark.parametrize("d", [30, 31, 256])
 @pytest.mark.parametrize("lambda_", [0.1, 1.0, 10.0])
 def test_the_objective_never_rises_and_is_what_it_says(d, lambda_):
-    """Spec 004 P10."""
     X = low_rank(300, d)
     similar, dissimilar = [(0, 1), (2, 3)], [(4, 5), (0, 6), (1, 7)]
     given = {"similar": similar, "dissimilar": dissimilar}
@@ -342,7 +338,7 @@ def test_a_converged_objective_equals_that_of_dense_matrices():
 
 @pytest.mark.parametrize("real", [False, True])
 def test_the_step_of_a_frequency_is_the_best_one(real):
-    """Spec 004 P11: no search finds a lower value."""
+    """No search finds a lower value."""
     random = np.random.default_rng(0)
     n = 60
     a = random.uniform(-3, 8, n)  # negative ones come from dissimilar pairs
@@ -367,7 +363,7 @@ def test_the_step_of_a_frequency_is_the_best_one(real):
 
 @pytest.mark.parametrize("d", [1, 2, 9, 10])
 def test_the_spectrum_that_is_learned_belongs_to_a_real_vector(d):
-    """Spec 004 P11: over all d frequencies, the inverse transform has no imaginary part; odd and even d."""
+    """Over all d frequencies, the inverse transform has no imaginary part; odd and even d."""
     X = low_rank(50, d, rank=3) if d > 1 else gaussian(50, 1)
     r = CirculantEmbedding(d, "learned", n_iter=3, random_state=0).fit(X).r_[0]
     half = np.fft.rfft(r)
@@ -390,7 +386,7 @@ def recall(embedding, X, queries, k=50):
 
 
 def test_learned_codes_find_more_neighbours_than_random_ones_and_these_as_many_as_dense_ones():
-    """Spec 004 P12 on synthetic rows; on dna.scale below."""
+    """On synthetic rows; on dna.scale below."""
     X = low_rank(1500, 128, rank=60)
     base, queries = X[:1300], X[1300:]
     rand = np.mean([recall(CirculantEmbedding(128, random_state=s), base, queries) for s in range(3)])
@@ -402,7 +398,7 @@ def test_learned_codes_find_more_neighbours_than_random_ones_and_these_as_many_a
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_fewer_learned_bits_than_features_find_more_neighbours_than_random_ones(bits):
-    """Spec 004 P13, on drawn data whose variance many directions share."""
+    """On drawn data whose variance many directions share."""
     X = low_rank(1500, 128, rank=60)
     base, queries = X[:1300], X[1300:]
     rand = np.mean([recall(CirculantEmbedding(bits, random_state=s), base, queries) for s in range(4)])
@@ -490,7 +486,7 @@ def test_learned_codes_must_be_better_than_random_ones_by_more_than_chance(monke
 
 @pytest.mark.parametrize("means", ["smooth", "dense"])
 def test_pairs_bring_classes_together(means):
-    """Spec 004 P14: two Gaussian classes, 200 pairs of each kind, μ from 0.1 to 100.
+    """Two Gaussian classes, 200 pairs of each kind, μ from 0.1 to 100.
 
     Distances within classes fall against those between for every μ. Retrieval of the class by codes gains at the best
     μ, and loses at most 0.02 at any (with dense means there is a dip at μ = 1).
@@ -526,7 +522,7 @@ def test_pairs_bring_classes_together(means):
 
 
 def test_in_equal_time_long_circulant_codes_find_more_than_short_dense_ones():
-    """Spec 004 P16 with operations for time: two real transforms take 5 d log₂ d, a dense bit takes 2 d (d = 2,048)."""
+    """With operations for time: two real transforms take 5 d log₂ d, a dense bit takes 2 d (d = 2,048)."""
     d = 2048
     X = low_rank(900, d, rank=100)
     base, queries = X[:800], X[800:]
@@ -538,7 +534,7 @@ def test_in_equal_time_long_circulant_codes_find_more_than_short_dense_ones():
 
 
 def test_a_classifier_of_codes_judges_real_projections_as_well():
-    """Spec 004 P17, digits expanded to 512 features: trained on ±1 codes, tried on projections and on codes."""
+    """Digits expanded to 512 features: trained on ±1 codes, tried on projections and on codes."""
     X, y = load_digits(return_X_y=True)
     X = FourierFeatures(512, gamma=0.001, random_state=0).fit_transform(X)
     X -= X.mean(axis=0)
@@ -621,7 +617,6 @@ def test_tensors_of_torch_give_tensors():
 
 
 def test_dna_recall_is_that_of_the_specification():
-    """Spec 004 P12, P13."""
     home = os.environ.get("MERCER_DATA")
     path = Path(home or "missing") / "libsvm" / "dna.scale"
     if not home or not path.exists():
@@ -646,7 +641,6 @@ def test_dna_recall_is_that_of_the_specification():
 
 
 def test_unpacked_and_packed_distances_agree():
-    """Spec 004 P7."""
     X = gaussian(10, 50)
     model = CirculantEmbedding(50, random_state=0).fit(X)
     signs = unpack_codes(model.transform(X), 50).astype(int)

@@ -1,4 +1,4 @@
-"""Baselines that decide on each position alone, and the tuning of their offset (spec 000 S49, S50)."""
+"""Baselines that decide on each position alone, and the tuning of their offset."""
 
 from __future__ import annotations
 

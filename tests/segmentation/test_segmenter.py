@@ -55,7 +55,7 @@ def objective(model):
 
 
 def test_planted_boundaries_of_easy_data_are_found():
-    """spec 000 S41: F1 above 0.95."""
+    """F1 above 0.95."""
     task = make_paragraphs(n_documents=24, n_paragraphs=(4, 6), topic_share=0.8, cue_share=0.5, random_state=0)
     pack = ParagraphFeatures(words=False, max_length=6)
     model = Segmenter(features=pack, C=10.0, tol=0.01, random_state=0).fit(task.documents[:14], task.starts[:14])
@@ -65,7 +65,7 @@ def test_planted_boundaries_of_easy_data_are_found():
 
 
 def test_cues_of_whole_segments_are_worth_more_than_five_points():
-    """spec 000 S41: where a sentence alone says little, the classifier of sentences is beaten clearly."""
+    """Where a sentence alone says little, the classifier of sentences is beaten clearly."""
     task = make_paragraphs(n_documents=30, n_paragraphs=(4, 6), topic_share=0.5, random_state=0)
     pack = ParagraphFeatures(words=False, max_length=6)
     base = BoundaryClassifier("svm", features=pack).fit(task.documents[:20], task.starts[:20])
@@ -75,7 +75,7 @@ def test_cues_of_whole_segments_are_worth_more_than_five_points():
 
 
 def test_segments_beat_chains_and_chains_beat_frames_on_actions():
-    """spec 000 S54, small: frame accuracy on average over levels of difficulty."""
+    """Small: frame accuracy on average over levels of difficulty."""
     pack = SegmentStatistics(sum=True, mean=False, window=0, contrast=3)
     found = {"segments": [], "chain": [], "frames": []}
     for difficulty in (1, 4):
@@ -449,7 +449,7 @@ def test_the_score_is_frame_accuracy_or_with_one_label_f1_of_boundaries():
 
 
 def test_more_offset_means_more_segments_and_more_recall():
-    """spec 000 S49. The number of segments never falls as each of them earns more; in the end every start is found."""
+    """The number of segments never falls as each of them earns more; in the end every start is found."""
     task = make_paragraphs(n_documents=24, n_paragraphs=(4, 6), topic_share=0.5, random_state=0)
     pack = ParagraphFeatures(words=False)
     model = Segmenter(features=pack, tol=0.05, random_state=0).fit(task.documents[:10], task.starts[:10])

@@ -346,7 +346,7 @@ def test_wrong_inputs_are_named(make, message):
 
 
 def test_margin_losses_equal_enumeration():
-    """Spec 001 B3-B5: hinge, softmax margin and the blend from all labellings; the gap of the soft one is bounded."""
+    """Hinge, softmax margin and the blend from all labellings; the gap of the soft one is bounded."""
     X = make_inputs("cycles", sizes=(4, 3))
     structure, y = structure_for(X, 3), make_outputs(X, 3)
     theta = structure.scores(np.random.default_rng(0).normal(size=structure.n_weights), X)

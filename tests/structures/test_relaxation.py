@@ -1,4 +1,4 @@
-"""The linear program over the local polytope against brute force (spec 000 S39)."""
+"""The linear program over the local polytope against brute force."""
 
 from itertools import product
 

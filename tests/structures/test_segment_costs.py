@@ -1,4 +1,4 @@
-"""Costs of segmentations equal differences of sets, and augmented searches equal brute force (spec 000 S42)."""
+"""Costs of segmentations equal differences of sets, and augmented searches equal brute force."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def tags(sentences):
 
 @needs_data
 def test_base_noun_phrases_score_as_published():
-    """Spec 000 S62: 900 sentences, 20 / 40 / 40, C by the second part; the thesis prints F1 89.48."""
+    """900 sentences, 20 / 40 / 40, C by the second part; the thesis prints F1 89.48."""
     sentences = load_basenp("train") + load_basenp("test")
     assert len(sentences) == 900
     order = np.random.default_rng(0).permutation(900)

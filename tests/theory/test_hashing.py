@@ -153,7 +153,7 @@ def test_deviations_of_a_kernel_matrix_stay_below_the_bound():
 
 
 def gibbs_chain(k: int, weight) -> tuple[np.ndarray, list[tuple[int, ...]], np.ndarray]:
-    """The sampler of k-subsets of a graph of 7 nodes as a matrix (spec 000 S14), its states and their distribution."""
+    """The sampler of k-subsets of a graph of 7 nodes as a matrix, its states and their distribution."""
     random = np.random.default_rng(5)
     adjacency = np.triu(random.random((7, 7)) < 0.5, 1)
     adjacency = adjacency | adjacency.T

@@ -1,4 +1,4 @@
-"""Bounds on bags and instances have their values, and hold when simulated (spec 004 P30 to P34)."""
+"""Bounds on bags and instances have their values, and hold when simulated."""
 
 from __future__ import annotations
 

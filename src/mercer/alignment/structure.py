@@ -1,4 +1,4 @@
-"""Alignments as a structure: everything that losses and solvers ask of them (spec 003 E2, D7).
+"""Alignments as a structure: everything that losses and solvers ask of them.
 
     Φ(x, y) = (number of each substitution, number of gap openings, number of gap extensions)
     Δ(y*, y) = |y* \\ y| + |y \\ y*|,  the pairs missed and the pairs that are wrong

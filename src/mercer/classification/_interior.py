@@ -1,4 +1,4 @@
-"""An interior point method for the relative margin machine with few features (spec 003 G1).
+"""An interior point method for the relative margin machine with few features.
 
     min ½‖w‖² + C Σ ξ_i,   a_i + ξ_i − 1 = z_i ≥ 0,  ξ_i ≥ 0,  p_i = B − a_i ≥ 0,  q_i = B + a_i ≥ 0,   a = y (V w + b)
 

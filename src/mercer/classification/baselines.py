@@ -1,4 +1,4 @@
-"""What a learner of many classes has to beat: neighbours in a sample, and clusters that vote (spec 000 S21).
+"""What a learner of many classes has to beat: neighbours in a sample, and clusters that vote.
 
     SampledKNN       predict the most frequent label among the k nearest of a random share of the training rows
     KMeansMajority   cluster a random share into M' clusters, predict the most frequent label of the nearest cluster;

@@ -1,6 +1,6 @@
 """A classifier with few features: learnt cosines and a linear support vector machine over them, trained together.
 
-f_c(x) = ⟨w_c, Z(x)⟩ + w_c0,   Z(x) = √(2/k) cos(Θᵀx + b);   spec 004 I-21, I-22, I-25.
+f_c(x) = ⟨w_c, Z(x)⟩ + w_c0,   Z(x) = √(2/k) cos(Θᵀx + b).
 Learning is in `mercer.maps.compact`.
 """
 

@@ -2,12 +2,12 @@
 
     minimise  penalty(W) + C Σ_i weight_i loss(θ_i, y_i),   θ_i = W x_i (+ b),   predict  argmax_c θ_ic
 
-With the hinge and 0/1 cost this is the multiclass machine of Crammer and Singer (spec 002 H4). With two classes only
+With the hinge and 0/1 cost this is the multiclass machine of Crammer and Singer. With two classes only
 v = w_1 − w_0 matters; at the optimum w_1 = −w_0 = v / 2, so that
 
     ½‖w_0‖² + ½‖w_1‖² + C Σ max(0, 1 − s_i ⟨v, x_i⟩) = ½ (½‖v‖² + 2 C Σ max(0, 1 − s_i ⟨v, x_i⟩)),   s_i = ±1:
 
-the binary machine with twice the C (spec 002 H3, its factor 2).
+the binary machine with twice the C (its factor 2).
 """
 
 from __future__ import annotations

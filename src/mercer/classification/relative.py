@@ -1,4 +1,4 @@
-"""The relative margin machine: a support vector machine whose outputs stay within a band (spec 003 G1).
+"""The relative margin machine: a support vector machine whose outputs stay within a band.
 
     min ½‖w‖² + C Σ ξ_i,   y_i f(x_i) ≥ 1 − ξ_i,   −B ≤ f(x_i) ≤ B,   f(x) = ⟨w, φ(x)⟩ + b
 

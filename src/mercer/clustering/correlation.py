@@ -1,4 +1,4 @@
-"""Correlation clustering: the partition that keeps attracting pairs together and repelling ones apart (spec 003 E4).
+"""Correlation clustering: the partition that keeps attracting pairs together and repelling ones apart.
 
     max_y Σ_{i<j} A_ij x_ij,    x_ij = 1 where i and j share a cluster of y, else 0
 

@@ -1,4 +1,4 @@
-"""Learning to cluster: a pairwise affinity from sets of items whose clusters are known (spec 003 E4).
+"""Learning to cluster: a pairwise affinity from sets of items whose clusters are known.
 
     score(x, y) = Σ_{i<j in one cluster of y} A_ij,    A_ij = ⟨w, φ(x_i, x_j)⟩ + b
 

@@ -1,4 +1,4 @@
-"""Labels that no answer gets right most of the time: where log and hinge losses part ways (spec 000 S59, S60).
+"""Labels that no answer gets right most of the time: where log and hinge losses part ways.
 
 A label *dominates* at x if its probability is above 1/2. Where none does, the hinge loss is least at equal scores, so
 the answer of a support vector machine there is a matter of chance; the log loss and the hybrid loss still rank the
@@ -25,7 +25,7 @@ def make_nondominant(
     sigma: float = 0.0,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Inputs that say nothing about their label, the most frequent of which has less than half (spec 000 S59).
+    """Inputs that say nothing about their label, the most frequent of which has less than half.
 
     Labels come in exact proportion: ``p_top · n`` examples of label 0, the others as equal as whole numbers allow. The
     best that any answer can do is label 0 everywhere, an error of ``1 − p_top``.
@@ -80,7 +80,7 @@ def make_mixed_dominance(
     fixed: ArrayLike | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Five labels; a share of the examples lies at one point where none of them dominates (spec 000 S60).
+    """Five labels; a share of the examples lies at one point where none of them dominates.
 
     An example of the share ``rho`` has the features ``fixed`` and the label 0, …, 4 with probability 0.4, 0.15, 0.15,
     0.15, 0.15. Any other one has a label drawn uniformly, j, and features from a normal distribution with mean 1 + j:

@@ -31,7 +31,7 @@ Home = str | os.PathLike[str] | None
 
 
 def make_proportion_toy(random_state: Any = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """200 points of the plane in two bags whose means lie on the wrong sides (spec 004 II-18).
+    """200 points of the plane in two bags whose means lie on the wrong sides.
 
     Bag 0 holds 60 % positive points, yet its mean lies among the negative ones; bag 1 holds 40 % and has its mean among
     the positive ones. A learner that looks at the means of bags gets every point wrong; a large margin between points

@@ -1,4 +1,4 @@
-"""Region graphs to label: pictures whose regions say little by themselves and much together (spec 000 S63)."""
+"""Region graphs to label: pictures whose regions say little by themselves and much together."""
 
 from __future__ import annotations
 

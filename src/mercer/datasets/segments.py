@@ -1,6 +1,6 @@
 """Sequences with known segments: actions, paragraphs that are made, and paragraphs that people wrote.
 
-**Actions** (spec 000 S54). A sequence is a run of segments; the action c of a segment differs from the one before (but
+**Actions**. A sequence is a run of segments; the action c of a segment differs from the one before (but
 for the share ``stay``), its duration is 1 + Poisson(λ − 1) with an λ of its action and person, and its frames are
 drawn around the mean μ of action and person. Difficulty moves all means towards the first: μ_c ← μ_1 + s (μ_c − μ_1),
 s = 1, 0.8, … 0.2.

@@ -1,4 +1,4 @@
-"""Images to segment: overlapping shapes under so much noise that a pixel alone says little (spec 001 B23)."""
+"""Images to segment: overlapping shapes under so much noise that a pixel alone says little."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ the language:
 Words of a language are Zipfian, p(r) ∝ 1/r; a topic has a pool of words, Zipfian too, and a word may belong to several
 pools and to the language. A topic from which n words are drawn has a pool of 2 n^0.6 words (Heaps' law), so that large
 classes are broad and not just well known; and some documents could as well stand in another class. So errors are spread
-over classes of all sizes, as in the Open Directory (spec 000 S20, Fig. 2.2).
+over classes of all sizes, as in the Open Directory.
 
 The k-th largest class has a share ∝ k^−zipf of the documents: with the default, the largest of 575 or 7,100 classes
 has 14 or 11 %, in the Open Directory 15 and 13 %.
@@ -251,7 +251,7 @@ def path_features(label_path: str, separator: str = "/") -> list[str]:
     """The features of a path: each topic on the way to the leaf, by its whole path.
 
     With features of words i and features p of paths, joint features (i, p) let classes share what they have in common
-    in the tree: the score of a class is a sum over the topics on its way (spec 000 S20). A learner that takes labels
+    in the tree: the score of a class is a sum over the topics on its way. A learner that takes labels
     as they are gives the same sum when it is trained once for each level, on labels cut off at that level; the guide
     on topics shows it.
 
@@ -294,7 +294,7 @@ def make_zipf_corpus(
 
     In class c a word w has log-frequency log(1/rank) + separation · n(w, c) with normal n. A document draws each word
     from its own class with probability a and from any class otherwise, and a differs between documents, uniform from
-    1 − mixing to 1: so some documents are hard to tell, as with articles of Reuters (spec 000 S18).
+    1 − mixing to 1: so some documents are hard to tell, as with articles of Reuters.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Videos with events in some of their frames, and images of categories with attributes: tasks where labels are shares.
 
-**Videos** (spec 004 II-21). A frame is x = s_v + o_t + ε: a scene s_v of its video, what happens o_t, and noise. An
+**Videos**. A frame is x = s_v + o_t + ε: a scene s_v of its video, what happens o_t, and noise. An
 event moves frames along a direction of its own, in runs of frames that fill a share of a positive video; distractors
 move frames along other directions, in all videos.
 
-**Categories with attributes** (spec 004 II-24). An image of category k has attribute a with probability p_ka, and is
+**Categories with attributes**. An image of category k has attribute a with probability p_ka, and is
 x = s_k + Σ_a z_a δ_a + ε, with a mean s_k of the category and a direction δ_a of the attribute.
 """
 

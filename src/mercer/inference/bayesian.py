@@ -1,7 +1,4 @@
-"""Bayesian networks: p(x) = Π_i p(x_i | pa_i) over a directed graph without cycles.
-
-Spec 001 A1, A2, A5; spec 003 B2, B5.
-"""
+"""Bayesian networks: p(x) = Π_i p(x_i | pa_i) over a directed graph without cycles."""
 
 from __future__ import annotations
 

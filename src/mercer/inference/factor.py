@@ -1,4 +1,4 @@
-"""Factors: tables of non-negative numbers over a few discrete variables, and their algebra (spec 003 B3).
+"""Factors: tables of non-negative numbers over a few discrete variables, and their algebra.
 
     (φ ψ)(x ∪ y) = φ(x) ψ(y),   (Σ_v φ)(x \\ v) = Σ_v φ(x),   (max_v φ)(x \\ v) = max_v φ(x)
 
@@ -117,7 +117,7 @@ class Factor:
         return Factor(names, mine + theirs, log=True)
 
     def divide(self, other: Factor) -> Factor:
-        """φ / ψ with 0 / 0 = 0 (spec 003 B10); ``/`` does the same. ψ must be over variables of φ."""
+        """φ / ψ with 0 / 0 = 0; ``/`` does the same. ψ must be over variables of φ."""
         unknown = [v for v in other.variables if v not in self.variables]
         if unknown:
             raise ValueError(f"the divisor has variables that the factor has not: {unknown}")

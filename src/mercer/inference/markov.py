@@ -1,4 +1,4 @@
-"""Markov networks: p(x) = 1/Z Π_c φ_c(x_c) over an undirected graph (spec 001 A3, A4; spec 003 B3)."""
+"""Markov networks: p(x) = 1/Z Π_c φ_c(x_c) over an undirected graph."""
 
 from __future__ import annotations
 

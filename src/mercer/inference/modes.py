@@ -1,4 +1,4 @@
-"""Iterated conditional modes: each variable in turn takes its best state given all others (spec 001 D3)."""
+"""Iterated conditional modes: each variable in turn takes its best state given all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mean field: the distribution of a simple form that fits best (spec 001 A12).
+"""Mean field: the distribution of a simple form that fits best.
 
     log Z ≥ E_q[Σ_f log φ_f] + H(q),     q = Π_i q_i  or a product of chains
 

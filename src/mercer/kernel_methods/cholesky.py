@@ -1,4 +1,4 @@
-"""Incomplete Cholesky factors of Gram matrices: features on a few objects, chosen one by one (spec 002 B4).
+"""Incomplete Cholesky factors of Gram matrices: features on a few objects, chosen one by one.
 
 K ≈ L Lᵀ: the next pivot is the object with the largest residual K_ii − Σ_c L_ic², and its column
 

@@ -1,4 +1,4 @@
-"""Principal components in feature space (spec 002 B5).
+"""Principal components in feature space.
 
     K̃ = K − 1K − K1 + 1K1 = V Λ Vᵀ,   v_j = Σ_i a_ij Φ̃(x_i),   a_j = V_j / √λ_j (so that ‖v_j‖ = 1),
     ⟨Φ̃(x), v_j⟩ = k̃(x, ·) a_j

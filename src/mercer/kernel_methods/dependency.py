@@ -1,4 +1,4 @@
-"""Kernel dependency estimation: learn a map between objects of any two kinds (spec 002 D1).
+"""Kernel dependency estimation: learn a map between objects of any two kinds.
 
 1. coordinates z of the outputs: kernel PCA with k_y;
 2. kernel ridge regression of the coordinates on the inputs: A = (K_x + α I)⁻¹ Z;

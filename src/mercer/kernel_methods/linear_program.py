@@ -1,4 +1,4 @@
-"""Support vector machines with an ℓ1 norm: a linear program (spec 002 F2).
+"""Support vector machines with an ℓ1 norm: a linear program.
 
     min ‖a‖₁ + C Σ_i ξ_i,   y_i (Σ_j a_j k(x_i, x_j) + b) ≥ 1 − ξ_i,   ξ ≥ 0
     min ‖w‖₁ + C Σ_i ξ_i,   y_i (⟨w, x_i⟩ + b) ≥ 1 − ξ_i,   ξ ≥ 0                        of vectors
@@ -30,7 +30,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
 
     Minimises ``‖a‖₁ + C Σ_i max(0, 1 − y_i (Σ_j a_j k(x_i, x_j) + b))``, with HiGHS: few objects have a coefficient.
     With vectors and ``penalty="w"`` it is the linear machine that uses few columns,
-    ``‖w‖₁ + C Σ_i max(0, 1 − y_i (⟨w, x_i⟩ + b))``, which maximises the margin in the ℓ∞ distance (spec 002 F2). With
+    ``‖w‖₁ + C Σ_i max(0, 1 − y_i (⟨w, x_i⟩ + b))``, which maximises the margin in the ℓ∞ distance. With
     more than two classes there is one function for each class against all others.
 
     Parameters

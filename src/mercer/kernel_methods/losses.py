@@ -1,4 +1,4 @@
-"""Losses of the scores of an object, for methods that expand functions in kernels (spec 002 G1-G7, E4).
+"""Losses of the scores of an object, for methods that expand functions in kernels.
 
 | loss | value | derivative in f |
 |---|---|---|
@@ -106,7 +106,7 @@ def _pair(f: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class PerceptronLoss(ScoreLoss):
-    """max(0, −y f): with a step of 1 its gradient is the perceptron (spec 002 E4).
+    """max(0, −y f): with a step of 1 its gradient is the perceptron.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class PerceptronLoss(ScoreLoss):
 
 @dataclass(frozen=True)
 class HingeLoss(ScoreLoss):
-    """max(0, ρ − y f) (spec 002 G1).
+    """max(0, ρ − y f).
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class _RoundedHinge(ScoreLoss):
 
 @dataclass(frozen=True)
 class LogisticLoss(ScoreLoss):
-    """log(1 + exp(−y f)) (spec 002 G3).
+    """log(1 + exp(−y f)).
 
     Examples
     --------
@@ -211,7 +211,7 @@ class LogisticLoss(ScoreLoss):
 
 @dataclass(frozen=True)
 class ExponentialLoss(ScoreLoss):
-    """exp(−y f), the loss of boosting (spec 002 G7).
+    """exp(−y f), the loss of boosting.
 
     Examples
     --------
@@ -237,7 +237,7 @@ class ExponentialLoss(ScoreLoss):
 
 @dataclass(frozen=True)
 class NoveltyLoss(ScoreLoss):
-    """max(0, ρ − f), of objects without labels (spec 002 G5).
+    """max(0, ρ − f), of objects without labels.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ class _Multiclass(ScoreLoss):
 
 @dataclass(frozen=True)
 class MulticlassPerceptronLoss(_Multiclass):
-    """max(0, max_{z≠y} f_z − f_y): with a step of 1 its gradient is the perceptron for classes (spec 002 E2, E4).
+    """max(0, max_{z≠y} f_z − f_y): with a step of 1 its gradient is the perceptron for classes.
 
     Examples
     --------
@@ -321,7 +321,7 @@ class MulticlassPerceptronLoss(_Multiclass):
 
 @dataclass(frozen=True)
 class MulticlassHingeLoss(_Multiclass):
-    """max(0, ρ + max_{z≠y} f_z − f_y) (spec 002 G2).
+    """max(0, ρ + max_{z≠y} f_z − f_y).
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ class MulticlassHingeLoss(_Multiclass):
 
 @dataclass(frozen=True)
 class TaxonomyLoss(_Multiclass):
-    """max(0, max_{z≠y} [Δ_G(z, y) + f_z] − f_y): the margin is the distance of labels in a graph (spec 002 G6).
+    """max(0, max_{z≠y} [Δ_G(z, y) + f_z] − f_y): the margin is the distance of labels in a graph.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ class TaxonomyLoss(_Multiclass):
 
 @dataclass(frozen=True)
 class MulticlassLogisticLoss(ScoreLoss):
-    """−f_y + log Σ_z exp f_z (spec 002 G4).
+    """−f_y + log Σ_z exp f_z.
 
     Examples
     --------

@@ -168,7 +168,7 @@ class MMD(BaseEstimator):
             kernel = default_kernel(pooled_sample(X, Y, 2000, np.random.default_rng(0)))
         else:
             kernel = check_kernel("kernel", self.kernel)
-        # Weights sum to 0 over all objects, so that conditionally positive definite kernels will do (spec 002 A8).
+        # Weights sum to 0 over all objects, so that conditionally positive definite kernels will do.
         require_positive_definite(kernel, "MMD", conditional=self.method != "features")
         return X, Y, kernel
 

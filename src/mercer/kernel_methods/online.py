@@ -1,4 +1,4 @@
-"""Online learning in the space of a kernel: perceptrons and stochastic gradients (spec 002 E1-E4).
+"""Online learning in the space of a kernel: perceptrons and stochastic gradients.
 
     J(f) = (1/m) Σ_i l(x_i, y_i, f) + (λ/2) ‖f‖²,   f_{t+1} = f_t − η_t (∂_f l(x_t, y_t, f_t) + λ f_t)
 

@@ -1,4 +1,4 @@
-"""Pre-images: the object whose features are nearest to a point of feature space (spec 002 D2).
+"""Pre-images: the object whose features are nearest to a point of feature space.
 
 y* = argmin_y ‖φ(y) − t‖²,   t = Σ_i γ_i φ(y_i):        minimise k(y, y) − 2 Σ_i γ_i k(y_i, y)
 

@@ -1,4 +1,4 @@
-"""Regularised risk in the space of a kernel, for any loss (spec 002 A16).
+"""Regularised risk in the space of a kernel, for any loss.
 
     min_f ½‖f‖² + C Σ_i w_i loss(y_i, f(x_i) + b):   by the representer theorem f = Σ_j a_j k(·, x_j) and ‖f‖² = aᵀ K a
 

@@ -1,8 +1,8 @@
 """The algebra of kernels: what may be done to positive definite kernels so that they stay positive definite.
 
-a k₁ + b k₂ (a, b ≥ 0),   k₁ k₂,   kⁿ,   f(x) f(z),   k₁(x₁, z₁) k₂(x₂, z₂),   k₁(x₁, z₁) + k₂(x₂, z₂)  spec 002 A10
-⟨Φ(x) + Γ, Φ(z) + Γ⟩,   Γ = Σ_i a_i Φ(x_i)                                                             spec 002 B1, B2
-Σ_{parts of x} Σ_{parts of z} Π_i k_i(part_i, part'_i)                                                  spec 002 C7
+a k₁ + b k₂ (a, b ≥ 0),   k₁ k₂,   kⁿ,   f(x) f(z),   k₁(x₁, z₁) k₂(x₂, z₂),   k₁(x₁, z₁) + k₂(x₂, z₂)
+⟨Φ(x) + Γ, Φ(z) + Γ⟩,   Γ = Σ_i a_i Φ(x_i)
+Σ_{parts of x} Σ_{parts of z} Π_i k_i(part_i, part'_i)
 """
 
 from __future__ import annotations
@@ -822,7 +822,7 @@ class _Bags:
 
 
 class Convolution(Kernel):
-    """Σ over the parts of x and of z of a kernel of parts (Haussler's R-convolution, spec 002 C7).
+    """Σ over the parts of x and of z of a kernel of parts (Haussler's R-convolution).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Kernels: similarities k(x, z) = ⟨Φ(x), Φ(z)⟩ of objects of any kind (spec 002 A1, A5).
+"""Kernels: similarities k(x, z) = ⟨Φ(x), Φ(z)⟩ of objects of any kind.
 
 A kernel has three faces: the Gram matrix ``k(X, Z)``, explicit features ``k.features(X)`` where Φ is finite, and a map
 that approximates it, ``k.approximate(n)``. A concrete kernel says how a collection is read (`Kernel._prepare`) and what
@@ -210,7 +210,7 @@ class Kernel(BaseEstimator):
             _core.transpose_into(K[start:stop, :start], K[:start, start:stop])
         K[start:stop, start:stop] = self._gram(rows, None, work)
 
-    # ------------------------------------------------------------------ closure rules (spec 002 A10) and wrappers
+    # ------------------------------------------------------------------ closure rules and wrappers
 
     def __add__(self, other: Any) -> Kernel:
         from mercer.kernels.algebra import Constant, Sum
@@ -238,19 +238,19 @@ class Kernel(BaseEstimator):
         return Power(self, int(exponent))
 
     def normalized(self) -> Kernel:
-        """k(x, z) / √(k(x, x) k(z, z)); 0 where k(x, x) is 0 (spec 002 A6)."""
+        """k(x, z) / √(k(x, x) k(z, z)); 0 where k(x, x) is 0."""
         from mercer.kernels.algebra import Normalized
 
         return Normalized(self)
 
     def centered(self, X: Any) -> Kernel:
-        """The kernel with the mean of the objects X as the origin of feature space (spec 002 B2)."""
+        """The kernel with the mean of the objects X as the origin of feature space."""
         from mercer.kernels.algebra import Centered
 
         return Centered(self, X)
 
     def translated(self, points: Any, coef: Any) -> Kernel:
-        """The kernel of Φ(x) + Σ_i coef_i Φ(points_i) (spec 002 B1)."""
+        """The kernel of Φ(x) + Σ_i coef_i Φ(points_i)."""
         from mercer.kernels.algebra import Translated
 
         return Translated(self, points, coef)

@@ -1,8 +1,8 @@
 """Kernels between graphs that are inner products of counts: of paths, refined labels and small subgraphs.
 
-shortest paths     Σ_{(u,v)} Σ_{(u',v')} k(label u, label u') k(label v, label v') k(d(u,v), d(u',v'))     spec 002 C14
+shortest paths     Σ_{(u,v)} Σ_{(u',v')} k(label u, label u') k(label v, label v') k(d(u,v), d(u',v'))
 refined labels     Σ_t Σ_c #{v : c_t(v) = c} #{v' : c_t(v') = c}                                      Weisfeiler, Lehman
-graphlets          Σ_S Φ_S(G) Φ_S(G')                                                                      spec 000 S24
+graphlets          Σ_S Φ_S(G) Φ_S(G')
 """
 
 from __future__ import annotations

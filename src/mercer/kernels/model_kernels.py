@@ -1,6 +1,6 @@
 """Kernels from generative models: Fisher's, and inner products of fitted densities.
 
-U(x)ᵀ I⁻¹ U(z),   U(x) = ∇_θ log p(x | θ),   I = E[U Uᵀ]                                          spec 002 C16
+U(x)ᵀ I⁻¹ U(z),   U(x) = ∇_θ log p(x | θ),   I = E[U Uᵀ]
 ∫ p(x)^ρ q(x)^ρ dx                                                                               probability products
 
 The spec's score has the other sign, which no kernel value shows. For exponential families U is the centred sufficient
@@ -34,7 +34,7 @@ FAMILIES = ("gaussian", "mixture", "multinomial")
 
 
 class Fisher(Kernel):
-    """Fisher's kernel of a generative model: inner products of scores ∇_θ log p(x | θ) (spec 002 C16).
+    """Fisher's kernel of a generative model: inner products of scores ∇_θ log p(x | θ).
 
     Two objects are alike when they pull the parameters of the model in the same directions. Normalised by the
     information matrix I = E[U Uᵀ], estimated by the mean over a sample, the kernel does not depend on how the model

@@ -1,4 +1,4 @@
-"""Generative models p(x | θ) with their scores ∇_θ log p(x | θ), for kernels from models (spec 002 C16).
+"""Generative models p(x | θ) with their scores ∇_θ log p(x | θ), for kernels from models.
 
 GaussianModel            ∇ = (x − μ, (x − m)(x − m)ᵀ − E …)    natural parameters, the fitted mean m as the origin
 MultinomialModel         ∇_v = count_v − length · p_v          p = softmax θ
@@ -478,7 +478,7 @@ class MultinomialModel(_Model):
 
     An object is a string, a list of symbols, or a row of a matrix of counts (dense or sparse). The length of an
     object is not modelled. θ are the logarithms of p, p = softmax θ, and the score is the centred sufficient
-    statistic, count_v − length · p_v (spec 002 C16, eq. 1.43).
+    statistic, count_v − length · p_v.
 
     Parameters
     ----------

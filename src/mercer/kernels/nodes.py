@@ -1,6 +1,6 @@
 """Kernels between the nodes of one graph: how well a walker gets from one to the other.
 
-diffusion                exp(−β L) = lim (I − β L / n)ⁿ,   L = D − A (spec 002 C8; L is printed with the wrong sign)
+diffusion                exp(−β L) = lim (I − β L / n)ⁿ,   L = D − A (L is printed with the wrong sign)
 regularised Laplacian    (I + β L)⁻¹
 
 With the normalised Laplacian, L = I − D^−½ A D^−½.

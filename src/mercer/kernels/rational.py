@@ -1,4 +1,4 @@
-"""Rational kernels: what two strings have in common according to a transducer (spec 002 C4).
+"""Rational kernels: what two strings have in common according to a transducer.
 
     k(x, z) = ψ([[T ∘ T⁻¹]](x, z)) = ψ(Σ_y [[T]](x, y) [[T]](z, y))
 
@@ -49,7 +49,7 @@ class _Strings:
 
 
 class Rational(Kernel):
-    """The kernel of strings that a transducer defines: k(x, z) = ψ(Σ_y [[T]](x, y) [[T]](z, y)) (spec 002 C4).
+    """The kernel of strings that a transducer defines: k(x, z) = ψ(Σ_y [[T]](x, y) [[T]](z, y)).
 
     With `Transducer.ngram` this is the n-gram kernel, with `Transducer.mismatch` and `Transducer.gappy` the kernels of
     these names; with a machine of your own it is what you want two strings to have in common.

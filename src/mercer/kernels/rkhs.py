@@ -1,12 +1,12 @@
 """Geometry in the feature space of a kernel: functions, distances, orthogonal bases, alignment, definiteness.
 
-f = Σ_i α_i k(·, x_i),   ⟨f, g⟩ = Σ_ij α_i β_j k(x_i, z_j),   ⟨k(·, x), f⟩ = f(x)                     spec 002 A7
-d(x, z)² = k(x, x) + k(z, z) − 2 k(x, z)                                                              spec 002 B3
-f ↦ (⟨g, f⟩ / ‖g‖²) g,   f ↦ f − (⟨g, f⟩ / ‖g‖²) g                                                    spec 002 B4
-A(K, L) = ⟨K, L⟩_F / (‖K‖_F ‖L‖_F)                                                                    spec 002 A4
+f = Σ_i α_i k(·, x_i),   ⟨f, g⟩ = Σ_ij α_i β_j k(x_i, z_j),   ⟨k(·, x), f⟩ = f(x)
+d(x, z)² = k(x, x) + k(z, z) − 2 k(x, z)
+f ↦ (⟨g, f⟩ / ‖g‖²) g,   f ↦ f − (⟨g, f⟩ / ‖g‖²) g
+A(K, L) = ⟨K, L⟩_F / (‖K‖_F ‖L‖_F)
 
 Positive definite means cᵀ K c ≥ 0 for all c, as in the rest of the library (others say semi-definite); strictly so
-where only c = 0 gives 0; conditionally so where it holds for all c that sum to 0 (spec 002 A5, A8).
+where only c = 0 gives 0; conditionally so where it holds for all c that sum to 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class RKHSFunction:
-    """f = Σ_i coef_i k(·, points_i), an element of the space that the kernel reproduces (spec 002 A7).
+    """f = Σ_i coef_i k(·, points_i), an element of the space that the kernel reproduces.
 
     Functions of the same kernel can be added, subtracted and scaled; their points need not be the same.
 
@@ -149,7 +149,7 @@ class RKHSFunction:
 
 
 def gram_schmidt(functions: Sequence[RKHSFunction], tol: float = 1e-7) -> tuple[list[RKHSFunction], list[int]]:
-    """Orthonormal functions with the same span, by Gram's and Schmidt's process (spec 002 B4).
+    """Orthonormal functions with the same span, by Gram's and Schmidt's process.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def _inner_products(kernel: Kernel, points: Any, coef: np.ndarray) -> np.ndarray
 
 
 def distance(kernel: Kernel, X: Any, Z: Any = None, *, n_jobs: int | None = None) -> np.ndarray:
-    """Distances in feature space, ‖Φ(x) − Φ(z)‖ = √(k(x, x) + k(z, z) − 2 k(x, z)) (spec 002 B3).
+    """Distances in feature space, ‖Φ(x) − Φ(z)‖ = √(k(x, x) + k(z, z) − 2 k(x, z)).
 
     Below zero under the root, where only rounding leads, counts as zero. The kernel may be conditionally positive
     definite. scikit-learn's nearest neighbours take the matrix with ``metric="precomputed"``.
@@ -412,7 +412,7 @@ def pivoted(
 
 
 def alignment(K: Any, target: Any, *, centered: bool = False) -> float:
-    """How well a Gram matrix agrees with labels or with another one: the cosine ⟨K, L⟩_F / (‖K‖_F ‖L‖_F) (spec 002 A4).
+    """How well a Gram matrix agrees with labels or with another one: the cosine ⟨K, L⟩_F / (‖K‖_F ‖L‖_F).
 
     Parameters
     ----------
@@ -483,7 +483,7 @@ def _centered(K: np.ndarray) -> np.ndarray:
 
 
 def is_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-9) -> bool:
-    """Whether cᵀ K c ≥ 0 for all c, up to rounding (spec 002 A5).
+    """Whether cᵀ K c ≥ 0 for all c, up to rounding.
 
     Parameters
     ----------
@@ -506,7 +506,7 @@ def is_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-9) -> bool:
 
 
 def is_strictly_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-12) -> bool:
-    """Whether cᵀ K c > 0 for all c but 0: all eigenvalues lie above rounding (spec 002 A5).
+    """Whether cᵀ K c > 0 for all c but 0: all eigenvalues lie above rounding.
 
     For a kernel this is asked of distinct objects only: one that appears twice makes every Gram matrix singular.
 
@@ -533,7 +533,7 @@ def is_strictly_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-12) 
 
 
 def is_conditionally_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-9) -> bool:
-    """Whether cᵀ K c ≥ 0 for all c that sum to 0: whether the centred matrix is positive definite (spec 002 A8).
+    """Whether cᵀ K c ≥ 0 for all c that sum to 0: whether the centred matrix is positive definite.
 
     Parameters
     ----------

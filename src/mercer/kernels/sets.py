@@ -1,6 +1,6 @@
 """Kernels of sets: of hashable elements, of objects with a kernel of their own, of vectors that span a subspace.
 
-|A ∩ B| = Σ_{a ∈ A, b ∈ B} 1[a = b]                      Intersection; with counts Σ_e a_e b_e or Σ_e min(a_e, b_e)   spec 002 C1
+|A ∩ B| = Σ_{a ∈ A, b ∈ B} 1[a = b]                      Intersection; with counts Σ_e a_e b_e or Σ_e min(a_e, b_e)
 m(A, B) / (m(A, A) + m(B, B) − m(A, B))                  Jaccard, m any of the three
 (1 / |A||B|) Σ_{a ∈ A, b ∈ B} k(a, b)                    SetMean: the inner product of the means in feature space
 Π_i cos² θ_i,   Σ_i cos² θ_i,   Σ_{S, T} det(A_S B_Tᵀ)²     Subspace, θ the principal angles of the spans
@@ -252,7 +252,7 @@ class _Overlap(Kernel):
 
 
 class Intersection(_Overlap):
-    """The number of elements that two sets have in common, ``|A ∩ B|`` (spec 002 C1).
+    """The number of elements that two sets have in common, ``|A ∩ B|``.
 
     A set is a Python set, a list, a 1-D array or any other iterable of elements (a list may repeat an element), or a
     mapping of elements to counts; the collection may also be a sparse matrix of counts, whose columns are the

@@ -1,6 +1,6 @@
 """Linear models on strings: what a kernel machine has learnt, evaluated in time linear in the string.
 
-f(x) = b + Σ_i α_i k(x_i, x)     spec 002 C5
+f(x) = b + Σ_i α_i k(x_i, x)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LinearStringModel:
     """f(x) = intercept + Σ_i coef_i k(support_i, x) in time linear in the length of x, however many support strings.
 
     The support strings are merged once: into one table of weights by substring for kernels that count substrings, into
-    one annotated suffix automaton for `AllSubstrings` (spec 002 C5). What a support vector machine has learnt with a
+    one annotated suffix automaton for `AllSubstrings`. What a support vector machine has learnt with a
     precomputed matrix becomes a model that needs no matrix.
 
     Parameters

@@ -3,7 +3,7 @@
     k(x, z) = Σ_u w(u) #_u(x) #_u(z)     u: substrings of a length, of all lengths, with mismatches, gaps, positions
 
 A string is a str (its characters are code points), bytes, or any other sequence of hashable tokens: a list of words, of
-integers, … Spec 002 C4 to C6.
+integers, …
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _check_features(name: str, count: int) -> None:
 
 
 class NGram(_Counts):
-    """Substrings of length n that two strings share: Σ_u #_u(x) #_u(z) over all u of n symbols (spec 002 C5).
+    """Substrings of length n that two strings share: Σ_u #_u(x) #_u(z) over all u of n symbols.
 
     The time is linear in the lengths of the strings, whatever n. A string shorter than n has the value 0 with all.
 
@@ -517,7 +517,7 @@ def _substring_filling(A: Symbols, cumulative: np.ndarray, work: Work) -> tuple[
 
 
 class AllSubstrings(_Pairwise):
-    """Substrings of all lengths that two strings share: ``Σ_u w(|u|) #_u(x) #_u(z)`` over all strings u (spec 002 C5).
+    """Substrings of all lengths that two strings share: ``Σ_u w(|u|) #_u(x) #_u(z)`` over all strings u.
 
     The time for two strings is linear in the sum of their lengths, whatever they share: by a suffix array of the
     pair, or, where a string meets many others that are not long, by its suffix automaton, which is built once

@@ -1,4 +1,4 @@
-"""Weighted transducers: machines that read one string and write another (spec 002 C2, C3, C5).
+"""Weighted transducers: machines that read one string and write another.
 
 A transducer reads a string x and writes a string y along paths of arcs, each with a weight:
 
@@ -481,7 +481,7 @@ class Transducer:
 
     @classmethod
     def ngram(cls, n: int, alphabet: Iterable[Hashable]) -> Transducer:
-        """Writes every block of n symbols of a string: [[T]](x, z) is how often z occurs in x (spec 002 C5).
+        """Writes every block of n symbols of a string: [[T]](x, z) is how often z occurs in x.
 
         Examples
         --------
@@ -527,7 +527,7 @@ class Transducer:
 
     @classmethod
     def mismatch(cls, k: int, m: int, alphabet: Iterable[Hashable]) -> Transducer:
-        """Writes every string that differs from a block of k symbols in at most m places (spec 002 C6).
+        """Writes every string that differs from a block of k symbols in at most m places.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Kernels of labelled ordered trees, by the fragments that two trees share (spec 002 C11).
+"""Kernels of labelled ordered trees, by the fragments that two trees share.
 
 SubsetTree    Σ_f λ^{size f} n_f(x) n_f(z)      f: fragments that keep or drop the children of a node as a whole
 SubTree       Σ_t λ^{size t} n_t(x) n_t(z)      t: complete subtrees, a node with everything beneath it

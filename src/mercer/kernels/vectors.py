@@ -1,9 +1,9 @@
 """Kernels of vectors: rows of an array or of a sparse matrix.
 
-⟨x, z⟩,  (γ⟨x, z⟩ + c)^p,  exp(γ⟨x, z⟩)                                                        spec 002 A11-A13
-exp(−γ‖x − z‖²),  exp(−γ‖x − z‖₁),  Matérn,  Π_k B_{2p+1}((x_k − z_k) / w)                      spec 002 A14, A15
+⟨x, z⟩,  (γ⟨x, z⟩ + c)^p,  exp(γ⟨x, z⟩)
+exp(−γ‖x − z‖²),  exp(−γ‖x − z‖₁),  Matérn,  Π_k B_{2p+1}((x_k − z_k) / w)
 Σ_k min(x_k, z_k),  Σ_k 2 x_k z_k / (x_k + z_k),  exp(−γ Σ_k (x_k − z_k)² / (x_k + z_k))        histograms
-(Σ_g ω_g (Σ_{k ∈ g} v_k x_k z_k)^{p₁})^{p₂}                                                     spec 002 C9, C10
+(Σ_g ω_g (Σ_{k ∈ g} v_k x_k z_k)^{p₁})^{p₂}
 
 Sums over coordinates are compiled, and with them what is made of the sum (cpp/pairwise.hpp). float32 vectors with
 ``dtype=np.float32`` are worked on as float32 throughout.
@@ -392,7 +392,7 @@ class Linear(_VectorKernel):
 
 
 class Polynomial(_VectorKernel):
-    """(γ⟨x, z⟩ + c)^p: all monomials of degree p in the coordinates, or up to degree p with c > 0 (spec 002 A11, A12).
+    """(γ⟨x, z⟩ + c)^p: all monomials of degree p in the coordinates, or up to degree p with c > 0.
 
     Dense or sparse vectors. The features are the monomials, each with the root of its multinomial coefficient.
 
@@ -456,7 +456,7 @@ class Polynomial(_VectorKernel):
 
 
 class ExponentialDot(_VectorKernel):
-    """exp(γ⟨x, z⟩): polynomials of all degrees (spec 002 A13).
+    """exp(γ⟨x, z⟩): polynomials of all degrees.
 
     Dense or sparse vectors. ``ExponentialDot(2 * g).normalized()`` is the Gaussian kernel exp(−g ‖x − z‖²).
 
@@ -514,7 +514,7 @@ class _Stationary(_VectorKernel):
 
 
 class Gaussian(_Stationary):
-    """exp(−γ‖x − z‖²) (spec 002 A14).
+    """exp(−γ‖x − z‖²).
 
     Dense or sparse vectors. γ is a number and never taken from the data of a call, since the matrices of two calls
     would then be of two kernels: `median_heuristic` gives one.
@@ -540,7 +540,7 @@ class Gaussian(_Stationary):
 
     @classmethod
     def from_width(cls, sigma: float) -> Gaussian:
-        """The kernel exp(−‖x − z‖² / (2 σ²)) (spec 001 C1)."""
+        """The kernel exp(−‖x − z‖² / (2 σ²))."""
         return cls(1.0 / (2.0 * check_positive("sigma", sigma) ** 2))
 
     def _check_params(self) -> None:
@@ -745,7 +745,7 @@ class NegativeDistance(_VectorKernel):
 def _spline_pieces(p: int) -> np.ndarray:
     """B_{2p+1} on [j, j + 1), j = 0 … p, as polynomials in v = j + 1 − t, highest power first.
 
-    The coefficients are exact fractions, rounded once: the alternating sum of truncated powers (spec 002 A15) loses all
+    The coefficients are exact fractions, rounded once: the alternating sum of truncated powers loses all
     digits for large p, its pieces do not.
     """
     m = 2 * p + 1
@@ -758,7 +758,7 @@ def _spline_pieces(p: int) -> np.ndarray:
 
 
 class BSpline(_VectorKernel):
-    """Π_k B_{2p+1}((x_k − z_k) / w): B-splines of odd order, with compact support (spec 002 A15).
+    """Π_k B_{2p+1}((x_k − z_k) / w): B-splines of odd order, with compact support.
 
     B_0 is the indicator of [−1/2, 1/2] and B_{i+1} the convolution of B_i and B_0. Only odd orders are positive
     definite, which is why p and not the order is the parameter: B_1 is a triangle, B_3 the cubic spline. In several
@@ -949,7 +949,7 @@ class ChiSquared(_VectorKernel):
 
 
 def position_weights(length: int, center: float, width: float) -> np.ndarray:
-    """Weights exp(−(i − center)² / (2 width²)) of positions: largest near the one that is classified (spec 002 C9).
+    """Weights exp(−(i − center)² / (2 width²)) of positions: largest near the one that is classified.
 
     Parameters
     ----------
@@ -1035,7 +1035,7 @@ def _weights(name: str, values: Any, length: int | None = None) -> np.ndarray:
 class LocalityImproved(_Groups):
     """``(Σ_p ω_p (Σ_{|j| ≤ l} v_j ⟨x_{p+j}, z_{p+j}⟩)^{p1})^{p2}``: positions agree more if their neighbours do.
 
-    With ``window=1`` and both degrees 1 it is the weighted dot product xᵀΩz with the diagonal Ω (spec 002 C9), which
+    With ``window=1`` and both degrees 1 it is the weighted dot product xᵀΩz with the diagonal Ω, which
     the algebra puts into polynomials: ``(LocalityImproved(weights) + 1.0) ** 2``. For a Gaussian kernel under these
     weights, multiply the vectors by √ω. Windows are cut off at the ends. Dense vectors only.
 
@@ -1105,7 +1105,7 @@ class LocalityImproved(_Groups):
 
 
 class Pyramid(_Groups):
-    """(Σ over patches ⟨x_patch, z_patch⟩^{p1})^{p2}: images whose neighbouring pixels agree (spec 002 C10).
+    """(Σ over patches ⟨x_patch, z_patch⟩^{p1})^{p2}: images whose neighbouring pixels agree.
 
     A fixed permutation of the pixels changes nothing for a Gaussian or polynomial kernel, but it does here. All patches
     that lie in the image count alike. Images are arrays (n, rows, columns) or (n, rows, columns, channels), or

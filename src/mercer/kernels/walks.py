@@ -1,7 +1,7 @@
 """Kernels between graphs that compare walks: of all lengths with a decay, or random walks with their probabilities.
 
-walks           Σ_l λ^l 1ᵀ W×^l 1 = 1ᵀ (I − λ W×)⁻¹ 1,  W× the adjacency of the product graph      spec 002 C12, 000 S24
-random walks    Σ_{h,h'} p(h|G) p(h'|G') [h and h' have the same labels]                                  spec 002 C15
+walks           Σ_l λ^l 1ᵀ W×^l 1 = 1ᵀ (I − λ W×)⁻¹ 1,  W× the adjacency of the product graph
+random walks    Σ_{h,h'} p(h|G) p(h'|G') [h and h' have the same labels]
 
 Both are sᵀ (I − S ⊗ S')⁻¹ r on the pairs of nodes with equal labels, with a symmetric S for each graph.
 """

@@ -1,6 +1,6 @@
 """Training without inference: losses that only look at nodes given their neighbours, or at pieces by themselves.
 
-    pseudo-likelihood   −Σ_v log p(y_v | y of the neighbours of v)       (spec 001 B2)
+    pseudo-likelihood   −Σ_v log p(y_v | y of the neighbours of v)
     piecewise           −Σ_v log p_v(y_v) − Σ_e log p_e(y_e), each piece normalised by itself
 
 Both are smooth and convex, cost a pass over nodes and edges, and are baselines for the joint likelihood.

@@ -1,8 +1,7 @@
 """Learning to label the nodes of graphs: conditional random fields, margins and their blends on any graph.
 
     minimise  ½‖w‖² + C Σ_i loss(x_i, y_i; w),   score(x, y) = Σ_v ⟨w_{y_v}, x_v⟩ + Σ_uv ⟨w_{y_u y_v}, x_uv⟩
-
-(spec 001 B1-B3, spec 000 S39, S63). Where inference is not exact the loss is that of the approximation, and the model
+. Where inference is not exact the loss is that of the approximation, and the model
 says so.
 """
 

@@ -1,4 +1,4 @@
-"""Learning to label images: blocks of pixels as a grid whose neighbours depend on each other (spec 001 B23).
+"""Learning to label images: blocks of pixels as a grid whose neighbours depend on each other.
 
     p(y | x) ∝ exp( Σ_v ⟨w_{y_v}, x_v⟩ + Σ_{u∼v} ⟨w_e, x_uv⟩ 1[y_u = y_v] )
 

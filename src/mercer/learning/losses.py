@@ -136,9 +136,9 @@ class PlaneLoss(CostLoss):
 
 
 class Hinge(PlaneLoss):
-    """Margin rescaling: max_z [Δ(y, z) + score(z)] − score(y) (spec 000 S38, spec 001 B3, spec 002 H2, spec 003 D1).
+    """Margin rescaling: max_z [Δ(y, z) + score(z)] − score(y).
 
-    It is at least the cost of the predicted output (spec 002, lemma 12).
+    It is at least the cost of the predicted output.
     """
 
     name = "hinge"
@@ -163,7 +163,7 @@ class SquaredHinge(Hinge):
 
 
 class Slack(PlaneLoss):
-    """Slack rescaling: max_z Δ(y, z) (1 + score(z) − score(y)) (spec 001 B3, eq. 3.7).
+    """Slack rescaling: max_z Δ(y, z) (1 + score(z) − score(y)) (eq. 3.7).
 
     For single labels and written-out outputs all products are looked at, for chains under costs in whole units
     (Hamming, integer weights or matrices) the best score at each level of cost: both exact. Otherwise the maximum is
@@ -257,9 +257,9 @@ class Slack(PlaneLoss):
 
 
 class SoftmaxMargin(CostLoss):
-    """log Z(θ + Δ) − score(θ, y): the log loss with the costs as scores (spec 001 B4).
+    """log Z(θ + Δ) − score(θ, y): the log loss with the costs as scores.
 
-    It lies above the hinge by −log max_z p̄(z), which is at most the logarithm of the number of outputs (spec 001 B5).
+    It lies above the hinge by −log max_z p̄(z), which is at most the logarithm of the number of outputs.
     The cost must decompose.
     """
 
@@ -277,7 +277,7 @@ class SoftmaxMargin(CostLoss):
 
 
 class Hybrid(CostLoss):
-    """α · log + (1 − α) · hinge (spec 000 S58).
+    """α · log + (1 − α) · hinge.
 
     As its source defines it, the hinge compares the true output with the best *other* one, at a margin of 1
     (2-best decoding). With ``margin="cost"`` it is the margin-rescaled :class:`Hinge` instead.
@@ -326,7 +326,7 @@ class Hybrid(CostLoss):
 
 
 class RelativeMargin(Hinge):
-    """The hinge under a bound: the true output wins, but by at most B (spec 003 G3).
+    """The hinge under a bound: the true output wins, but by at most B.
 
         min ½‖w‖² + C Σ ξ_i,   B ≥ score(y_i) − score(z) ≥ Δ(y_i, z) − ξ_i for all z ≠ y_i
 

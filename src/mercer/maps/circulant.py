@@ -2,7 +2,7 @@
 
     R = circ(r),  R[i, j] = r[(i − j) mod d],     R x = F⁻¹(F(r) ∘ F(x)),     D = diag(±1)
 
-spec 004 I-1 … I-4. r is the first column. Fewer outputs are the first of them; more come from several vectors r, or
+r is the first column. Fewer outputs are the first of them; more come from several vectors r, or
 from padding x with zeros.
 """
 

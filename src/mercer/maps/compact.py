@@ -1,6 +1,6 @@
 """Compact nonlinear maps: a few cosines whose frequencies are learnt, for a classifier or for a kernel.
 
-    Z(x) = √(2/k) cos(Θᵀx + b)                                                                     spec 004 I-21 … I-26
+    Z(x) = √(2/k) cos(Θᵀx + b)
 
 classification   min over W, Θ, b   (λ/2)‖W‖² + (1/N) Σ_i Σ_c max(0, 1 − y_ic (⟨w_c, Z(x_i)⟩ + w_c0))
                  rounds of T₁ steps in W (Pegasos: step 1/(λt), then ‖w_c‖ ≤ 1/√λ) and T₂ in Θ, b (Algorithms 1-3)
@@ -9,7 +9,7 @@ kernel           min over Θ, b      (1/N²) Σ_ij (K(x_i, x_j) − ⟨Z(x_i), Z
 Gradients, with A = XΘ + b and G = ∂/∂Z:  ∂/∂A = −√(2/k) sin(A) ∘ G,  ∂/∂Θ = Xᵀ ∂/∂A,  ∂/∂b = sums of its columns. With
 circulant blocks Θᵀ = circ(r) D, ∂/∂r = F⁻¹(Σ_i conj(F(D x_i)) ∘ F(∂/∂A_i)).
 
-As printed, the finite map has no phases and is claimed to be shift-invariant: it is not (spec 004 E11), and with phases
+As printed, the finite map has no phases and is claimed to be shift-invariant: it is not, and with phases
 it is in expectation. The step 1/(λt) that is printed for Θ as well is far too long for small λ (I-22): here steps in Θ
 are scaled by running means of squared gradients, and t goes on from round to round.
 """
@@ -481,7 +481,7 @@ def hinge_gradients(waves: _Waves, W: Any, X: Any, Y: Any, lambda_: float) -> tu
 
 
 def kernel_gradients(waves: _Waves, X: Any, K: Any) -> tuple[Any, Any, Any]:
-    """Mean of (K − Z Zᵀ)² over a batch, and its gradients in Θ (or r) and b (spec 004 I-23)."""
+    """Mean of (K − Z Zᵀ)² over a batch, and its gradients in Θ (or r) and b."""
     angles = waves.angles(X)
     Z = waves.features(angles)
     E = K - Z @ Z.T

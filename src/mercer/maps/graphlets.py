@@ -1,6 +1,6 @@
 """Graphlets: graphs as counts of their small induced subgraphs, hashed by canonical form.
 
-Φ_S(G) = #{A ⊂ V(G), |A| = k : G[A] ≅ S},    Φ̄_j(G) = Σ_{S : hash(form(S)) = j} Φ_S(G)      spec 000 S13, S16
+Φ_S(G) = #{A ⊂ V(G), |A| = k : G[A] ≅ S},    Φ̄_j(G) = Σ_{S : hash(form(S)) = j} Φ_S(G)
 """
 
 from __future__ import annotations

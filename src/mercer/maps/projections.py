@@ -1,9 +1,9 @@
 """Random features: maps whose inner products are a kernel in expectation.
 
-    Φ̄(x) = n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)),   c_i ~ P,     E ⟨Φ̄(x), Φ̄(z)⟩ = E_c[Φ_c(x) Φ_c(z)]      spec 000 S01
+    Φ̄(x) = n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)),   c_i ~ P,     E ⟨Φ̄(x), Φ̄(z)⟩ = E_c[Φ_c(x) Φ_c(z)]
 
-Projections are the case Φ_c(x) = ⟨c, x⟩ with E[c cᵀ] = I (spec 000 S02; the sum printed there lacks the factor 1/n);
-the empirical kernel map is Φ_c(x) = κ(c, x) with c drawn from the data (spec 000 S01 d).
+Projections are the case Φ_c(x) = ⟨c, x⟩ with E[c cᵀ] = I (the sum printed there lacks the factor 1/n);
+the empirical kernel map is Φ_c(x) = κ(c, x) with c drawn from the data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["EmpiricalKernelMap", "RandomFeatures", "RandomProjection"]
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Project onto random directions, so that inner products and distances are kept on average.
 
-    x ↦ R x with entries of mean 0 and variance 1 / n_components, so that E⟨Rx, Rz⟩ = ⟨x, z⟩ (spec 000 S02).
+    x ↦ R x with entries of mean 0 and variance 1 / n_components, so that E⟨Rx, Rz⟩ = ⟨x, z⟩.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     """Random features of your own: x ↦ n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)) with c_i drawn at random.
 
     Inner products are means over n draws, and tend to the kernel E_c[Φ_c(x) Φ_c(z)]. If its terms lie in an interval of
-    length R, all m × m inner products are off by at most ε with n = O(R² ε⁻² log m) draws (spec 000 S01;
-    `mercer.theory.hashing.required_buckets`).
+    length R, all m × m inner products are off by at most ε with n = O(R² ε⁻² log m) draws
+    (`mercer.theory.hashing.required_buckets`).
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Similarities to anchors as features: x ↦ n^{-1/2} (κ(c_1, x), …, κ(c_n, x)), with anchors c_i from the data.
 
-    Spec 000 S01 (d). κ may be any similarity: the inner products of the features are a kernel whether or not κ is one.
+    κ may be any similarity: the inner products of the features are a kernel whether or not κ is one.
 
     Parameters
     ----------

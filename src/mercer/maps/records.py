@@ -1,6 +1,6 @@
 """Records to sparse rows: named fields with categories, numbers and crosses, hashed into 2^n_bits columns.
 
-    Φ̄_j(x) = Σ_{features i of x: bucket(i) = j} sign(i) Φ_i(x)                                      spec 000 S05, S06
+    Φ̄_j(x) = Σ_{features i of x: bucket(i) = j} sign(i) Φ_i(x)
 
 A feature and its 64-bit hash h (bucket: the low bits; sign: the highest bit):
 
@@ -45,7 +45,7 @@ class RecordHasher(HashedMap):
         the hash. A field of several categories gives a cross for each. ``"pairs"`` crosses all pairs of fields, each in
         the alphabetical order of their names.
     signed : bool, default=True
-        Whether a feature's sign is hashed too, which makes inner products unbiased (spec 000 S26).
+        Whether a feature's sign is hashed too, which makes inner products unbiased.
     seed : int, default=0
         Another seed is another hash function; 0 to 2^64 − 1.
     numeric : {"value", "category"}, default="value"

@@ -1,6 +1,6 @@
 """Selection of features by their correlation with the target.
 
-keep feature j  if  |corr(x_j, y)| > median over the features that vary of |corr(x, y)|        spec 000 S23
+keep feature j  if  |corr(x_j, y)| > median over the features that vary of |corr(x, y)|
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Streams of keys in bounded memory: the hashed vector of all that was seen, and a sketch of counts.
 
-    accumulator    Φ̄_j = Σ_{(key, w): bucket(key) = j} sign(key) w   spec 000 S10
-    count-min      S[r, h_r(key)] += w,   estimate min_r S[r, h_r(key)] ≥ count   spec 000 S04
+    accumulator    Φ̄_j = Σ_{(key, w): bucket(key) = j} sign(key) w
+    count-min      S[r, h_r(key)] += w,   estimate min_r S[r, h_r(key)] ≥ count
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class CountMinSketch:
     """Approximate counts of the keys of a stream, never too low, in fixed memory.
 
     An estimate exceeds the true count by more than eps · (sum of all counts) with a probability of at most delta, for a
-    width of ⌈e / eps⌉ and a depth of ⌈ln(1 / delta)⌉ (Cormode and Muthukrishnan, 2005; spec 000 S04).
+    width of ⌈e / eps⌉ and a depth of ⌈ln(1 / delta)⌉ (Cormode and Muthukrishnan, 2005).
 
     Parameters
     ----------

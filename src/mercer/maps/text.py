@@ -1,6 +1,6 @@
 """Text to hashed counts of words or character n-grams, without a vocabulary.
 
-    Φ̄_j(x) = Σ_{i : h(i) = j} ξ(i) Φ_i(x)                                         spec 000 S06, S08, S11
+    Φ̄_j(x) = Σ_{i : h(i) = j} ξ(i) Φ_i(x)
 
 where h(i) is the bucket of feature i, ξ(i) = ±1 its sign (always 1 if not signed) and Φ_i(x) how often it stands in x.
 """

@@ -1,4 +1,4 @@
-"""Circulant layers: y = R D x + b with a circulant matrix R and a diagonal D of random signs (spec 004 I-16, I-17).
+"""Circulant layers: y = R D x + b with a circulant matrix R and a diagonal D of random signs.
 
     R x = F⁻¹(F r ∘ F x)                                     O(n log n) time, n numbers
     ∇_r = F⁻¹(Σ_batch conj(F D x) ∘ F δ),   ∇_x = D F⁻¹(conj(F r) ∘ F δ),   δ = ∂L/∂(R D x)

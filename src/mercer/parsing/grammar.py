@@ -1,6 +1,6 @@
 """Weighted context-free grammars: rules A → β with weights, their binary form for charts, and PCFGs by counting.
 
-    score(x, y) = Σ_{rule in y} w[rule];   PCFG: w[A → β] = log (count(A → β) / count(A))     (spec 003 E1)
+    score(x, y) = Σ_{rule in y} w[rule];   PCFG: w[A → β] = log (count(A → β) / count(A))
 
 A tree is kept as its leftmost derivation: the numbers of its rules, a node before its children, from left to right.
 Rules of any length become binary ones behind the scenes: A → B C D is A → B ⟨C D⟩ with ⟨C D⟩ → C D, whose score is 0

@@ -1,4 +1,4 @@
-"""Parsing as an estimator: a grammar from trees, weights by counting or by margin (spec 003 E1, F1).
+"""Parsing as an estimator: a grammar from trees, weights by counting or by margin.
 
     "pcfg":  w[A → β] = log (count(A → β) / count(A)), the largest likelihood
     "ssvm":  minimise ½‖w‖² + C Σ_i loss(x_i, y_i; w),  score(x, y) = ⟨w, Φ(x, y)⟩,  Φ = counts of rules

@@ -1,4 +1,4 @@
-"""Trees of a grammar as outputs to learn: Φ, the costs and the searches that losses ask for (spec 003 E1, D7).
+"""Trees of a grammar as outputs to learn: Φ, the costs and the searches that losses ask for.
 
     Φ(x, y) = counts of the rules in y   [+ for each bracket: its label with the words at its edges]
 

@@ -1,4 +1,4 @@
-"""Bags as points: the mean of each bag, with every known label as a bag of one (spec 004 II-11, II-12)."""
+"""Bags as points: the mean of each bag, with every known label as a bag of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regression with a tube for each point, by an interior point method (spec 004 II-11).
+"""Regression with a tube for each point, by an interior point method.
 
     primal   P = min over w, b   ½‖w‖² + Σ_k u_k max(0, l_k − f_k, f_k − h_k),    f_k = ⟨w, m_k⟩ + b,   l_k ≤ h_k
     dual     D = max over β      Σ_k (l_k β_k⁺ − h_k β_k⁻) − ½ βᵀKβ,    |β_k| ≤ u_k,   Σ_k β_k = 0,   w = Σ_k β_k m_k

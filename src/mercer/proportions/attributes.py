@@ -1,4 +1,4 @@
-"""Attributes of images from what is known of their categories (spec 004 II-24).
+"""Attributes of images from what is known of their categories.
 
 A category is a bag, and a matrix says which share of its images has each attribute:
 

@@ -1,4 +1,4 @@
-"""Rows in bags, and what is known of each bag: the share of its rows that belongs to each class (spec 004 II-1).
+"""Rows in bags, and what is known of each bag: the share of its rows that belongs to each class.
 
     ȳ_kc = Σ_{i ∈ B_k} v_i [y_i = c] / Σ_{i ∈ B_k} v_i              v_i = 1 unless rows have weights
 
@@ -548,7 +548,7 @@ def make_bags(
 def sample_mixture_bags(
     components: Any, size: int, n_bags: int, *, weights: Any = None, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Bags]:
-    """Bags from a mixture: a component for each bag, then independent rows of it (spec 004 II-5).
+    """Bags from a mixture: a component for each bag, then independent rows of it.
 
     Parameters
     ----------

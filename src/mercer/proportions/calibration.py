@@ -1,4 +1,4 @@
-"""Inverse calibration: support vector regression from the means of bags to the logits of their shares (spec 004 II-11).
+"""Inverse calibration: support vector regression from the means of bags to the logits of their shares.
 
     min ½‖w‖² + C Σ_k c_k (ξ_k + ξ*_k)      t_k(low) − ε − ξ_k ≤ ⟨w, m_k⟩ + b ≤ t_k(high) + ε + ξ*_k,   ξ, ξ* ≥ 0
 

@@ -1,4 +1,4 @@
-"""Empirical proportion risk minimisation by gradient (spec 004 II-2): any differentiable scorer, several classes.
+"""Empirical proportion risk minimisation by gradient: any differentiable scorer, several classes.
 
     minimise  α/2 ‖w‖² + 1/n ( Σ_k u_k L(p̄_k, ȳ_k) − Σ_{i known} v_i log p_i,y_i ),      n = Σ_k u_k + Σ_{i known} v_i
     p_i = softmax f(x_i; w),     p̄_k = Σ_{i ∈ B_k} v_i p_i / Σ_{i ∈ B_k} v_i

@@ -32,7 +32,7 @@ _STEPS = 100_000  # most steps of a machine
 
 
 class MultipleInstanceSVM(ProportionEstimator):
-    """mi-SVM and MI-SVM: rows in bags, one label for each bag (spec 004 II-22).
+    """mi-SVM and MI-SVM: rows in bags, one label for each bag.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The mean map: means of the classes from means of bags, then a conditional exponential model (spec 004 II-12).
+"""The mean map: means of the classes from means of bags, then a conditional exponential model.
 
 With m_k the mean of φ over bag k, p_k its share of the positive class and ω_k the weight of the bag::
 

@@ -1,4 +1,4 @@
-"""Events in videos from labels of whole videos (spec 004 II-21): a video is a bag of segments of several lengths.
+"""Events in videos from labels of whole videos: a video is a bag of segments of several lengths.
 
     instances of a video   segments of g frames, for every granularity g; "all" is the whole video
     features               mean (or maximum) over the frames of the segment,   weight ϖ = its length

@@ -1,4 +1,4 @@
-"""Ranking of labels for an example, learnt from preference graphs (spec 002 H8; multilabel: H6).
+"""Ranking of labels for an example, learnt from preference graphs (multilabel: H6).
 
     minimise  ½‖W‖² + C Σ_i |A(y_i)|⁻¹ Σ_{G in A(y_i)} ξ_iG,   ⟨w_u − w_v, x_i⟩ ≥ 1 − ξ_iG for (u, v) in G, ξ ≥ 0
 

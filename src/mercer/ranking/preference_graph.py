@@ -1,4 +1,4 @@
-"""Preferences between labels as directed graphs: a list of edges (u, v), u is preferred to v (spec 002 H8).
+"""Preferences between labels as directed graphs: a list of edges (u, v), u is preferred to v.
 
     a label      the star from it:       (y, v) for all v ≠ y
     label sets   bipartite:              (u, v) for all u in the set and v outside

@@ -3,8 +3,7 @@
     minimise  ½‖w‖² + C Σ over groups of loss(scores of the group, grades of the group)
 
 The losses are those of :mod:`mercer.ranking.risks`: all pairs of different grades (RankSVM, ordinal regression,
-conjoint analysis; spec 002 H9), or a bound on ROC area, average precision or F1 of the whole group (spec 002 H5, spec
-003 E3).
+conjoint analysis), or a bound on ROC area, average precision or F1 of the whole group.
 """
 
 from __future__ import annotations

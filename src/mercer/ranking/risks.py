@@ -5,15 +5,15 @@
     average-precision  the same with Δ = 1 − average precision
     f1                 the same with Δ = 1 − F1
 
-One group is one example whose output r is its whole ranking (for f1: its labelling), and the loss is margin rescaling
-(spec 002 H5, spec 003 E3). A ranking's score is the mean over pairs of ±½ (s_i − s_j). The roc-area loss is the mean of
-the pairs' hinges, since swapping all pairs that gain by it gives a ranking: that of the scores with 1 taken from those
-of the relevant examples. A labelling's score is Σ_i ±½ s_i over twice the number P of positives: one wrong label costs
-about 1/(2P) of F1, so that it asks for a margin of about 1, as the plain hinge does.
+One group is one example whose output r is its whole ranking (for f1: its labelling), and the loss is margin rescaling.
+A ranking's score is the mean over pairs of ±½ (s_i − s_j). The roc-area loss is the mean of the pairs' hinges, since
+swapping all pairs that gain by it gives a ranking: that of the scores with 1 taken from those of the relevant examples.
+A labelling's score is Σ_i ±½ s_i over twice the number P of positives: one wrong label costs about 1/(2P) of F1, so
+that it asks for a margin of about 1, as the plain hinge does.
 
 The losses are compiled (cpp/ranking.cpp); here are the products with X.
 
-Label ranking (spec 002 H8), with f(x, u) = ⟨w_u, x⟩ and A(y) the parts of the preference graph y:
+Label ranking, with f(x, u) = ⟨w_u, x⟩ and A(y) the parts of the preference graph y:
 
     Σ_i |A(y_i)|⁻¹ Σ_{G in A(y_i)} max(0, max over (u, v) in G of 1 − f(x_i, u) + f(x_i, v)), or its square
 """

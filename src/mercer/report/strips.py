@@ -1,4 +1,4 @@
-"""Segmentations as coloured strips over one axis, in the style of figures of action recognition (spec 000 S54).
+"""Segmentations as coloured strips over one axis, in the style of figures of action recognition.
 
 From top to bottom: the features as a faint heat strip, the truth, each prediction with a mark under every wrong
 position, and the probability that a segment starts as a curve. Labels have colours that colour-blind readers can tell

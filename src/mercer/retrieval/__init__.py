@@ -3,7 +3,7 @@
     b(x) = sign(R D x)                  R a circulant, bilinear or dense projection, D random signs
 
 Codes of k bits keep angles: two vectors at angle θ differ in k θ / π of them on average. A circulant R = circ(r) needs
-O(d) memory and O(d log d) time (spec 004 I-1 … I-15), so codes of tens of thousands of bits are cheap to compute;
+O(d) memory and O(d log d) time, so codes of tens of thousands of bits are cheap to compute;
 `HammingIndex` holds them packed, and searches them exactly.
 
 - `CirculantEmbedding`: codes by circulants, random or learned;

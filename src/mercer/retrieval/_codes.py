@@ -1,7 +1,7 @@
 """Packed codes: layout, distances, what they estimate, and the base of all embeddings.
 
 A code of k bits lies in ⌈k / 8⌉ bytes as `numpy.packbits` lays it out: bit j in byte j // 8, the first bit of a byte
-the highest, and zeros after the last one. A bit is 1 where the projection is ≥ 0 (sign(0) = +1, spec 004 I-6).
+the highest, and zeros after the last one. A bit is 1 where the projection is ≥ 0 (sign(0) = +1).
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def hamming_distances(A: Any, B: Any = None) -> Any:
 
 
 def angle_estimate(distances: Any, n_bits: int) -> np.ndarray:
-    """Angles that Hamming distances stand for: θ = π · distance / n_bits (spec 004 I-7).
+    """Angles that Hamming distances stand for: θ = π · distance / n_bits.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def angle_estimate(distances: Any, n_bits: int) -> np.ndarray:
 
 
 def hamming_variance(theta: float, n_bits: int) -> float:
-    """Variance of the share of differing bits with independent projections: (θ/π)(1 − θ/π) / k (spec 004 I-7).
+    """Variance of the share of differing bits with independent projections: (θ/π)(1 − θ/π) / k.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def hamming_variance(theta: float, n_bits: int) -> float:
 def circulant_variance_bound(theta: float, n_bits: int, rho: float, delta: float) -> float:
     """Bound of the same variance for circulant projections: that of independent ones + 8 ρ √ln(8k²/δ).
 
-    Holds with probability 1 − δ over the signs D, for unit vectors whose entries do not exceed ρ (spec 004 I-8). The
+    Holds with probability 1 − δ over the signs D, for unit vectors whose entries do not exceed ρ. The
     source has 4k² in the logarithm, from a tail on one side; both sides make it 8k².
 
     Parameters
@@ -260,7 +260,7 @@ def circulant_variance_bound(theta: float, n_bits: int, rho: float, delta: float
 
 
 def recall_at(found: Any, neighbours: Any, ks: Any = (1, 10, 100)) -> dict[int, float]:
-    """Recall of a search: the share of true neighbours among the first k found (spec 004 I-14).
+    """Recall of a search: the share of true neighbours among the first k found.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Circulant binary embedding: b(x) = sign(R D x) with R = circ(r), in O(d log d) time and O(d) memory.
 
-    R[i, j] = r[(i − j) mod d],     R x = r ⊛ x = F⁻¹(F(r) ∘ F(x)),     D = diag(±1)                 spec 004 I-1, I-2
+    R[i, j] = r[(i − j) mod d],     R x = r ⊛ x = F⁻¹(F(r) ∘ F(x)),     D = diag(±1)
 
-Learning (spec 004 I-9 … I-12; the objective is rebuilt there from its parts, as its line is lost in the source):
+Learning (the objective is rebuilt there from its parts, as its line is lost in the source):
 
     min over B ∈ {−1, +1}, r of   ‖B − X D Rᵀ‖² + λ ‖R Rᵀ − I‖² + μ [Σ_similar ‖R D (x_i − x_j)‖² − Σ_dissimilar ‖…‖²]
 
@@ -47,7 +47,7 @@ class CirculantEmbedding(SignCodes):
     """Binary codes by circulant projections: long codes of long vectors, in O(d log d).
 
     b(x) = sign(r ⊛ (D x)), the first ``n_bits`` of them; with more bits than features, several circulants with signs of
-    their own give d bits each (spec 004 I-3, I-6).
+    their own give d bits each.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class CirculantEmbedding(SignCodes):
     tol : float, default=0.0
         Learning ends when a round lowers the objective by less than this share of it.
     sign_flip : bool, default=True
-        Whether inputs get random signs D. Without them codes of smooth inputs are far noisier (spec 004 I-2).
+        Whether inputs get random signs D. Without them codes of smooth inputs are far noisier.
     random_state : int, RandomState or None, default=None
         Of r and D.
     n_jobs : int, optional

@@ -1,4 +1,4 @@
-"""Comparators: codes by a full matrix (LSH) and by two small ones (bilinear), spec 004 I-5, I-7."""
+"""Comparators: codes by a full matrix (LSH) and by two small ones (bilinear)."""
 
 from __future__ import annotations
 

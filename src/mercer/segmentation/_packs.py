@@ -6,7 +6,7 @@ its first position, and ψ statistics of the frame features h_s .. h_{e−1}. Wi
 
     sum = H_e − H_s,   mean = sum / (e − s),   variance = (Q_e − Q_s) / (e − s) − mean²,   length = e − s,
 
-in time that does not depend on the length (spec 000 S46, S53).
+in time that does not depend on the length.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def segment_statistics(
 
 
 class MinMaxRescaler(TransformerMixin, Estimator):
-    """u → (u − min) / (max − min) with the ranges of the training data (spec 000 S47).
+    """u → (u − min) / (max − min) with the ranges of the training data.
 
     Values of new data beyond these ranges become 0 or 1. A feature that is constant in training becomes 0.
 
@@ -287,7 +287,7 @@ class MinMaxRescaler(TransformerMixin, Estimator):
 
 
 def bow_rescale(B: Any, power: int = 2) -> Any:
-    """Bags of words divided by a power of their norm: B / ⟨B, B⟩ for 2, the unit vector B / ‖B‖ for 1 (spec 000 S47).
+    """Bags of words divided by a power of their norm: B / ⟨B, B⟩ for 2, the unit vector B / ‖B‖ for 1.
 
     The square of the norm is what the source prints, so that ⟨B / ⟨B, B⟩, B⟩ = 1.
 

@@ -1,4 +1,4 @@
-"""Segmentation by deciding on each position alone: baselines for models of whole segments (spec 000 S49, S50).
+"""Segmentation by deciding on each position alone: baselines for models of whole segments.
 
 A classifier gives every position t ≥ 1 a score f(φ(x, t)) from its boundary features alone, and a segment starts where
 

@@ -1,8 +1,8 @@
 """Feature packs: frames with statistics of their segments, and sentences with the features of paragraphs.
 
-:class:`SegmentStatistics` (spec 000 S53) takes feature vectors as they are. :class:`ParagraphFeatures` (spec 000
-S45-S47) takes sentences. Boundary features speak of the first position of a segment, frame features enter through the
-sum, mean or variance over a segment.
+:class:`SegmentStatistics` takes feature vectors as they are. :class:`ParagraphFeatures` takes sentences. Boundary
+features speak of the first position of a segment, frame features enter through the sum, mean or variance over a
+segment.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ _KINDS = ("first", "word", "word_before", "word_after")
 
 
 class ParagraphFeatures(FeaturePack):
-    """Features of sentences for finding paragraphs (spec 000 S45-S47).
+    """Features of sentences for finding paragraphs.
 
     With B_t the bag of words of sentence t, counted in lower case, the **boundary features** of a paragraph that
     starts at sentence t of N are
@@ -631,7 +631,7 @@ def _cosines(A: csr_array, B: csr_array) -> np.ndarray:
 
 
 def _numeric(corpus: _Corpus, surprisal: _Surprisal, window: int) -> np.ndarray:
-    """The features named in ``_NUMERIC``, before rescaling (spec 000 S45)."""
+    """The features named in ``_NUMERIC``, before rescaling."""
     B = corpus.bags
     before, after = corpus.previous @ B, corpus.next @ B
     sets = B.copy()
@@ -694,7 +694,7 @@ def _frames(corpus: _Corpus, surprisal: _Surprisal) -> np.ndarray:
 
 
 def _segment_tables(corpus: _Corpus, surprisal: _Surprisal, max_length: int) -> list[np.ndarray]:
-    """The features named in ``_SEGMENTS`` of all segments of up to ``max_length`` sentences (spec 000 S46)."""
+    """The features named in ``_SEGMENTS`` of all segments of up to ``max_length`` sentences."""
     return [
         _segment_table(corpus.bags[a:b], surprisal.alone[a:b], surprisal.running[a:b], surprisal.sizes[a:b], max_length)
         for a, b in pairwise(corpus.offsets.tolist())

@@ -7,7 +7,7 @@ of them):
 
 with c the counts of training, T(h) the number of different symbols seen after h (the last k − 1 symbols), h' = h
 without its first symbol, and p_k = p_{k−1} where h was never seen. Sums over w are 1. The entropy of a sentence is
-−(1/n) Σ_i log p(w_i | w_{<i}), in nats; under the uniform model (order 0) it is log V (spec 000 S45, 12).
+−(1/n) Σ_i log p(w_i | w_{<i}), in nats; under the uniform model (order 0) it is log V (12).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Segmentation and labelling at once: a semi-Markov structure, any loss, any solver (spec 000 S41-S54).
+"""Segmentation and labelling at once: a semi-Markov structure, any loss, any solver.
 
     minimise  penalty(w) + C Σ_i loss(x_i, y_i; w),   score(x, y) = Σ_segments Φ1 + Φ2 + Σ_neighbours Φ3
 
 y cuts a sequence into labelled segments. A segment is scored as a whole: by statistics of its positions, by its length,
 by features of the place where it starts, and with the label of the segment before it; see
-:class:`mercer.structures.Segments`. After training every segment may get an extra score, the offset (spec 000 S49):
+:class:`mercer.structures.Segments`. After training every segment may get an extra score, the offset:
 
     score(x, y) + offset · n(y),   n(y) the number of segments
 

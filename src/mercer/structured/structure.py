@@ -1,4 +1,4 @@
-"""What a person writes to predict outputs of a new kind (spec 003 D7)."""
+"""What a person writes to predict outputs of a new kind."""
 
 from __future__ import annotations
 

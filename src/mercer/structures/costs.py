@@ -2,7 +2,7 @@
 
     Hamming      Σ_t weight[y_t] · 1[y_t ≠ z_t]
     CostMatrix   Σ_t D[y_t, z_t]
-    Taxonomy     Σ_t shortest path between y_t and z_t on a weighted graph of labels (spec 002 G6)
+    Taxonomy     Σ_t shortest path between y_t and z_t on a weighted graph of labels
     ZeroOne      1[y ≠ z], of the whole output
     BoundaryDifference, SegmentDifference   |y Δ z|: boundaries or whole segments in one and not in the other
 
@@ -248,7 +248,7 @@ class SegmentCost(Cost):
 
 
 class BoundaryDifference(SegmentCost):
-    """Boundaries that only one of two segmentations has: ``|y| + |z| − 2 |y ∩ z|`` (spec 000 S42).
+    """Boundaries that only one of two segmentations has: ``|y| + |z| − 2 |y ∩ z|``.
 
     A boundary is where a segment starts, 0 excepted, which every segmentation has. The cost can exceed ``|y|``.
 

@@ -2,7 +2,7 @@
 
     score(y) = Σ_v θ_v[y_v] + Σ_{(u,v)∈E} θ_uv[y_u, y_v],   θ_v[l] = ⟨w_l, x_v⟩,   θ_uv[k, l] = ⟨w_{t,kl}, x_uv⟩
 
-with node features x_v, edge features x_uv and the type t of an edge (spec 001 B1, B23; spec 000 S63). Grids of pixels
+with node features x_v, edge features x_uv and the type t of an edge. Grids of pixels
 are a special case. Which weights a pair of labels has is a choice: see ``edge_weights``.
 
 Weights are one vector: ``[ nodes: (feature, label) | edges: (type, edge feature, kind of pair) ]``.
@@ -526,7 +526,7 @@ class Graph(Structure):
     # ------------------------------------------------------------------ training without inference
 
     def pseudo_likelihood(self, theta: GraphScores, y: TagSequences) -> tuple[np.ndarray, GraphMarginals]:
-        """−Σ_v log p(y_v | y of its neighbours) of each graph, and its gradient in θ (spec 001 B2).
+        """−Σ_v log p(y_v | y of its neighbours) of each graph, and its gradient in θ.
 
         Nodes count whose own label and whose neighbours' labels are known.
         """

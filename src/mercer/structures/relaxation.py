@@ -1,4 +1,4 @@
-"""Decoding of pairwise models as a linear program over the local polytope (spec 000 S39).
+"""Decoding of pairwise models as a linear program over the local polytope.
 
     max Σ_a ⟨θ_a, μ_a⟩ + Σ_ab ⟨θ_ab, μ_ab⟩
     over μ ≥ 0,  Σ_k μ_a(k) = 1,  Σ_l μ_ab(k, l) = μ_a(k),  Σ_k μ_ab(k, l) = μ_b(l)

@@ -1,6 +1,6 @@
 """Slack rescaling of segmentations: the best score at each level of cost, so that max Δ (1 + score − truth) is exact.
 
-A cost in whole units makes the level of cost a part of the state: T · K · C steps for each level (spec 001 B3).
+A cost in whole units makes the level of cost a part of the state: T · K · C steps for each level.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def length_basis(model: Any, max_length: int) -> np.ndarray:
     - ``"table"``: one a length. Any table (a histogram in logarithms).
     - ``"poisson"``: 1, l, −log l!. log λ^l e^{−λ} / l!, and its generalisation with any power of l!.
     - ``"log-normal"``: 1, log l, (log l)². Log-normal densities.
-    - ``"constant"``: 1. The same for every length: so much a segment (Φ0 of spec 000 S43).
+    - ``"constant"``: 1. The same for every length: so much a segment (Φ0).
 
     Parameters
     ----------

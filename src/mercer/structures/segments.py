@@ -1,6 +1,6 @@
 """Segmentations: a sequence cut into labelled segments [s, e), with scores for whole segments (semi-Markov chains).
 
-    score(y) = start[c_1] + end[c_L] + Σ_segments Φ1 + Φ2 + Σ_neighbours Φ3       (spec 000 S41-S44, S52, S53)
+    score(y) = start[c_1] + end[c_L] + Σ_segments Φ1 + Φ2 + Σ_neighbours Φ3
 
     Φ1  boundary      starts[s, c]                              features of the boundary before position s
     Φ2  segment       Σ_{s≤t<e} frames[t, c]                    sums of features of positions
@@ -17,7 +17,7 @@ Verbs follow ``cpp/segments.hpp``: O(T·K·C + T·C²) steps, or O(T·K·C²) wi
 decisions keep this exact:
 
 - Bounds on lengths are −inf in ``lengths``, forbidden neighbours −inf in ``transitions``: exact zeros everywhere.
-- Φ3 of spec 000 S53 looks at the segment [s, e), with both labels, and at the first ``min_length`` frames after e. The
+- Φ3 looks at the segment [s, e), with both labels, and at the first ``min_length`` frames after e. The
   second half depends on e alone and is a feature of the boundary (``edges``: the next segment is never shorter, so it
   can look that far); only the first half needs the sum over lengths for each pair of labels.
 - Costs that compare segmentations are added to ``starts`` (boundaries; the constant |y| at position 0, where every

@@ -1,10 +1,10 @@
 """What hashing costs, in bounds: lost features, deviating kernels, sampled means.
 
-    Theorem 2    P[a feature is lost] ≤ l (1 − (1 − c/n)^c + (l c / n)^c)   spec 000 S11
-    Theorem 3    max abs(k̄ − E k̄) ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))   spec 000 S12
-    Theorem 7    ‖E Φ − (1/l) Σ_i Φ(x_{in})‖ ≤ l β(n) + (2 + √ln(2/δ)) / √l   spec 000 S15
-    hash kernel  E k̄ = (1 − 1/n) k + s s′ / n   spec 000 S06
-    collisions   E[share of names lost to sharing] = 1 − (n/N)(1 − (1 − 1/n)^N)   spec 000 S19
+    Theorem 2    P[a feature is lost] ≤ l (1 − (1 − c/n)^c + (l c / n)^c)
+    Theorem 3    max abs(k̄ − E k̄) ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))
+    Theorem 7    ‖E Φ − (1/l) Σ_i Φ(x_{in})‖ ≤ l β(n) + (2 + √ln(2/δ)) / √l
+    hash kernel  E k̄ = (1 − 1/n) k + s s′ / n
+    collisions   E[share of names lost to sharing] = 1 − (n/N)(1 − (1 − 1/n)^N)
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _check_size(name: str, value: Any) -> float:
 def expected_collision_rate(n_names: int, n_buckets: int) -> float:
     """The expected share of names lost to sharing when ``n_names`` names fall into ``n_buckets`` at random.
 
-    1 − (n/N)(1 − (1 − 1/n)^N) for N names and n buckets (spec 000 S19).
+    1 − (n/N)(1 − (1 − 1/n)^N) for N names and n buckets.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def information_loss_bound(n_features: int, n_buckets: int, copies: int = 1) -> 
     """A bound on the probability that hashing loses a feature, when each feature has ``copies`` copies (Theorem 2).
 
     l (1 − (1 − c/n)^c + (l c / n)^c), at most 1, for l features with c copies each in n buckets: a feature is lost
-    only if all its copies share their buckets (spec 000 S11, as corrected there).
+    only if all its copies share their buckets (as corrected there).
 
     Examples
     --------
@@ -93,7 +93,7 @@ def information_loss_bound(n_features: int, n_buckets: int, copies: int = 1) -> 
 
 
 def optimal_copies(n_features: int, n_buckets: int) -> int:
-    """The number of copies with the smallest bound of Theorem 2: more are not always better (spec 000 S11).
+    """The number of copies with the smallest bound of Theorem 2: more are not always better.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def expected_kernel(k: Any, s: Any, s_prime: Any, n_buckets: int, *, signed: boo
     """The mean of a hashed inner product over all hash functions.
 
     (1 − 1/n) k + s s′ / n without signs, where k = ⟨Φ(x), Φ(x′)⟩ and s, s′ are the sums of the entries of Φ(x) and
-    Φ(x′); k itself with signs (spec 000 S06, S26). Takes numbers or arrays.
+    Φ(x′); k itself with signs. Takes numbers or arrays.
 
     Examples
     --------
@@ -133,8 +133,8 @@ def expected_kernel(k: Any, s: Any, s_prime: Any, n_buckets: int, *, signed: boo
 def hoeffding_constants(width: float) -> tuple[float, float]:
     """(c, c′) of `kernel_deviation_bound` for means of n independent terms from an interval of length ``width``.
 
-    Hoeffding: ``P(|k̄ − E k̄| > ε) ≤ 2 exp(−2 n ε² / width²)``. This holds for random features (spec 000 S01); for hashed
-    features the constants depend on the data (spec 000 S12).
+    Hoeffding: ``P(|k̄ − E k̄| > ε) ≤ 2 exp(−2 n ε² / width²)``. This holds for random features; for hashed
+    features the constants depend on the data.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def kernel_deviation_bound(m: int, M: int, n: int, delta: float, c: float, c_pri
     """How far any entry of a kernel matrix is from its mean, with probability 1 − delta (Theorem 3).
 
     √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′)) for m observations, M classes and n buckets or random
-    features, where each entry obeys ``P(|k̄ − E k̄| > ε) ≤ c exp(−c′ ε² n)`` (spec 000 S12).
+    features, where each entry obeys ``P(|k̄ − E k̄| > ε) ≤ c exp(−c′ ε² n)``.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def mcmc_mean_bound(l: int, n: int, beta: float | Callable[[int], float], delta:
     """How far the mean feature vector of samples from a Markov chain is from the truth (Theorem 7).
 
     l β(n) + (2 + √ln(2/δ)) / √l for l samples, each n steps after the one before, with probability 1 − δ, for
-    features with inner products in [0, 1] and a chain that is stationary (spec 000 S15).
+    features with inner products in [0, 1] and a chain that is stationary.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def mcmc_mean_bound(l: int, n: int, beta: float | Callable[[int], float], delta:
 def inner_product_lift(dx: float, dy: float, norm_x: float, norm_y: float) -> float:
     """From errors of vectors to the error of their inner product: dx ‖y‖ + dy ‖x‖ + dx dy.
 
-    A bound on ``|⟨x, y⟩ − ⟨x′, y′⟩|`` where ‖x − x′‖ ≤ dx and ‖y − y′‖ ≤ dy (spec 000 S15).
+    A bound on ``|⟨x, y⟩ − ⟨x′, y′⟩|`` where ‖x − x′‖ ≤ dx and ‖y − y′‖ ≤ dy.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def exact_mixing_coefficient(transition_matrix: Any, n: int) -> float:
     """The β-mixing coefficient of a stationary Markov chain over a gap of n steps.
 
     ``β(n) = Σ_x π(x) ½ Σ_y |Tⁿ(x, y) − π(y)|``: what the state at time 0 still tells about the state at time n, π being
-    the stationary distribution (spec 000 S15, Definition 5; for a Markov chain the supremum over all events of past
+    the stationary distribution (Definition 5; for a Markov chain the supremum over all events of past
     and future is this sum).
 
     Parameters

@@ -1,4 +1,4 @@
-"""What the shares of classes in bags say about single instances, in bounds (spec 004 II-3 to II-7).
+"""What the shares of classes in bags say about single instances, in bounds.
 
 With h̄ and ȳ the predicted and the true share of a bag of r instances, er the mean of their distance, β = P(h ≠ y)::
 
@@ -46,7 +46,7 @@ _GRID = 4001
 def bags_needed(vc: int, r: float, eps: float, delta: float) -> int:
     """How many bags make the error on bags at most ``eps`` above that in training, with probability 1 − ``delta``.
 
-    (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)), for all classifiers of a class at once (spec 004 II-3).
+    (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)), for all classifiers of a class at once.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def bags_needed(vc: int, r: float, eps: float, delta: float) -> int:
 def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
     """How far the error on bags can be above that in training, with probability 1 − ``delta``.
 
-    √((32/M)(d ln(2 e M r/d) + ln(4/δ))) for M bags of r instances (spec 004 II-3). With fewer than d instances in 2 M
+    √((32/M)(d ln(2 e M r/d) + ln(4/δ))) for M bags of r instances. With fewer than d instances in 2 M
     bags, the logarithm of the number of labellings is 2 M r ln 2.
 
     Parameters
@@ -98,7 +98,7 @@ def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
 def markov_tolerance(error: float, delta: float) -> float:
     """The distance from the true share that is kept with probability 1 − ``delta``, from a mean distance of ``error``.
 
-    error/δ, by Markov's inequality (spec 004 II-4).
+    error/δ, by Markov's inequality.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def bag_accuracy(beta: Any, r: int, eps: float) -> Any:
 
     For bags of ``r`` independent instances and a classifier that calls as many positive as there are:
     Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)] with e = ⌊ε r⌋ and Q the distribution function of
-    Binomial(r − i, β/(2 − β)). The prior does not matter (spec 004 II-4).
+    Binomial(r − i, β/(2 − β)). The prior does not matter.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def monotone_from(r: int, eps: float) -> float:
     """The bag accuracy u(r, ε) above which the instance error is determined.
 
     `bag_accuracy` falls as the error grows, but may rise again near an error of 1 (an even number of instances that are
-    all wrong are balanced rather often). u is its largest value from where it stops falling (spec 004 II-4).
+    all wrong are balanced rather often). u is its largest value from where it stops falling.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _lowest(accuracy: np.ndarray) -> int:
 def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
     """How many of ``r`` instances are classified right, at least, in a pure bag whose share is met up to ``eps``.
 
-    r (1 − 2η − ε), or 0: the bag has at most a share η of one of the classes (spec 004 II-6). If bags are that pure
+    r (1 − 2η − ε), or 0: the bag has at most a share η of one of the classes. If bags are that pure
     with probability 1 − ρ, and met with probability 1 − δ, this holds for a bag with probability 1 − δ − ρ. It cannot
     be improved: see `adversarial_pure_bag`.
 
@@ -256,7 +256,7 @@ def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
 
 
 def adversarial_pure_bag(r: int, eta: float) -> tuple[np.ndarray, np.ndarray]:
-    """A bag whose share is met exactly while a share 2η of its instances is wrong (spec 004 II-6).
+    """A bag whose share is met exactly while a share 2η of its instances is wrong.
 
     The first η r instances are positive; the prediction is the other way round on the first 2 η r. At η = 1/2 every
     single instance is wrong: shares near one half give the least away about single instances.
@@ -290,7 +290,7 @@ def adversarial_pure_bag(r: int, eta: float) -> tuple[np.ndarray, np.ndarray]:
 def min_bag_size(eps: float, delta: float) -> int:
     """Instances from which the share of a bag is within ``eps`` of the population's, with probability 1 − ``delta``.
 
-    ⌈ln(2/δ)/(2ε²)⌉, by Hoeffding's inequality, when a bag is a random sample of its population (spec 004 II-7).
+    ⌈ln(2/δ)/(2ε²)⌉, by Hoeffding's inequality, when a bag is a random sample of its population.
 
     Examples
     --------

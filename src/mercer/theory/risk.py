@@ -1,4 +1,4 @@
-"""What a classifier's training error says about its risk, in bounds (spec 002 part I).
+"""What a classifier's training error says about its risk, in bounds.
 
 In the margin ξ = y f(x), the 0/1 loss χ(ξ) = 1{ξ ≤ 0}, a loss ψ above it, and η = P(y = 1 given x)::
 
@@ -44,7 +44,7 @@ SURROGATES = ("hinge", "squared_hinge", "logistic", "exponential", "squared")
 def zero_one_loss(margin: Any) -> Any:
     """χ(ξ): 1 where the margin ξ = y f(x) is at most 0, else 0.
 
-    A margin of 0 counts as an error: the printed (1 − sgn ξ)/2 would count half of one (spec 002 I1).
+    A margin of 0 counts as an error: the printed (1 − sgn ξ)/2 would count half of one.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def surrogate_loss(margin: Any, loss: str = "hinge") -> Any:
         Values of y f(x).
     loss : {"hinge", "squared_hinge", "logistic", "exponential", "squared"}, default="hinge"
         max(0, 1 − ξ), its square, log₂(1 + e^{−ξ}), e^{−ξ}, (1 − ξ)². The logistic loss is to base 2: with natural
-        logarithms it is 0.69 at margin 0 and bounds nothing (spec 002 I1).
+        logarithms it is 0.69 at margin 0 and bounds nothing.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def surrogate_loss(margin: Any, loss: str = "hinge") -> Any:
 def mcdiarmid_bound(eps: float, n: int, c: float) -> float:
     """A bound on P{E g − g > ε}, where g of n independent values moves by at most ``c`` when one of them changes.
 
-    exp(−2 ε² / (n c²)), McDiarmid's inequality (spec 002 I2). The mean of n values in [0, B] has c = B/n.
+    exp(−2 ε² / (n c²)), McDiarmid's inequality. The mean of n values in [0, B] has c = B/n.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def mcdiarmid_bound(eps: float, n: int, c: float) -> float:
 def uniform_deviation(B: float, n: int, delta: float) -> float:
     """How far sup_f (E f − mean f) may lie above its expectation, with probability 1 − δ, for functions into [0, B].
 
-    B √(ln(1/δ) / 2n) (spec 002 I2).
+    B √(ln(1/δ) / 2n).
 
     Examples
     --------
@@ -122,7 +122,7 @@ def rademacher_linear(K: Any, n_draws: int = 1000, random_state: Any = None) -> 
     """The Rademacher average of the unit ball of a kernel's functions on a sample, by Monte Carlo.
 
     E_σ sup_{‖f‖ ≤ 1} (1/n) Σ_i σ_i f(x_i) = E_σ √(σᵀ K σ) / n for random signs σ. It is at most √(tr K) / n, and at
-    least 1/√2 of that (spec 002 I3).
+    least 1/√2 of that.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def rademacher_linear(K: Any, n_draws: int = 1000, random_state: Any = None) -> 
 def rademacher_bound(L: float, W: float, r: float, B: float, n: int) -> float:
     """A bound on the Rademacher average of ψ(⟨w, Φ(x)⟩ + b) for ‖w‖ ≤ W and abs(b) ≤ B.
 
-    (L/√n)(W r + B √(2 ln 2)) (spec 002 I3).
+    (L/√n)(W r + B √(2 ln 2)).
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def excess_risk_bound(psi_excess: Any, loss: str = "hinge") -> Any:
     """A bound on the excess 0/1 risk by the excess of a surrogate risk.
 
     c · excess^s: 4 · excess for the hinge loss, √(8 · excess) for the logistic (natural logarithm) and exponential ones
-    (spec 002 I4; the constants are those of the source, and not the smallest: the hinge loss holds with 1).
+    (the constants are those of the source, and not the smallest: the hinge loss holds with 1).
 
     Examples
     --------
@@ -226,7 +226,7 @@ def margin_bound(
 
     mean ψ + 2 (γ/√n)(W r + B √(2 ln 2)) + (1 + γ(W R + B)) √(ln(1/δ)/2n) for the loss ψ = max(0, 1 − γ y f(x)),
     which is positive where y f(x) < 1/γ. Put together from I1 to I3: the printed bound (2.28) has another factor at
-    r/R and gives the range of the loss without its 1 (spec 002 I5).
+    r/R and gives the range of the loss without its 1.
 
     Parameters
     ----------
@@ -267,8 +267,7 @@ def margin_bound(
 def noise_exponent(gamma: float) -> float:
     """α = γ/(1 + γ) of Tsybakov's noise condition P{abs(P(y=1 | x) − 1/2) ≤ t} ≤ β t^γ.
 
-    γ = ∞, labels whose probabilities keep away from 1/2 (Massart), gives 1; γ = 0, no condition, gives 0
-    (spec 002 I6).
+    γ = ∞, labels whose probabilities keep away from 1/2 (Massart), gives 1; γ = 0, no condition, gives 0.
 
     Examples
     --------
@@ -284,7 +283,7 @@ def noise_exponent(gamma: float) -> float:
 def noise_rate(gamma: float) -> float:
     """The exponent p of the rate n^(−p) at which the excess risk of a finite class falls under a noise condition.
 
-    p = 1/(2 − α) with α of `noise_exponent`: 1/2 without a condition, 1 for Massart's (spec 002 I6).
+    p = 1/(2 − α) with α of `noise_exponent`: 1/2 without a condition, 1 for Massart's.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Objects that are equal or not, and convolutions of their parts (spec 002 C7)."""
+"""Objects that are equal or not, and convolutions of their parts."""
 
 from __future__ import annotations
 

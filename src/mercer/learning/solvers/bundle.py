@@ -1,4 +1,4 @@
-"""Bundle method for regularised risk minimisation (BMRM): any convex risk, by planes below it (spec 000 S51).
+"""Bundle method for regularised risk minimisation (BMRM): any convex risk, by planes below it.
 
     R(w) ≥ max_j b_j + ⟨s_j, w⟩,   s_j = ∇R(w_j),  b_j = R(w_j) − ⟨s_j, w_j⟩
     w_{t+1} = argmin ½‖w‖² + max_j (b_j + ⟨s_j, w⟩),   dual: max_{a in simplex} ⟨b, a⟩ − ½ ‖Σ a_j s_j‖²

@@ -1,4 +1,4 @@
-"""Cutting planes for structured margins (spec 000 S38, spec 003 D2-D6, G3).
+"""Cutting planes for structured margins.
 
 1-slack: one slack for all examples, one plane Σ_i plane_i a round, so the number of planes does not grow with the data.
 Planes that examples had before are kept; their best combination is tried first, and the search over outputs (the

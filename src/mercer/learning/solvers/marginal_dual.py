@@ -1,4 +1,4 @@
-"""The dual of the max-margin Markov network in its marginal form (spec 000 S39, spec 001 B3).
+"""The dual of the max-margin Markov network in its marginal form.
 
     max_μ  C Σ_i ⟨Δ_i, μ_i⟩ − ½ ‖w‖²,   w = C Σ_i [Φ(x_i, y_i) − Σ_part μ_i[part] Φ(x_i, part)]
 
@@ -8,7 +8,7 @@ Frank-Wolfe's, towards the most violating output, with an exact line search; μ_
 therefore consistent.
 
 With a standard normal prior the maximum entropy discrimination Markov network has the posterior N(w, I) around these
-very weights (spec 000 S40).
+very weights.
 """
 
 from __future__ import annotations
