@@ -186,9 +186,7 @@ def training(report: Report, task: str, data: tuple, repeats: int) -> str:
 
     peer, ours = interleaved(repeats, peer_l1, ours_l1)
     report.add(task, "L1: time to CRFsuite's objective after 30 it.", peer, ours, "s", 3.0, f"objective {goal:.1f}")
-    report.add(
-        task, "   quality", peer_quality(kept["l1 path"]), quality(kept["l1"].predict(test)), "score/s", 0.998
-    )
+    report.add(task, "   quality", peer_quality(kept["l1 path"]), quality(kept["l1"].predict(test)), "score/s", 0.998)
 
     for name, algorithm, solver, params, options in (
         ("SGD, 10 epochs", "l2sgd", "sgd", {"c2": 1.0, "max_iterations": 10}, {"C": 0.5}),
@@ -214,9 +212,7 @@ def training(report: Report, task: str, data: tuple, repeats: int) -> str:
             ours_online(seed)
             scores.append(quality(kept["online"].predict(test)))
         note = f"mean of 5 orders, {min(scores):.4f} to {max(scores):.4f}"
-        report.add(
-            task, "   quality", peer_quality(kept["online path"]), float(np.mean(scores)), "score/s", 1.0, note
-        )
+        report.add(task, "   quality", peer_quality(kept["online path"]), float(np.mean(scores)), "score/s", 1.0, note)
     return model
 
 

@@ -1,6 +1,6 @@
 """Hashing maps: text, strings and records to sparse rows, beside scikit-learn, one thread each, in one run.
 
-    python benchmarks/hashing.py [--parts words chars bits records] [--repeats 5]
+python benchmarks/hashing.py [--parts words chars bits records] [--repeats 5]
 """
 
 from __future__ import annotations

@@ -105,9 +105,7 @@ def one_split(X: np.ndarray, y: np.ndarray, n_train: int, n_test: int, seed: int
         choices = kernels(inner, column)
         for machine, bounds in (("SVM", (np.inf,)), ("RMM", BS)):
             grid = list(product(range(len(choices)), CS, bounds))
-            wrong = [
-                sum(errors(choices[k], labels, fit, held, C, B, False) for fit, held in folds) for k, C, B in grid
-            ]
+            wrong = [sum(errors(choices[k], labels, fit, held, C, B, False) for fit, held in folds) for k, C, B in grid]
             k, C, B = grid[int(np.argmin(wrong))]  # ties: the smaller C, then the smaller B
             share = 100 * errors(choices[k], labels, own, other, C, B, True) / len(other)
             result[machine][column] = (share, C, B)
@@ -131,10 +129,12 @@ def table(name: str, results: list[dict[str, dict[str, Any]]]) -> None:
         print(f"{label:<15}" + "".join(f"{c:>9}    " for c in counts) + "  (slide, error counts)")
     wins = int((difference.mean(0) < 0).sum()), int((difference.mean(0) > 0).sum())
     clear = int((difference.mean(0) < -2 * error).sum()), int((difference.mean(0) > 2 * error).sum())
-    print(f"RMM lower in {wins[0]} of {len(COLUMNS)} columns, higher in {wins[1]}; by more than two standard errors: "
-          f"lower in {clear[0]}, higher in {clear[1]}; slide: lower in "
-          f"{sum(a < b for a, b in zip(rmm, svm, strict=True))}, higher in "
-          f"{sum(a > b for a, b in zip(rmm, svm, strict=True))}")
+    print(
+        f"RMM lower in {wins[0]} of {len(COLUMNS)} columns, higher in {wins[1]}; by more than two standard errors: "
+        f"lower in {clear[0]}, higher in {clear[1]}; slide: lower in "
+        f"{sum(a < b for a, b in zip(rmm, svm, strict=True))}, higher in "
+        f"{sum(a > b for a, b in zip(rmm, svm, strict=True))}"
+    )
     chosen = [r["RMM"][c][2] for r in results for c in COLUMNS]
     print("B chosen: " + ", ".join(f"{B:g} in {chosen.count(B)}" for B in BS))
 

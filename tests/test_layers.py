@@ -76,9 +76,7 @@ def test_the_package_is_the_one_that_is_read():
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_go_downwards_only(path):
     own = part_of(path)
-    assert own in DEPTH, (
-        f"{own} has no place among the layers: add it to LAYERS and to docs/architecture.md"
-    )
+    assert own in DEPTH, f"{own} has no place among the layers: add it to LAYERS and to docs/architecture.md"
     for module, line, _ in imports(path):
         parts = module.split(".")
         if parts[0] != "mercer" or len(parts) < 2 or parts[1] not in DEPTH:
@@ -99,9 +97,7 @@ def test_optional_libraries_are_not_imported_on_import(path):
     # mercer.nn imports torch when asked for; modules for tensors are imported where there is one.
     optional = OPTIONAL - ({"torch"} if part_of(path) == "nn" or path.name == "_tensors.py" else set())
     for module, line, on_import in imports(path):
-        assert not (on_import and module.split(".")[0] in optional), (
-            f"{path}:{line}: imports {module} at the top"
-        )
+        assert not (on_import and module.split(".")[0] in optional), f"{path}:{line}: imports {module} at the top"
 
 
 def test_importing_mercer_loads_no_heavy_library():

@@ -65,9 +65,7 @@ def slow_spans(labels: list[str]) -> list[tuple[int, int, str]]:
     return [(a, b, labels[a][2:]) for a, b in zip(begin, end, strict=True)]
 
 
-span_labels = st.one_of(
-    st.just("O"), st.builds("{}-{}".format, st.sampled_from("BILUES"), st.sampled_from("AB"))
-)
+span_labels = st.one_of(st.just("O"), st.builds("{}-{}".format, st.sampled_from("BILUES"), st.sampled_from("AB")))
 label_lists = st.lists(span_labels, max_size=12)
 
 

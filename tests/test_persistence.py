@@ -429,9 +429,7 @@ def no_space(*_: Any, **__: Any) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace", "open", "fdopen"])
-def test_a_failed_write_keeps_the_old_file(
-    old_file: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_a_failed_write_keeps_the_old_file(old_file: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(_persistence.os, step, no_space)
         with pytest.raises(OSError, match="the old file is intact") as caught:
@@ -562,9 +560,7 @@ def test_other_objects_cannot_be_saved(tmp_path: Path, fake_kind: str) -> None:
 
 def test_only_kinds_in_the_table_are_imported(tmp_path: Path) -> None:
     write_file(tmp_path / "m", "os:system", {}, {})
-    with pytest.raises(
-        ModelFileError, match="holds a 'os:system', which this version of mercer does not know"
-    ):
+    with pytest.raises(ModelFileError, match="holds a 'os:system', which this version of mercer does not know"):
         load(tmp_path / "m")
 
 

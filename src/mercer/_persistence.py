@@ -371,9 +371,7 @@ def unpack_strings(packed: Mapping[str, np.ndarray]) -> list[str]:
         raise ValueError(f"packed strings: offsets must rise from 0 to the number of bytes ({data.size})")
     buffer, bounds = data.tobytes(), offsets.tolist()
     try:
-        return [
-            buffer[start:end].decode("utf-8", "surrogatepass") for start, end in itertools.pairwise(bounds)
-        ]
+        return [buffer[start:end].decode("utf-8", "surrogatepass") for start, end in itertools.pairwise(bounds)]
     except UnicodeDecodeError as err:
         raise ValueError(f"packed strings: not UTF-8 ({err.reason})") from err
 

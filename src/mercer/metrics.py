@@ -338,13 +338,9 @@ def _pairs(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> list[tuple[Lab
     for number, (true, predicted) in enumerate(pairs, 1):
         for name, labels in (("y_true", true), ("y_pred", predicted)):
             if isinstance(labels, str) or not hasattr(labels, "__len__"):
-                raise ValueError(
-                    f"{name} must be a list of label sequences, found {labels!r} where one should be"
-                )
+                raise ValueError(f"{name} must be a list of label sequences, found {labels!r} where one should be")
         if len(true) != len(predicted):
-            raise ValueError(
-                f"sequence {number} has {len(true)} labels in y_true, but {len(predicted)} in y_pred"
-            )
+            raise ValueError(f"sequence {number} has {len(true)} labels in y_true, but {len(predicted)} in y_pred")
     return pairs
 
 
@@ -356,9 +352,7 @@ def _is_span_label(label: str) -> bool:
 def _split(label: str) -> tuple[str, str]:
     """``"B-NP"`` as ``("B", "NP")``."""
     if not isinstance(label, str) or not _is_span_label(label):
-        raise ValueError(
-            f"{label!r} is no span label: expected O, or B, I, E, L, S or U with a type as in 'B-NP'"
-        )
+        raise ValueError(f"{label!r} is no span label: expected O, or B, I, E, L, S or U with a type as in 'B-NP'")
     return label[0], label[2:]
 
 

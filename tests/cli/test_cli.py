@@ -125,9 +125,7 @@ def test_choices_are_those_of_the_estimator() -> None:
     assert {name.value for name in LossName} == set(LOSSES)
     X, y = [[{"a": 1}, {"b": 1}]], [["B", "I"]]
     for penalty in PenaltyName:
-        Tagger(
-            penalty=None if penalty == "none" else penalty.value, solver="owlqn", max_iter=1
-        )._check_parameters()
+        Tagger(penalty=None if penalty == "none" else penalty.value, solver="owlqn", max_iter=1)._check_parameters()
     for transitions in TransitionsName:
         Tagger(transitions=transitions.value).fit(X, y)
     assert [name.value for name in ConstraintsName] == ["none", "bio", "bilou"]
@@ -195,9 +193,7 @@ def test_bigram_macros_give_observation_dependent_transitions(mercer, files, tmp
     template = tmp_path / "my.template"
     template.write_text("U0:%x[0,0]\nB0:%x[0,1]\n")
     model = str(tmp_path / "m.mercer")
-    assert (
-        mercer("train", "tagger", files["train"], "--model", model, "--template", str(template)).status == 0
-    )
+    assert mercer("train", "tagger", files["train"], "--model", model, "--template", str(template)).status == 0
     out = mercer("inspect", model).out
     assert "transitions features" in " ".join(out.split())
     ran = mercer(
@@ -225,9 +221,7 @@ def test_a_label_that_only_the_held_out_file_has_is_no_obstacle(mercer, files, t
 
 
 def test_training_that_does_not_converge_warns_on_one_line(mercer, files, tmp_path) -> None:
-    ran = mercer(
-        "train", "tagger", files["train"], "--model", str(tmp_path / "m"), "--max-iter", "1", "--tol", "1e-9"
-    )
+    ran = mercer("train", "tagger", files["train"], "--model", str(tmp_path / "m"), "--max-iter", "1", "--tol", "1e-9")
     assert ran.status == 0
     assert ran.err.startswith("warning: stopped after max_iter=1")
     assert ran.err.count("\n") == 1
@@ -548,8 +542,6 @@ def test_a_checkpoint_of_another_training_is_refused_and_kept(mercer, files, tmp
     checkpoint = tmp_path / "training.ckpt"
     checkpoint.write_bytes(Path(files["model"]).read_bytes())
     before = checkpoint.read_bytes()
-    ran = mercer(
-        "train", "tagger", files["train"], "--model", str(tmp_path / "m"), "--checkpoint", str(checkpoint)
-    )
+    ran = mercer("train", "tagger", files["train"], "--model", str(tmp_path / "m"), "--checkpoint", str(checkpoint))
     assert ran.status == 2
     assert checkpoint.read_bytes() == before

@@ -72,9 +72,7 @@ def test_C_is_chosen_by_groups_and_pages_are_written(made: dict[str, str], capsy
     assert "town=Oslo" in capsys.readouterr().out
 
 
-def test_a_start_is_chosen_where_random_ones_end_at_chance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_start_is_chosen_where_random_ones_end_at_chance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     accuracy: dict[str, list[float]] = {"random": [], "auto": []}
     model = str(tmp_path / "m.mercer")
     for seed in (1, 2, 4):

@@ -108,8 +108,7 @@ def test_other_margin_losses_learn_it_too(loss):
 def test_exact_and_relaxed_training_agree_where_the_relaxation_is_tight():
     X, Y = planted(n_sets=6)
     exact, relaxed, greedy = (
-        SupervisedClusterer(decode=d, C=0.3, tol=1e-3, random_state=0).fit(X, Y)
-        for d in ("exact", "lp", "greedy")
+        SupervisedClusterer(decode=d, C=0.3, tol=1e-3, random_state=0).fit(X, Y) for d in ("exact", "lp", "greedy")
     )
     # A relaxed loss is never less than the true one.
     assert relaxed.history_["primal"][-1] >= exact.history_["dual"][-1] - 1e-6

@@ -790,7 +790,6 @@ def test_sizes_that_no_memory_holds_are_refused():
         _core.observed_pattern(ints(0, 1), ints(0, dtype=I32), ints(0, dtype=I32), 2, 2**32, 0.5)
 
 
-
 def test_firsts_of_segments_are_checked_before_they_are_used():
     zeros = np.zeros(2)
     parts = _core.SegmentParts(np.zeros((3, 2)), np.zeros((2, 2)), zeros, zeros, ints(0, 4, 9), np.zeros((9, 2)))

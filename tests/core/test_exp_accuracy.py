@@ -21,20 +21,14 @@ def two_labels(x: np.ndarray):
     """Marginals of label 1 against label 0 with scores 0 and x ≤ 0: exp(x) / (1 + exp(x))."""
     zero = np.zeros(2, x.dtype)
     nodes = np.stack([np.zeros_like(x), x], axis=1)
-    theta = ChainScores(
-        np.ascontiguousarray(nodes), np.zeros((2, 2), x.dtype), zero, zero, np.arange(len(x) + 1)
-    )
+    theta = ChainScores(np.ascontiguousarray(nodes), np.zeros((2, 2), x.dtype), zero, zero, np.arange(len(x) + 1))
     return Chain(2, 1).marginals(theta)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "lowest", "tolerance"), [(np.float64, -700.0, 2e-15), (np.float32, -86.0, 5e-7)]
-)
+@pytest.mark.parametrize(("dtype", "lowest", "tolerance"), [(np.float64, -700.0, 2e-15), (np.float32, -86.0, 5e-7)])
 def test_exp_is_accurate_to_a_few_units_in_the_last_place(dtype, lowest, tolerance):
     rng = np.random.default_rng(0)
-    x = np.concatenate(
-        [np.linspace(lowest, 0, 4001), -rng.exponential(1.0, 2000), [-1e-30, -1e-8, 0.0]]
-    ).astype(dtype)
+    x = np.concatenate([np.linspace(lowest, 0, 4001), -rng.exponential(1.0, 2000), [-1e-30, -1e-8, 0.0]]).astype(dtype)
     exact = np.exp(x.astype(np.longdouble))
     found = two_labels(x).nodes[:, 1].astype(np.longdouble)
     np.testing.assert_allclose((found / (exact / (1 + exact))).astype(float), 1.0, rtol=0, atol=tolerance)

@@ -28,9 +28,7 @@ def instruction_set(request):
 def make_rows(kind, n, n_features, dtype, seed=0):
     """Rows and the same as a dense float64 matrix."""
     rng = np.random.default_rng(seed)
-    matrix = (
-        random_array((n, n_features), density=0.3, rng=rng, data_sampler=rng.normal).toarray().astype(dtype)
-    )
+    matrix = random_array((n, n_features), density=0.3, rng=rng, data_sampler=rng.normal).toarray().astype(dtype)
     if kind == "ones":
         matrix = (matrix != 0).astype(dtype)
     rows = Rows.from_matrix(matrix if kind == "dense" else csr_matrix(matrix))
@@ -112,9 +110,7 @@ def test_fewer_columns_than_the_pattern_has_features_is_fine(kind, sparse):
 @dtypes
 @sparsities
 @kinds
-def test_products_are_the_same_to_the_last_bit_for_any_number_of_threads(
-    kind, sparse, dtype, instruction_set
-):
+def test_products_are_the_same_to_the_last_bit_for_any_number_of_threads(kind, sparse, dtype, instruction_set):
     n, n_features, width = 700, 90, 11
     rows, _ = make_rows(kind, n, n_features, dtype)
     pattern, keys = make_pattern(n_features, width, sparse)

@@ -106,17 +106,17 @@ def test_hash_of_an_ngram_combines_its_words():
 @pytest.mark.parametrize(
     ("name", "seed", "value"),
     [
-        (b'', 0, 0x77EAAA3E47AB1CD5),
-        (b'a', 0, 0x6243D06E45CD84D7),
-        (b'the', 0, 0xDF73274D1BC06C0B),
-        (b'the', 1, 0x42BC057B296DC036),
-        (b'word', 0, 0xD085FEB631E6A306),
-        (b'hashing', 0, 0x83724E4A0490A06C),
-        (b'8 bytes!', 0, 0x249592A3EBD32E53),
-        (b'sixteen bytes !!', 0, 0x0671192471341329),
-        (b'seventeen bytes !', 18446744073709551615, 0x30801B597C27CD40),
-        (b'na\xc3\xafve\xe2\x80\x94\xe6\x97\xa5\xe6\x9c\xac', 0, 0x93FB95872CD74112),
-        (b'\x00\xff', 3, 0x326F34FA04937DE7),
+        (b"", 0, 0x77EAAA3E47AB1CD5),
+        (b"a", 0, 0x6243D06E45CD84D7),
+        (b"the", 0, 0xDF73274D1BC06C0B),
+        (b"the", 1, 0x42BC057B296DC036),
+        (b"word", 0, 0xD085FEB631E6A306),
+        (b"hashing", 0, 0x83724E4A0490A06C),
+        (b"8 bytes!", 0, 0x249592A3EBD32E53),
+        (b"sixteen bytes !!", 0, 0x0671192471341329),
+        (b"seventeen bytes !", 18446744073709551615, 0x30801B597C27CD40),
+        (b"na\xc3\xafve\xe2\x80\x94\xe6\x97\xa5\xe6\x9c\xac", 0, 0x93FB95872CD74112),
+        (b"\x00\xff", 3, 0x326F34FA04937DE7),
     ],
 )
 def test_hashes_are_pinned(name, seed, value):

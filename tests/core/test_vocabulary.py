@@ -71,8 +71,7 @@ def test_columns_are_sorted_by_name_whatever_the_order_of_reading():
 def test_rows_follow_their_columns_when_names_are_sorted():
     rng = np.random.default_rng(0)
     tokens = [
-        {f"f{k}": float(v) for k, v in zip(rng.permutation(50)[:8], rng.normal(size=8), strict=True)}
-        for _ in range(40)
+        {f"f{k}": float(v) for k, v in zip(rng.permutation(50)[:8], rng.normal(size=8), strict=True)} for _ in range(40)
     ]
     index = FeatureIndex()
     matrix = index.learn([tokens[:25], tokens[25:]]).matrix().toarray()

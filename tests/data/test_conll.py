@@ -207,9 +207,7 @@ def test_a_link_is_followed_and_a_device_is_not_replaced(tmp_path: Path) -> None
 
 # Any character but those that end a column or a line, and surrogates, which UTF-8 cannot hold.
 # A byte order mark at the very start of a file is not text, so it is left out too.
-values = st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters=" \t\r\n\ufeff"), min_size=1, max_size=4
-)
+values = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \t\r\n\ufeff"), min_size=1, max_size=4)
 corpora = st.integers(1, 3).flatmap(
     lambda width: st.lists(st.lists(st.tuples(*[values] * width), min_size=1, max_size=4), max_size=4)
 )

@@ -197,9 +197,7 @@ def test_any_sparse_matrix_is_taken(kind):
 
 
 def test_duplicates_of_a_sparse_matrix_are_summed_and_sorted():
-    messy = sparse.csr_matrix(
-        (np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3)
-    )
+    messy = sparse.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
     X = Sequences(messy)
     assert X[0].toarray().tolist() == [[2.0, 0.0, 4.0]]
     assert messy.nnz == 3

@@ -146,7 +146,5 @@ def test_text_rebuilds_the_template(lines: list) -> None:
     patterns = template.unigrams + template.bigrams
     rebuilt = sorted("".join(map(spell, pattern)) for pattern in patterns)
     assert rebuilt == sorted(text.split("\n"))
-    used = [
-        column for _, pieces in lines for piece in pieces if isinstance(piece, tuple) for column in piece[1:]
-    ]
+    used = [column for _, pieces in lines for piece in pieces if isinstance(piece, tuple) for column in piece[1:]]
     assert template.n_columns == max(used, default=-1) + 1

@@ -83,22 +83,16 @@ def test_data_home_comes_before_the_environment(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("value", [None, ""])
-def test_without_a_data_home_the_error_says_what_to_do(
-    value: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_data_home_the_error_says_what_to_do(value: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MERCER_DATA", raising=False)
     if value is not None:
         monkeypatch.setenv("MERCER_DATA", value)
-    with pytest.raises(
-        FileNotFoundError, match=r"pass data_home=\.\.\., or set the environment variable MERCER_DATA"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"pass data_home=\.\.\., or set the environment variable MERCER_DATA"):
         load_conll2000()
 
 
 def test_a_missing_folder_or_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(
-        FileNotFoundError, match=r"data_home names the folder .*nowhere', which does not exist"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"data_home names the folder .*nowhere', which does not exist"):
         load_conll2000(data_home=tmp_path / "nowhere")
     monkeypatch.setenv("MERCER_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match="MERCER_DATA names the folder"):

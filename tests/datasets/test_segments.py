@@ -123,7 +123,7 @@ def test_the_prose_of_python_reads_as_prose():
     assert task.lengths.sum() > 800
     assert task.names == sorted(task.names)
     sentences = [sentence for document in task.documents for sentence in document]
-    assert np.mean([sentence[-1] in ".?!:)\"”" for sentence in sentences]) > 0.99
+    assert np.mean([sentence[-1] in '.?!:)"”' for sentence in sentences]) > 0.99
     unwanted = (">>>", "* ", "|", "+--", "New in version", "Changed in version")
     assert not any(sentence.startswith(unwanted) for sentence in sentences)
     assert not any("::=" in sentence or "\n" in sentence for sentence in sentences)

@@ -25,9 +25,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--target", choices=sorted(TARGETS), action="append", help="one of the targets (default: all)")
     parser.add_argument("--only", help="one entry point of the core, one kind of model file, one reader")
-    parser.add_argument(
-        "--keep", action=argparse.BooleanOptionalAction, default=True, help="keep findings"
-    )
+    parser.add_argument("--keep", action=argparse.BooleanOptionalAction, default=True, help="keep findings")
     options = parser.parse_args()
     chosen = options.target or sorted(TARGETS)
     total = sum(SHARES[name] for name in chosen)

@@ -30,9 +30,7 @@ CORPUS = Path(__file__).with_name("corpus")
 CPU_SECONDS = 5.0  # of one case
 WALL_SECONDS = 120.0  # of one case that waits
 MEMORY = 2 << 30  # bytes beyond those of the parent
-UNCLEAR = re.compile(
-    r"std::|_M_|basic_string|vector::|bad_cast|bad_alloc|map::at|Unknown exception"
-)
+UNCLEAR = re.compile(r"std::|_M_|basic_string|vector::|bad_cast|bad_alloc|map::at|Unknown exception")
 
 
 class Target:

@@ -326,9 +326,7 @@ def test_planes_of_partly_known_outputs_are_refused(kind):
         Risk(structure, Hinge(), X, y).oracle(np.zeros(structure.n_weights))
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in KINDS if n != "log"]
-)
+@pytest.mark.parametrize("name", [n for n in KINDS if n != "log"])
 def test_a_forbidden_truth_names_its_example(name):
     problem = make_problem(lengths=(2, 2, 2))
     problem.y.labels[:] = [1, 0, 0, 1, 1, 0]

@@ -505,9 +505,7 @@ def test_parameters_of_frank_wolfe_are_checked(bad):
         solve(labels().risk(Hinge()), BCFW(**bad), 1.0, max_iter=1)
 
 
-@pytest.mark.parametrize(
-    "solver", list(MARGIN)
-)
+@pytest.mark.parametrize("solver", list(MARGIN))
 def test_a_forbidden_truth_is_named_by_every_solver(solver):
     from mercer.learning import Risk
 

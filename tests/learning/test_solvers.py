@@ -47,9 +47,7 @@ def loss_for(solver):
 
 def gap(problem, w, penalty, C) -> float:
     """How far F(w) lies above SciPy's minimum, relative to it."""
-    best = problem.oracle.objective(
-        problem.oracle.optimum(C, penalty.l1, penalty.l2), C, penalty.l1, penalty.l2
-    )
+    best = problem.oracle.objective(problem.oracle.optimum(C, penalty.l1, penalty.l2), C, penalty.l1, penalty.l2)
     return (problem.oracle.objective(w, C, penalty.l1, penalty.l2) - best) / best
 
 
@@ -113,9 +111,7 @@ def test_the_history_holds_the_objective_which_never_rises(solver, penalty):
     objective = np.array(history["objective"])
     assert len(objective) > 5
     assert (np.diff(objective) <= 1e-10 * np.abs(objective[1:])).all()
-    assert np.isclose(
-        objective[-1], problem.oracle.objective(result.w, C, penalty.l1, penalty.l2), rtol=1e-10
-    )
+    assert np.isclose(objective[-1], problem.oracle.objective(result.w, C, penalty.l1, penalty.l2), rtol=1e-10)
     assert {len(values) for values in history.values()} == {len(objective)}
     assert (np.diff(history["passes"]) >= 1).all()
     assert (np.diff(history["seconds"]) >= 0).all()
@@ -195,9 +191,7 @@ def test_passive_aggressive_steps_are_bounded_by_C():
         result, _ = solve(problem, "passive-aggressive", Penalty(), bound, max_iter=1)
         biggest = 30 * bound * 2 * np.abs(problem.X.matrix()).sum(axis=0).max()
         assert 0 < np.abs(result.w).max() <= biggest
-    small, large = (
-        solve(problem, "passive-aggressive", Penalty(), bound, max_iter=1)[0].w for bound in (1e-3, 1e-1)
-    )
+    small, large = (solve(problem, "passive-aggressive", Penalty(), bound, max_iter=1)[0].w for bound in (1e-3, 1e-1))
     assert np.linalg.norm(small) < np.linalg.norm(large) / 5
 
 

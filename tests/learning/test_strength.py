@@ -56,8 +56,7 @@ def test_the_unit_of_the_cost_does_not_matter(loss, codes):
     """Weights grow with the cost under margin rescaling and stay under slack rescaling, whose margin is 1."""
     costs, X, y = 1.0 - np.eye(10), codes.X_train[:6], codes.y_train[:6]
     plain, scaled = (
-        Tagger(loss, cost=CostMatrix(factor * costs), tol=1e-4, random_state=0).fit(X, y)
-        for factor in (1.0, 20.0)
+        Tagger(loss, cost=CostMatrix(factor * costs), tol=1e-4, random_state=0).fit(X, y) for factor in (1.0, 20.0)
     )
     factor = 1.0 if loss == "slack" else 20.0
     np.testing.assert_allclose(scaled.coef_, factor * plain.coef_, atol=0.03 * factor * np.abs(plain.coef_).max())

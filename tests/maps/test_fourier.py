@@ -45,12 +45,16 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("kernel", "options", "truth", "variant"), CASES, ids=IDS)
 def test_the_mean_over_draws_is_the_kernel(kernel, options, truth, variant, pairs):
     X, K = rows(), truth(rows())
-    draws = np.array([
-        (lambda Z: Z @ Z.T)(
-            FourierFeatures(256, kernel, variant=variant, pairs=pairs, random_state=seed, **options).fit_transform(X)
-        )
-        for seed in range(200)
-    ])
+    draws = np.array(
+        [
+            (lambda Z: Z @ Z.T)(
+                FourierFeatures(256, kernel, variant=variant, pairs=pairs, random_state=seed, **options).fit_transform(
+                    X
+                )
+            )
+            for seed in range(200)
+        ]
+    )
     deviation = draws.std(axis=0) / np.sqrt(len(draws))
     slack = 0.01 if variant == "structured" else 0  # its directions are almost uniform
     assert (np.abs(draws.mean(axis=0) - K) <= 5 * deviation + slack + 1e-9).all()
@@ -130,8 +134,9 @@ def test_pairs_depend_on_differences_alone(variant):
     Z, moved = (FourierFeatures(32, variant=variant, random_state=0).fit(X).transform(x) for x in (X, X + shift))
     assert np.allclose(Z @ Z.T, moved @ moved.T, atol=1e-12)
     assert np.allclose((Z**2).sum(axis=1), 1)
-    Z, moved = (FourierFeatures(32, variant=variant, pairs=False, random_state=0).fit(X).transform(x)
-                for x in (X, X + shift))
+    Z, moved = (
+        FourierFeatures(32, variant=variant, pairs=False, random_state=0).fit(X).transform(x) for x in (X, X + shift)
+    )
     assert np.abs(Z @ Z.T - moved @ moved.T).max() > 0.01
     map_ = FourierFeatures(4096, variant=variant, pairs=False, random_state=0).fit(X)
     Z, moved = map_.transform(X), map_.transform(X + shift)

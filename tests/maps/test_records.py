@@ -168,7 +168,9 @@ def forms() -> dict[str, object]:
         "polars": pl.DataFrame(COLUMNS, strict=False),
         "polars categorical": pl.DataFrame(COLUMNS, strict=False).with_columns(pl.col("city").cast(pl.Categorical)),
         "columns of pandas arrays": {
-            **COLUMNS, "city": pd.Categorical(COLUMNS["city"]), "device": pd.Index(COLUMNS["device"])
+            **COLUMNS,
+            "city": pd.Categorical(COLUMNS["city"]),
+            "device": pd.Index(COLUMNS["device"]),
         },
         "masked arrays": {**COLUMNS, "age": np.ma.array([31, 0.5, -3, np.nan], mask=[False, False, False, True])},
         "columns of series": {**COLUMNS, "city": pl.Series(COLUMNS["city"]), "device": pd.Series(COLUMNS["device"])},

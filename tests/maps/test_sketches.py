@@ -44,10 +44,12 @@ def test_a_sketch_is_the_sum_over_all_products(degree, n, coef0, monkeypatch):
 @pytest.mark.parametrize(("degree", "coef0"), [(1, 0.0), (2, 0.0), (2, 1.0), (3, 0.5)])
 def test_the_mean_over_draws_is_the_kernel(degree, coef0):
     X = rows()
-    draws = np.array([
-        (lambda Z: Z @ Z.T)(PolynomialSketch(64, degree, coef0=coef0, random_state=seed).fit_transform(X))
-        for seed in range(300)
-    ])
+    draws = np.array(
+        [
+            (lambda Z: Z @ Z.T)(PolynomialSketch(64, degree, coef0=coef0, random_state=seed).fit_transform(X))
+            for seed in range(300)
+        ]
+    )
     deviation = draws.std(axis=0) / np.sqrt(len(draws))
     assert (np.abs(draws.mean(axis=0) - (X @ X.T + coef0) ** degree) <= 5 * deviation + 1e-9).all()
 

@@ -116,9 +116,7 @@ def test_kernels_and_maps_are_computed_once_for_all_attributes():
     np.testing.assert_allclose(model.decision_function(TASK.X)[:, 0], single.decision_function(TASK.X), atol=1e-6)
     given = AttributeModeler(ProportionClassifier(kernel="precomputed", random_state=0))
     given.fit(Gaussian()(TASK.X), TASK.category, TASK.proportions)
-    np.testing.assert_allclose(
-        given.decision_function(Gaussian()(TASK.X)), model.decision_function(TASK.X), atol=1e-6
-    )
+    np.testing.assert_allclose(given.decision_function(Gaussian()(TASK.X)), model.decision_function(TASK.X), atol=1e-6)
     mapped = modeler(map=FourierFeatures(n_components=60, random_state=0))
     mapped.fit(TASK.X, TASK.category, TASK.proportions)
     assert all(one.map is None for one in mapped.estimators_)

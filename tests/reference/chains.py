@@ -44,9 +44,7 @@ class Enumeration:
         self.scores = np.array([score_of(y, nodes, transitions, start, end, edges) for y in self.labellings])
         self.log_partition = log_sum_exp(self.scores)
         feasible = np.isfinite(self.log_partition)
-        self.probabilities = (
-            np.exp(self.scores - self.log_partition) if feasible else np.zeros(len(self.scores))
-        )
+        self.probabilities = np.exp(self.scores - self.log_partition) if feasible else np.zeros(len(self.scores))
 
     def node_marginals(self) -> np.ndarray:
         out = np.zeros((self.length, self.n_labels))
@@ -95,11 +93,7 @@ def log_domain(nodes, transitions, start, end, edges=None) -> LogDomain:
     """Forward-backward with logarithms only, in float64."""
     nodes, transitions, start, end = (np.asarray(x, dtype=float) for x in (nodes, transitions, start, end))
     T, C = nodes.shape
-    M = (
-        np.broadcast_to(transitions, (T, C, C))
-        if edges is None
-        else transitions + np.asarray(edges, dtype=float)
-    )
+    M = np.broadcast_to(transitions, (T, C, C)) if edges is None else transitions + np.asarray(edges, dtype=float)
 
     def lse(x: np.ndarray, axis: int) -> np.ndarray:
         top = x.max(axis=axis, keepdims=True)

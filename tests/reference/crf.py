@@ -41,9 +41,7 @@ class EnumeratedCRF:
             every = [z for z in labellings(len(x), n_labels) if allowed is None or allowed(z)]
             phi = np.array([joint_features(x, z, n_labels, edges) for z in every])
             self.features.append(phi if kept is None else phi[:, kept])
-            self.agree.append(
-                np.array([all(_fits(a, b) for a, b in zip(z, y[i], strict=True)) for z in every])
-            )
+            self.agree.append(np.array([all(_fits(a, b) for a, b in zip(z, y[i], strict=True)) for z in every]))
         self.n_weights = self.features[0].shape[1]
 
     def losses(self, w: np.ndarray) -> np.ndarray:

@@ -293,9 +293,7 @@ def enumerated(n=7, *, seed=0, own=True) -> Written:
     pack = lambda chosen: np.array(chosen, dtype=np.int32)  # noqa: E731
     features = [table[x, : len(o)] for x, o in enumerate(outputs)]
     used = cost if own else lambda a, b: float(a != b)
-    return Written(
-        structure, list(range(n)), np.array(truth), features, truth, outputs, used, pack, of_labels=False
-    )
+    return Written(structure, list(range(n)), np.array(truth), features, truth, outputs, used, pack, of_labels=False)
 
 
 class Ordering(Structure):

@@ -66,9 +66,7 @@ def make_problem(
         for tags in labels:
             for t, label in enumerate(tags):
                 if rng.random() < 0.5:
-                    tags[t] = (
-                        None if partial == "none" or rng.random() < 0.5 else {label, int(rng.integers(C))}
-                    )
+                    tags[t] = None if partial == "none" or rng.random() < 0.5 else {label, int(rng.integers(C))}
     stacked = np.concatenate(matrices).astype(dtype)
     X = Sequences(
         csr_matrix(stacked) if sparse or pattern else stacked,

@@ -36,9 +36,7 @@ def subset_fragments(node: Node) -> list[tuple[Any, int]]:
             choices.append([(child, 0)])
         else:
             choices.append([(("…", child[0]), 0), *subset_fragments(child)])
-    return [
-        ((node[0], *(f for f, _ in chosen)), 1 + sum(size for _, size in chosen)) for chosen in product(*choices)
-    ]
+    return [((node[0], *(f for f, _ in chosen)), 1 + sum(size for _, size in chosen)) for chosen in product(*choices)]
 
 
 def partial_fragments(node: Node, decay: float, depth: float) -> list[tuple[Any, float]]:
@@ -72,9 +70,7 @@ def shared(x: Node, z: Node, weighted: Callable[[Node], list[tuple[Any, float]]]
 def subset_tree(x: Node, z: Node, decay: float, leaves: bool = True) -> float:
     if not leaves:
         x, z = without_words(x), without_words(z)
-    return shared(
-        x, z, lambda n: [] if isinstance(n, str) else [(f, decay ** (s / 2)) for f, s in subset_fragments(n)]
-    )
+    return shared(x, z, lambda n: [] if isinstance(n, str) else [(f, decay ** (s / 2)) for f, s in subset_fragments(n)])
 
 
 def partial_tree(x: Node, z: Node, decay: float, depth: float, leaves: bool = True) -> float:
@@ -98,9 +94,7 @@ def subtree(x: Node, z: Node, decay: float, leaves: bool = True) -> float:
 def random_tree(random: np.random.Generator, depth: int = 3) -> Node:
     """Few labels and words, so that trees have much in common; a word may be called as a label is."""
     children = [
-        str(random.choice(["a", "b", "S"]))
-        if depth <= 1 or random.random() < 0.35
-        else random_tree(random, depth - 1)
+        str(random.choice(["a", "b", "S"])) if depth <= 1 or random.random() < 0.35 else random_tree(random, depth - 1)
         for _ in range(int(random.integers(1, 4)))
     ]
     return (str(random.choice(["S", "N"])), *children)

@@ -187,9 +187,7 @@ def test_nothing_to_draw_is_a_dashed_line() -> None:
 
 
 def test_gaps_break_the_line() -> None:
-    path = next(
-        drawn(line_chart({"a": ([1, 2, 3, 4, 5], [1, 2, np.nan, 4, 5])}, "x", "y")).iter(f"{SVG}path")
-    )
+    path = next(drawn(line_chart({"a": ([1, 2, 3, 4, 5], [1, 2, np.nan, 4, 5])}, "x", "y")).iter(f"{SVG}path"))
     assert path.get("d", "").count("M") == 2
 
 

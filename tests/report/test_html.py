@@ -91,9 +91,7 @@ def test_a_page_has_what_readers_need() -> None:
 
 
 def test_markup_goes_in_as_it_is_and_text_as_paragraphs() -> None:
-    assert section("H", Html("<hr/>"), "a & b") == (
-        "<section>\n<h2>H</h2>\n<hr/>\n<p>a &amp; b</p>\n</section>"
-    )
+    assert section("H", Html("<hr/>"), "a & b") == ("<section>\n<h2>H</h2>\n<hr/>\n<p>a &amp; b</p>\n</section>")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ TEXT = [
     "However, Ann left:",
     "Ann saw the cat.",
 ]
+
+
 def numeric(documents, order=0, window=2):
     """The numeric boundary features before rescaling, by name; the words of the documents are known."""
     corpus = _Corpus(documents)

@@ -252,11 +252,14 @@ def test_predictions_have_the_form_of_the_training_data(form):
         assert predicted == [[start for start, _, _ in one] for one in segments]
         assert model.score(X, predicted) == 1.0
         return
-    assert predicted == {
-        "frames": [segments_to_frames(one) for one in segments],
-        "triples": segments,
-        "bio": [segments_to_bio(one) for one in segments],
-    }[form]
+    assert (
+        predicted
+        == {
+            "frames": [segments_to_frames(one) for one in segments],
+            "triples": segments,
+            "bio": [segments_to_bio(one) for one in segments],
+        }[form]
+    )
     assert model.score(X, written) == model.score(X, y)
     assert model.score(X, predicted) == 1.0
 

@@ -36,7 +36,7 @@ HARD = [
     "Yes. no capital, so it goes on? yes.| 3 dogs came.",
     "He said: it is so.| She: no; never.",
     "A quotation “in the middle.| Of it” goes on.| Done.",
-    '1. Open the box.| Look inside.| 2. is not a mark here.',
+    "1. Open the box.| Look inside.| 2. is not a mark here.",
     "It was the end of part I.| Part II follows.",
     "See sec. 4.2.| Rev. 2 is new.| Gen. Lee came.",
     "Sept. 3 was hot.| It was Jan. 5 then.",
@@ -134,7 +134,7 @@ def test_joined_text_reads_as_the_same_document():
 
 
 @given(
-    st.lists(st.text(alphabet="aB .!?1-\"", min_size=1).filter(str.strip), min_size=1, max_size=8),
+    st.lists(st.text(alphabet='aB .!?1-"', min_size=1).filter(str.strip), min_size=1, max_size=8),
     st.data(),
 )
 def test_any_sentences_survive_the_round_trip_by_lines(sentences, data):

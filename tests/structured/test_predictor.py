@@ -141,9 +141,7 @@ def test_solvers_agree_on_a_structure_with_several_sizes_of_outputs():
 
 def test_a_seed_repeats_the_fit():
     X, Y = data()
-    weights = [
-        StructuredPredictor(Matching(), max_iter=3, tol=1.0, random_state=s).fit(X, Y).coef_ for s in (0, 0)
-    ]
+    weights = [StructuredPredictor(Matching(), max_iter=3, tol=1.0, random_state=s).fit(X, Y).coef_ for s in (0, 0)]
     np.testing.assert_array_equal(*weights)
 
 

@@ -84,9 +84,7 @@ def test_a_chain_carries_weights_over_to_new_labels_and_features(edges):
         nodes[chain.keys("nodes")] = weights[chain.slices["nodes"]]
         C = chain.n_labels
         trans = weights[chain.slices["transitions"]].reshape(C, C)
-        own = (
-            weights[chain.slices["edges"]].reshape(-1, C, C) if chain.n_edge_features else np.zeros((0, C, C))
-        )
+        own = weights[chain.slices["edges"]].reshape(-1, C, C) if chain.n_edge_features else np.zeros((0, C, C))
         return nodes.reshape(-1, C), trans, weights[chain.slices["start"]], weights[chain.slices["end"]], own
 
     before, after = dense(old, w), dense(new, out)

@@ -154,15 +154,11 @@ def test_labels_are_chains_of_length_one(dtype):
     for verb in ("log_partition", "entropy"):
         np.testing.assert_allclose(getattr(chain, verb)(theta), getattr(labels, verb)(nodes), **close)
     for verb, arguments in (("argmax", ()), ("argmin", ()), ("k_best", (3,)), ("k_best", (9,))):
-        for a, b in zip(
-            getattr(chain, verb)(theta, *arguments), getattr(labels, verb)(nodes, *arguments), strict=True
-        ):
+        for a, b in zip(getattr(chain, verb)(theta, *arguments), getattr(labels, verb)(nodes, *arguments), strict=True):
             np.testing.assert_allclose(a, b, **close)
     np.testing.assert_allclose(chain.marginals(theta).nodes, labels.marginals(nodes).probabilities, **close)
     y = nodes.argmax(axis=1).astype(np.int32)
-    np.testing.assert_allclose(
-        chain.score(theta, TagSequences(y, theta.offsets)), labels.score(nodes, y), **close
-    )
+    np.testing.assert_allclose(chain.score(theta, TagSequences(y, theta.offsets)), labels.score(nodes, y), **close)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e4, -1e4])
@@ -311,9 +307,7 @@ def test_many_small_scales_in_a_row_agree_with_the_log_domain(jump, instruction_
 @dtypes
 def test_the_log_domain_is_used_only_where_it_is_needed(dtype):
     def fallbacks(theta):
-        return _core.chain_marginals(
-            *theta._arguments(), None, None, None, None, None, np.empty(len(theta)), None, 1
-        )
+        return _core.chain_marginals(*theta._arguments(), None, None, None, None, None, np.empty(len(theta)), None, 1)
 
     assert fallbacks(make([50] * 20, 5, dtype=dtype)) == 0
     assert fallbacks(make([50] * 20, 5, dtype=dtype, scale=1e4)) > 0

@@ -63,9 +63,7 @@ def test_the_constructor_only_stores():
 
 
 def test_cloning_keeps_parameters_and_nothing_else():
-    tagger = Tagger(C=3.0, template=Template.load("words"), constraints=Constraints([("A", "B")])).set_params(
-        tol=0.1
-    )
+    tagger = Tagger(C=3.0, template=Template.load("words"), constraints=Constraints([("A", "B")])).set_params(tol=0.1)
     copy = clone(tagger)
     assert copy.get_params().keys() == tagger.get_params().keys()
     assert (copy.C, copy.tol, copy.template, copy.constraints) == (
@@ -118,9 +116,7 @@ def test_fitting_twice_is_fitting_once():
 @pytest.mark.parametrize("jobs", [2, 3, -1])
 def test_the_result_does_not_depend_on_the_number_of_threads(solver, jobs):
     X, y = words(300)
-    one, many = (
-        Tagger(solver=solver, max_iter=5, n_jobs=n, random_state=0).fit(dicts(X), y) for n in (1, jobs)
-    )
+    one, many = (Tagger(solver=solver, max_iter=5, n_jobs=n, random_state=0).fit(dicts(X), y) for n in (1, jobs))
     np.testing.assert_array_equal(one.coef_, many.coef_)
     assert one.predict(dicts(X)) == many.predict(dicts(X))
     assert [m.tolist() for m in one.predict_marginals(dicts(X))] == [
@@ -197,9 +193,7 @@ def test_hashing_with_room_is_as_good_as_a_vocabulary():
     names, hashed = Tagger().fit(dicts(X), y), Tagger(features="hashing", n_bits=18).fit(dicts(X), y)
     assert hashed.n_features_in_ == 2**18
     assert hashed.predict(dicts(X)) == names.predict(dicts(X))
-    np.testing.assert_allclose(
-        hashed.log_likelihood(dicts(X), y), names.log_likelihood(dicts(X), y), atol=1e-3
-    )
+    np.testing.assert_allclose(hashed.log_likelihood(dicts(X), y), names.log_likelihood(dicts(X), y), atol=1e-3)
     assert hashed.top_features("A", 1)[0][0].startswith("hash[")
 
 
@@ -231,9 +225,7 @@ def test_hidden_labels_are_recovered():
 def test_every_solver_takes_sets_of_labels(solver):
     X, y = words(200)
     rng = np.random.default_rng(0)
-    loose = [
-        [tag if rng.random() < 0.5 else {tag, str(rng.choice(["A", "B", "C"]))} for tag in tags] for tags in y
-    ]
+    loose = [[tag if rng.random() < 0.5 else {tag, str(rng.choice(["A", "B", "C"]))} for tag in tags] for tags in y]
     tagger = Tagger(solver=solver, random_state=0).fit(dicts(X), loose)
     assert tagger.score(dicts(X), y) > 0.7
 
@@ -242,9 +234,7 @@ def test_the_score_leaves_hidden_labels_out():
     X, y = words()
     tagger = Tagger().fit(dicts(X), y)
     predicted = tagger.predict(dicts(X))
-    right = [
-        [t if t == p else None for t, p in zip(a, b, strict=True)] for a, b in zip(y, predicted, strict=True)
-    ]
+    right = [[t if t == p else None for t, p in zip(a, b, strict=True)] for a, b in zip(y, predicted, strict=True)]
     assert tagger.score(dicts(X), right) == 1.0
 
 
@@ -457,9 +447,7 @@ def test_k_best_are_the_most_probable_labellings_with_their_log_probabilities(fi
     assert len(best[0]) == 81
     order = np.argsort(-enumerated.scores)
     np.testing.assert_allclose([p for _, p in best[0]], (enumerated.scores - enumerated.log_partition)[order])
-    assert (
-        best[0][0][0] == fitted.predict([X4])[0] == fitted.classes_[enumerated.labellings[order[0]]].tolist()
-    )
+    assert best[0][0][0] == fitted.predict([X4])[0] == fitted.classes_[enumerated.labellings[order[0]]].tolist()
     assert len({tuple(tags) for tags, _ in best[0]}) == 81
 
 
@@ -486,9 +474,7 @@ def test_samples_repeat_with_a_seed(seed):
     tagger = Tagger(max_iter=5).fit(dicts(X), y)
 
     def draw():
-        return tagger.set_params(random_state=np.random.RandomState(3) if seed == "state" else seed).sample(
-            dicts(X), 2
-        )
+        return tagger.set_params(random_state=np.random.RandomState(3) if seed == "state" else seed).sample(dicts(X), 2)
 
     assert draw() == draw()
 
@@ -521,9 +507,7 @@ def test_early_stopping_keeps_the_best_weights():
     noisy = [[str(rng.choice(["A", "B", "C"])) if rng.random() < 0.4 else tag for tag in tags] for tags in y]
     dev = dicts(words(30, seed=9)[0]), words(30, seed=9)[1]
     rare = [[{**token, "id": f"{i}-{t}"} for t, token in enumerate(x)] for i, x in enumerate(dicts(X))]
-    tagger = Tagger(solver="averaged-perceptron", max_iter=60, patience=4, random_state=0).fit(
-        rare, noisy, dev=dev
-    )
+    tagger = Tagger(solver="averaged-perceptron", max_iter=60, patience=4, random_state=0).fit(rare, noisy, dev=dev)
     scores = tagger.history_["dev_score"]
     assert np.isclose(tagger.score(*dev), max(scores))
     best = int(np.argmax(scores))

@@ -243,9 +243,7 @@ class LinearClassifier(ClassifierMixin, Estimator):
             return None
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True)
         if self.class_weight is not None:
-            factors = compute_class_weight(
-                self.class_weight, classes=classes, y=classes[labels], sample_weight=weights
-            )
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes[labels], sample_weight=weights)
             if (factors < 0).any():
                 raise ValueError("class_weight must not be negative")
             weights *= factors[labels]
@@ -289,8 +287,10 @@ class LinearClassifier(ClassifierMixin, Estimator):
             params["loss"] = self.loss.for_labels(self.classes_.tolist()).to_json()
         params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
         if not isinstance(self.cost, str):  # in the order of the labels, whatever form it was given in
-            arrays["cost"] = resolve_cost(self.cost).bind(self.classes_.tolist()).table(
-                np.arange(len(self.classes_)), len(self.classes_)
+            arrays["cost"] = (
+                resolve_cost(self.cost)
+                .bind(self.classes_.tolist())
+                .table(np.arange(len(self.classes_)), len(self.classes_))
             )
             params["cost"] = None
         if isinstance(self.class_weight, dict):

@@ -78,9 +78,7 @@ def _options(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show where in the program an error comes from.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where in the program an error comes from.")] = False,
     max_bytes: Annotated[
         int | None,
         typer.Option(

@@ -195,9 +195,7 @@ AnalyzerOption = Annotated[
 KeepCase = Annotated[bool, typer.Option("--keep-case", help="Tell upper from lower case.", rich_help_panel=_FEATURES)]
 Counts = Annotated[
     CountsName,
-    typer.Option(
-        help="The value of a word that occurs c times in a text: √c, or c itself.", rich_help_panel=_FEATURES
-    ),
+    typer.Option(help="The value of a word that occurs c times in a text: √c, or c itself.", rich_help_panel=_FEATURES),
 ]
 Optimizer = Annotated[
     OptimizerName,

@@ -30,9 +30,7 @@ def read_labelled(file: str, n_columns: int | None = None) -> Labelled:
 
     sentences = read_conll(file)
     if not sentences:
-        raise Mistake(
-            f"{shown(file)}: no sentences in this file", "expected one token a line, its label last"
-        )
+        raise Mistake(f"{shown(file)}: no sentences in this file", "expected one token a line, its label last")
     width = len(sentences[0][0])
     if n_columns is None and width < 2:
         raise Mistake(

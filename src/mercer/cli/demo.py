@@ -49,9 +49,7 @@ def demo(
     # One thread for each: the problems are small, and training times can be compared.
     with terminal.working("reading handwritten codes"), threadpool_limits(1):
         result = run_demo()
-    terminal.heading(
-        f"{len(result.truth)} handwritten codes, each digit a neighbour of the one before on a keypad"
-    )
+    terminal.heading(f"{len(result.truth)} handwritten codes, each digit a neighbour of the one before on a keypad")
     print()
     terminal.table(
         ["", "digits right", "whole codes right", "impossible", "training"],

@@ -33,15 +33,11 @@ def predict(
     ],
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", metavar="PATH", help="Where to write (also .gz); - is standard output."
-        ),
+        typer.Option("--output", "-o", metavar="PATH", help="Where to write (also .gz); - is standard output."),
     ] = "-",
     marginals: Annotated[
         bool,
-        typer.Option(
-            "--marginals", help="Append the probability of the predicted label.", rich_help_panel=_TAGGERS
-        ),
+        typer.Option("--marginals", help="Append the probability of the predicted label.", rich_help_panel=_TAGGERS),
     ] = False,
     k_best: Annotated[
         int | None,
@@ -54,9 +50,7 @@ def predict(
             rich_help_panel=_TAGGERS,
         ),
     ] = None,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Write a sentence a line.", rich_help_panel=_TEXTS)
-    ] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Write a sentence a line.", rich_help_panel=_TEXTS)] = False,
     sentences: Annotated[
         segmenter.SentencesName,
         typer.Option(help="Split at the end of sentences by rules, or take each line as one.", rich_help_panel=_TEXTS),
@@ -71,9 +65,7 @@ def predict(
     ] = False,
     proba: Annotated[
         bool,
-        typer.Option(
-            "--proba", help="Append the probability of the predicted label.", rich_help_panel=_CLASSIFIERS
-        ),
+        typer.Option("--proba", help="Append the probability of the predicted label.", rich_help_panel=_CLASSIFIERS),
     ] = False,
     top: Annotated[
         int | None,

@@ -197,8 +197,7 @@ def train_segmenter(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Save the state of training here every few seconds; after a crash the same command "
-            "goes on from it.",
+            help="Save the state of training here every few seconds; after a crash the same command goes on from it.",
             rich_help_panel=_RUNNING,
         ),
     ] = None,

@@ -67,9 +67,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> N
     widths = [max(len(row[j]) for row in [header, *rows]) for j in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
-        padded = (
-            f"{cell:{'<' if a == 'l' else '>'}{w}}" for cell, a, w in zip(cells, align, widths, strict=True)
-        )
+        padded = (f"{cell:{'<' if a == 'l' else '>'}{w}}" for cell, a, w in zip(cells, align, widths, strict=True))
         return ("  " + "  ".join(padded)).rstrip()
 
     say((line(header), "dim"))

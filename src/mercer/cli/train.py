@@ -82,9 +82,7 @@ _RUNNING = "Running"
 def tagger(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE", help="Training sentences: a column file (also .gz), or - for standard input."
-        ),
+        typer.Argument(metavar="FILE", help="Training sentences: a column file (also .gz), or - for standard input."),
     ],
     model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
     dev: Annotated[
@@ -151,9 +149,7 @@ def tagger(
     ] = PenaltyName.l2,
     l1_ratio: Annotated[
         float,
-        typer.Option(
-            "--l1-ratio", metavar="X", help="Share of ℓ1 in elasticnet, 0 to 1.", rich_help_panel=_LEARNING
-        ),
+        typer.Option("--l1-ratio", metavar="X", help="Share of ℓ1 in elasticnet, 0 to 1.", rich_help_panel=_LEARNING),
     ] = 0.5,
     solver: Annotated[
         SolverName | None,
@@ -174,9 +170,7 @@ def tagger(
     ] = None,
     tol: Annotated[
         float | None,
-        typer.Option(
-            metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING
-        ),
+        typer.Option(metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING),
     ] = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Seed of solvers that draw at random.", rich_help_panel=_LEARNING)
@@ -185,16 +179,13 @@ def tagger(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Save the state of training here every few seconds; after a crash the same command "
-            "goes on from it.",
+            help="Save the state of training here every few seconds; after a crash the same command goes on from it.",
             rich_help_panel=_RUNNING,
         ),
     ] = None,
     jobs: Annotated[
         int,
-        typer.Option(
-            metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING
-        ),
+        typer.Option(metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING),
     ] = -1,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
@@ -251,9 +242,7 @@ def tagger(
     if estimator.interrupted_:
         terminal.complain("interrupted", f"the model trained so far is saved to {model}")
     if not quiet:
-        _summarise(
-            estimator, X, y, jobs, None if dev is None or held_out is None else (dev, *held_out), model
-        )
+        _summarise(estimator, X, y, jobs, None if dev is None or held_out is None else (dev, *held_out), model)
     if estimator.interrupted_:
         raise Stopped
 

@@ -480,4 +480,3 @@ def _given_pairs(x: np.ndarray, number: int) -> np.ndarray:
 
 def _plain(labels: Any) -> list[Any]:
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-

@@ -260,9 +260,7 @@ def _blocks(
     width = 0
     for number, (sentence, *extra) in enumerate(zip_longest(sentences, *columns, fillvalue=_MISSING), 1):
         if sentence is _MISSING:
-            raise ValueError(
-                f"there are {number - 1} sentences, but a label column goes on to sentence {number}"
-            )
+            raise ValueError(f"there are {number - 1} sentences, but a label column goes on to sentence {number}")
         if len(sentence) == 0:
             raise ValueError(f"sentence {number} is empty, which a column file cannot express")
         for k, column in enumerate(extra, 1):
@@ -276,9 +274,7 @@ def _blocks(
         lines = []
         for token, *labels in zip(sentence, *extra, strict=True):
             if isinstance(token, str):
-                raise ValueError(
-                    f"sentence {number}: a token is a tuple of columns, found the string {token!r}"
-                )
+                raise ValueError(f"sentence {number}: a token is a tuple of columns, found the string {token!r}")
             row = (*token, *labels)
             width = width or len(row)
             if len(row) != width:
@@ -287,9 +283,7 @@ def _blocks(
                 )
             if not all(row) or _ILLEGAL.search("".join(row)):
                 bad = next(value for value in row if not value or _ILLEGAL.search(value))
-                raise ValueError(
-                    f"sentence {number}: {bad!r} is empty or has white space in it, so it is no column"
-                )
+                raise ValueError(f"sentence {number}: {bad!r} is empty or has white space in it, so it is no column")
             lines.append(" ".join(row))
         yield "\n".join(lines) + "\n\n"
 
@@ -462,9 +456,7 @@ class Template:
             return cls.parse(_BUILT_IN[path], path)
         if not os.path.exists(path):
             names = " or ".join(repr(name) for name in _BUILT_IN)
-            raise FileNotFoundError(
-                errno.ENOENT, f"no such template file (and not the built-in {names})", path
-            )
+            raise FileNotFoundError(errno.ENOENT, f"no such template file (and not the built-in {names})", path)
         with open(path, "rb") as file:
             return cls.parse("\n".join(_lines(file, path)), path)
 
@@ -541,9 +533,7 @@ def _parse_pattern(line: str, name: str, number: int) -> Pattern:
 
 def _fill(pattern: Pattern, sentence: Sequence[Sequence[str]], t: int) -> str:
     """The feature string of a pattern at token t."""
-    return "".join(
-        piece if isinstance(piece, str) else _cell(sentence, t + piece[0], piece[1]) for piece in pattern
-    )
+    return "".join(piece if isinstance(piece, str) else _cell(sentence, t + piece[0], piece[1]) for piece in pattern)
 
 
 def _cell(sentence: Sequence[Sequence[str]], t: int, column: int) -> str:

@@ -215,9 +215,7 @@ class Sequences:
                     f"sequence {i}: expected a 2-D array (positions x features), found {m.ndim} dimensions"
                 )
             if m.shape[1] != items[0].shape[1]:
-                raise ValueError(
-                    f"sequence {i} has {m.shape[1]} features, sequence 0 has {items[0].shape[1]}"
-                )
+                raise ValueError(f"sequence {i} has {m.shape[1]} features, sequence 0 has {items[0].shape[1]}")
             if not np.isfinite(m.data if sparse[i] else m).all():
                 raise ValueError(f"sequence {i}: features must be finite, found NaN or infinity")
         offsets = np.concatenate([[0], np.cumsum([m.shape[0] for m in items])])

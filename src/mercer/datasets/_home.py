@@ -29,6 +29,4 @@ def data_file(dataset: str, name: str, home: str | os.PathLike[str] | None = Non
     for candidate in (folder / name, folder / f"{name}.gz"):
         if candidate.is_file():
             return candidate
-    raise FileNotFoundError(
-        f"the data set {dataset!r} needs the file {name} or {name}.gz in the folder {folder}"
-    )
+    raise FileNotFoundError(f"the data set {dataset!r} needs the file {name} or {name}.gz in the folder {folder}")

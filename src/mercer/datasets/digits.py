@@ -106,9 +106,7 @@ def make_digit_codes(
         pools[1].append(pixels[members[cut:]])
     train = [_write(_walk(rng), pools[0], rng) for _ in range(n_train)]
     test = [_write(_walk(rng), pools[1], rng) for _ in range(n_test)]
-    return DigitCodes(
-        [x for x, _ in train], [y for _, y in train], [x for x, _ in test], [y for _, y in test]
-    )
+    return DigitCodes([x for x, _ in train], [y for _, y in train], [x for x, _ in test], [y for _, y in test])
 
 
 def _walk(rng: np.random.Generator) -> list[int]:

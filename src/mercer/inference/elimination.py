@@ -19,6 +19,7 @@ from mercer.inference.result import Outcome, ZeroProbabilityError
 
 __all__ = ["TreewidthError", "eliminate", "variable_elimination"]
 
+
 class TreewidthError(ValueError):
     """An exact method would need tables that are too large.
 

@@ -373,9 +373,7 @@ def _cases(
             yield _Whole(whole, observed.copy(), reduced, kept), case, _tree_of(first, heuristic, limits)
 
 
-def _conditioned(
-    graph: CompiledGraph, plan: Plan, task: str, k: int, heuristic: str, limits: Limits
-) -> Outcome | None:
+def _conditioned(graph: CompiledGraph, plan: Plan, task: str, k: int, heuristic: str, limits: Limits) -> Outcome | None:
     """Marginals p(x) = Σ_z p(z) p(x | z) over the states z of the cutset, or the best over all z."""
 
     def cases() -> Iterator[tuple[_Whole, CompiledGraph, Any]]:

@@ -355,9 +355,7 @@ class InferenceResult:
         self._first = self._done[task] = run(task)
 
     def __repr__(self) -> str:
-        return (
-            f"InferenceResult({self.method}, exact={self.exact}, converged={self.converged}, n_iter={self.n_iter})"
-        )
+        return f"InferenceResult({self.method}, exact={self.exact}, converged={self.converged}, n_iter={self.n_iter})"
 
     def _outcome(self, task: str) -> Outcome:
         if task not in self._done:

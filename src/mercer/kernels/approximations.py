@@ -161,7 +161,6 @@ class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Est
         out *= X.dtype.type(np.sqrt(2.0 / n))
         return out
 
-
     def _checked(self) -> Any:
         kernel = check_kernel("kernel", self.kernel)
         if not isinstance(kernel, _Stationary):

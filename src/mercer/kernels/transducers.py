@@ -460,9 +460,7 @@ class Transducer:
     # ------------------------------------------------------------------ machines that are often wanted
 
     @classmethod
-    def from_string(
-        cls, x: Any, semiring: str = "real", alphabet: Iterable[Hashable] | None = None
-    ) -> Transducer:
+    def from_string(cls, x: Any, semiring: str = "real", alphabet: Iterable[Hashable] | None = None) -> Transducer:
         """The acceptor of one string, with the weight one.
 
         Examples

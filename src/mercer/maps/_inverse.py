@@ -1,6 +1,6 @@
 """Names of hashed features: a bounded memory of what was seen, and how often hashing made two names one.
 
-    collision rate = 1 − (distinct buckets) / (distinct names),    expected 1 − (n/N)(1 − (1 − 1/n)^N)
+collision rate = 1 − (distinct buckets) / (distinct names),    expected 1 − (n/N)(1 − (1 − 1/n)^N)
 """
 
 from __future__ import annotations

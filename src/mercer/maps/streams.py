@@ -1,7 +1,7 @@
 """Streams of keys in bounded memory: the hashed vector of all that was seen, and a sketch of counts.
 
-    accumulator    Φ̄_j = Σ_{(key, w): bucket(key) = j} sign(key) w
-    count-min      S[r, h_r(key)] += w,   estimate min_r S[r, h_r(key)] ≥ count
+accumulator    Φ̄_j = Σ_{(key, w): bucket(key) = j} sign(key) w
+count-min      S[r, h_r(key)] += w,   estimate min_r S[r, h_r(key)] ≥ count
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Strings to hashed counts of substrings and their relatives: string kernels as inner products of sparse rows.
 
-    k(x, z) = Σ_u λ_|u|² #_u(x) #_u(z)     is     ⟨Φ(x), Φ(z)⟩  with  Φ_u(x) = λ_|u| #_u(x)
+k(x, z) = Σ_u λ_|u|² #_u(x) #_u(z)     is     ⟨Φ(x), Φ(z)⟩  with  Φ_u(x) = λ_|u| #_u(x)
 """
 
 from __future__ import annotations

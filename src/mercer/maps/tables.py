@@ -1,7 +1,7 @@
 """Tables of named columns to numbers: what is measured on one scale, what is named in columns of its own.
 
-    number v      (v − mean) / deviation, and a column that says where it was missing
-    category v    1 in the column of v; rare categories share a column
+number v      (v − mean) / deviation, and a column that says where it was missing
+category v    1 in the column of v; rare categories share a column
 """
 
 from __future__ import annotations

@@ -216,9 +216,7 @@ class HashedLearner(FileLearning, Estimator):
         if run is not None and not self.interrupted_:
             run.checkpoint.close()
 
-    def _save_to(
-        self, checkpoint: Any, inputs: Rows | Documents, y: np.ndarray, weights: np.ndarray | None
-    ) -> None:
+    def _save_to(self, checkpoint: Any, inputs: Rows | Documents, y: np.ndarray, weights: np.ndarray | None) -> None:
         """Keeps the next `_learn` in a checkpoint, if there is one."""
         if checkpoint is None:
             return

@@ -267,9 +267,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
 
     # ------------------------------------------------------------------ learning
 
-    def fit(
-        self, X: Any, y: Any = None, *, bags: Any = None, proportions: Any = None, bag_weight: Any = None
-    ) -> Any:
+    def fit(self, X: Any, y: Any = None, *, bags: Any = None, proportions: Any = None, bag_weight: Any = None) -> Any:
         """Learn from rows, their bags and the shares of classes in the bags.
 
         Parameters

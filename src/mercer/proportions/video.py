@@ -1,11 +1,11 @@
 """Events in videos from labels of whole videos: a video is a bag of segments of several lengths.
 
-    instances of a video   segments of g frames, for every granularity g; "all" is the whole video
-    features               mean (or maximum) over the frames of the segment,   weight ϖ = its length
-    share of a bag         1 for a video with the event, 0 for others; the learner's soft loss allows for frames without
+instances of a video   segments of g frames, for every granularity g; "all" is the whole video
+features               mean (or maximum) over the frames of the segment,   weight ϖ = its length
+share of a bag         1 for a video with the event, 0 for others; the learner's soft loss allows for frames without
 
-    score of a video       Σ ϖ_i f(x_i) / Σ ϖ_i
-    score of a frame       mean of f over the segments that cover it
+score of a video       Σ ϖ_i f(x_i) / Σ ϖ_i
+score of a frame       mean of f over the segments that cover it
 """
 
 from __future__ import annotations
@@ -362,9 +362,7 @@ class VideoEventDetector(InFiles, Estimator):
         means = np.where(times[:, None] > 0, covering @ scores / np.maximum(times, 1.0)[:, None], whole)
         return [self._squeezed(part) for part in np.split(means, np.cumsum(lengths)[:-1])]
 
-    def top_instances(
-        self, video: Any, n: int = 5, *, event: Any = None, granularity: Any = None
-    ) -> list[slice]:
+    def top_instances(self, video: Any, n: int = 5, *, event: Any = None, granularity: Any = None) -> list[slice]:
         """The segments of a video with the highest scores, best first.
 
         Parameters

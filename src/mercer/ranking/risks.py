@@ -93,7 +93,6 @@ class RankingRisk:
     threads : int
     """
 
-
     def __init__(
         self,
         X: Any,
@@ -166,7 +165,6 @@ class LabelRankingRisk:
         Whether each label has a further weight, added to its scores.
     threads : int
     """
-
 
     def __init__(
         self,

@@ -162,9 +162,7 @@ def _shade(value: float, low: float, high: float, diverging: bool) -> tuple[str,
     return _POS, (value - low) / (high - low)
 
 
-def _cell(
-    x: float, y: float, size: float, value: float, low: float, high: float, diverging: bool, hover: str
-) -> str:
+def _cell(x: float, y: float, size: float, value: float, low: float, high: float, diverging: bool, hover: str) -> str:
     place: dict[str, Any] = {"x": x, "y": y, "width": size - 1, "height": size - 1}
     title = _tag("title", text_of(hover))
     if math.isnan(value) or value == -math.inf:
@@ -513,9 +511,7 @@ def _path(x: np.ndarray, y: np.ndarray, **style: Any) -> str:
         pen_down = bool(shown[i])
     if not data:
         return ""
-    return _tag(
-        "path", d="".join(data), fill="none", stroke_linejoin="round", stroke_linecap="round", **style
-    )
+    return _tag("path", d="".join(data), fill="none", stroke_linejoin="round", stroke_linecap="round", **style)
 
 
 # ------------------------------------------------------------------------------------------------------ bars
@@ -567,9 +563,7 @@ def bars(names: Sequence[str], values: ArrayLike) -> Html:
         negative = value < 0
         x = zero - size if negative else zero
         title = _tag("title", text_of(f"{label}: {_cell_text(float(value))}"))
-        drawn = _tag(
-            "rect", x=x, y=y, width=max(size, 0.5), height=step - 6, rx=1.5, fill=_NEG if negative else _POS
-        )
+        drawn = _tag("rect", x=x, y=y, width=max(size, 0.5), height=step - 6, rx=1.5, fill=_NEG if negative else _POS)
         beside = x - 5 if negative else x + size + 5
         parts.append(
             _tag(
@@ -633,9 +627,7 @@ def probability_strip(probs: ArrayLike, labels: Sequence[str]) -> Html:
                 _tag("title", text_of(f"{name}: {_cell_text(float(p[i]))}")),
                 _tag("rect", x=x, y=0, width=step, height=tall, fill_opacity=0),  # somewhere to point at
                 _tag("rect", x=x + (step - bar) / 2, y=tall - height, width=bar, height=height, **colour),
-                _text(name, x + step / 2, tall + 10, 9, "middle", _INK if i == best else _MUTED)
-                if under_each
-                else "",
+                _text(name, x + step / 2, tall + 10, 9, "middle", _INK if i == best else _MUTED) if under_each else "",
             )
         )
     parts.append(_tag("line", x1=start, x2=start + step * p.size, y1=tall, y2=tall, stroke=_LINE))
@@ -722,9 +714,7 @@ def _png(grey: np.ndarray) -> bytes:
 def _vector(values: ArrayLike, chart: str, argument: str) -> np.ndarray:
     vector = np.asarray(values, dtype=float)
     if vector.ndim != 1 or vector.size == 0:
-        raise ValueError(
-            f"{chart}: {argument} must be a list of at least one number, found shape {vector.shape}"
-        )
+        raise ValueError(f"{chart}: {argument} must be a list of at least one number, found shape {vector.shape}")
     return vector
 
 

@@ -196,9 +196,7 @@ def demo_page(result: DemoResult) -> str:
 
 def _keypad(rows: Sequence[str]) -> Html:
     size, gap = 30, 5
-    keys = [
-        (j * (size + gap), i * (size + gap), key) for i, row in enumerate(rows) for j, key in enumerate(row)
-    ]
+    keys = [(j * (size + gap), i * (size + gap), key) for i, row in enumerate(rows) for j, key in enumerate(row)]
     drawn = "".join(
         f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{size - 1}" height="{size - 1}" rx="6"'
         f' fill="var(--faint)" stroke="var(--line)"/>'
@@ -299,9 +297,7 @@ def _example(r: DemoResult, i: int) -> Html:
 
 def _marked(reading: Sequence[str], truth: Sequence[str]) -> list[Html]:
     return [
-        Html(text_of(a))
-        if a == b
-        else Html(f'<mark title="wrong: {text_of(b)} was written">{text_of(a)}</mark>')
+        Html(text_of(a)) if a == b else Html(f'<mark title="wrong: {text_of(b)} was written">{text_of(a)}</mark>')
         for a, b in zip(reading, truth, strict=True)
     ]
 
@@ -327,17 +323,13 @@ def _learnt(r: DemoResult) -> list[Html | str]:
         steps = list(range(1, len(objective) + 1))
         curve = line_chart({"objective": (steps, objective)}, "iteration", "objective", log_y=True)
         charts.append(
-            figure(
-                curve, f"Its training: {len(steps)} iterations of L-BFGS in {r.chain.seconds:.2f} seconds."
-            )
+            figure(curve, f"Its training: {len(steps)} iterations of L-BFGS in {r.chain.seconds:.2f} seconds.")
         )
     return [columns(*charts)]
 
 
 def _actions(r: ActionResult) -> list[Html | str]:
-    rows = [
-        (c.name, _percent(c.frames), f"{c.boundaries:.3f}", f"{c.seconds:.2f}", f"{c.C:g}") for c in r.cutters
-    ]
+    rows = [(c.name, _percent(c.frames), f"{c.boundaries:.3f}", f"{c.seconds:.2f}", f"{c.C:g}") for c in r.cutters]
     names = dict(enumerate(r.actions))
     i = shown_actions(r)
     strips = plot_segmentation(

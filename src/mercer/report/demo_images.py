@@ -87,9 +87,7 @@ def shown_images(truth: Sequence[np.ndarray], alone: Painter, grid: Painter) -> 
 
 def images_part(r: ImageResult) -> list[Html | str]:
     """Table and pictures of the contest."""
-    rows = [
-        (p.name, f"{100 * p.pixels:.1f} %", f"{p.overlap:.3f}", f"{p.seconds:.2f}", f"{p.C:g}") for p in r.painters
-    ]
+    rows = [(p.name, f"{100 * p.pixels:.1f} %", f"{p.overlap:.3f}", f"{p.seconds:.2f}", f"{p.C:g}") for p in r.painters]
     chosen = shown_images(r.truth, r.alone, r.grid)
     captions = ("The test image where neighbours help as much as in the median image.", "Where they help least.")
     pictures = [

@@ -159,9 +159,7 @@ def table(rows: Iterable[Sequence[Any]], header: Sequence[Any], align: str | Non
         align = "".join(_natural_alignment([row[j] for row in cells]) for j in range(len(header)))
     if len(align) != len(header) or set(align) - set("lcr"):
         raise ValueError(f"align must be {len(header)} letters out of l, c and r, not {align!r}")
-    head = "".join(
-        f'<th scope="col" class="{a}">{text_of(name)}</th>' for a, name in zip(align, header, strict=True)
-    )
+    head = "".join(f'<th scope="col" class="{a}">{text_of(name)}</th>' for a, name in zip(align, header, strict=True))
     body = "".join(
         "<tr>"
         + "".join(f'<td class="{a}">{text_of(cell)}</td>' for a, cell in zip(align, row, strict=True))
@@ -213,9 +211,7 @@ def figure(svg: Html, caption: str) -> Html:
     """
     if not isinstance(svg, Html):
         raise TypeError("svg must be Html: a chart of mercer.report, or your own markup wrapped in Html(...)")
-    return Html(
-        f'<figure><div class="scroll">{svg}</div><figcaption>{text_of(caption)}</figcaption></figure>'
-    )
+    return Html(f'<figure><div class="scroll">{svg}</div><figcaption>{text_of(caption)}</figcaption></figure>')
 
 
 def write_page(path: str | os.PathLike[str], html: str) -> None:

@@ -281,8 +281,13 @@ class BilinearEmbedding(SignCodes):
         """
         model = cls._model(meta, meta["n_features"])
         left, right = arrays["left"], arrays["right"]
-        if left.ndim != 2 or right.ndim != 2 or not (
-            model.n_features_in_ <= left.shape[0] * right.shape[0] and model.n_bits <= left.shape[1] * right.shape[1]
+        if (
+            left.ndim != 2
+            or right.ndim != 2
+            or not (
+                model.n_features_in_ <= left.shape[0] * right.shape[0]
+                and model.n_bits <= left.shape[1] * right.shape[1]
+            )
         ):
             raise ValueError("left and right are too small for the numbers of features and bits")
         (d1, d2), (k1, k2) = near_square(model.n_features_in_), near_square(model.n_bits)

@@ -286,5 +286,6 @@ def _estimator(given: Any) -> Any:
         return DummyClassifier(strategy="most_frequent")
     from sklearn.ensemble import GradientBoostingClassifier
 
-    return GradientBoostingClassifier(loss="exponential", max_depth=1, n_estimators=100, learning_rate=0.5,
-    random_state=0)
+    return GradientBoostingClassifier(
+        loss="exponential", max_depth=1, n_estimators=100, learning_rate=0.5, random_state=0
+    )

@@ -1,7 +1,7 @@
 """Training and prediction for structures written in Python.
 
-    predict  ŷ(x) = argmax_y ⟨w, Φ(x, y)⟩
-    train    min ½‖w‖² + C Σ_i loss_i(w)
+predict  ŷ(x) = argmax_y ⟨w, Φ(x, y)⟩
+train    min ½‖w‖² + C Σ_i loss_i(w)
 """
 
 from __future__ import annotations

@@ -117,9 +117,7 @@ class Structure(ABC):
         """y where ``chosen`` is true, z elsewhere, example by example."""
         raise _missing(self, "select")
 
-    def best_product(
-        self, theta: Any, y: Any, cost: Cost | None = None
-    ) -> tuple[Any, np.ndarray, np.ndarray] | None:
+    def best_product(self, theta: Any, y: Any, cost: Cost | None = None) -> tuple[Any, np.ndarray, np.ndarray] | None:
         """z = argmax Δ(y, z) (1 + score(z) − score(y)), that maximum and Δ; None where there is no exact search."""
         return None
 

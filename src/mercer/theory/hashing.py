@@ -1,10 +1,10 @@
 """What hashing costs, in bounds: lost features, deviating kernels, sampled means.
 
-    Theorem 2    P[a feature is lost] ≤ l (1 − (1 − c/n)^c + (l c / n)^c)
-    Theorem 3    max abs(k̄ − E k̄) ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))
-    Theorem 7    ‖E Φ − (1/l) Σ_i Φ(x_{in})‖ ≤ l β(n) + (2 + √ln(2/δ)) / √l
-    hash kernel  E k̄ = (1 − 1/n) k + s s′ / n
-    collisions   E[share of names lost to sharing] = 1 − (n/N)(1 − (1 − 1/n)^N)
+Theorem 2    P[a feature is lost] ≤ l (1 − (1 − c/n)^c + (l c / n)^c)
+Theorem 3    max abs(k̄ − E k̄) ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))
+Theorem 7    ‖E Φ − (1/l) Σ_i Φ(x_{in})‖ ≤ l β(n) + (2 + √ln(2/δ)) / √l
+hash kernel  E k̄ = (1 − 1/n) k + s s′ / n
+collisions   E[share of names lost to sharing] = 1 − (n/N)(1 − (1 − 1/n)^N)
 """
 
 from __future__ import annotations

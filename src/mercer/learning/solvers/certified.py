@@ -1,6 +1,6 @@
 """What the margin solvers share: checks, the certified gap, and the end of a run.
 
-    primal  P(w) = ½ ‖w‖² + C Σ_i loss_i(w)        dual  D ≤ min P        relative gap  (P − D) / |P|
+primal  P(w) = ½ ‖w‖² + C Σ_i loss_i(w)        dual  D ≤ min P        relative gap  (P − D) / |P|
 """
 
 from __future__ import annotations
@@ -158,6 +158,4 @@ def named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """The inverse of :func:`named`."""
-    return {
-        name.removeprefix(f"{prefix}."): array for name, array in arrays.items() if name.startswith(f"{prefix}.")
-    }
+    return {name.removeprefix(f"{prefix}."): array for name, array in arrays.items() if name.startswith(f"{prefix}.")}

@@ -45,9 +45,7 @@ class Epochs:
     ``true_w = state.scale · w``; ``extra`` holds sums for averaging, or the ℓ1 penalty paid so far (``lean``: neither).
     """
 
-    def __init__(
-        self, risk: Risk, rule: int, w0: np.ndarray | None, random_state: Any, *, lean: bool = False
-    ) -> None:
+    def __init__(self, risk: Risk, rule: int, w0: np.ndarray | None, random_state: Any, *, lean: bool = False) -> None:
         self.risk, self.rule = risk, rule
         self.w = zeros(risk.n_weights)
         if w0 is not None:
