@@ -2,19 +2,19 @@
 //
 // An alignment y of s (length n) and t (length m) is a set of pairs (i, j) that ascend in both. It scores
 //   Σ_{(i,j) ∈ y} (S[s_i][t_j] + bonus(i, j)) + Σ_{gaps of length l} (open + (l − 1) extend),
-// where a gap is a run of symbols of s, or of t, between two neighbouring pairs. Globally the runs before the first and after the
-// last pair are gaps as well; locally they are free, and no pair at all scores 0.
+// where a gap is a run of symbols of s, or of t, between two neighbouring pairs. Globally the runs before the first and
+// after the last pair are gaps as well; locally they are free, and no pair at all scores 0.
 //
-// A path through the states M (a pair), D (a symbol of s in a gap) and I (a symbol of t in a gap) stands for each alignment once,
-// since between two pairs all D come before all I: paths and sets of pairs correspond one to one. So the k best paths are k
-// different alignments, and log Z = log Σ_y exp score(y) counts every alignment once.
+// A path through the states M (a pair), D (a symbol of s in a gap) and I (a symbol of t in a gap) stands for each
+// alignment once, since between two pairs all D come before all I: paths and sets of pairs correspond one to one. So
+// the k best paths are k different alignments, and log Z = log Σ_y exp score(y) counts every alignment once.
 //   M(i, j) = S[s_i][t_j] + bonus(i, j) + ⊕ {M, D, I}(i−1, j−1)        (locally: ⊕ also the start, 0)
 //   D(i, j) = ⊕ {M(i−1, j) + open, D(i−1, j) + extend}
 //   I(i, j) = ⊕ {M(i, j−1) + open, D(i, j−1) + open, I(i, j−1) + extend}
 // with ⊕ = max, or log Σ exp. The cost of wrong pairs is such a bonus, for at most one j of each i.
 //
-// Memory: a few rows for scores. A traceback takes a byte for each cell, and above kCellBudget only rows kept here and there,
-// from which the cells between are computed again; the same for the forward values that expectations need.
+// Memory: a few rows for scores. A traceback takes a byte for each cell, and above kCellBudget only rows kept here and
+// there, from which the cells between are computed again; the same for the forward values that expectations need.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -31,8 +31,8 @@ namespace mercer {
 namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
-constexpr int64_t kCellBudget = int64_t(1) << 26;    // bytes of a traceback or of forward values kept whole
-constexpr int64_t kMemoryLimit = int64_t(1) << 32;   // bytes that one pair may take at all
+constexpr int64_t kCellBudget = int64_t(1) << 26;   // bytes of a traceback or of forward values kept whole
+constexpr int64_t kMemoryLimit = int64_t(1) << 32;  // bytes that one pair may take at all
 
 enum State : uint8_t { kMatch = 0, kDelete = 1, kInsert = 2, kStart = 3 };
 
@@ -73,8 +73,8 @@ struct MaxRow {
   explicit MaxRow(int64_t m = 0) : H(size_t(m + 1), kNever), M(size_t(m + 1), kNever), D(size_t(m + 1), kNever) {}
 };
 
-// A byte of traceback: which state H is (bits 0-1), whether D extends (bit 2), where I comes from (bits 3-4), whether a local
-// pair starts the alignment (bit 5).
+// A byte of traceback: which state H is (bits 0-1), whether D extends (bit 2), where I comes from (bits 3-4), whether a
+// local pair starts the alignment (bit 5).
 constexpr uint8_t kDeleteExtends = 4, kStarts = 32;
 constexpr int kInsertShift = 3;
 
@@ -90,8 +90,9 @@ void first_row(const Problem& p, MaxRow& row) {
 
 // M, D and F = max(M, D) of a row: independent cells, which the compiler turns into vectors.
 MERCER_CLONES void match_and_delete(int64_t m, double least, double open, double extend, const double* __restrict pair,
-                                    const double* __restrict H0, const double* __restrict M0, const double* __restrict D0,
-                                    double* __restrict F, double* __restrict M, double* __restrict D) {
+                                    const double* __restrict H0, const double* __restrict M0,
+                                    const double* __restrict D0, double* __restrict F, double* __restrict M,
+                                    double* __restrict D) {
   for (int64_t j = 1; j <= m; ++j) {
     const double before = H0[j - 1] > least ? H0[j - 1] : least;
     const double match = pair[j - 1] + before;
@@ -104,7 +105,8 @@ MERCER_CLONES void match_and_delete(int64_t m, double least, double open, double
 }
 
 // H = max(F, I).
-MERCER_CLONES void best_of_row(int64_t m, const double* __restrict F, const double* __restrict I, double* __restrict H) {
+MERCER_CLONES void best_of_row(int64_t m, const double* __restrict F, const double* __restrict I,
+                               double* __restrict H) {
   for (int64_t j = 0; j <= m; ++j) H[j] = F[j] >= I[j] ? F[j] : I[j];
 }
 
@@ -142,8 +144,8 @@ void next_row(const Problem& p, int64_t i, const MaxRow& above, MaxRow& row, Scr
   for (int64_t j = 1; j <= p.m; ++j) I[j] = insert = std::max(F[j - 1] + p.open, insert + p.extend);
   best_of_row(p.m, F, I, row.H.data());
   if (trace)
-    trace_row(p.m, p.local, p.open, p.extend, above.H.data(), above.M.data(), above.D.data(), F, row.M.data(), row.D.data(), I,
-              trace);
+    trace_row(p.m, p.local, p.open, p.extend, above.H.data(), above.M.data(), above.D.data(), F, row.M.data(),
+              row.D.data(), I, trace);
 }
 
 // Where the best alignment ends: (n, m) globally, the first best pair locally (no pair: i = 0).
@@ -161,17 +163,19 @@ void watch_local_end(const Problem& p, int64_t i, const MaxRow& row, End& end) {
 }
 
 [[noreturn]] void too_large(const Problem& p, const char* what, double bytes) {
-  fail("a pair of " + std::to_string(p.n) + " and " + std::to_string(p.m) + " symbols is too long for " + what + ": it would take " +
-       std::to_string(int64_t(bytes / 1e9) + 1) + " GB, the limit is 4 GB");
+  fail("a pair of " + std::to_string(p.n) + " and " + std::to_string(p.m) + " symbols is too long for " + what +
+       ": it would take " + std::to_string(int64_t(bytes / 1e9) + 1) + " GB, the limit is 4 GB");
 }
 
-// Rows between two kept ones, so that kept rows of `row_bytes` and cells of `cell_bytes` between them take least together.
+// Rows between two kept ones, so that kept rows of `row_bytes` and cells of `cell_bytes` between them take least
+// together.
 int64_t block_rows(const Problem& p, int64_t cell_bytes, int64_t row_bytes, const char* what) {
   const double width = double(p.m + 1), cells = width * double(p.n + 1);
   if (cells * double(cell_bytes) <= double(kCellBudget)) return std::max<int64_t>(p.n, 1);
   const double rows = std::ceil(std::sqrt(double(p.n) * double(row_bytes) / double(cell_bytes)));
   const int64_t block = std::min(p.n, int64_t(rows));
-  const double bytes = width * (double(block + 1) * double(cell_bytes) + (double(p.n) / double(block) + 2) * double(row_bytes));
+  const double bytes =
+      width * (double(block + 1) * double(cell_bytes) + (double(p.n) / double(block) + 2) * double(row_bytes));
   if (bytes > double(kMemoryLimit)) too_large(p, what, bytes);
   return block;
 }
@@ -354,7 +358,8 @@ class KBest {
     if (i > 0 && j > 0) {
       const double add = pair[j - 1];
       if (p_.local) from[n++] = {&zero, 1, add, kStart, 0};
-      for (State state : {kMatch, kDelete, kInsert}) from[n++] = {above.of(j - 1, state), above.size(j - 1, state), add, state, 0};
+      for (State state : {kMatch, kDelete, kInsert})
+        from[n++] = {above.of(j - 1, state), above.size(j - 1, state), add, state, 0};
     }
     merge(row, i, j, kMatch, from, n);
     n = 0;
@@ -379,7 +384,8 @@ class KBest {
       for (int32_t r = 0; r < row.size(j, state); ++r) {
         const double score = row.of(j, state)[r];
         if (int64_t(ends_.size()) == k_ && score <= ends_.back().score) break;
-        auto place = std::upper_bound(ends_.begin(), ends_.end(), score, [](double x, const Ending& e) { return x > e.score; });
+        auto place =
+            std::upper_bound(ends_.begin(), ends_.end(), score, [](double x, const Ending& e) { return x > e.score; });
         ends_.insert(place, {score, i, j, state, r});
         if (int64_t(ends_.size()) > k_) ends_.pop_back();
       }
@@ -430,12 +436,12 @@ struct LogRow {
 
 struct Expected {
   double log_partition = 0.0;
-  double* counts = nullptr;   // n_symbols² substitutions, openings, extensions: added to
-  double* pairs = nullptr;    // n × m probabilities of pairs, or null
+  double* counts = nullptr;  // n_symbols² substitutions, openings, extensions: added to
+  double* pairs = nullptr;   // n × m probabilities of pairs, or null
 };
 
-// Forward and backward recursions, the backward one row by row from the end; forward rows come from blocks that are filled again
-// from kept rows where a pair is too long to keep all of them.
+// Forward and backward recursions, the backward one row by row from the end; forward rows come from blocks that are
+// filled again from kept rows where a pair is too long to keep all of them.
 class ForwardBackward {
  public:
   explicit ForwardBackward(const Problem& p)
@@ -448,8 +454,10 @@ class ForwardBackward {
     if (whole) block_ = p_.n + 1;
     for (int64_t i = 0; i <= p_.n; ++i) {
       fill(i, above, row, total);
-      if (keep && whole) rows_.push_back(row);
-      else if (keep && i % block_ == 0) kept_.push_back(row);
+      if (keep && whole)
+        rows_.push_back(row);
+      else if (keep && i % block_ == 0)
+        kept_.push_back(row);
       std::swap(above, row);
     }
     if (keep && whole) filled_ = 0;
@@ -523,7 +531,8 @@ class ForwardBackward {
     return rows_[size_t(i - which * block_)];
   }
 
-  // Adds what happens on the way into row i and within it: pairs and D of row i, I of row i. `row` is the backward row i.
+  // Adds what happens on the way into row i and within it: pairs and D of row i, I of row i. `row` is the backward row
+  // i.
   void count(int64_t i, const LogRow& row, Expected& out) {
     const LogRow& here = forward_row(i);
     double opened = 0.0, extended = 0.0;
@@ -562,9 +571,10 @@ class ForwardBackward {
 
 // ---------------------------------------------------------------------------------------------- expectations, scaled
 
-// The same recursions on weights exp(score), with an exponent of two for each cell: M, D and I stand for M 2^e, D 2^e, I 2^e. What
-// gets lost is below 2^-1000 of another state of its cell, and since whatever follows one state follows the others for at most
-// kScaledScore more or less, it never matters. Beyond scores of that size the log-domain recursions take over.
+// The same recursions on weights exp(score), with an exponent of two for each cell: M, D and I stand for M 2^e, D 2^e,
+// I 2^e. What gets lost is below 2^-1000 of another state of its cell, and since whatever follows one state follows the
+// others for at most kScaledScore more or less, it never matters. Beyond scores of that size the log-domain recursions
+// take over.
 constexpr double kScaledScore = 40.0;
 constexpr int32_t kEmpty = -(1 << 29);  // the exponent of a cell of zeros
 
@@ -616,8 +626,13 @@ class ScaledForwardBackward {
 
   // weights: exp of the substitution scores.
   ScaledForwardBackward(const Problem& p, const double* weights)
-      : p_(p), weights_(weights), open_(std::exp(p.open)), extend_(std::exp(p.extend)),
-        block_(block_rows(p, sizeof(Cell), sizeof(Cell), "expected counts")), width_(size_t(p.m) + 1), pair_(width_) {
+      : p_(p),
+        weights_(weights),
+        open_(std::exp(p.open)),
+        extend_(std::exp(p.extend)),
+        block_(block_rows(p, sizeof(Cell), sizeof(Cell), "expected counts")),
+        width_(size_t(p.m) + 1),
+        pair_(width_) {
     if (block_ >= p.n) block_ = p.n + 1;
   }
 
@@ -704,7 +719,9 @@ class ScaledForwardBackward {
       const bool global_end = !p_.local && i == p_.n && j == p_.m;
       int32_t e = std::max(diagonal.e, std::max(down.e, right.e));
       if (p_.local || global_end) e = std::max(e, 0);
-      const double next = global_end ? power_of_two(-e) : paired ? pair_[size_t(j)] * diagonal.M * power_of_two(diagonal.e - e) : 0.0;
+      const double next = global_end ? power_of_two(-e)
+                          : paired   ? pair_[size_t(j)] * diagonal.M * power_of_two(diagonal.e - e)
+                                     : 0.0;
       const double insert = right.I * power_of_two(right.e - e), deleted = down.D * power_of_two(down.e - e);
       const double onward = next + open_ * insert;
       Cell& cell = row[j];
@@ -786,9 +803,17 @@ struct Batch {
 
   Problem problem(int64_t p) const {
     const int64_t a = s_offsets.data()[p], b = t_offsets.data()[p];
-    return {s.data() + a, t.data() + b, s_offsets.data()[p + 1] - a, t_offsets.data()[p + 1] - b,
-            substitution.data(), int64_t(substitution.shape(0)), open, extend, local,
-            anchor ? anchor->data() + a : nullptr, bonus ? bonus->data() + a : nullptr};
+    return {s.data() + a,
+            t.data() + b,
+            s_offsets.data()[p + 1] - a,
+            t_offsets.data()[p + 1] - b,
+            substitution.data(),
+            int64_t(substitution.shape(0)),
+            open,
+            extend,
+            local,
+            anchor ? anchor->data() + a : nullptr,
+            bonus ? bonus->data() + a : nullptr};
   }
 
   void check() const {
@@ -826,7 +851,8 @@ struct Batch {
   }
 };
 
-// Lists of alignments as arrays: pairs (stacked i, j), their offsets, scores, and the offsets of each problem's alignments.
+// Lists of alignments as arrays: pairs (stacked i, j), their offsets, scores, and the offsets of each problem's
+// alignments.
 nb::tuple pack(std::vector<std::vector<Best>>&& found) {
   std::vector<int32_t> pairs;
   std::vector<int64_t> pair_offsets{0}, offsets{0};
@@ -851,8 +877,10 @@ nb::tuple align_k_best(const Batch& batch, int64_t k, int threads) {
     nb::gil_scoped_release release;
     in_parallel(batch.size(), n_threads, [&](int64_t i) {
       const Problem p = batch.problem(i);
-      if (k == 1) found[size_t(i)].push_back(best_alignment(p));
-      else found[size_t(i)] = KBest(p, k).run();
+      if (k == 1)
+        found[size_t(i)].push_back(best_alignment(p));
+      else
+        found[size_t(i)] = KBest(p, k).run();
     });
   }
   return pack(std::move(found));
@@ -891,7 +919,8 @@ nb::object align_log_partition(const Batch& batch, int threads) {
       const Problem p = batch.problem(i);
       if (ScaledForwardBackward::fits(p, weights.largest))
         out[size_t(i)] = ScaledForwardBackward(p, weights.substitution.data()).forward(false);
-      else out[size_t(i)] = ForwardBackward(p).forward(false);
+      else
+        out[size_t(i)] = ForwardBackward(p).forward(false);
     });
   }
   return to_numpy(std::move(out));
@@ -919,8 +948,10 @@ nb::object align_expect(const Batch& batch, Out2<double> counts, std::optional<O
       Expected expected;
       expected.counts = counts.data() + i * width;
       expected.pairs = matches ? matches->data() + offsets[size_t(i)] : nullptr;
-      if (ScaledForwardBackward::fits(p, weights.largest)) ScaledForwardBackward(p, weights.substitution.data()).expect(expected);
-      else ForwardBackward(p).expect(expected);
+      if (ScaledForwardBackward::fits(p, weights.largest))
+        ScaledForwardBackward(p, weights.substitution.data()).expect(expected);
+      else
+        ForwardBackward(p).expect(expected);
       out[size_t(i)] = expected.log_partition;
     });
   }
@@ -931,15 +962,17 @@ nb::object align_expect(const Batch& batch, Out2<double> counts, std::optional<O
 
 void bind_alignment(nb::module_& m) {
   nb::class_<Batch>(m, "AlignmentBatch")
-      .def("__init__",
-           [](Batch* self, In1<int32_t> s, In1<int64_t> s_offsets, In1<int32_t> t, In1<int64_t> t_offsets, In2<double> substitution,
-              double gap_open, double gap_extend, bool local, std::optional<In1<int32_t>> anchor, std::optional<In1<double>> bonus) {
-             Batch batch{s, t, s_offsets, t_offsets, substitution, gap_open, gap_extend, local, anchor, bonus};
-             batch.check();
-             new (self) Batch(std::move(batch));
-           },
-           "s"_a, "s_offsets"_a, "t"_a, "t_offsets"_a, "substitution"_a, "gap_open"_a, "gap_extend"_a, "local"_a,
-           "anchor"_a = nb::none(), "bonus"_a = nb::none());
+      .def(
+          "__init__",
+          [](Batch* self, In1<int32_t> s, In1<int64_t> s_offsets, In1<int32_t> t, In1<int64_t> t_offsets,
+             In2<double> substitution, double gap_open, double gap_extend, bool local,
+             std::optional<In1<int32_t>> anchor, std::optional<In1<double>> bonus) {
+            Batch batch{s, t, s_offsets, t_offsets, substitution, gap_open, gap_extend, local, anchor, bonus};
+            batch.check();
+            new (self) Batch(std::move(batch));
+          },
+          "s"_a, "s_offsets"_a, "t"_a, "t_offsets"_a, "substitution"_a, "gap_open"_a, "gap_extend"_a, "local"_a,
+          "anchor"_a = nb::none(), "bonus"_a = nb::none());
   m.def("align_k_best", &align_k_best, "batch"_a, "k"_a, "threads"_a = 1);
   m.def("align_scores", &align_scores, "batch"_a, "threads"_a = 1);
   m.def("align_log_partition", &align_log_partition, "batch"_a, "threads"_a = 1);

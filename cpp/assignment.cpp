@@ -2,12 +2,13 @@
 //
 //   min over y in {-1, +1}^|B|   sum_i L'(y_i, f_i) + r L(p(y)),    p(y) = sum_i v_i [y_i = 1] / sum_i v_i
 //
-// L'(y, f) = max(0, 1 - y f), or its square; L(p) = the distance of p to [low, high], or its square; r = ratio times the weight of
-// the bag. Making instance i positive saves delta_i = L'(-1, f_i) - L'(+1, f_i), which ascends with f_i. With equal v the best m
-// positives are those of largest f, and the cost is convex in m: the m-th positive costs r (L(m/n) - L((m-1)/n)) - delta_(m), which
-// does not fall with m, so halving by selection finds m in O(n) on average, and a full sort is not needed. Instances of known label
-// keep it and shift the count. With unequal v the problem is a knapsack: instances in the order of delta_i / v_i, the best prefix, then
-// single flips until none helps; that is not exact.
+// L'(y, f) = max(0, 1 - y f), or its square; L(p) = the distance of p to [low, high], or its square; r = ratio times
+// the weight of the bag. Making instance i positive saves delta_i = L'(-1, f_i) - L'(+1, f_i), which ascends with f_i.
+// With equal v the best m positives are those of largest f, and the cost is convex in m: the m-th positive costs r
+// (L(m/n) - L((m-1)/n)) - delta_(m), which does not fall with m, so halving by selection finds m in O(n) on average,
+// and a full sort is not needed. Instances of known label keep it and shift the count. With unequal v the problem is a
+// knapsack: instances in the order of delta_i / v_i, the best prefix, then single flips until none helps; that is not
+// exact.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -84,8 +85,10 @@ class Assigner {
     int64_t sure = 0, possible = int64_t(candidates_.size());  // the best number of positives lies between these
     while (sure < possible) {
       const int64_t middle = sure + (possible - sure) / 2;
-      std::nth_element(candidates_.begin() + sure, candidates_.begin() + middle, candidates_.begin() + possible, before);
-      const double rise = losses_.share(double(fixed + middle + 1) / n, bag.low, bag.high) - losses_.share(double(fixed + middle) / n, bag.low, bag.high);
+      std::nth_element(candidates_.begin() + sure, candidates_.begin() + middle, candidates_.begin() + possible,
+                       before);
+      const double rise = losses_.share(double(fixed + middle + 1) / n, bag.low, bag.high) -
+                          losses_.share(double(fixed + middle) / n, bag.low, bag.high);
       if (bag.r * rise < losses_.saving(candidates_[size_t(middle)].key))
         sure = middle + 1;
       else
@@ -165,19 +168,24 @@ class Assigner {
   std::vector<int8_t> other_;
 };
 
-void check(const In1<double>& scores, const In1<int64_t>& offsets, const In1<double>& low, const In1<double>& high, const In1<double>& bag_weight,
-           const In1<double>& row_weight, const In1<int8_t>& known, const std::optional<In1<int8_t>>& current, double ratio) {
+void check(const In1<double>& scores, const In1<int64_t>& offsets, const In1<double>& low, const In1<double>& high,
+           const In1<double>& bag_weight, const In1<double>& row_weight, const In1<int8_t>& known,
+           const std::optional<In1<int8_t>>& current, double ratio) {
   const int64_t n = int64_t(scores.shape(0)), bags = int64_t(offsets.shape(0)) - 1;
   require(bags >= 0 && offsets.data()[0] == 0, "offsets must start with 0");
-  for (int64_t k = 0; k < bags; ++k) require(offsets.data()[k] < offsets.data()[k + 1], "every bag needs an instance: offsets must ascend");
+  for (int64_t k = 0; k < bags; ++k)
+    require(offsets.data()[k] < offsets.data()[k + 1], "every bag needs an instance: offsets must ascend");
   require(offsets.data()[bags] <= n, "offsets go beyond the scores");
   require(int64_t(low.shape(0)) == bags && int64_t(high.shape(0)) == bags && int64_t(bag_weight.shape(0)) == bags,
           "low, high and bag_weight must have one entry for each bag");
-  require(int64_t(row_weight.shape(0)) == n && int64_t(known.shape(0)) == n, "row_weight and known must have one entry for each score");
+  require(int64_t(row_weight.shape(0)) == n && int64_t(known.shape(0)) == n,
+          "row_weight and known must have one entry for each score");
   require(all_finite(scores.data(), n), "scores must be finite");
   for (int64_t k = 0; k < bags; ++k) {
-    require(low.data()[k] >= 0 && low.data()[k] <= high.data()[k] && high.data()[k] <= 1, "bounds must satisfy 0 <= low <= high <= 1");
-    require(bag_weight.data()[k] >= 0 && std::isfinite(bag_weight.data()[k]), "bag_weight must be finite and at least 0");
+    require(low.data()[k] >= 0 && low.data()[k] <= high.data()[k] && high.data()[k] <= 1,
+            "bounds must satisfy 0 <= low <= high <= 1");
+    require(bag_weight.data()[k] >= 0 && std::isfinite(bag_weight.data()[k]),
+            "bag_weight must be finite and at least 0");
     double total = 0;
     for (int64_t i = offsets.data()[k]; i < offsets.data()[k + 1]; ++i) {
       require(row_weight.data()[i] >= 0, "row_weight must be at least 0");
@@ -186,10 +194,12 @@ void check(const In1<double>& scores, const In1<int64_t>& offsets, const In1<dou
     require(total > 0 && std::isfinite(total), "the row_weight of a bag must sum to a positive finite number");
   }
   for (int64_t i = 0; i < n; ++i) require(known.data()[i] >= -1 && known.data()[i] <= 1, "known must be -1, 0 or 1");
-  for (int64_t i = offsets.data()[bags]; i < n; ++i) require(known.data()[i] != 0, "an instance without a bag needs a known label");
+  for (int64_t i = offsets.data()[bags]; i < n; ++i)
+    require(known.data()[i] != 0, "an instance without a bag needs a known label");
   if (current) {
     require(int64_t(current->shape(0)) == n, "current must have one entry for each score");
-    for (int64_t i = 0; i < n; ++i) require(current->data()[i] == 1 || current->data()[i] == -1, "current must be -1 or 1");
+    for (int64_t i = 0; i < n; ++i)
+      require(current->data()[i] == 1 || current->data()[i] == -1, "current must be -1 or 1");
   }
   require(ratio >= 0 && std::isfinite(ratio), "ratio must be finite and at least 0");
 }
@@ -199,12 +209,14 @@ bool choice(const std::string& given, const char* plain, const char* squared, co
   return given == squared;
 }
 
-nb::tuple assign_labels(In1<double> scores, In1<int64_t> offsets, In1<double> low, In1<double> high, In1<double> bag_weight, In1<double> row_weight,
-                        In1<int8_t> known, std::optional<In1<int8_t>> current, double ratio, const std::string& loss,
+nb::tuple assign_labels(In1<double> scores, In1<int64_t> offsets, In1<double> low, In1<double> high,
+                        In1<double> bag_weight, In1<double> row_weight, In1<int8_t> known,
+                        std::optional<In1<int8_t>> current, double ratio, const std::string& loss,
                         const std::string& proportion_loss, int threads) {
   check(scores, offsets, low, high, bag_weight, row_weight, known, current, ratio);
-  const Losses losses{choice(loss, "hinge", "squared-hinge", "loss must be 'hinge' or 'squared-hinge'"),
-                      choice(proportion_loss, "absolute", "squared", "proportion_loss must be 'absolute' or 'squared'")};
+  const Losses losses{
+      choice(loss, "hinge", "squared-hinge", "loss must be 'hinge' or 'squared-hinge'"),
+      choice(proportion_loss, "absolute", "squared", "proportion_loss must be 'absolute' or 'squared'")};
   threads = thread_count(threads);
   const int64_t n = int64_t(scores.shape(0)), bags = int64_t(offsets.shape(0)) - 1, inside = offsets.data()[bags];
   std::vector<int8_t> labels(static_cast<size_t>(n));
@@ -220,8 +232,14 @@ nb::tuple assign_labels(In1<double> scores, In1<int64_t> offsets, In1<double> lo
       Assigner assigner(losses);
       for (int64_t k = starts[size_t(part)]; k < starts[size_t(part) + 1]; ++k) {
         const int64_t at = offsets.data()[k];
-        const Bag bag{scores.data() + at, row_weight.data() + at, known.data() + at, current ? current->data() + at : nullptr,
-                      offsets.data()[k + 1] - at, low.data()[k], high.data()[k], ratio * bag_weight.data()[k]};
+        const Bag bag{scores.data() + at,
+                      row_weight.data() + at,
+                      known.data() + at,
+                      current ? current->data() + at : nullptr,
+                      offsets.data()[k + 1] - at,
+                      low.data()[k],
+                      high.data()[k],
+                      ratio * bag_weight.data()[k]};
         assigner.assign(bag, labels.data() + at);
         std::tie(instances[size_t(k)], shares[size_t(k)]) = assigner.cost(bag, labels.data() + at);
       }
@@ -237,8 +255,8 @@ nb::tuple assign_labels(In1<double> scores, In1<int64_t> offsets, In1<double> lo
 }  // namespace
 
 void bind_assignment(nb::module_& m) {
-  m.def("assign_labels", &assign_labels, "scores"_a, "offsets"_a, "low"_a, "high"_a, "bag_weight"_a, "row_weight"_a, "known"_a, "current"_a.none(),
-        "ratio"_a, "loss"_a, "proportion_loss"_a, "threads"_a,
+  m.def("assign_labels", &assign_labels, "scores"_a, "offsets"_a, "low"_a, "high"_a, "bag_weight"_a, "row_weight"_a,
+        "known"_a, "current"_a.none(), "ratio"_a, "loss"_a, "proportion_loss"_a, "threads"_a,
         "(labels, sums of instance losses of each bag and of instances without one, losses of the shares).");
 }
 

@@ -51,7 +51,8 @@ const Kernels* kernels_named(const std::string& name) {
 const Kernels* best_kernels() {
   if (const char* wish = std::getenv("MERCER_SIMD")) {
     if (const Kernels* found = kernels_named(wish)) return found;
-    fail(std::string("MERCER_SIMD=") + wish + ": this machine cannot run that; leave it unset, or baseline, avx2 or avx512");
+    fail(std::string("MERCER_SIMD=") + wish +
+         ": this machine cannot run that; leave it unset, or baseline, avx2 or avx512");
   }
   for (const char* name : {"avx512", "avx2"})
     if (const Kernels* found = kernels_named(name)) return found;
@@ -70,49 +71,56 @@ const Kernels& mercer::kernels() {
 
 namespace {
 
-// ---------------------------------------------------------------------------------------------- part scores and their adjoint
+// --------------------------------------------------------------------------------------- part scores and their adjoint
 
-void check_linear(const FeatureRows& rows, int64_t row, int64_t count, const Pattern& p, int64_t n_weights, int64_t out_rows,
-                  int64_t out_width) {
-  require(row >= 0 && count >= 0 && count <= rows.n_rows() && row <= rows.n_rows() - count, "the range of rows is out of bounds");
+void check_linear(const FeatureRows& rows, int64_t row, int64_t count, const Pattern& p, int64_t n_weights,
+                  int64_t out_rows, int64_t out_width) {
+  require(row >= 0 && count >= 0 && count <= rows.n_rows() && row <= rows.n_rows() - count,
+          "the range of rows is out of bounds");
   require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
   require(n_weights == p.n_weights, "the number of weights does not fit the pattern");
   require(out_rows == count && out_width == p.width, "the score array has the wrong shape");
 }
 
 template <class T>
-void scores(const FeatureRows& rows, int64_t row, int64_t count, const WeightPattern& pattern, In1<double> w, Out2<T> out,
-            int threads) {
+void scores(const FeatureRows& rows, int64_t row, int64_t count, const WeightPattern& pattern, In1<double> w,
+            Out2<T> out, int threads) {
   const Pattern p = pattern.view();
   check_linear(rows, row, count, p, int64_t(w.shape(0)), int64_t(out.shape(0)), int64_t(out.shape(1)));
   const Rows<T> x = rows.view<T>();
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;  // NaN in w shows in the scores, which every verb checks
-  if constexpr (sizeof(T) == 8) kernels().scores_f64(x, row, count, p, w.data(), out.data(), n_threads);
-  else kernels().scores_f32(x, row, count, p, w.data(), out.data(), n_threads);
+  if constexpr (sizeof(T) == 8)
+    kernels().scores_f64(x, row, count, p, w.data(), out.data(), n_threads);
+  else
+    kernels().scores_f32(x, row, count, p, w.data(), out.data(), n_threads);
 }
 
 template <class T>
-void backward(const FeatureRows& rows, int64_t row, int64_t count, const WeightPattern& pattern, In2<T> mu, Out1<double> out,
-              int threads) {
+void backward(const FeatureRows& rows, int64_t row, int64_t count, const WeightPattern& pattern, In2<T> mu,
+              Out1<double> out, int threads) {
   const Pattern p = pattern.view();
   check_linear(rows, row, count, p, int64_t(out.shape(0)), int64_t(mu.shape(0)), int64_t(mu.shape(1)));
   const Rows<T> x = rows.view<T>();
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  if constexpr (sizeof(T) == 8) kernels().backward_f64(x, row, count, p, mu.data(), out.data(), n_threads);
-  else kernels().backward_f32(x, row, count, p, mu.data(), out.data(), n_threads);
+  if constexpr (sizeof(T) == 8)
+    kernels().backward_f64(x, row, count, p, mu.data(), out.data(), n_threads);
+  else
+    kernels().backward_f32(x, row, count, p, mu.data(), out.data(), n_threads);
 }
 
-// What work on so many features has left behind goes back to the system, if it is much: the training that follows needs the room.
+// What work on so many features has left behind goes back to the system, if it is much: the training that follows needs
+// the room.
 void give_back([[maybe_unused]] int64_t n_features) {
 #if defined(__GLIBC__)
   if (n_features >= int64_t(1) << 20) malloc_trim(0);
 #endif
 }
 
-// The (feature, column) pairs that occur together, as the starts and columns of a pattern: columns[t] is the column of row t, -1 for
-// any, -2 for a row to leave out. A feature seen with the share `fill` of the columns gets all of them. Empty where all pairs occur.
+// The (feature, column) pairs that occur together, as the starts and columns of a pattern: columns[t] is the column of
+// row t, -1 for any, -2 for a row to leave out. A feature seen with the share `fill` of the columns gets all of them.
+// Empty where all pairs occur.
 std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int32_t> indices, In1<int32_t> columns,
                                                    int64_t n_features, int64_t n_columns, double fill) {
   const int64_t n_rows = require_offsets(indptr, int64_t(indices.shape(0)), "indptr", "indices");
@@ -136,8 +144,10 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
       if (c == -2) continue;
       for (int64_t k = indptr.data()[t]; k < indptr.data()[t + 1]; ++k) {
         uint32_t* set = seen.data() + indices.data()[k] * words;
-        if (c >= 0) set[c / 32] |= uint32_t(1) << (c % 32);
-        else std::fill(set, set + words, ~uint32_t(0));
+        if (c >= 0)
+          set[c / 32] |= uint32_t(1) << (c % 32);
+        else
+          std::fill(set, set + words, ~uint32_t(0));
       }
     }
     auto count = [&](int64_t f) {
@@ -164,11 +174,14 @@ std::pair<nb::object, nb::object> observed_pattern(In1<int64_t> indptr, In1<int3
           continue;
         }
         for (int64_t i = 0; i < words; ++i)
-          for (uint32_t bits = seen[f * words + i]; bits; bits &= bits - 1) out.push_back(Column(32 * i + __builtin_ctz(bits)));
+          for (uint32_t bits = seen[f * words + i]; bits; bits &= bits - 1)
+            out.push_back(Column(32 * i + __builtin_ctz(bits)));
       }
     };
-    if (!everything && n_columns <= 65536) fill_in(kept);
-    else if (!everything) fill_in(kept_wide);
+    if (!everything && n_columns <= 65536)
+      fill_in(kept);
+    else if (!everything)
+      fill_in(kept_wide);
   }
   give_back(int64_t(indices.shape(0)));
   if (everything) return {nb::none(), nb::none()};
@@ -179,23 +192,34 @@ template <class A, class B> double vector_dot(In1<A> x, In1<B> y) {
   require(x.shape(0) == y.shape(0), "vectors of one length are needed");
   const int64_t n = int64_t(x.shape(0));
   nb::gil_scoped_release release;
-  if constexpr (sizeof(A) == 8) return kernels().dot_dd(x.data(), y.data(), n);
-  else if constexpr (sizeof(A) == 4 && sizeof(B) == 8) return kernels().dot_fd(x.data(), y.data(), n);
-  else if constexpr (sizeof(A) == 4) return kernels().dot_ff(x.data(), y.data(), n);
-  else if constexpr (sizeof(B) == 8) return kernels().dot_hd(x.data(), y.data(), n);
-  else if constexpr (sizeof(B) == 4) return kernels().dot_hf(x.data(), y.data(), n);
-  else return kernels().dot_hh(x.data(), y.data(), n);
+  if constexpr (sizeof(A) == 8)
+    return kernels().dot_dd(x.data(), y.data(), n);
+  else if constexpr (sizeof(A) == 4 && sizeof(B) == 8)
+    return kernels().dot_fd(x.data(), y.data(), n);
+  else if constexpr (sizeof(A) == 4)
+    return kernels().dot_ff(x.data(), y.data(), n);
+  else if constexpr (sizeof(B) == 8)
+    return kernels().dot_hd(x.data(), y.data(), n);
+  else if constexpr (sizeof(B) == 4)
+    return kernels().dot_hf(x.data(), y.data(), n);
+  else
+    return kernels().dot_hh(x.data(), y.data(), n);
 }
 
 template <class A, class B> void vector_axpy(double alpha, In1<A> x, Out1<B> out) {
   require(x.shape(0) == out.shape(0), "vectors of one length are needed");
   const int64_t n = int64_t(x.shape(0));
   nb::gil_scoped_release release;
-  if constexpr (sizeof(A) == 8) kernels().axpy_dd(alpha, x.data(), out.data(), n);
-  else if constexpr (sizeof(A) == 4 && sizeof(B) == 8) kernels().axpy_fd(alpha, x.data(), out.data(), n);
-  else if constexpr (sizeof(A) == 4) kernels().axpy_ff(alpha, x.data(), out.data(), n);
-  else if constexpr (sizeof(B) == 8) kernels().axpy_hd(alpha, x.data(), out.data(), n);
-  else kernels().axpy_hf(alpha, x.data(), out.data(), n);
+  if constexpr (sizeof(A) == 8)
+    kernels().axpy_dd(alpha, x.data(), out.data(), n);
+  else if constexpr (sizeof(A) == 4 && sizeof(B) == 8)
+    kernels().axpy_fd(alpha, x.data(), out.data(), n);
+  else if constexpr (sizeof(A) == 4)
+    kernels().axpy_ff(alpha, x.data(), out.data(), n);
+  else if constexpr (sizeof(B) == 8)
+    kernels().axpy_hd(alpha, x.data(), out.data(), n);
+  else
+    kernels().axpy_hf(alpha, x.data(), out.data(), n);
 }
 
 void vector_to_bfloat16(In1<float> x, Out1<bfloat16> out) {
@@ -211,85 +235,94 @@ Chains<T> chains_of(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, 
                     In1<int64_t> offsets) {
   const int64_t rows = int64_t(nodes.shape(0)), C = int64_t(nodes.shape(1));
   require(C >= 1 && C <= 32767, "a chain needs between 1 and 32767 labels");
-  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C,
+          "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one score a label");
   const int64_t n = require_offsets_of_part(offsets, rows, "offsets", "positions");
   if (edges)
     require(int64_t(edges->shape(0)) == rows && int64_t(edges->shape(1)) == C && int64_t(edges->shape(2)) == C,
             "edges must be positions x labels x labels");
-  return {nodes.data(), transitions.data(), start.data(), end.data(), edges ? edges->data() : nullptr, offsets.data(), n,
-          int(C)};
+  return {
+      nodes.data(), transitions.data(), start.data(), end.data(), edges ? edges->data() : nullptr, offsets.data(), n,
+      int(C)};
 }
 const char* const kNotFinite = "scores must be finite or -inf: a score is NaN or +inf (features or weights too large?)";
 
 template <class T>
 int64_t chain_marginals(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
-                        In1<int64_t> offsets, std::optional<Out2<T>> out_nodes, std::optional<Out2<double>> out_transitions,
-                        std::optional<Out1<double>> out_start, std::optional<Out1<double>> out_end,
-                        std::optional<Out3<T>> out_edges, Out1<double> log_partition, std::optional<Out1<double>> entropy,
-                        int threads) {
+                        In1<int64_t> offsets, std::optional<Out2<T>> out_nodes,
+                        std::optional<Out2<double>> out_transitions, std::optional<Out1<double>> out_start,
+                        std::optional<Out1<double>> out_end, std::optional<Out3<T>> out_edges,
+                        Out1<double> log_partition, std::optional<Out1<double>> entropy, int threads) {
   const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
   const int64_t rows = int64_t(nodes.shape(0)), C = chains.C;
   require(int64_t(log_partition.shape(0)) == chains.n, "log_partition needs one place a sequence");
   if (entropy) require(int64_t(entropy->shape(0)) == chains.n, "entropy needs one place a sequence");
-  if (out_nodes) require(int64_t(out_nodes->shape(0)) == rows && int64_t(out_nodes->shape(1)) == C, "out_nodes has the wrong shape");
+  if (out_nodes)
+    require(int64_t(out_nodes->shape(0)) == rows && int64_t(out_nodes->shape(1)) == C, "out_nodes has the wrong shape");
   require(bool(out_transitions) == bool(out_start) && bool(out_start) == bool(out_end), "give all of the sums or none");
   if (out_transitions) {
-    require(int64_t(out_transitions->shape(0)) == C && int64_t(out_transitions->shape(1)) == C, "out_transitions has the wrong shape");
-    require(int64_t(out_start->shape(0)) == C && int64_t(out_end->shape(0)) == C, "out_start or out_end has the wrong shape");
+    require(int64_t(out_transitions->shape(0)) == C && int64_t(out_transitions->shape(1)) == C,
+            "out_transitions has the wrong shape");
+    require(int64_t(out_start->shape(0)) == C && int64_t(out_end->shape(0)) == C,
+            "out_start or out_end has the wrong shape");
   }
   if (out_edges)
-    require(int64_t(out_edges->shape(0)) == rows && int64_t(out_edges->shape(1)) == C && int64_t(out_edges->shape(2)) == C,
-            "out_edges has the wrong shape");
+    require(
+        int64_t(out_edges->shape(0)) == rows && int64_t(out_edges->shape(1)) == C && int64_t(out_edges->shape(2)) == C,
+        "out_edges has the wrong shape");
   int64_t fallbacks = 0;
-  const ChainMarginals<T> out{out_nodes ? out_nodes->data() : nullptr,
-                              out_transitions ? out_transitions->data() : nullptr,
-                              out_start ? out_start->data() : nullptr,
-                              out_end ? out_end->data() : nullptr,
-                              out_edges ? out_edges->data() : nullptr,
-                              log_partition.data(),
-                              entropy ? entropy->data() : nullptr,
-                              &fallbacks};
+  const ChainMarginals<T> out{
+      out_nodes ? out_nodes->data() : nullptr, out_transitions ? out_transitions->data() : nullptr,
+      out_start ? out_start->data() : nullptr, out_end ? out_end->data() : nullptr,
+      out_edges ? out_edges->data() : nullptr, log_partition.data(),
+      entropy ? entropy->data() : nullptr,     &fallbacks};
   const int n_threads = thread_count(threads);
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8) sound = kernels().marginals_f64(chains, out, n_threads);
-    else sound = kernels().marginals_f32(chains, out, n_threads);
+    if constexpr (sizeof(T) == 8)
+      sound = kernels().marginals_f64(chains, out, n_threads);
+    else
+      sound = kernels().marginals_f32(chains, out, n_threads);
   }
   require(sound, kNotFinite);
   return fallbacks;
 }
 
-// Expected counts of a hidden Markov model whose positions send out one symbol each: log p(symbol | state) is a row of `table`. Fills `nodes`
-// with p(state | position) and adds it up by symbol into `counts`.
-void hidden_marginals(In2<double> table, In1<int32_t> codes, In2<double> transitions, In1<double> start, In1<int64_t> offsets,
-                      Out2<double> nodes, Out2<double> counts, Out2<double> out_transitions, Out1<double> out_start,
-                      Out1<double> log_partition, int threads) {
+// Expected counts of a hidden Markov model whose positions send out one symbol each: log p(symbol | state) is a row of
+// `table`. Fills `nodes` with p(state | position) and adds it up by symbol into `counts`.
+void hidden_marginals(In2<double> table, In1<int32_t> codes, In2<double> transitions, In1<double> start,
+                      In1<int64_t> offsets, Out2<double> nodes, Out2<double> counts, Out2<double> out_transitions,
+                      Out1<double> out_start, Out1<double> log_partition, int threads) {
   const int64_t rows = int64_t(table.shape(0)), C = int64_t(table.shape(1)), positions = int64_t(codes.shape(0));
   require(C >= 1 && C <= 32767, "a chain needs between 1 and 32767 labels");
-  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C,
+          "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C, "start needs one score a label");
   const int64_t n = require_offsets_of_part(offsets, positions, "offsets", "positions");
-  for (int64_t t = 0; t < positions; ++t) require(codes.data()[t] >= 0 && codes.data()[t] < rows, "codes must be rows of table");
+  for (int64_t t = 0; t < positions; ++t)
+    require(codes.data()[t] >= 0 && codes.data()[t] < rows, "codes must be rows of table");
   require(int64_t(nodes.shape(0)) == positions && int64_t(nodes.shape(1)) == C, "nodes has the wrong shape");
   require(int64_t(counts.shape(0)) == rows && int64_t(counts.shape(1)) == C, "counts has the wrong shape");
-  require(int64_t(out_transitions.shape(0)) == C && int64_t(out_transitions.shape(1)) == C, "out_transitions has the wrong shape");
+  require(int64_t(out_transitions.shape(0)) == C && int64_t(out_transitions.shape(1)) == C,
+          "out_transitions has the wrong shape");
   require(int64_t(out_start.shape(0)) == C, "out_start has the wrong shape");
   require(int64_t(log_partition.shape(0)) == n, "log_partition needs one place a sequence");
   const std::vector<double> zeros(size_t(C), 0.0);
   std::vector<double> out_end(size_t(C), 0.0);
-  const Chains<double> chains{table.data(), transitions.data(), start.data(), zeros.data(), nullptr, offsets.data(), n, int(C),
-                              codes.data(), rows};
-  const ChainMarginals<double> out{nodes.data(), out_transitions.data(), out_start.data(), out_end.data(), nullptr,
-                                   log_partition.data(), nullptr, nullptr};
+  const Chains<double> chains{table.data(), transitions.data(), start.data(), zeros.data(), nullptr, offsets.data(), n,
+                              int(C),       codes.data(),       rows};
+  const ChainMarginals<double> out{nodes.data(), out_transitions.data(), out_start.data(), out_end.data(),
+                                   nullptr,      log_partition.data(),   nullptr,          nullptr};
   const int n_threads = thread_count(threads);
   bool sound;
   {
     nb::gil_scoped_release release;
     sound = kernels().marginals_f64(chains, out, n_threads);
     const auto add = kernels().axpy_dd;
-    for (int64_t t = 0; t < positions && sound; ++t) add(1.0, nodes.data() + t * C, counts.data() + int64_t(codes.data()[t]) * C, C);
+    for (int64_t t = 0; t < positions && sound; ++t)
+      add(1.0, nodes.data() + t * C, counts.data() + int64_t(codes.data()[t]) * C, C);
   }
   require(sound, kNotFinite);
 }
@@ -298,13 +331,16 @@ template <class T>
 void chain_viterbi(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
                    In1<int64_t> offsets, Out1<int32_t> labels, Out1<double> score, int threads) {
   const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
-  require(labels.shape(0) == nodes.shape(0) && int64_t(score.shape(0)) == chains.n, "labels or score has the wrong shape");
+  require(labels.shape(0) == nodes.shape(0) && int64_t(score.shape(0)) == chains.n,
+          "labels or score has the wrong shape");
   const int n_threads = thread_count(threads);
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8) sound = kernels().viterbi_f64(chains, labels.data(), score.data(), n_threads);
-    else sound = kernels().viterbi_f32(chains, labels.data(), score.data(), n_threads);
+    if constexpr (sizeof(T) == 8)
+      sound = kernels().viterbi_f64(chains, labels.data(), score.data(), n_threads);
+    else
+      sound = kernels().viterbi_f32(chains, labels.data(), score.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
@@ -321,8 +357,10 @@ void chain_k_best(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, st
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8) sound = kernels().k_best_f64(chains, int(k), labels.data(), score.data(), n_threads);
-    else sound = kernels().k_best_f32(chains, int(k), labels.data(), score.data(), n_threads);
+    if constexpr (sizeof(T) == 8)
+      sound = kernels().k_best_f64(chains, int(k), labels.data(), score.data(), n_threads);
+    else
+      sound = kernels().k_best_f32(chains, int(k), labels.data(), score.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
@@ -336,8 +374,10 @@ void chain_sample(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, st
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8) sound = kernels().sample_f64(chains, draws, seed, labels.data(), n_threads);
-    else sound = kernels().sample_f32(chains, draws, seed, labels.data(), n_threads);
+    if constexpr (sizeof(T) == 8)
+      sound = kernels().sample_f64(chains, draws, seed, labels.data(), n_threads);
+    else
+      sound = kernels().sample_f32(chains, draws, seed, labels.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
@@ -346,25 +386,29 @@ template <class T>
 void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
                  In1<int64_t> offsets, In1<int32_t> labels, Out1<double> score) {
   const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
-  require(labels.shape(0) == nodes.shape(0) && int64_t(score.shape(0)) == chains.n, "labels or score has the wrong shape");
+  require(labels.shape(0) == nodes.shape(0) && int64_t(score.shape(0)) == chains.n,
+          "labels or score has the wrong shape");
   for (size_t t = 0; t < labels.shape(0); ++t)
     require(labels.data()[t] >= 0 && labels.data()[t] < chains.C, "a label is out of range");
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8) sound = kernels().score_f64(chains, labels.data(), score.data());
-    else sound = kernels().score_f32(chains, labels.data(), score.data());
+    if constexpr (sizeof(T) == 8)
+      sound = kernels().score_f64(chains, labels.data(), score.data());
+    else
+      sound = kernels().score_f32(chains, labels.data(), score.data());
   }
   require(sound, kNotFinite);
 }
 
 // Chains whose node scores are made on the way, from rows and weights.
 template <class T>
-Chains<T> chains_over(const FeatureRows& rows, const Pattern& p, In1<double> w, In2<T> transitions, In1<T> start, In1<T> end,
-                      In1<int64_t> offsets) {
+Chains<T> chains_over(const FeatureRows& rows, const Pattern& p, In1<double> w, In2<T> transitions, In1<T> start,
+                      In1<T> end, In1<int64_t> offsets) {
   const int64_t C = p.width, n = require_offsets_within(offsets, rows.n_rows(), "offsets", "rows");
   require(C <= 32767, "a chain needs between 1 and 32767 labels");
-  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C,
+          "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one score a label");
   require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
   require(int64_t(w.shape(0)) == p.n_weights, "the number of weights does not fit the pattern");
@@ -373,8 +417,9 @@ Chains<T> chains_over(const FeatureRows& rows, const Pattern& p, In1<double> w, 
 
 // The best labelling of each sequence, from rows and weights.
 template <class T>
-void chain_decode(const FeatureRows& rows, const WeightPattern& pattern, In1<double> w, In2<T> transitions, In1<T> start,
-                  In1<T> end, In1<int64_t> offsets, Out1<int32_t> labels, Out1<double> score, int threads) {
+void chain_decode(const FeatureRows& rows, const WeightPattern& pattern, In1<double> w, In2<T> transitions,
+                  In1<T> start, In1<T> end, In1<int64_t> offsets, Out1<int32_t> labels, Out1<double> score,
+                  int threads) {
   const Pattern p = pattern.view();
   const Rows<T> x = rows.view<T>();
   const Chains<T> chains = chains_over<T>(rows, p, w, transitions, start, end, offsets);
@@ -384,15 +429,18 @@ void chain_decode(const FeatureRows& rows, const WeightPattern& pattern, In1<dou
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8) sound = kernels().decode_f64(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
-    else sound = kernels().decode_f32(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
+    if constexpr (sizeof(T) == 8)
+      sound = kernels().decode_f64(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
+    else
+      sound = kernels().decode_f32(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
 
 // The labels' own objects in a list for each sequence; None for -1.
 nb::list label_lists(nb::list classes, In1<int32_t> labels, In1<int64_t> offsets) {
-  const int64_t n = require_offsets_of_part(offsets, int64_t(labels.shape(0)), "offsets", "labels"), C = int64_t(nb::len(classes));
+  const int64_t n = require_offsets_of_part(offsets, int64_t(labels.shape(0)), "offsets", "labels"),
+                C = int64_t(nb::len(classes));
   for (size_t t = 0; t < labels.shape(0); ++t)
     require(labels.data()[t] >= -1 && labels.data()[t] < C, "a label is out of range");
   const int32_t* label = labels.data();
@@ -417,9 +465,9 @@ nb::list label_lists(nb::list classes, In1<int32_t> labels, In1<int64_t> offsets
 
 // The log loss of fully known sequences; adds its gradient to out_nodes, out_transitions, out_start and out_end.
 template <class T>
-void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<double> w, In2<T> transitions, In1<T> start,
-                    In1<T> end, In1<int64_t> offsets, In1<int32_t> labels, Out1<double> loss, Out1<double> out_nodes,
-                    Out1<double> out_shared, int threads) {
+void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<double> w, In2<T> transitions,
+                    In1<T> start, In1<T> end, In1<int64_t> offsets, In1<int32_t> labels, Out1<double> loss,
+                    Out1<double> out_nodes, Out1<double> out_shared, int threads) {
   const Pattern p = pattern.view();
   const Rows<T> x = rows.view<T>();
   const Chains<T> chains = chains_over<T>(rows, p, w, transitions, start, end, offsets);
@@ -435,9 +483,11 @@ void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<d
   {
     nb::gil_scoped_release release;
     if constexpr (sizeof(T) == 8)
-      sound = kernels().log_loss_f64(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(), out_shared.data(), n_threads);
+      sound = kernels().log_loss_f64(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(),
+                                     out_shared.data(), n_threads);
     else
-      sound = kernels().log_loss_f32(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(), out_shared.data(), n_threads);
+      sound = kernels().log_loss_f32(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(),
+                                     out_shared.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
@@ -448,13 +498,15 @@ void chain_add(In1<int32_t> labels, In1<int64_t> offsets, In1<double> weights, O
                Out1<double> start, Out1<double> end, std::optional<Out3<T>> edges) {
   const int64_t C = int64_t(nodes.shape(1)), rows = int64_t(nodes.shape(0));
   const int64_t n = require_offsets_of_part(offsets, rows, "offsets", "positions");
-  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+  require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C,
+          "transitions must be labels x labels");
   require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one place a label");
   require(int64_t(labels.shape(0)) == rows, "labels has the wrong shape");
   require(int64_t(weights.shape(0)) == n, "weights must be one number a sequence");
-  for (int64_t t = 0; t < rows; ++t)
-    require(labels.data()[t] >= 0 && labels.data()[t] < C, "a label is out of range");
-  if (edges) require(int64_t(edges->shape(0)) == rows && int64_t(edges->shape(1)) == C && int64_t(edges->shape(2)) == C, "edges has the wrong shape");
+  for (int64_t t = 0; t < rows; ++t) require(labels.data()[t] >= 0 && labels.data()[t] < C, "a label is out of range");
+  if (edges)
+    require(int64_t(edges->shape(0)) == rows && int64_t(edges->shape(1)) == C && int64_t(edges->shape(2)) == C,
+            "edges has the wrong shape");
   const int32_t* y = labels.data();
   for (int64_t i = 0; i < n; ++i) {
     const int64_t begin = offsets.data()[i] - offsets.data()[0], stop = offsets.data()[i + 1] - offsets.data()[0];
@@ -474,19 +526,22 @@ void chain_add(In1<int32_t> labels, In1<int64_t> offsets, In1<double> weights, O
 // ---------------------------------------------------------------------------------------------- online learning
 
 template <class T>
-std::pair<double, int64_t> run_online(const FeatureRows& rows, const WeightPattern& pattern, const FeatureRows* edge_rows,
-                                      const WeightPattern* edge_pattern, In1<int64_t> offsets, In1<int32_t> labels,
+std::pair<double, int64_t> run_online(const FeatureRows& rows, const WeightPattern& pattern,
+                                      const FeatureRows* edge_rows, const WeightPattern* edge_pattern,
+                                      In1<int64_t> offsets, In1<int32_t> labels,
                                       std::optional<In1<uint8_t>> shared_mask, std::optional<In2<uint8_t>> allowed,
-                                      const OnlineOptions& options,
-                                      In1<int64_t> order, Out1<double> w, Out1<double> extra, OnlineState& state) {
+                                      const OnlineOptions& options, In1<int64_t> order, Out1<double> w,
+                                      Out1<double> extra, OnlineState& state) {
   OnlineData<T> data =
       online_data<T>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, order, int64_t(w.shape(0)));
   const int64_t size = int64_t(w.shape(0));
   // SGD without an l1 penalty keeps nothing beside the weights.
   const bool lean = options.rule == Rule::sgd_log && options.l1 == 0.0;
-  require(int64_t(extra.shape(0)) == size || (lean && extra.shape(0) == 0), "the vector beside the weights has the wrong length");
+  require(int64_t(extra.shape(0)) == size || (lean && extra.shape(0) == 0),
+          "the vector beside the weights has the wrong length");
   if (allowed) {
-    require(int64_t(allowed->shape(0)) == data.rows.n_rows && int64_t(allowed->shape(1)) == data.C, "allowed has the wrong shape");
+    require(int64_t(allowed->shape(0)) == data.rows.n_rows && int64_t(allowed->shape(1)) == data.C,
+            "allowed has the wrong shape");
     data.allowed = allowed->data();
   }
   int64_t mistakes = 0;
@@ -494,24 +549,28 @@ std::pair<double, int64_t> run_online(const FeatureRows& rows, const WeightPatte
   if (!all_finite(w.data(), size)) fail("weights must be finite");
   double loss;
   if constexpr (sizeof(T) == 8)
-    loss = kernels().online_f64(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state, &mistakes);
+    loss = kernels().online_f64(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state,
+                                &mistakes);
   else
-    loss = kernels().online_f32(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state, &mistakes);
+    loss = kernels().online_f32(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state,
+                                &mistakes);
   return {loss, mistakes};
 }
 
 std::pair<double, int64_t> online(const FeatureRows& rows, const WeightPattern& pattern, const FeatureRows* edge_rows,
                                   const WeightPattern* edge_pattern, In1<int64_t> offsets, In1<int32_t> labels,
-                                  std::optional<In1<uint8_t>> shared_mask, std::optional<In2<uint8_t>> allowed, int rule, double rate, double decay, double l2,
-                                  double l1, double aggressiveness, In1<int64_t> order, Out1<double> w, Out1<double> extra,
-                                  OnlineState& state) {
+                                  std::optional<In1<uint8_t>> shared_mask, std::optional<In2<uint8_t>> allowed,
+                                  int rule, double rate, double decay, double l2, double l1, double aggressiveness,
+                                  In1<int64_t> order, Out1<double> w, Out1<double> extra, OnlineState& state) {
   require(rule >= 0 && rule <= 2, "unknown rule");
   for (double x : {rate, decay, l2, l1, aggressiveness})
     require(std::isfinite(x) && x >= 0, "rates and penalties must be finite and not negative");
   const OnlineOptions options{Rule(rule), rate, decay, l2, l1, aggressiveness};
   if (rows.single())
-    return run_online<float>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, allowed, options, order, w, extra, state);
-  return run_online<double>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, allowed, options, order, w, extra, state);
+    return run_online<float>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, allowed, options,
+                             order, w, extra, state);
+  return run_online<double>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, allowed, options,
+                            order, w, extra, state);
 }
 
 // ---------------------------------------------------------------------------------------------- vocabulary
@@ -529,7 +588,8 @@ nb::tuple encode_tokens(Vocabulary& v, nb::handle sequences, bool grow) {
 }
 
 using PieceArgument = std::variant<std::string, std::pair<int, int>>;
-nb::tuple encode_columns(Vocabulary& v, nb::handle sentences, const std::vector<std::vector<PieceArgument>>& patterns, bool grow) {
+nb::tuple encode_columns(Vocabulary& v, nb::handle sentences, const std::vector<std::vector<PieceArgument>>& patterns,
+                         bool grow) {
   std::vector<TemplatePattern> compiled;
   for (const auto& pattern : patterns) {
     TemplatePattern pieces;
@@ -550,7 +610,8 @@ nb::tuple encode_columns(Vocabulary& v, nb::handle sentences, const std::vector<
 }
 
 // Strings in Arrow's layout; token t has the strings token_offsets[t] .. token_offsets[t+1].
-nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_offsets, In1<int64_t> token_offsets, bool grow) {
+nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_offsets, In1<int64_t> token_offsets,
+                      bool grow) {
   auto check = [](const In1<int64_t>& x, int64_t last, const char* what) {
     require(x.shape(0) >= 1 && x.data()[0] >= 0, what);
     for (size_t i = 1; i < x.shape(0); ++i) require(x.data()[i - 1] <= x.data()[i], what);
@@ -607,14 +668,16 @@ void add_names(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> offsets) {
   for (size_t i = 0; i + 1 < offsets.shape(0); ++i) {
     const int64_t before = v.size();
     const int64_t begin = offsets.data()[i], end = offsets.data()[i + 1];
-    require(v.column(std::string_view(data + begin, size_t(end - begin)), true) == before, "a feature name stands twice");
+    require(v.column(std::string_view(data + begin, size_t(end - begin)), true) == before,
+            "a feature name stands twice");
   }
 }
 
 }  // namespace
 
 NB_MODULE(_core, m) {
-  nb::set_leak_warnings(false);  // objects that live to the end of the interpreter (in caches, in tracebacks) are no leak
+  nb::set_leak_warnings(
+      false);  // objects that live to the end of the interpreter (in caches, in tracebacks) are no leak
 #if defined(__unix__) || defined(__APPLE__)
   pthread_atfork(nullptr, nullptr, [] { threads_are_lost = threads_were_used.load(); });
 #endif
@@ -622,23 +685,30 @@ NB_MODULE(_core, m) {
   m.doc() = "Compiled loops of mercer: plain arrays in, plain arrays out.";
 
   m.def("instruction_set", [] { return std::string(kernels().name); }, "The instruction set in use.");
-  m.def("instruction_sets", [] {
-    std::vector<std::string> names;
-    for (const char* name : {"baseline", "avx2", "avx512"})
-      if (kernels_named(name)) names.push_back(name);
-    return names;
-  }, "The instruction sets that this machine can run.");
-  m.def("use_instruction_set", [](const std::string& name) {
-    const Kernels* found = kernels_named(name);
-    if (!found) fail("this machine cannot run the instruction set '" + name + "'");
-    current.store(found);
-  }, "name"_a, "Chooses an instruction set (the best one is in use by default).");
-  m.def("hash_bytes", [](nb::bytes text, uint64_t seed) { return hash_bytes({text.c_str(), text.size()}, seed); },
-        "text"_a, "seed"_a = 0, "A 64-bit hash, the same on all platforms.");
+  m.def(
+      "instruction_sets",
+      [] {
+        std::vector<std::string> names;
+        for (const char* name : {"baseline", "avx2", "avx512"})
+          if (kernels_named(name)) names.push_back(name);
+        return names;
+      },
+      "The instruction sets that this machine can run.");
+  m.def(
+      "use_instruction_set",
+      [](const std::string& name) {
+        const Kernels* found = kernels_named(name);
+        if (!found) fail("this machine cannot run the instruction set '" + name + "'");
+        current.store(found);
+      },
+      "name"_a, "Chooses an instruction set (the best one is in use by default).");
+  m.def(
+      "hash_bytes", [](nb::bytes text, uint64_t seed) { return hash_bytes({text.c_str(), text.size()}, seed); },
+      "text"_a, "seed"_a = 0, "A 64-bit hash, the same on all platforms.");
 
   nb::class_<FeatureRows>(m, "Rows", "Checked feature rows: CSR (values None = all ones) or a dense matrix.")
-      .def(nb::init<In1<int64_t>, In1<int32_t>, nb::object, int64_t, bool>(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
-           "values"_a.none(), "n_columns"_a, "single"_a = false)
+      .def(nb::init<In1<int64_t>, In1<int32_t>, nb::object, int64_t, bool>(), "indptr"_a.noconvert(),
+           "indices"_a.noconvert(), "values"_a.none(), "n_columns"_a, "single"_a = false)
       .def(nb::init<In2<double>>(), "dense"_a.noconvert())
       .def(nb::init<In2<float>>(), "dense"_a.noconvert())
       .def_prop_ro("single", &FeatureRows::single)
@@ -647,7 +717,8 @@ NB_MODULE(_core, m) {
 
   nb::class_<WeightPattern>(m, "Pattern", "Which (feature, column) pairs have weights: all, or those listed.")
       .def(nb::init<int64_t, int64_t>(), "n_features"_a, "width"_a)
-      .def(nb::init<In1<uint32_t>, In1<uint16_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
+      .def(nb::init<In1<uint32_t>, In1<uint16_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(),
+           "width"_a)
       .def(nb::init<In1<uint32_t>, In1<int32_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
       .def(nb::init<In1<int64_t>, In1<uint16_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
       .def(nb::init<In1<int64_t>, In1<int32_t>, int64_t>(), "starts"_a.noconvert(), "columns"_a.noconvert(), "width"_a)
@@ -655,8 +726,8 @@ NB_MODULE(_core, m) {
       .def_prop_ro("n_features", [](const WeightPattern& p) { return p.view().n_features; })
       .def_prop_ro("width", [](const WeightPattern& p) { return p.view().width; });
 
-#define MERCER_VECTORS(A, B)                                                                                     \
-  m.def("dot", &vector_dot<A, B>, "x"_a.noconvert(), "y"_a.noconvert());                                        \
+#define MERCER_VECTORS(A, B)                                             \
+  m.def("dot", &vector_dot<A, B>, "x"_a.noconvert(), "y"_a.noconvert()); \
   m.def("axpy", &vector_axpy<A, B>, "alpha"_a, "x"_a.noconvert(), "out"_a.noconvert());
   MERCER_VECTORS(double, double)
   MERCER_VECTORS(float, double)
@@ -667,66 +738,83 @@ NB_MODULE(_core, m) {
   m.def("dot", &vector_dot<bfloat16, bfloat16>, "x"_a.noconvert(), "y"_a.noconvert());
   m.def("to_bfloat16", &vector_to_bfloat16, "x"_a.noconvert(), "out"_a.noconvert());
 
-#define MERCER_CHAIN_ARGUMENTS                                                                                             \
-  "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none(), \
-      "offsets"_a.noconvert()
-#define MERCER_BIND(T)                                                                                                     \
-  m.def("scores", &scores<T>, "rows"_a, "row"_a, "count"_a, "pattern"_a, "w"_a.noconvert(), "out"_a.noconvert(), "threads"_a = 1); \
-  m.def("backward", &backward<T>, "rows"_a, "row"_a, "count"_a, "pattern"_a, "mu"_a.noconvert(), "out"_a.noconvert(), "threads"_a = 1); \
-  m.def("chain_marginals", &chain_marginals<T>, MERCER_CHAIN_ARGUMENTS, "out_nodes"_a.noconvert().none(),                  \
-        "out_transitions"_a.noconvert().none(), "out_start"_a.noconvert().none(), "out_end"_a.noconvert().none(),          \
-        "out_edges"_a.noconvert().none(), "log_partition"_a.noconvert(), "entropy"_a.noconvert().none(), "threads"_a = 1); \
-  m.def("chain_viterbi", &chain_viterbi<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
-  m.def("chain_k_best", &chain_k_best<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1); \
-  m.def("chain_sample", &chain_sample<T>, MERCER_CHAIN_ARGUMENTS, "seed"_a, "labels"_a.noconvert(), "threads"_a = 1);       \
-  m.def("chain_decode", &chain_decode<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),              \
-        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(), "score"_a.noconvert(),    \
-        "threads"_a = 1);                                                                                                      \
-  m.def("chain_log_loss", &chain_log_loss<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),          \
-        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(), "loss"_a.noconvert(),     \
-        "out_nodes"_a.noconvert(), "out_shared"_a.noconvert(), "threads"_a = 1);                                              \
-  m.def("chain_score", &chain_score<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert());            \
-  m.def("chain_add", &chain_add<T>, "labels"_a.noconvert(), "offsets"_a.noconvert(), "weights"_a.noconvert(),              \
-        "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "edges"_a.noconvert().none());
+#define MERCER_CHAIN_ARGUMENTS                                                                    \
+  "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), \
+      "edges"_a.noconvert().none(), "offsets"_a.noconvert()
+#define MERCER_BIND(T)                                                                                                \
+  m.def("scores", &scores<T>, "rows"_a, "row"_a, "count"_a, "pattern"_a, "w"_a.noconvert(), "out"_a.noconvert(),      \
+        "threads"_a = 1);                                                                                             \
+  m.def("backward", &backward<T>, "rows"_a, "row"_a, "count"_a, "pattern"_a, "mu"_a.noconvert(), "out"_a.noconvert(), \
+        "threads"_a = 1);                                                                                             \
+  m.def("chain_marginals", &chain_marginals<T>, MERCER_CHAIN_ARGUMENTS, "out_nodes"_a.noconvert().none(),             \
+        "out_transitions"_a.noconvert().none(), "out_start"_a.noconvert().none(), "out_end"_a.noconvert().none(),     \
+        "out_edges"_a.noconvert().none(), "log_partition"_a.noconvert(), "entropy"_a.noconvert().none(),              \
+        "threads"_a = 1);                                                                                             \
+  m.def("chain_viterbi", &chain_viterbi<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(),    \
+        "threads"_a = 1);                                                                                             \
+  m.def("chain_k_best", &chain_k_best<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(),      \
+        "threads"_a = 1);                                                                                             \
+  m.def("chain_sample", &chain_sample<T>, MERCER_CHAIN_ARGUMENTS, "seed"_a, "labels"_a.noconvert(), "threads"_a = 1); \
+  m.def("chain_decode", &chain_decode<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),      \
+        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(),                  \
+        "score"_a.noconvert(), "threads"_a = 1);                                                                      \
+  m.def("chain_log_loss", &chain_log_loss<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),  \
+        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(),                  \
+        "loss"_a.noconvert(), "out_nodes"_a.noconvert(), "out_shared"_a.noconvert(), "threads"_a = 1);                \
+  m.def("chain_score", &chain_score<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert());       \
+  m.def("chain_add", &chain_add<T>, "labels"_a.noconvert(), "offsets"_a.noconvert(), "weights"_a.noconvert(),         \
+        "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(),               \
+        "edges"_a.noconvert().none());
   MERCER_BIND(double)
   MERCER_BIND(float)
 #undef MERCER_BIND
 #undef MERCER_CHAIN_ARGUMENTS
 
-  m.def("hidden_marginals", &hidden_marginals, "table"_a.noconvert(), "codes"_a.noconvert(), "transitions"_a.noconvert(),
-        "start"_a.noconvert(), "offsets"_a.noconvert(), "nodes"_a.noconvert(), "counts"_a.noconvert(), "out_transitions"_a.noconvert(),
-        "out_start"_a.noconvert(), "log_partition"_a.noconvert(), "threads"_a = 1);
+  m.def("hidden_marginals", &hidden_marginals, "table"_a.noconvert(), "codes"_a.noconvert(),
+        "transitions"_a.noconvert(), "start"_a.noconvert(), "offsets"_a.noconvert(), "nodes"_a.noconvert(),
+        "counts"_a.noconvert(), "out_transitions"_a.noconvert(), "out_start"_a.noconvert(),
+        "log_partition"_a.noconvert(), "threads"_a = 1);
   m.def("label_lists", &label_lists, "classes"_a, "labels"_a.noconvert(), "offsets"_a.noconvert(),
         "The labels of each sequence as a list of objects; None for -1.");
   m.def("observed_pattern", &observed_pattern, "indptr"_a.noconvert(), "indices"_a.noconvert(), "columns"_a.noconvert(),
-        "n_features"_a, "n_columns"_a, "fill"_a, "The pairs that occur together: (starts, columns) or (None, None) for all.");
+        "n_features"_a, "n_columns"_a, "fill"_a,
+        "The pairs that occur together: (starts, columns) or (None, None) for all.");
 
   nb::class_<OnlineState>(m, "OnlineState", "What an online learner carries from call to call.")
       .def(nb::init<>())
       .def_rw("scale", &OnlineState::scale)
       .def_rw("step", &OnlineState::step)
       .def_rw("l1_total", &OnlineState::l1_total);
-  m.def("online", &online, "rows"_a, "pattern"_a, "edge_rows"_a.none(), "edge_pattern"_a.none(), "offsets"_a.noconvert(),
-        "labels"_a.noconvert(), "shared_mask"_a.noconvert().none(), "allowed"_a.noconvert().none(), "rule"_a, "rate"_a, "decay"_a, "l2"_a, "l1"_a,
-        "aggressiveness"_a, "order"_a.noconvert(), "w"_a.noconvert(), "extra"_a.noconvert(), "state"_a,
+  m.def("online", &online, "rows"_a, "pattern"_a, "edge_rows"_a.none(), "edge_pattern"_a.none(),
+        "offsets"_a.noconvert(), "labels"_a.noconvert(), "shared_mask"_a.noconvert().none(),
+        "allowed"_a.noconvert().none(), "rule"_a, "rate"_a, "decay"_a, "l2"_a, "l1"_a, "aggressiveness"_a,
+        "order"_a.noconvert(), "w"_a.noconvert(), "extra"_a.noconvert(), "state"_a,
         "Runs an online rule over the sequences in the given order; returns (summed loss, wrong labels).");
 
   nb::class_<Vocabulary>(m, "Vocabulary", "Feature names to columns, by a table or by hashing.")
-      .def("__init__", [](Vocabulary* v, int n_bits) {
-        require(n_bits >= 0 && n_bits <= 30, "n_bits must be between 0 (no hashing) and 30");
-        new (v) Vocabulary(n_bits);
-      }, "n_bits"_a = 0)
+      .def(
+          "__init__",
+          [](Vocabulary* v, int n_bits) {
+            require(n_bits >= 0 && n_bits <= 30, "n_bits must be between 0 (no hashing) and 30");
+            new (v) Vocabulary(n_bits);
+          },
+          "n_bits"_a = 0)
       .def("__len__", &Vocabulary::size)
       .def_prop_ro("n_bits", &Vocabulary::n_bits)
-      .def("name", [](const Vocabulary& v, int64_t i) {
-        require(v.n_bits() == 0 && i >= 0 && i < v.size(), "no such feature");
-        const std::string_view s = v.name(i);
-        return nb::str(s.data(), s.size());
-      }, "column"_a)
-      .def("find", [](Vocabulary& v, const std::string& name) { return v.column(name, false); }, "name"_a)
+      .def(
+          "name",
+          [](const Vocabulary& v, int64_t i) {
+            require(v.n_bits() == 0 && i >= 0 && i < v.size(), "no such feature");
+            const std::string_view s = v.name(i);
+            return nb::str(s.data(), s.size());
+          },
+          "column"_a)
+      .def(
+          "find", [](Vocabulary& v, const std::string& name) { return v.column(name, false); }, "name"_a)
       .def("encode_tokens", &encode_tokens, "sequences"_a, "grow"_a)
       .def("encode_columns", &encode_columns, "sentences"_a, "patterns"_a, "grow"_a)
-      .def("encode_utf8", &encode_utf8, "bytes"_a.noconvert(), "string_offsets"_a.noconvert(), "token_offsets"_a.noconvert(), "grow"_a)
+      .def("encode_utf8", &encode_utf8, "bytes"_a.noconvert(), "string_offsets"_a.noconvert(),
+           "token_offsets"_a.noconvert(), "grow"_a)
       .def("sort", &sort_names, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert().none())
       .def("state", &vocabulary_state, "The names as (bytes, offsets).")
       .def("add_names", &add_names, "bytes"_a.noconvert(), "offsets"_a.noconvert());

@@ -43,8 +43,8 @@ template <class T> bool all_finite(const T* x, int64_t n) {
   return total == 0;
 }
 
-// Where the items of a stack begin: item i is offsets[i] .. offsets[i + 1]. All offsets are checked before one of them is used, since a
-// single wrong one leads outside the arrays. Returns the number of items.
+// Where the items of a stack begin: item i is offsets[i] .. offsets[i + 1]. All offsets are checked before one of them
+// is used, since a single wrong one leads outside the arrays. Returns the number of items.
 template <class T> int64_t require_ascending(const T* offsets, size_t size, const char* name) {
   if (size < 1) fail(std::string(name) + " must hold at least one value");
   for (size_t i = 1; i < size; ++i)
@@ -52,7 +52,8 @@ template <class T> int64_t require_ascending(const T* offsets, size_t size, cons
   return int64_t(size) - 1;
 }
 // Of all of the `total` things.
-template <class T> int64_t require_offsets(const T* offsets, size_t size, int64_t total, const char* name, const char* things) {
+template <class T>
+int64_t require_offsets(const T* offsets, size_t size, int64_t total, const char* name, const char* things) {
   const int64_t n = require_ascending(offsets, size, name);
   if (offsets[0] != 0) fail(std::string(name) + " must start with 0");
   if (int64_t(offsets[n]) != total) fail(std::string(name) + " must end with the number of " + things);
@@ -62,14 +63,16 @@ template <class T> int64_t require_offsets(const In1<T>& offsets, int64_t total,
   return require_offsets(offsets.data(), offsets.shape(0), total, name, things);
 }
 // Of some of the `total` things, which may begin late and end early.
-template <class T> int64_t require_offsets_within(const In1<T>& offsets, int64_t total, const char* name, const char* things) {
+template <class T>
+int64_t require_offsets_within(const In1<T>& offsets, int64_t total, const char* name, const char* things) {
   const int64_t n = require_ascending(offsets.data(), offsets.shape(0), name);
   if (offsets.data()[0] < 0) fail(std::string(name) + " must not be negative");
   if (int64_t(offsets.data()[n]) > total) fail(std::string(name) + " go beyond the " + things);
   return n;
 }
 // Of a stretch of `total` things that was cut out of a larger stack, whose offsets it keeps.
-inline int64_t require_offsets_of_part(const In1<int64_t>& offsets, int64_t total, const char* name, const char* things) {
+inline int64_t require_offsets_of_part(const In1<int64_t>& offsets, int64_t total, const char* name,
+                                       const char* things) {
   const int64_t n = require_ascending(offsets.data(), offsets.shape(0), name);
   if (offsets.data()[0] < 0) fail(std::string(name) + " must not be negative");
   if (offsets.data()[n] - offsets.data()[0] != total) fail(std::string(name) + " do not fit the number of " + things);
@@ -107,12 +110,14 @@ class FeatureRows {
         require(column >= 0 && column < n_columns, "a column index is out of range");
         require(k == p[i] || indices.data()[k - 1] < column, "indices must ascend in every row");
       }
-    if (!values.is_none()) {
-      take_values(values, int64_t(indices.shape(0)));
-    }
+    if (!values.is_none()) { take_values(values, int64_t(indices.shape(0))); }
   }
-  explicit FeatureRows(In2<double> dense) : dense64_(dense), single_(false) { set_dense(dense.shape(0), dense.shape(1), dense.data()); }
-  explicit FeatureRows(In2<float> dense) : dense32_(dense), single_(true) { set_dense(dense.shape(0), dense.shape(1), dense.data()); }
+  explicit FeatureRows(In2<double> dense) : dense64_(dense), single_(false) {
+    set_dense(dense.shape(0), dense.shape(1), dense.data());
+  }
+  explicit FeatureRows(In2<float> dense) : dense32_(dense), single_(true) {
+    set_dense(dense.shape(0), dense.shape(1), dense.data());
+  }
 
   bool single() const { return single_; }
   int64_t n_rows() const { return n_rows_; }
@@ -133,12 +138,14 @@ class FeatureRows {
   }
   void take_values(nb::object values, int64_t count) {
     if (single_) {
-      if (!nb::try_cast(values, values32_, false)) throw nb::type_error("values must be a contiguous float32 array of one dimension");
+      if (!nb::try_cast(values, values32_, false))
+        throw nb::type_error("values must be a contiguous float32 array of one dimension");
       values_ = values32_.data();
       require(int64_t(values32_.shape(0)) == count, "values and indices must have one length");
       require(all_finite(values32_.data(), count), "features must be finite");
     } else {
-      if (!nb::try_cast(values, values64_, false)) throw nb::type_error("values must be a contiguous float64 array of one dimension");
+      if (!nb::try_cast(values, values64_, false))
+        throw nb::type_error("values must be a contiguous float64 array of one dimension");
       values_ = values64_.data();
       require(int64_t(values64_.shape(0)) == count, "values and indices must have one length");
       require(all_finite(values64_.data(), count), "features must be finite");
@@ -164,11 +171,14 @@ class WeightPattern {
     require(n_features == 0 || width <= (int64_t(1) << 40) / n_features, "the pattern has too many weights");
     n_weights_ = n_features * width;
   }
-  // starts: uint32, which are kept as they are, or int64. columns: uint16 where width allows it (half the memory to read), or int32.
-  template <class Start> WeightPattern(In1<Start> starts, In1<uint16_t> columns, int64_t width) : columns_(columns), width_(width) {
+  // starts: uint32, which are kept as they are, or int64. columns: uint16 where width allows it (half the memory to
+  // read), or int32.
+  template <class Start>
+  WeightPattern(In1<Start> starts, In1<uint16_t> columns, int64_t width) : columns_(columns), width_(width) {
     set(starts, columns);
   }
-  template <class Start> WeightPattern(In1<Start> starts, In1<int32_t> columns, int64_t width) : wide_columns_(columns), width_(width) {
+  template <class Start>
+  WeightPattern(In1<Start> starts, In1<int32_t> columns, int64_t width) : wide_columns_(columns), width_(width) {
     set(starts, columns);
   }
   Pattern view() const {

@@ -3,9 +3,11 @@
 //   loss_i(w) = max_p offset_p - <w, slope_p>   over the planes p of block i (and 0: the plane of the true output)
 //   dual: max Σ a_p offset_p - ½ ‖w‖² - Σ_i q_i,  w = Σ a_p slope_p,
 //     power 1:  Σ_{p in i} a_p <= mass_i, q_i = 0        power 2 (squared loss):  q_i = (Σ_{p in i} a_p)² / (4 mass_i)
-// A bound (of a relative margin: <w, slope> <= B) is a plane with slope -slope, offset -B and a_p >= 0 without any upper limit.
+// A bound (of a relative margin: <w, slope> <= B) is a plane with slope -slope, offset -B and a_p >= 0 without any
+// upper limit.
 //
-// The planes of a block are few; with their Gram matrix at hand the dual over one block is solved in place, and w changes once.
+// The planes of a block are few; with their Gram matrix at hand the dual over one block is solved in place, and w
+// changes once.
 #include <algorithm>
 #include <climits>
 #include <cmath>
@@ -69,7 +71,8 @@ class Planes {
   int64_t nbytes() const {
     int64_t total = 0;
     for (const Block& block : blocks_) {
-      for (const Plane& p : block.planes) total += int64_t(p.index.capacity() * 4 + p.value.capacity() * 8 + sizeof(Plane));
+      for (const Plane& p : block.planes)
+        total += int64_t(p.index.capacity() * 4 + p.value.capacity() * 8 + sizeof(Plane));
       total += int64_t(block.gram.capacity() * 8);
     }
     return total;
@@ -98,7 +101,8 @@ class Planes {
     }
     if (!bound) block.gap = gap_of(i, height, w);
     for (const Plane& p : block.planes)
-      if (p.hash == plane.hash && p.bound == bound && p.offset == offset && p.index.size() == plane.index.size()) return false;
+      if (p.hash == plane.hash && p.bound == bound && p.offset == offset && p.index.size() == plane.index.size())
+        return false;
     if (size == 0 && !bound && offset <= 0) return false;  // the true output itself
     const size_t m = block.planes.size();
     if (scatter_.empty()) scatter_.assign(n_weights_, 0.0);
@@ -127,8 +131,10 @@ class Planes {
       slope_[p] = block.planes[p].offset - along(block.planes[p], w);
       before_[p] = block.planes[p].a;
     }
-    if (power_ == 1) ascend(block, mass_[i]);
-    else ascend_squared(block, mass_[i]);
+    if (power_ == 1)
+      ascend(block, mass_[i]);
+    else
+      ascend_squared(block, mass_[i]);
     for (int p = 0; p < m; ++p) {
       Plane& plane = block.planes[p];
       const double change = plane.a - before_[p];
@@ -217,7 +223,8 @@ class Planes {
     return {total, offset};
   }
 
-  // The largest step that one more exact solve of some block could still make, in dual units: Σ over blocks of their gap over known planes.
+  // The largest step that one more exact solve of some block could still make, in dual units: Σ over blocks of their
+  // gap over known planes.
   double residual(const double* w) const {
     double total = 0;
     for (size_t i = 0; i < blocks_.size(); ++i) {
@@ -225,7 +232,8 @@ class Planes {
       const double a = power_ == 2 ? used(blocks_[i]) / (2.0 * mass_[i]) : 0.0;
       for (const Plane& p : blocks_[i].planes) {
         const double g = p.offset - along(p, w) - (p.bound ? 0.0 : a);
-        if (p.bound) total += p.a > 0 ? std::fabs(g) * p.a : 0.0;
+        if (p.bound)
+          total += p.a > 0 ? std::fabs(g) * p.a : 0.0;
         else {
           best = std::max(best, g);
           held += p.a * g;
@@ -264,7 +272,8 @@ class Planes {
     for (int q = 0; q < m; ++q) slope_[q] -= step * block.gram[q * m + p];
   }
 
-  // Sequential minimal optimisation over {a >= 0, Σ a <= mass}; the true output is a plane of slope 0 that takes what is left.
+  // Sequential minimal optimisation over {a >= 0, Σ a <= mass}; the true output is a plane of slope 0 that takes what
+  // is left.
   void ascend(Block& block, double mass) {
     const int m = int(block.planes.size());
     double left = mass - used(block);
@@ -294,7 +303,8 @@ class Planes {
         }
       }
       const double pair = high - low;
-      // The last digits of one block are not worth the time while other blocks still move it: a hundredth of its first violation.
+      // The last digits of one block are not worth the time while other blocks still move it: a hundredth of its first
+      // violation.
       if (round == 0) tiny = std::max(tiny, 0.01 * std::max(pair, alone));
       if (alone <= tiny && !(pair > tiny)) break;
       if (alone > pair || !(pair > tiny)) {
@@ -311,8 +321,10 @@ class Planes {
       const double limit = down >= 0 ? block.planes[down].a : left;
       double step = curve > 0 ? std::min(limit, pair / curve) : limit;
       if (!(step > 0)) break;
-      if (up >= 0) move(block, up, step);
-      else left += step;
+      if (up >= 0)
+        move(block, up, step);
+      else
+        left += step;
       if (down >= 0) {
         const bool all = step == limit;
         move(block, down, -step);
@@ -397,21 +409,23 @@ int64_t add_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In1
       require(indices.data()[j] >= 0 && indices.data()[j] < planes.n_weights(), "a column index is out of range");
       require(j == indptr.data()[k] || indices.data()[j - 1] < indices.data()[j], "indices must ascend in every row");
     }
-  require(all_finite(values.data(), int64_t(values.shape(0))) && all_finite(offsets.data(), n), "planes must be finite");
+  require(all_finite(values.data(), int64_t(values.shape(0))) && all_finite(offsets.data(), n),
+          "planes must be finite");
   int64_t added = 0;
   nb::gil_scoped_release release;
   for (int64_t k = 0; k < n; ++k) {
     const int64_t begin = indptr.data()[k];
-    added += planes.add(blocks.data()[k], indptr.data()[k + 1] - begin,
-                        [&](int64_t j) { return std::make_pair(indices.data()[begin + j], values.data()[begin + j]); },
-                        offsets.data()[k], bound, w.data());
+    added += planes.add(
+        blocks.data()[k], indptr.data()[k + 1] - begin,
+        [&](int64_t j) { return std::make_pair(indices.data()[begin + j], values.data()[begin + j]); },
+        offsets.data()[k], bound, w.data());
   }
   return added;
 }
 
 // Σ a <= mass in every block (power 1), and linear = Σ a offset, both up to the rounding of many steps.
-void check_multipliers(const Planes& planes, In1<int64_t> blocks, In1<double> offsets, In1<double> multipliers, In1<uint8_t> bounds,
-                       double linear) {
+void check_multipliers(const Planes& planes, In1<int64_t> blocks, In1<double> offsets, In1<double> multipliers,
+                       In1<uint8_t> bounds, double linear) {
   std::vector<double> used(planes.n_blocks(), 0.0);
   double total = 0, scale = 0;
   for (size_t k = 0; k < blocks.shape(0); ++k) {
@@ -422,24 +436,28 @@ void check_multipliers(const Planes& planes, In1<int64_t> blocks, In1<double> of
     scale += (a + 1e-3 * planes.mass(i)) * std::fabs(offset);
   }
   for (int64_t i = 0; i < planes.n_blocks(); ++i)
-    require(planes.power() == 2 || used[i] <= planes.mass(i) * (1 + 1e-6), "the multipliers of a block are above its mass");
+    require(planes.power() == 2 || used[i] <= planes.mass(i) * (1 + 1e-6),
+            "the multipliers of a block are above its mass");
   require(std::fabs(linear - total) <= 1e-6 * scale + 1e-12, "linear is not the sum of multipliers times offsets");
 }
 
 // Planes that another object gave as its state(), into one that has none yet.
 void restore_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In1<int32_t> indices, In1<double> values,
-                    In1<double> offsets, In1<double> multipliers, In1<uint8_t> bounds, In1<int32_t> idle, In1<double> gaps,
-                    In1<double> linear) {
+                    In1<double> offsets, In1<double> multipliers, In1<uint8_t> bounds, In1<int32_t> idle,
+                    In1<double> gaps, In1<double> linear) {
   const int64_t n = int64_t(blocks.shape(0)), size = int64_t(indices.shape(0));
   require(planes.count() == 0, "there are planes already");
   check_blocks(planes, blocks);
-  require(int64_t(indptr.shape(0)) == n + 1 && indptr.data()[0] == 0 && indptr.data()[n] == size && int64_t(values.shape(0)) == size,
+  require(int64_t(indptr.shape(0)) == n + 1 && indptr.data()[0] == 0 && indptr.data()[n] == size &&
+              int64_t(values.shape(0)) == size,
           "the slopes are no CSR matrix");
   require(int64_t(offsets.shape(0)) == n && int64_t(multipliers.shape(0)) == n && int64_t(bounds.shape(0)) == n &&
-              int64_t(idle.shape(0)) == n, "one offset, multiplier, bound and idle count a plane");
+              int64_t(idle.shape(0)) == n,
+          "one offset, multiplier, bound and idle count a plane");
   require(int64_t(gaps.shape(0)) == planes.n_blocks() && linear.shape(0) == 1, "one gap a block");
   require(all_finite(values.data(), size) && all_finite(offsets.data(), n) && all_finite(multipliers.data(), n) &&
-              all_finite(gaps.data(), planes.n_blocks()) && std::isfinite(linear.data()[0]), "planes must be finite");
+              all_finite(gaps.data(), planes.n_blocks()) && std::isfinite(linear.data()[0]),
+          "planes must be finite");
   std::vector<int64_t> seen(planes.n_weights(), -1);
   for (int64_t k = 0; k < n; ++k) {
     require(indptr.data()[k] <= indptr.data()[k + 1] && indptr.data()[k + 1] <= size, "indptr must not decrease");
@@ -455,9 +473,10 @@ void restore_planes(Planes& planes, In1<int64_t> blocks, In1<int64_t> indptr, In
   const std::vector<double> nowhere(planes.n_weights(), 0.0);
   for (int64_t k = 0; k < n; ++k) {
     const int64_t begin = indptr.data()[k], i = blocks.data()[k];
-    const bool added = planes.add(i, indptr.data()[k + 1] - begin,
-                                  [&](int64_t j) { return std::make_pair(int64_t(indices.data()[begin + j]), values.data()[begin + j]); },
-                                  offsets.data()[k], bounds.data()[k] != 0, nowhere.data());
+    const bool added = planes.add(
+        i, indptr.data()[k + 1] - begin,
+        [&](int64_t j) { return std::make_pair(int64_t(indices.data()[begin + j]), values.data()[begin + j]); },
+        offsets.data()[k], bounds.data()[k] != 0, nowhere.data());
     require(added, "a plane is there twice");
     planes.resume(i, multipliers.data()[k], idle.data()[k]);
   }
@@ -516,7 +535,8 @@ struct SubgradientSink : PlaneSink {
 };
 
 template <class T>
-double run_margin(const OnlineData<T>& data, const double* cost, In1<int64_t> order, double* w, OnlineState& state, PlaneSink& sink) {
+double run_margin(const OnlineData<T>& data, const double* cost, In1<int64_t> order, double* w, OnlineState& state,
+                  PlaneSink& sink) {
   if constexpr (sizeof(T) == 8)
     return kernels().margin_f64(data, cost, order.data(), int64_t(order.shape(0)), w, state, sink);
   else
@@ -526,7 +546,8 @@ double run_margin(const OnlineData<T>& data, const double* cost, In1<int64_t> or
 template <class T>
 OnlineData<T> margin_data(const FeatureRows& rows, const WeightPattern& pattern, const FeatureRows* edge_rows,
                           const WeightPattern* edge_pattern, In1<int64_t> offsets, In1<int32_t> labels,
-                          const std::optional<In1<uint8_t>>& shared_mask, In2<double> cost, In1<int64_t> order, Out1<double> w) {
+                          const std::optional<In1<uint8_t>>& shared_mask, In2<double> cost, In1<int64_t> order,
+                          Out1<double> w) {
   const OnlineData<T> data =
       online_data<T>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, order, int64_t(w.shape(0)));
   require(int64_t(cost.shape(0)) == data.C && int64_t(cost.shape(1)) == data.C, "cost must be labels x labels");
@@ -540,8 +561,8 @@ OnlineData<T> margin_data(const FeatureRows& rows, const WeightPattern& pattern,
 
 double chain_ascent(const FeatureRows& rows, const WeightPattern& pattern, const FeatureRows* edge_rows,
                     const WeightPattern* edge_pattern, In1<int64_t> offsets, In1<int32_t> labels,
-                    std::optional<In1<uint8_t>> shared_mask, In2<double> cost, In1<int64_t> order, Out1<double> w, Planes& planes,
-                    int max_idle) {
+                    std::optional<In1<uint8_t>> shared_mask, In2<double> cost, In1<int64_t> order, Out1<double> w,
+                    Planes& planes, int max_idle) {
   check_weights(planes, w.shape(0));
   check_blocks(planes, order);
   OnlineState state;
@@ -551,31 +572,33 @@ double chain_ascent(const FeatureRows& rows, const WeightPattern& pattern, const
     return run_margin(data, cost.data(), order, w.data(), state, sink);
   };
   if (rows.single())
-    return run(margin_data<float>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, cost, order, w));
+    return run(
+        margin_data<float>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, cost, order, w));
   return run(margin_data<double>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, cost, order, w));
 }
 
-std::pair<double, double> chain_subgradient(const FeatureRows& rows, const WeightPattern& pattern, const FeatureRows* edge_rows,
-                                            const WeightPattern* edge_pattern, In1<int64_t> offsets, In1<int32_t> labels,
-                                            std::optional<In1<uint8_t>> shared_mask, In2<double> cost, In1<int64_t> order,
-                                            Out1<double> w, double mass, OnlineState& state) {
+std::pair<double, double> chain_subgradient(const FeatureRows& rows, const WeightPattern& pattern,
+                                            const FeatureRows* edge_rows, const WeightPattern* edge_pattern,
+                                            In1<int64_t> offsets, In1<int32_t> labels,
+                                            std::optional<In1<uint8_t>> shared_mask, In2<double> cost,
+                                            In1<int64_t> order, Out1<double> w, double mass, OnlineState& state) {
   require(std::isfinite(mass) && mass > 0, "mass must be positive and finite");
   SubgradientSink sink(w.data(), mass, state);
   auto run = [&](auto data) {
     nb::gil_scoped_release release;
     return run_margin(data, cost.data(), order, w.data(), state, sink);
   };
-  const double loss =
-      rows.single()
-          ? run(margin_data<float>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, cost, order, w))
-          : run(margin_data<double>(rows, pattern, edge_rows, edge_pattern, offsets, labels, shared_mask, cost, order, w));
+  const double loss = rows.single() ? run(margin_data<float>(rows, pattern, edge_rows, edge_pattern, offsets, labels,
+                                                             shared_mask, cost, order, w))
+                                    : run(margin_data<double>(rows, pattern, edge_rows, edge_pattern, offsets, labels,
+                                                              shared_mask, cost, order, w));
   return {loss, sink.offsets};
 }
 
 // Φ(x, y) - Φ(x, z) of a batch of chains as a CSR matrix with ascending columns.
 template <class T>
-nb::tuple difference(const Rows<T>& rows, const Pattern& p, const Rows<T>* edge_rows, const Pattern* q, In1<int64_t> offsets,
-                     const int32_t* y, const int32_t* z, const uint8_t* mask) {
+nb::tuple difference(const Rows<T>& rows, const Pattern& p, const Rows<T>* edge_rows, const Pattern* q,
+                     In1<int64_t> offsets, const int32_t* y, const int32_t* z, const uint8_t* mask) {
   const int64_t n = int64_t(offsets.shape(0)) - 1, C = p.width, at = p.n_weights, at_edges = at + C * C + 2 * C;
   std::vector<int64_t> indptr(n + 1, 0), columns;
   std::vector<double> values;
@@ -586,11 +609,14 @@ nb::tuple difference(const Rows<T>& rows, const Pattern& p, const Rows<T>* edge_
     if (!mask || !mask[right]) change(at + right, 1.0);
     if (!mask || !mask[wrong]) change(at + wrong, -1.0);
   };
-  auto features = [&](const Rows<T>& x, const Pattern& pattern, int64_t base, int64_t row, int64_t right, int64_t wrong) {
+  auto features = [&](const Rows<T>& x, const Pattern& pattern, int64_t base, int64_t row, int64_t right,
+                      int64_t wrong) {
     const int64_t begin = x.indptr ? x.indptr[row] : 0, size = x.indptr ? x.indptr[row + 1] - begin : x.n_columns;
     for (int64_t j = 0; j < size; ++j) {
       const int64_t f = x.indptr ? x.indices[begin + j] : j;
-      const double v = !x.indptr ? double(x.values[row * x.n_columns + j]) : x.values ? double(x.values[begin + j]) : 1.0;
+      const double v = !x.indptr  ? double(x.values[row * x.n_columns + j])
+                       : x.values ? double(x.values[begin + j])
+                                  : 1.0;
       if (!pattern.starts) {
         change(base + f * pattern.width + right, v);
         change(base + f * pattern.width + wrong, -v);
@@ -664,34 +690,44 @@ nb::tuple chain_difference(const FeatureRows& rows, const WeightPattern& pattern
 
 void bind_blocks(nb::module_& m) {
   nb::class_<Planes>(m, "Planes", "Planes of margin losses, block by block, and ascent on their dual.")
-      .def(nb::init<int64_t, int64_t, In1<double>, int>(), "n_blocks"_a, "n_weights"_a, "mass"_a.noconvert(), "power"_a = 1)
+      .def(nb::init<int64_t, int64_t, In1<double>, int>(), "n_blocks"_a, "n_weights"_a, "mass"_a.noconvert(),
+           "power"_a = 1)
       .def_prop_ro("n_blocks", &Planes::n_blocks)
       .def_prop_ro("count", &Planes::count)
       .def_prop_ro("nbytes", &Planes::nbytes)
       .def_prop_ro("linear", &Planes::linear, "Σ a_p offset_p.")
       .def_prop_ro("quadratic", &Planes::quadratic, "The term of squared losses.")
-      .def("add", &add_planes, "blocks"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(),
-           "offsets"_a.noconvert(), "bound"_a, "w"_a.noconvert(), "Adds one plane to each named block; returns how many were new.")
+      .def("add", &add_planes, "blocks"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
+           "values"_a.noconvert(), "offsets"_a.noconvert(), "bound"_a, "w"_a.noconvert(),
+           "Adds one plane to each named block; returns how many were new.")
       .def("solve", &solve_blocks, "blocks"_a.noconvert(), "w"_a.noconvert(), "max_idle"_a = 0,
-           "Maximises the dual over each block in turn; w follows. Planes idle for max_idle visits are dropped (0: never).")
+           "Maximises the dual over each block in turn; w follows. Planes idle for max_idle visits are dropped (0: "
+           "never).")
       .def("state", &Planes::state, "All planes and their multipliers as arrays by name.")
       .def("restore", &restore_planes, "blocks"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
            "values"_a.noconvert(), "offsets"_a.noconvert(), "multipliers"_a.noconvert(), "bounds"_a.noconvert(),
            "idle"_a.noconvert(), "gaps"_a.noconvert(), "linear"_a.noconvert(), "Goes on from a state.")
-      .def("trim", [](Planes& planes, int64_t most) {
-        require(most >= 0, "most must not be negative");
-        planes.trim(most);
-      }, "most"_a, "Drops the oldest planes without weight of blocks with more than this.")
+      .def(
+          "trim",
+          [](Planes& planes, int64_t most) {
+            require(most >= 0, "most must not be negative");
+            planes.trim(most);
+          },
+          "most"_a, "Drops the oldest planes without weight of blocks with more than this.")
       .def("highest", &highest_planes, "w"_a.noconvert(), "values"_a.noconvert(), "slope"_a.noconvert(),
            "The highest plane of each block at w: values; adds mass-weighted slopes; returns summed (value, offset).")
-      .def("residual", [](const Planes& planes, In1<double> w) {
-        check_weights(planes, w.shape(0));
-        return planes.residual(w.data());
-      }, "w"_a.noconvert(), "The gap of the dual over the planes that are known.")
+      .def(
+          "residual",
+          [](const Planes& planes, In1<double> w) {
+            check_weights(planes, w.shape(0));
+            return planes.residual(w.data());
+          },
+          "w"_a.noconvert(), "The gap of the dual over the planes that are known.")
       .def("gaps", &block_gaps, "The gap of each block when it last got a plane.");
-#define MERCER_MARGIN_ARGUMENTS                                                                                          \
-  "rows"_a, "pattern"_a, "edge_rows"_a.none(), "edge_pattern"_a.none(), "offsets"_a.noconvert(), "labels"_a.noconvert(), \
-      "shared_mask"_a.noconvert().none(), "cost"_a.noconvert(), "order"_a.noconvert(), "w"_a.noconvert()
+#define MERCER_MARGIN_ARGUMENTS                                                                                \
+  "rows"_a, "pattern"_a, "edge_rows"_a.none(), "edge_pattern"_a.none(), "offsets"_a.noconvert(),               \
+      "labels"_a.noconvert(), "shared_mask"_a.noconvert().none(), "cost"_a.noconvert(), "order"_a.noconvert(), \
+      "w"_a.noconvert()
   m.def("chain_ascent", &chain_ascent, MERCER_MARGIN_ARGUMENTS, "planes"_a, "max_idle"_a = 0,
         "One visit to each named sequence: its most violating labelling becomes a plane and its block is solved.");
   m.def("chain_subgradient", &chain_subgradient, MERCER_MARGIN_ARGUMENTS, "mass"_a, "state"_a,

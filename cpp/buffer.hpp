@@ -10,8 +10,8 @@
 
 namespace mercer {
 
-// An array that grows and does not touch memory before it is used. Large ones lie in huge pages: results are written once, and much of
-// the time would go into asking for small pages.
+// An array that grows and does not touch memory before it is used. Large ones lie in huge pages: results are written
+// once, and much of the time would go into asking for small pages.
 template <class T> class Buffer {
  public:
   Buffer() = default;

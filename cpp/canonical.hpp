@@ -1,11 +1,12 @@
 // Small graphs as bit masks, and their canonical forms: the same mask for isomorphic graphs.
 //
-// A graph of k nodes in an order is a mask: bit b (b - 1) / 2 + a says whether the nodes at places a < b are joined, so the first p
-// nodes own the low bits and a further node only adds bits on top.
+// A graph of k nodes in an order is a mask: bit b (b - 1) / 2 + a says whether the nodes at places a < b are joined, so
+// the first p nodes own the low bits and a further node only adds bits on top.
 //
-// With labels, nodes come sorted by label. A pattern says where labels repeat: bit p is set if the nodes p and p + 1 have the same
-// one. The canonical mask is the least over all permutations that keep labels (k <= 6, from tables), or over the leaves of a search by
-// colour refinement (remembered for each mask). Both are kept in hashed features: they must never change.
+// With labels, nodes come sorted by label. A pattern says where labels repeat: bit p is set if the nodes p and p + 1
+// have the same one. The canonical mask is the least over all permutations that keep labels (k <= 6, from tables), or
+// over the leaves of a search by colour refinement (remembered for each mask). Both are kept in hashed features: they
+// must never change.
 #pragma once
 
 #include <algorithm>
@@ -123,9 +124,7 @@ class CanonicalSearch {
     }
   }
 
-  bool twins(int u, int v) const {
-    return (adjacency_[size_t(u)] & ~(1 << v)) == (adjacency_[size_t(v)] & ~(1 << u));
-  }
+  bool twins(int u, int v) const { return (adjacency_[size_t(u)] & ~(1 << v)) == (adjacency_[size_t(v)] & ~(1 << u)); }
 
   void descend(Colours colours) {
     refine(colours);
@@ -217,7 +216,8 @@ class Canonical {
     return masks_(key, [&] { return CanonicalSearch(mask, k, pattern).best(); });
   }
   double orders(uint64_t mask, int k) {
-    const uint64_t type = this->mask(mask, k, all_equal(k));  // isomorphic graphs have equally many: one sum over subsets for each type
+    const uint64_t type =
+        this->mask(mask, k, all_equal(k));  // isomorphic graphs have equally many: one sum over subsets for each type
     return double(orders_(type | uint64_t(k) << 44, [&] { return growth_orders(adjacency_of(type, k), k).back(); }));
   }
 

@@ -4,10 +4,10 @@
 //   e_t = exp(θ_t - max θ_t)
 //   a_t = (a_{t-1} M) ∘ e_t / Σ a_{t-1},   u_t = e_t ∘ b_t / Σ u_{t+1},   b_{t-1} = M u_t
 //   log Z = Σ log Σ a_t + shifts,   μ_t = a_t ∘ b_t / ⟨a_t, b_t⟩,   ξ_t = (a_{t-1} ⊗ u_t) ∘ M / ⟨a_{t-1}, b_{t-1}⟩
-// A position is scaled by the sum of its neighbour, which is ready long before it is needed, and the two recursions run side by
-// side from both ends: what bounds them is the latency of one step, and so two steps share it. Underflow loses at most the smallest
-// normal number over ⟨a_t, b_t⟩ of the mass; where that product, or a sum, is small the sequence is done again in the log domain.
-// Forbidden parts are exact zeros in both.
+// A position is scaled by the sum of its neighbour, which is ready long before it is needed, and the two recursions run
+// side by side from both ends: what bounds them is the latency of one step, and so two steps share it. Underflow loses
+// at most the smallest normal number over ⟨a_t, b_t⟩ of the mass; where that product, or a sum, is small the sequence
+// is done again in the log domain. Forbidden parts are exact zeros in both.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,8 @@ struct LogProduct {
   double value() const { return logs + std::log(product); }
 };
 
-// Memory of the recursions, kept by each thread from call to call: for short sequences fresh memory costs as much as the work.
+// Memory of the recursions, kept by each thread from call to call: for short sequences fresh memory costs as much as
+// the work.
 template <class T> struct ChainScratch {
   Buffer<T> e, a, b, u, s, delta;
 
@@ -84,8 +85,7 @@ template <class T> struct ChainScratch {
 
 template <class T> class ChainWorkspace {
  public:
-  ChainWorkspace(const Chains<T>& chains)
-      : c_(chains), C(chains.C), S((C + kLanes<T> - 1) / kLanes<T> * kLanes<T>) {
+  ChainWorkspace(const Chains<T>& chains) : c_(chains), C(chains.C), S((C + kLanes<T> - 1) / kLanes<T> * kLanes<T>) {
     refresh();
   }
 
@@ -108,11 +108,13 @@ template <class T> class ChainWorkspace {
     nodes_end_ = c_.nodes + c_.n_rows * C;
     rows.resize(size_t(c_.n_rows * S));
     shifts.resize(size_t(c_.n_rows));
-    for (int64_t r = 0; r < c_.n_rows && !bad_; ++r) shifts[size_t(r)] = shift_nodes(c_.nodes + r * C, rows.data() + r * S);
+    for (int64_t r = 0; r < c_.n_rows && !bad_; ++r)
+      shifts[size_t(r)] = shift_nodes(c_.nodes + r * C, rows.data() + r * S);
     for (int64_t k = 0; k < c_.n_rows * S && !bad_; k += kLanes<T>) store(rows.data() + k, vexp(load(rows.data() + k)));
   }
 
-  // Marginals and log Z of sequence i; sums go to the given accumulators (C x C, C, C), which belong to the caller's group.
+  // Marginals and log Z of sequence i; sums go to the given accumulators (C x C, C, C), which belong to the caller's
+  // group.
   void marginals(int64_t i, const ChainMarginals<T>& out, double* sum_trans, double* sum_start, double* sum_end) {
     const int64_t begin = c_.offsets[i] - c_.offsets[0], steps = c_.offsets[i + 1] - c_.offsets[i];
     if (steps == 0) {  // the empty labelling: one of them, with score 0
@@ -164,7 +166,10 @@ template <class T> class ChainWorkspace {
     T score = kNegInf<T>;
     for (int b = 0; b < C; ++b) {
       const T value = last[b] + c_.end[b];
-      if (value > score) { score = value; best = b; }
+      if (value > score) {
+        score = value;
+        best = b;
+      }
     }
     labels[steps - 1] = best;
     for (int64_t t = steps - 1; t > 0; --t) {
@@ -174,7 +179,10 @@ template <class T> class ChainWorkspace {
       T top = kNegInf<T>;
       for (int a = 0; a < C; ++a) {
         const T value = before[a] + M[a * S + best];
-        if (value > top) { top = value; arg = a; }
+        if (value > top) {
+          top = value;
+          arg = a;
+        }
       }
       labels[t - 1] = best = arg;
     }
@@ -189,7 +197,10 @@ template <class T> class ChainWorkspace {
       return;
     }
     prepare_max();
-    struct Entry { double score; int32_t label, rank; };
+    struct Entry {
+      double score;
+      int32_t label, rank;
+    };
     std::vector<Entry> table(size_t(steps) * C * k), heap;
     auto better = [](const Entry& x, const Entry& y) {  // a max-heap; ties in favour of low labels and ranks
       if (x.score != y.score) return x.score < y.score;
@@ -262,7 +273,10 @@ template <class T> class ChainWorkspace {
     auto draw = [&]() {
       double top = kNegInf<double>, total = 0;
       for (double x : weights) top = std::max(top, x);
-      for (double& x : weights) { x = top > kNegInf<double> ? std::exp(x - top) : 0.0; total += x; }
+      for (double& x : weights) {
+        x = top > kNegInf<double> ? std::exp(x - top) : 0.0;
+        total += x;
+      }
       const double u = double(random() >> 11) * 0x1p-53 * total;
       double running = 0;
       int chosen = -1;
@@ -278,7 +292,10 @@ template <class T> class ChainWorkspace {
       int32_t* path = labels + d * label_stride;
       for (int b = 0; b < C; ++b) weights[b] = alpha[(steps - 1) * C + b] + double(c_.end[b]);
       int next = draw();
-      if (next < 0) { std::fill(path, path + steps, -1); continue; }
+      if (next < 0) {
+        std::fill(path, path + steps, -1);
+        continue;
+      }
       path[steps - 1] = next;
       for (int64_t t = steps - 1; t > 0; --t) {
         for (int a = 0; a < C; ++a) weights[a] = alpha[(t - 1) * C + a] + edge_score(begin + t, a, next);
@@ -312,7 +329,10 @@ template <class T> class ChainWorkspace {
       top = vmax<T>(top, x);
       store(out + b, x);
     }
-    if (sum<T>(wrong) > 0) { bad_ = true; return T(0); }
+    if (sum<T>(wrong) > 0) {
+      bad_ = true;
+      return T(0);
+    }
     const T shift = largest<T>(top);
     if (shift > kNegInf<T>)
       for (int b = 0; b < S; b += L) store(out + b, load(out + b) - shift);
@@ -410,7 +430,8 @@ template <class T> class ChainWorkspace {
     out.log_partition[i] = logs.value() + shifts;
     const int64_t stride = out.stride ? out.stride : C;
     if (out.nodes) {
-      // Whole vectors, in order: what goes beyond a row is overwritten by the next ones, as long as it stays within the sequence.
+      // Whole vectors, in order: what goes beyond a row is overwritten by the next ones, as long as it stays within the
+      // sequence.
       T* to = out.nodes + begin * stride;
       int64_t t = 0;
       for (; t * stride + S <= steps * stride; ++t)
@@ -460,7 +481,9 @@ template <class T> class ChainWorkspace {
   // H = log Z - E[score]; 0 · (-inf) counts as 0.
   void entropy(int64_t begin, int64_t steps, int64_t i, const ChainMarginals<T>& out) {
     double expected = c_.edges ? edge_expectation_ : 0.0;
-    auto add = [&](double mu, double theta) { if (mu > 0) expected += mu * theta; };
+    auto add = [&](double mu, double theta) {
+      if (mu > 0) expected += mu * theta;
+    };
     for (int64_t t = 0; t < steps; ++t)
       for (int b = 0; b < C; ++b) add(e_[t * S + b], c_.row(begin + t)[b]);
     for (int b = 0; b < C; ++b) {
@@ -508,14 +531,20 @@ template <class T> class ChainWorkspace {
     for (int64_t t = 0; t < steps; ++t)
       for (int b = 0; b < C; ++b) {
         const double node = double(c_.row(begin + t)[b]);
-        if (!(node < std::numeric_limits<double>::infinity())) { bad_ = true; return; }
+        if (!(node < std::numeric_limits<double>::infinity())) {
+          bad_ = true;
+          return;
+        }
         if (t == 0) {
           alpha[b] = double(c_.start[b]) + node;
           continue;
         }
         for (int a = 0; a < C; ++a) {
           const double edge = edge_score(begin + t, a, b);
-          if (!(edge < std::numeric_limits<double>::infinity())) { bad_ = true; return; }
+          if (!(edge < std::numeric_limits<double>::infinity())) {
+            bad_ = true;
+            return;
+          }
           terms[a] = alpha[(t - 1) * C + a] + edge;
         }
         alpha[t * C + b] = log_sum(terms.data(), C) + node;
@@ -543,7 +572,9 @@ template <class T> class ChainWorkspace {
         beta[(t - 1) * C + a] = log_sum(terms.data(), C);
       }
     double expected = 0.0;
-    auto add = [&](double mu, double theta) { if (mu > 0) expected += mu * theta; };
+    auto add = [&](double mu, double theta) {
+      if (mu > 0) expected += mu * theta;
+    };
     for (int64_t t = 0; t < steps; ++t) {
       // log Z once more at each position: the rounding of long sums then cancels, and the probabilities add up to 1.
       for (int b = 0; b < C; ++b) terms[b] = alpha[t * C + b] + beta[t * C + b];
@@ -553,8 +584,14 @@ template <class T> class ChainWorkspace {
         const double node = double(c_.row(begin + t)[b]);
         if (out.nodes) out.nodes[(begin + t) * stride + b] = T(mu);
         add(mu, node);
-        if (t == 0) { add(mu, c_.start[b]); if (sum_start) sum_start[b] += mu; }
-        if (t == steps - 1) { add(mu, c_.end[b]); if (sum_end) sum_end[b] += mu; }
+        if (t == 0) {
+          add(mu, c_.start[b]);
+          if (sum_start) sum_start[b] += mu;
+        }
+        if (t == steps - 1) {
+          add(mu, c_.end[b]);
+          if (sum_end) sum_end[b] += mu;
+        }
         if (t == 0 || !(node > kNegInf<double>)) continue;
         for (int a = 0; a < C; ++a) {
           const double edge = edge_score(begin + t, a, b);
@@ -575,15 +612,16 @@ template <class T> class ChainWorkspace {
   Transitions<T> trans_;
   std::vector<Transitions<T>> local_;
   ChainScratch<T>& scratch_ = ChainScratch<T>::mine();
-  Buffer<T>&e_ = scratch_.e, &a_ = scratch_.a, &b_ = scratch_.b, &u_ = scratch_.u, &s_ = scratch_.s, &delta_ = scratch_.delta;
+  Buffer<T>&e_ = scratch_.e, &a_ = scratch_.a, &b_ = scratch_.b, &u_ = scratch_.u, &s_ = scratch_.s,
+  &delta_ = scratch_.delta;
   Buffer<T> start_, end_, max_, local_max_, edge_scratch_;
   T start_shift_ = 0, end_shift_ = 0;
   double edge_expectation_ = 0.0;
   bool bad_ = false;
 };
 
-// Sequences in groups of about this many positions; a group's sums are private, and groups are added in order, so that the
-// result does not depend on the number of threads.
+// Sequences in groups of about this many positions; a group's sums are private, and groups are added in order, so that
+// the result does not depend on the number of threads.
 constexpr int64_t kGroupPositions = 512;
 inline std::vector<int64_t> groups_of(const int64_t* offsets, int64_t n) {
   std::vector<int64_t> starts{0};
@@ -662,15 +700,18 @@ template <class T> bool score(const Chains<T>& chains, const int32_t* labels, do
 }
 
 // The log loss of known labellings and its gradient in the weights, in one walk over the data:
-//   loss_i = log Z_i - score(y_i),   gradient += Σ_t x_t (μ_t - 1_{y_t}),   sums += the same for [transitions | start | end]
-// chains.nodes is not used: node scores are made from x and w, for a group of sequences at a time, and used while they are at hand.
-// The sequences are cut into two shards with gradients of their own, whatever the number of threads, so that the sums do not depend
-// on it. Two threads then need not wait for each other; more of them share the groups of a batch, and the features on the way back.
-// Where all features are 1, the shards share a gradient unless two threads write: μ - 1_y is rounded to a multiple of 2^(b - 52) for
-// up to 2^b rows, the sums are then exact, and the same in any order.
+//   loss_i = log Z_i - score(y_i),   gradient += Σ_t x_t (μ_t - 1_{y_t}),
+//   sums += the same for [transitions | start | end]
+// chains.nodes is not used: node scores are made from x and w, for a group of sequences at a time, and used while they
+// are at hand. The sequences are cut into two shards with gradients of their own, whatever the number of threads, so
+// that the sums do not depend on it. Two threads then need not wait for each other; more of them share the groups of a
+// batch, and the features on the way back. Where all features are 1, the shards share a gradient unless two threads
+// write: μ - 1_y is rounded to a multiple of 2^(b - 52) for up to 2^b rows, the sums are then exact, and the same in
+// any order.
 template <class T> class LogLoss {
  public:
-  LogLoss(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const int32_t* labels, const double* w, double* loss)
+  LogLoss(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const int32_t* labels, const double* w,
+          double* loss)
       : x_(x), p_(p), c_(all), labels_(labels), w_(w), loss_(loss), C(all.C), S(padded(all.C)), size_(C * C + 2 * C) {
     if (!x.indptr || x.values) return;
     int b = 1;
@@ -686,7 +727,8 @@ template <class T> class LogLoss {
     Buffer<double> second(small || shared ? 0 : size_t(p_.n_weights), 0.0);
     std::vector<Shard> shards;
     shards.push_back({0, small ? c_.n : middle, gradient, std::vector<double>(size_t(size_), 0.0)});
-    if (!small) shards.push_back({middle, c_.n, shared ? gradient : second.data(), std::vector<double>(size_t(size_), 0.0)});
+    if (!small)
+      shards.push_back({middle, c_.n, shared ? gradient : second.data(), std::vector<double>(size_t(size_), 0.0)});
     if (threads <= 2) {
       in_parallel(int64_t(shards.size()), threads, [&](int64_t k) { alone(shards[size_t(k)]); });
     } else {
@@ -723,7 +765,8 @@ template <class T> class LogLoss {
       end = group_end(begin, shard.end);
       const int64_t row = c_.offsets[begin], count = c_.offsets[end] - row;
       m.sums.assign(size_t(size_), 0.0);
-      forward(space, begin, end, ChainScratch<T>::grown(m.nodes, count * C), ChainScratch<T>::grown(m.mu, count * S), m.sums.data());
+      forward(space, begin, end, ChainScratch<T>::grown(m.nodes, count * C), ChainScratch<T>::grown(m.mu, count * S),
+              m.sums.data());
       for (int64_t k = 0; k < size_; ++k) shard.sums[size_t(k)] += m.sums[size_t(k)];
       backward_rows(x_, row, count, p_, m.mu.data(), S, shard.gradient, {0, p_.n_features}, 1);
     }
@@ -740,14 +783,16 @@ template <class T> class LogLoss {
       starts.assign(1, begin);
       while (starts.back() < shard.end && int64_t(starts.size()) <= 4 * threads)
         starts.push_back(group_end(starts.back(), shard.end));
-      const int64_t row = c_.offsets[begin], count = c_.offsets[starts.back()] - row, n_groups = int64_t(starts.size()) - 1;
+      const int64_t row = c_.offsets[begin], count = c_.offsets[starts.back()] - row,
+                    n_groups = int64_t(starts.size()) - 1;
       ChainScratch<T>::grown(m.nodes, count * C);
       ChainScratch<T>::grown(m.mu, count * S);
       m.sums.assign(size_t(n_groups * size_), 0.0);
       in_parallel(n_groups, threads, [&](int64_t g) {
         ChainWorkspaceOf space(*this);
         const int64_t at = c_.offsets[starts[size_t(g)]] - row;
-        forward(space, starts[size_t(g)], starts[size_t(g) + 1], m.nodes.data() + at * C, m.mu.data() + at * S, m.sums.data() + g * size_);
+        forward(space, starts[size_t(g)], starts[size_t(g) + 1], m.nodes.data() + at * C, m.mu.data() + at * S,
+                m.sums.data() + g * size_);
         ChainScratch<T>::mine().trim();
       });
       for (int64_t k = 0; k < n_groups * size_; ++k) shard.sums[size_t(k % size_)] += m.sums[size_t(k)];
@@ -805,8 +850,8 @@ template <class T> class LogLoss {
 };
 
 template <class T>
-bool log_loss(const Rows<T>& x, const Pattern& p, const Chains<T>& chains, const int32_t* labels, const double* w, double* loss,
-              double* gradient, double* sums, int threads) {
+bool log_loss(const Rows<T>& x, const Pattern& p, const Chains<T>& chains, const int32_t* labels, const double* w,
+              double* loss, double* gradient, double* sums, int threads) {
   return LogLoss<T>(x, p, chains, labels, w, loss).run(gradient, sums, threads);
 }
 
@@ -816,10 +861,11 @@ template <class T> bool viterbi(const Chains<T>& chains, int32_t* labels, double
   });
 }
 
-// The best labellings from rows and weights: chains.nodes is not used, node scores are made for a group of sequences at a time and
-// used while they are at hand.
+// The best labellings from rows and weights: chains.nodes is not used, node scores are made for a group of sequences at
+// a time and used while they are at hand.
 template <class T>
-bool decode(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const double* w, int32_t* labels, double* score, int threads) {
+bool decode(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const double* w, int32_t* labels, double* score,
+            int threads) {
   const std::vector<int64_t> starts = groups_of(all.offsets, all.n);
   const int64_t n_groups = int64_t(starts.size()) - 1;
   const int64_t runs = threads <= 1 ? 1 : std::min<int64_t>(n_groups, int64_t(threads) * 4);

@@ -1,12 +1,15 @@
-// Charts over a weighted grammar with binary, unary and lexical rules: best tree, k best trees, log-partition and expected
-// counts.
+// Charts over a weighted grammar with binary, unary and lexical rules: best tree, k best trees, log-partition and
+// expected counts.
 //
 //   score(x, y) = Σ_{rule in y} w[rule] + Σ_{(label, i, j) bracket of y} σ[i, j, label]
-//   best   V[i, j, A] = max over  A → B C at k: w + V[i, k, B] + V[k, j, C];   A → B: w + V[i, j, B];   A → x_i: w   (+ σ)
-//   inside the same with log Σ exp for max;   posterior of a production = μ[A] · exp(its score − inside[A]), from the root down
+//   best   V[i, j, A] = max over  A → B C at k: w + V[i, k, B] + V[k, j, C];   A → B: w + V[i, j, B];   A → x_i: w
+//          (+ σ)
+//   inside the same with log Σ exp for max;
+//   posterior of a production = μ[A] · exp(its score − inside[A]), from the root down
 //
-// σ are scores of brackets (costs, span features); a weight of −inf forbids a rule. The unary rules have no cycle (checked when the grammar is made), so
-// one pass in topological order closes a cell. Symbols without a label come from binarisation and make no bracket.
+// σ are scores of brackets (costs, span features); a weight of −inf forbids a rule. The unary rules have no cycle
+// (checked when the grammar is made), so one pass in topological order closes a cell. Symbols without a label come from
+// binarisation and make no bracket.
 #pragma once
 
 #include <algorithm>
@@ -35,14 +38,14 @@ struct LexicalRule {
 
 struct ChartGrammar {
   int32_t n_symbols = 0, n_labels = 0, n_terminals = 0, n_weights = 0, start = 0;
-  std::vector<int32_t> label;                 // of each symbol, or −1
-  std::vector<BinaryRule> binary;             // grouped by left child
-  std::vector<int64_t> by_left;               // where the rules of a left child begin
-  std::vector<int32_t> parent_rules;          // numbers of binary rules, grouped by parent
+  std::vector<int32_t> label;         // of each symbol, or −1
+  std::vector<BinaryRule> binary;     // grouped by left child
+  std::vector<int64_t> by_left;       // where the rules of a left child begin
+  std::vector<int32_t> parent_rules;  // numbers of binary rules, grouped by parent
   std::vector<int64_t> by_parent;
-  std::vector<UnaryRule> unary;               // children before parents; grouped by parent
+  std::vector<UnaryRule> unary;  // children before parents; grouped by parent
   std::vector<std::pair<int32_t, int32_t>> unary_of;
-  std::vector<LexicalRule> lexical;           // grouped by terminal
+  std::vector<LexicalRule> lexical;  // grouped by terminal
   std::vector<int64_t> by_terminal;
 
   // Groups and orders the rules; returns a symbol on a cycle of unary rules, or −1.
@@ -111,8 +114,8 @@ struct RuleScores {
 struct Sentence {
   const int32_t* words;
   int32_t n;
-  const double* spans;   // σ: cells × labels, or null
-  bool count_lexical;    // whether a label right above its word is a bracket
+  const double* spans;  // σ: cells × labels, or null
+  bool count_lexical;   // whether a label right above its word is a bracket
 
   int64_t cell(int32_t i, int32_t j) const { return int64_t(i) * n - int64_t(i) * (i - 1) / 2 + (j - i - 1); }
   static int64_t cells(int64_t n) { return n * (n + 1) / 2; }
@@ -186,7 +189,9 @@ struct SumCells : Cells {
     }
   }
   void shift(int32_t A, double by) { open_row[A] += by; }
-  double current(int32_t A) const { return open_row[A] == kForbidden ? kForbidden : open_row[A] + std::log(sums[size_t(A)]); }
+  double current(int32_t A) const {
+    return open_row[A] == kForbidden ? kForbidden : open_row[A] + std::log(sums[size_t(A)]);
+  }
   void close() {
     for (int32_t A : reached[size_t(at)])
       if (open_row[A] != kForbidden) open_row[A] += std::log(sums[size_t(A)]);
@@ -197,11 +202,13 @@ inline double span_score(const ChartGrammar& g, const Sentence& x, int64_t cell,
   return x.spans && g.label[A] >= 0 ? x.spans[cell * g.n_labels + g.label[A]] : 0.0;
 }
 
-template <class Chart> void close_unary(const ChartGrammar& g, const RuleScores& w, const Sentence& x, int64_t cell, Chart& chart) {
+template <class Chart>
+void close_unary(const ChartGrammar& g, const RuleScores& w, const Sentence& x, int64_t cell, Chart& chart) {
   for (size_t r = 0; r < g.unary.size(); ++r) {
     const UnaryRule& rule = g.unary[r];
     const double below = chart.current(rule.child);
-    if (below != kForbidden) chart.add(rule.parent, below + w.unary[r] + span_score(g, x, cell, rule.parent), int32_t(r), kUnary);
+    if (below != kForbidden)
+      chart.add(rule.parent, below + w.unary[r] + span_score(g, x, cell, rule.parent), int32_t(r), kUnary);
   }
 }
 
@@ -240,7 +247,8 @@ template <class Chart> void fill(const ChartGrammar& g, const RuleScores& w, con
 // ---------------------------------------------------------------------------------------------- best tree
 
 // Appends the user's rules of the best tree, leftmost first: the order in which a tree is rebuilt from them.
-inline void best_derivation(const ChartGrammar& g, const Sentence& x, const MaxCells& chart, std::vector<int32_t>& out) {
+inline void best_derivation(const ChartGrammar& g, const Sentence& x, const MaxCells& chart,
+                            std::vector<int32_t>& out) {
   struct Open {
     int32_t i, j, A;
   };
@@ -271,13 +279,17 @@ inline double root_value(const ChartGrammar& g, const Sentence& x, const Cells& 
 
 // ---------------------------------------------------------------------------------------------- k best trees
 
-// Lazy enumeration from the root (Huang and Chiang 2005): an item opens its next derivation only when a larger one asks for it.
+// Lazy enumeration from the root (Huang and Chiang 2005): an item opens its next derivation only when a larger one asks
+// for it.
 class KBest {
  public:
-  KBest(const ChartGrammar& g, const RuleScores& w, const Sentence& x, const MaxCells& chart) : g_(g), w_(w), x_(x), chart_(chart) {}
+  KBest(const ChartGrammar& g, const RuleScores& w, const Sentence& x, const MaxCells& chart)
+      : g_(g), w_(w), x_(x), chart_(chart) {}
 
   // The score of the k-th best tree (from 0), or −inf where there are fewer.
-  double score(int32_t k) { return has(0, x_.n, g_.start, k) ? items_[key(0, x_.n, g_.start)].done[size_t(k)].score : kForbidden; }
+  double score(int32_t k) {
+    return has(0, x_.n, g_.start, k) ? items_[key(0, x_.n, g_.start)].done[size_t(k)].score : kForbidden;
+  }
 
   void derivation(int32_t k, std::vector<int32_t>& out) { emit(0, x_.n, g_.start, k, out); }
 
@@ -287,7 +299,7 @@ class KBest {
   };
   struct Candidate {
     double score;
-    int32_t edge, left, right;  // ranks of the parts
+    int32_t edge, left, right;                  // ranks of the parts
     bool operator<(const Candidate& o) const {  // larger score first; ties in the order of the edges
       if (score != o.score) return score < o.score;
       if (edge != o.edge) return edge > o.edge;
@@ -349,7 +361,9 @@ class KBest {
     const Candidate last = item.done.back();
     const Edge e = item.edges[size_t(last.edge)];
     if (e.split == kLexical) return;
-    auto push = [&](int32_t left, int32_t right) { item.waiting.push({value(i, j, A, e, left, right), last.edge, left, right}); };
+    auto push = [&](int32_t left, int32_t right) {
+      item.waiting.push({value(i, j, A, e, left, right), last.edge, left, right});
+    };
     if (e.split == kUnary) {
       if (has(i, j, g_.unary[e.rule].child, last.left + 1)) push(last.left + 1, 0);
       return;
@@ -384,8 +398,8 @@ class KBest {
 // ---------------------------------------------------------------------------------------------- expectations
 
 // Adds the expected number of each rule to `counts`, and of each bracket to `brackets` (cells × labels) where given.
-inline void expectations(const ChartGrammar& g, const RuleScores& w, const Sentence& x, const SumCells& inside, double* counts,
-                         double* brackets) {
+inline void expectations(const ChartGrammar& g, const RuleScores& w, const Sentence& x, const SumCells& inside,
+                         double* counts, double* brackets) {
   const int64_t S = inside.n_symbols;
   std::vector<double> mu(size_t(Sentence::cells(x.n) * S), 0.0);
   mu[size_t(x.cell(0, x.n) * S + g.start)] = 1.0;
@@ -401,7 +415,8 @@ inline void expectations(const ChartGrammar& g, const RuleScores& w, const Sente
       for (int64_t r = int64_t(g.unary.size()) - 1; r >= 0; --r) {
         const UnaryRule& rule = g.unary[r];
         if (m[rule.parent] <= 0 || in[rule.child] == kForbidden) continue;
-        const double p = m[rule.parent] * std::exp(in[rule.child] + w.unary[r] + span_score(g, x, cell, rule.parent) - in[rule.parent]);
+        const double p = m[rule.parent] *
+                         std::exp(in[rule.child] + w.unary[r] + span_score(g, x, cell, rule.parent) - in[rule.parent]);
         m[rule.child] += p;
         count(rule.weight, p);
       }
@@ -440,10 +455,11 @@ inline void expectations(const ChartGrammar& g, const RuleScores& w, const Sente
 
 // ---------------------------------------------------------------------------------------------- 1 − F1
 
-// argmax_y score(x, y) + 1 − F1(y*, y), exactly. F1 = 2 c / (p + t) with p brackets of y, c of them true, t true ones: it does not add
-// up over brackets, so the chart keeps for each item the partial trees that differ in (score, p, c). The cost rises with p and falls with
-// c: a partial tree with no larger score, no more brackets and no fewer true ones than another can never win, and neither can one
-// whose score + best rest + 1 − 2 c / (p_max + t) is below the value of a tree in hand.
+// argmax_y score(x, y) + 1 − F1(y*, y), exactly. F1 = 2 c / (p + t) with p brackets of y, c of them true, t true ones:
+// it does not add up over brackets, so the chart keeps for each item the partial trees that differ in (score, p, c).
+// The cost rises with p and falls with c: a partial tree with no larger score, no more brackets and no fewer true ones
+// than another can never win, and neither can one whose score + best rest + 1 − 2 c / (p_max + t) is below the value of
+// a tree in hand.
 class F1Search {
  public:
   F1Search(const ChartGrammar& g, const RuleScores& w, const Sentence& x, const uint8_t* truth, int64_t n_true)
@@ -476,8 +492,10 @@ class F1Search {
         winner = int32_t(e);
       }
     }
-    if (winner < 0) out.insert(out.end(), tree.begin(), tree.end());
-    else emit(0, x_.n, g_.start, winner, out);
+    if (winner < 0)
+      out.insert(out.end(), tree.begin(), tree.end());
+    else
+      emit(0, x_.n, g_.start, winner, out);
     return incumbent;
   }
 
@@ -519,7 +537,8 @@ class F1Search {
       const double q = p + t_;
       const double per_bracket = q > 0 ? 2 * c / (q * q) : 0.0, per_true = q > 0 ? -2 / q : 0.0;
       std::vector<double> spans(size_t(Sentence::cells(x_.n) * g_.n_labels));
-      for (size_t s = 0; s < spans.size(); ++s) spans[s] = per_bracket + (truth_[s] ? per_true : 0.0) + (x_.spans ? x_.spans[s] : 0.0);
+      for (size_t s = 0; s < spans.size(); ++s)
+        spans[s] = per_bracket + (truth_[s] ? per_true : 0.0) + (x_.spans ? x_.spans[s] : 0.0);
       Sentence costed = x_;
       costed.spans = spans.data();
       fill(g_, w_, costed, chart);
@@ -627,8 +646,8 @@ class F1Search {
               for (size_t a = 0; a < left.size(); ++a)
                 for (size_t b = 0; b < right.size(); ++b)
                   offer(cell, g_.binary[r].parent,
-                        {left[a].score + right[b].score + w_.binary[r], left[a].p + right[b].p, left[a].c + right[b].c, int32_t(r), k,
-                         int32_t(a), int32_t(b)},
+                        {left[a].score + right[b].score + w_.binary[r], left[a].p + right[b].p, left[a].c + right[b].c,
+                         int32_t(r), k, int32_t(a), int32_t(b)},
                         false);
             }
           }
@@ -636,7 +655,8 @@ class F1Search {
         for (size_t r = 0; r < g_.unary.size(); ++r) {
           const auto& below = fronts_[size_t(cell * S_ + g_.unary[r].child)];
           for (size_t a = 0; a < below.size(); ++a)
-            offer(cell, g_.unary[r].parent, {below[a].score + w_.unary[r], below[a].p, below[a].c, int32_t(r), kUnary, int32_t(a), 0}, false);
+            offer(cell, g_.unary[r].parent,
+                  {below[a].score + w_.unary[r], below[a].p, below[a].c, int32_t(r), kUnary, int32_t(a), 0}, false);
         }
       }
   }

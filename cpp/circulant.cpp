@@ -12,9 +12,10 @@
 namespace mercer {
 namespace {
 
-constexpr int64_t kBatched = 1024;         // up to here a lane holds a whole vector
-constexpr int64_t kLargestTail = 128;      // values of a block of the tail: its tile stays in the first-level cache
-constexpr int64_t kCachedBytes = 1 << 19;  // of a complex block that goes through all its passes in the second-level cache
+constexpr int64_t kBatched = 1024;     // up to here a lane holds a whole vector
+constexpr int64_t kLargestTail = 128;  // values of a block of the tail: its tile stays in the first-level cache
+constexpr int64_t kCachedBytes =
+    1 << 19;  // of a complex block that goes through all its passes in the second-level cache
 constexpr int64_t kLongest = int64_t(1) << 26;
 
 // Radices 4, 2, 3, 5, 7, 11, 13; empty if other primes divide n.
@@ -46,7 +47,8 @@ std::vector<int64_t> take_tail(std::vector<int64_t>& rest) {
   return tail;
 }
 
-template <class T> std::vector<typename ConvolutionPlan<T>::Pass> passes(int64_t n, const std::vector<int64_t>& radices) {
+template <class T>
+std::vector<typename ConvolutionPlan<T>::Pass> passes(int64_t n, const std::vector<int64_t>& radices) {
   std::vector<typename ConvolutionPlan<T>::Pass> all;
   for (int64_t p : radices) {
     typename ConvolutionPlan<T>::Pass pass{n, p, {}, {}, {}};
@@ -73,8 +75,10 @@ template <class T> ConvolutionPlan<T> make_plan(int64_t n) {
   std::vector<int64_t> all = radices(n);
   plan.batched = n <= kBatched;
   std::vector<int64_t> tail;
-  if (plan.batched) std::swap(tail, all);
-  else tail = take_tail(all);
+  if (plan.batched)
+    std::swap(tail, all);
+  else
+    tail = take_tail(all);
   plan.m = 1;
   for (int64_t p : tail) plan.m *= p;
   plan.head = passes<T>(n, all);
@@ -99,7 +103,8 @@ template <class T> class Circulant {
  public:
   Circulant(In1<T> r, std::optional<In1<T>> signs) {
     const int64_t n = int64_t(r.shape(0));
-    require(n >= 1 && n <= kLongest && (n == 1 || !radices(n).empty()), "the length must be a product of primes up to 13, and at most 2^26");
+    require(n >= 1 && n <= kLongest && (n == 1 || !radices(n).empty()),
+            "the length must be a product of primes up to 13, and at most 2^26");
     require(all_finite(r.data(), n), "r must be finite");
     require(!signs || int64_t(signs->shape(0)) == n, "r and signs must have one length");
     if (signs) signs_.assign(signs->data(), signs->data() + n);
@@ -112,7 +117,8 @@ template <class T> class Circulant {
     run(X, int64_t(out.shape(1)), out.data(), nullptr, threads);
   }
   void codes(In2<T> X, int64_t n_bits, Out2<uint8_t> out, int threads) const {
-    const bool fits = n_bits >= 0 && int64_t(out.shape(1)) == n_bits / 8 + (n_bits % 8 != 0);  // n_bits + 7 may overflow
+    const bool fits =
+        n_bits >= 0 && int64_t(out.shape(1)) == n_bits / 8 + (n_bits % 8 != 0);  // n_bits + 7 may overflow
     require(out.shape(0) == X.shape(0) && fits, "out must have a row for each row of X and a bit for each code bit");
     run(X, n_bits, nullptr, out.data(), threads);
   }
@@ -122,8 +128,10 @@ template <class T> class Circulant {
     require(int64_t(X.shape(1)) == plan_.n, "X must have as many columns as r has entries");
     require(n_bits >= 1 && n_bits <= plan_.n, "a circulant gives between 1 and n bits");
     threads = thread_count(threads);
-    // Pairs of rows belong together whatever the number of threads: a row's partner may change the last bit of its rounding.
-    const int64_t rows = int64_t(X.shape(0)), step = plan_.batched ? 8 * plan_.lanes : 8, parts = (rows + step - 1) / step;
+    // Pairs of rows belong together whatever the number of threads: a row's partner may change the last bit of its
+    // rounding.
+    const int64_t rows = int64_t(X.shape(0)), step = plan_.batched ? 8 * plan_.lanes : 8,
+                  parts = (rows + step - 1) / step;
     const Convolution<T> work = loops<T>();
     const T* signs = signs_.empty() ? nullptr : signs_.data();
     const int64_t shares = std::min<int64_t>(parts, 4 * threads);
@@ -131,7 +139,8 @@ template <class T> class Circulant {
     {
       nb::gil_scoped_release release;
       in_parallel(shares, threads, [&](int64_t share) {
-        const int64_t first = step * (parts * share / shares), last = std::min(rows, step * (parts * (share + 1) / shares));
+        const int64_t first = step * (parts * share / shares),
+                      last = std::min(rows, step * (parts * (share + 1) / shares));
         finite[size_t(share)] = work.rows(plan_, spectrum_.data(), X.data(), signs, first, last, n_bits, real, packed);
       });
     }
@@ -151,8 +160,9 @@ template <class T> void bind_circulant_of(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_circulant(nb::module_& m) {
-  m.def("circulant_length", [](int64_t n) { return n == 1 || (n > 1 && n <= kLongest && !radices(n).empty()); }, "n"_a,
-        "Whether vectors of this length have a compiled convolution.");
+  m.def(
+      "circulant_length", [](int64_t n) { return n == 1 || (n > 1 && n <= kLongest && !radices(n).empty()); }, "n"_a,
+      "Whether vectors of this length have a compiled convolution.");
   bind_circulant_of<float>(m, "Circulant32");
   bind_circulant_of<double>(m, "Circulant64");
 }

@@ -21,15 +21,23 @@ namespace {
 constexpr int kZero = 0x7fff0;       // the exponent of a row of zeros: no other row has it
 constexpr int kNotFinite = 0x7fff1;  // and of a row with NaN or infinity
 
-template <class T> struct VectorOf { typedef T type __attribute__((vector_size(kVectorBytes))); };
+template <class T> struct VectorOf {
+  typedef T type __attribute__((vector_size(kVectorBytes)));
+};
 template <class T> using Vector = typename VectorOf<T>::type;
 
-template <class V> struct Complex { V re, im; };
+template <class V> struct Complex {
+  V re, im;
+};
 template <class V> INLINE Complex<V> operator+(Complex<V> a, Complex<V> b) { return {a.re + b.re, a.im + b.im}; }
 template <class V> INLINE Complex<V> operator-(Complex<V> a, Complex<V> b) { return {a.re - b.re, a.im - b.im}; }
-template <class V, class W> INLINE Complex<V> times(Complex<V> a, W c, W s) { return {a.re * c - a.im * s, a.re * s + a.im * c}; }
+template <class V, class W> INLINE Complex<V> times(Complex<V> a, W c, W s) {
+  return {a.re * c - a.im * s, a.re * s + a.im * c};
+}
 // a · (-i) forwards, a · i backwards.
-template <bool Back, class V> INLINE Complex<V> turned(Complex<V> a) { return Back ? Complex<V>{-a.im, a.re} : Complex<V>{a.im, -a.re}; }
+template <bool Back, class V> INLINE Complex<V> turned(Complex<V> a) {
+  return Back ? Complex<V>{-a.im, a.re} : Complex<V>{a.im, -a.re};
+}
 
 // P values to their transform, unscaled. For odd P, roots holds cos and sin of 2π t / P, t = 0 .. P.
 template <int P, bool Back, class T, class V> INLINE void butterfly(Complex<V>* a, const T* roots) {
@@ -79,11 +87,13 @@ INLINE void step(const typename ConvolutionPlan<T>::Pass& pass, int64_t q, int64
   Complex<V> a[P];
   for (int t = 0; t < P; ++t) {
     a[t] = {load<V>(re + t * q + j), load<V>(im + t * q + j)};
-    if (Back && t) a[t] = times(a[t], load<V>(pass.cosines.data() + (t - 1) * q + j), -load<V>(pass.sines.data() + (t - 1) * q + j));
+    if (Back && t)
+      a[t] = times(a[t], load<V>(pass.cosines.data() + (t - 1) * q + j), -load<V>(pass.sines.data() + (t - 1) * q + j));
   }
   butterfly<P, Back, T>(a, pass.roots.data());
   for (int t = 0; t < P; ++t) {
-    if (!Back && t) a[t] = times(a[t], load<V>(pass.cosines.data() + (t - 1) * q + j), load<V>(pass.sines.data() + (t - 1) * q + j));
+    if (!Back && t)
+      a[t] = times(a[t], load<V>(pass.cosines.data() + (t - 1) * q + j), load<V>(pass.sines.data() + (t - 1) * q + j));
     store(re + t * q + j, a[t].re);
     store(im + t * q + j, a[t].im);
   }
@@ -98,7 +108,8 @@ template <int P, bool Back, class T> void head_pass(const typename ConvolutionPl
 }
 
 // A pass over blocks of vectors: every lane its own block.
-template <int P, bool Back, class T> void tail_pass(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
+template <int P, bool Back, class T>
+void tail_pass(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
   using V = Vector<T>;
   const int64_t q = pass.size / P;
   const T *cosines = pass.cosines.data(), *sines = pass.sines.data();
@@ -131,7 +142,8 @@ template <bool Back, class T> void head_pass_of(const typename ConvolutionPlan<T
   }
 }
 
-template <bool Back, class T> void tail_pass_of(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
+template <bool Back, class T>
+void tail_pass_of(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
   switch (pass.radix) {
     case 2: return tail_pass<2, Back, T>(pass, m, re, im);
     case 3: return tail_pass<3, Back, T>(pass, m, re, im);
@@ -145,7 +157,8 @@ template <bool Back, class T> void tail_pass_of(const typename ConvolutionPlan<T
 
 // Aligned memory for vectors.
 template <class T> struct Buffer {
-  explicit Buffer(int64_t size) : data(static_cast<T*>(::operator new(size_t(size) * sizeof(T), std::align_val_t(kVectorBytes)))) {}
+  explicit Buffer(int64_t size)
+      : data(static_cast<T*>(::operator new(size_t(size) * sizeof(T), std::align_val_t(kVectorBytes)))) {}
   ~Buffer() { ::operator delete(data, std::align_val_t(kVectorBytes)); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -158,7 +171,8 @@ template <class T, bool Forward> class Walk {
   using V = Vector<T>;
   using Plan = ConvolutionPlan<T>;
   using Spectrum = std::conditional_t<Forward, T*, const T*>;
-  Walk(const Plan& plan, Spectrum spectrum, T scale) : plan_(plan), spectrum_(spectrum), scale_(scale), tile_(2 * plan.m * Plan::lanes) {}
+  Walk(const Plan& plan, Spectrum spectrum, T scale)
+      : plan_(plan), spectrum_(spectrum), scale_(scale), tile_(2 * plan.m * Plan::lanes) {}
 
   void vector(T* re, T* im) { block(0, 0, re, im); }
 
@@ -167,13 +181,15 @@ template <class T, bool Forward> class Walk {
     V *re = tile(), *im = tile() + plan_.m;
     for (const auto& pass : plan_.tail) tail_pass_of<false, T>(pass, plan_.m, re, im);
     if constexpr (Forward) {
-      for (int64_t i = 0; i < plan_.m; ++i) spectrum_[i] = re[i][0] * scale_, spectrum_[plan_.m + i] = im[i][0] * scale_;
+      for (int64_t i = 0; i < plan_.m; ++i)
+        spectrum_[i] = re[i][0] * scale_, spectrum_[plan_.m + i] = im[i][0] * scale_;
     } else {
       for (int64_t i = 0; i < plan_.m; ++i) {
         const Complex<V> z = times(Complex<V>{re[i], im[i]}, spectrum_[i], spectrum_[plan_.m + i]);
         re[i] = z.re, im[i] = z.im;
       }
-      for (auto pass = plan_.tail.rbegin(); pass != plan_.tail.rend(); ++pass) tail_pass_of<true, T>(*pass, plan_.m, re, im);
+      for (auto pass = plan_.tail.rbegin(); pass != plan_.tail.rend(); ++pass)
+        tail_pass_of<true, T>(*pass, plan_.m, re, im);
     }
   }
   V* tile() { return reinterpret_cast<V*>(tile_.data); }
@@ -190,14 +206,16 @@ template <class T, bool Forward> class Walk {
 
   void cached_block(int64_t offset, T* re, T* im) {
     for (size_t level = plan_.cached; level < plan_.head.size(); ++level)
-      for (int64_t at = 0; at < plan_.cached_size; at += plan_.head[level].size) head_pass_of<false, T>(plan_.head[level], re + at, im + at);
+      for (int64_t at = 0; at < plan_.cached_size; at += plan_.head[level].size)
+        head_pass_of<false, T>(plan_.head[level], re + at, im + at);
     const int64_t blocks = plan_.cached_size / plan_.m, size = 2 * plan_.m * Plan::lanes;
     Spectrum spectrum = spectrum_ + offset / plan_.cached_size * plan_.groups() * size;
     for (int64_t first = 0; first < blocks; first += Plan::lanes, spectrum += size)
       group(std::min(Plan::lanes, blocks - first), re + first * plan_.m, im + first * plan_.m, spectrum);
     if (Forward) return;
     for (size_t level = plan_.head.size(); level-- > plan_.cached;)
-      for (int64_t at = 0; at < plan_.cached_size; at += plan_.head[level].size) head_pass_of<true, T>(plan_.head[level], re + at, im + at);
+      for (int64_t at = 0; at < plan_.cached_size; at += plan_.head[level].size)
+        head_pass_of<true, T>(plan_.head[level], re + at, im + at);
   }
 
   // Up to a vector's lanes of blocks of the tail.
@@ -209,10 +227,12 @@ template <class T, bool Forward> class Walk {
     gather(im, count, y);
     for (const auto& pass : plan_.tail) tail_pass_of<false, T>(pass, m, x, y);
     if constexpr (Forward) {
-      for (int64_t i = 0; i < m; ++i) store(spectrum + i * Plan::lanes, x[i] * scale_), store(spectrum + (m + i) * Plan::lanes, y[i] * scale_);
+      for (int64_t i = 0; i < m; ++i)
+        store(spectrum + i * Plan::lanes, x[i] * scale_), store(spectrum + (m + i) * Plan::lanes, y[i] * scale_);
     } else {
       for (int64_t i = 0; i < m; ++i) {
-        const Complex<V> z = times(Complex<V>{x[i], y[i]}, load<V>(spectrum + i * Plan::lanes), load<V>(spectrum + (m + i) * Plan::lanes));
+        const Complex<V> z = times(Complex<V>{x[i], y[i]}, load<V>(spectrum + i * Plan::lanes),
+                                   load<V>(spectrum + (m + i) * Plan::lanes));
         x[i] = z.re, y[i] = z.im;
       }
       for (auto pass = plan_.tail.rbegin(); pass != plan_.tail.rend(); ++pass) tail_pass_of<true, T>(*pass, m, x, y);
@@ -221,14 +241,16 @@ template <class T, bool Forward> class Walk {
     }
   }
 
-  // lanes × lanes values change rows and columns: log2(lanes) rounds of swapping halves. The patterns are constants, or the compiler would
-  // make them anew for each round.
+  // lanes × lanes values change rows and columns: log2(lanes) rounds of swapping halves. The patterns are constants, or
+  // the compiler would make them anew for each round.
   template <int H, bool High, int... I> static INLINE V half(V a, V b, std::integer_sequence<int, I...>) {
     constexpr int L = int(Plan::lanes);
     typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Place;
     typedef Place Index __attribute__((vector_size(kVectorBytes)));
-    if constexpr (High) return __builtin_shuffle(a, b, Index{Place(I & H ? L + I : I ^ H)...});
-    else return __builtin_shuffle(a, b, Index{Place(I & H ? L + (I ^ H) : I)...});
+    if constexpr (High)
+      return __builtin_shuffle(a, b, Index{Place(I & H ? L + I : I ^ H)...});
+    else
+      return __builtin_shuffle(a, b, Index{Place(I & H ? L + (I ^ H) : I)...});
   }
   template <int H> static INLINE void swap_halves(V* rows) {
     constexpr int L = int(Plan::lanes);
@@ -324,8 +346,8 @@ template <class T> void pack(const T* x, int64_t n, uint8_t* out) {
   *out = uint8_t(mirrored(eight_signs(rest)));
 }
 
-// Rows are scaled to a length between 1 and 2 by a power of two, which is exact: what the partner of a row leaves behind in rounding is
-// then no more than the row's own rounding. A row of zeros stays one.
+// Rows are scaled to a length between 1 and 2 by a power of two, which is exact: what the partner of a row leaves
+// behind in rounding is then no more than the row's own rounding. A row of zeros stays one.
 template <class T> int exponent(const T* x, int64_t n) {
   typedef T Eight __attribute__((vector_size(8 * sizeof(T))));
   typedef double Doubles __attribute__((vector_size(64)));
@@ -375,7 +397,8 @@ template <class T> void fill(const T* x, const T* signs, int64_t n, int exponent
 
 // Short vectors: 2 × lanes of them at once.
 template <class T>
-bool convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first, int64_t last, const Output<T>& out) {
+bool convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first,
+                    int64_t last, const Output<T>& out) {
   constexpr int64_t lanes = ConvolutionPlan<T>::lanes;
   const int64_t n = plan.n;
   Walk<T, false> walk(plan, spectrum, T(1));
@@ -402,8 +425,8 @@ bool convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* 
 }
 
 template <class T>
-bool convolve_rows(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first, int64_t last, int64_t n_bits,
-                   T* real_out, uint8_t* packed_out) {
+bool convolve_rows(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X, const T* signs, int64_t first,
+                   int64_t last, int64_t n_bits, T* real_out, uint8_t* packed_out) {
   const int64_t n = plan.n;
   const Output<T> out{n_bits, real_out, packed_out};
   if (plan.batched) return convolve_lanes(plan, spectrum, X, signs, first, last, out);

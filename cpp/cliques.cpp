@@ -1,10 +1,11 @@
 // Exact inference over a tree of cliques: elimination, collect, distribute, the k best, samples.
 //
-// Eliminating a variable joins its neighbours. The sets {v} ∪ neighbours(v) at that moment, without those that lie in another
-// one, are the maximal cliques of the triangulated graph; linking each to the clique of its next variable to go gives a tree
-// with the running intersection property, a spanning tree of greatest total separator size.
+// Eliminating a variable joins its neighbours. The sets {v} ∪ neighbours(v) at that moment, without those that lie in
+// another one, are the maximal cliques of the triangulated graph; linking each to the clique of its next variable to go
+// gives a tree with the running intersection property, a spanning tree of greatest total separator size.
 //
-// The table of a clique is laid out [separator to the parent | the other variables], so a message to the parent reduces rows:
+// The table of a clique is laid out [separator to the parent | the other variables], so a message to the parent reduces
+// rows:
 //   collect     message(s) = ⊕_y table(s, y), added to the parent's table; ⊕ = log Σ exp or max
 // Collecting sums leaves p(y | s, evidence) in the rows: table(s, y) − message(s), exponentiated. So
 //   distribute  belief(s, y) = p(y | s) · Σ_{parent \ s} belief_parent
@@ -166,7 +167,7 @@ void normalise_rows(double* table, int64_t rows, int64_t columns, double* messag
 }
 
 constexpr int64_t kEntriesBetweenSignals = 1 << 22;  // work after which Ctrl-C is looked for
-constexpr double kSafeRange = 600.0;  // exp(−600) = 1e−261: products stay far above the smallest numbers
+constexpr double kSafeRange = 600.0;                 // exp(−600) = 1e−261: products stay far above the smallest numbers
 
 // Smallest and largest logarithm above −inf; where there is none the range is infinite.
 std::pair<double, double> finite_range(const double* x, int64_t n) {
@@ -201,7 +202,8 @@ EliminationRule rule_of(const std::string& heuristic) {
   if (heuristic == "min-fill") return EliminationRule::kMinFill;
   if (heuristic == "min-degree") return EliminationRule::kMinDegree;
   if (heuristic == "min-weight") return EliminationRule::kMinWeight;
-  require(heuristic == "weighted-min-fill", "heuristic must be 'auto', 'min-fill', 'min-degree', 'min-weight' or 'weighted-min-fill'");
+  require(heuristic == "weighted-min-fill",
+          "heuristic must be 'auto', 'min-fill', 'min-degree', 'min-weight' or 'weighted-min-fill'");
   return EliminationRule::kWeightedFill;
 }
 
@@ -340,15 +342,16 @@ void CliqueTree::gather() {
   factor_home_.resize(size_t(s().m));
   for (int64_t f = 0; f < s().m; ++f) {
     const int64_t a = s().scope_starts[size_t(f)], b = s().scope_starts[size_t(f) + 1];
-    const int32_t earliest = *std::min_element(s().scopes.begin() + a, s().scopes.begin() + b, [&](int32_t x, int32_t y) {
-      return position[size_t(x)] < position[size_t(y)];
-    });
+    const int32_t earliest =
+        *std::min_element(s().scopes.begin() + a, s().scopes.begin() + b,
+                          [&](int32_t x, int32_t y) { return position[size_t(x)] < position[size_t(y)]; });
     factor_home_[size_t(f)] = home_[size_t(earliest)];
   }
   count_operations();
 }
 
-// Entries that are read or written: tables are filled and normalised, each factor is added, messages go up and come down.
+// Entries that are read or written: tables are filled and normalised, each factor is added, messages go up and come
+// down.
 void CliqueTree::count_operations() {
   std::vector<double> uses(cliques_.size(), 4.0);
   for (int32_t clique : factor_home_) uses[size_t(clique)] += 1.0;
@@ -402,7 +405,8 @@ std::vector<double> CliqueTree::filled(const FlatGraph& graph) const {
   std::vector<double> tables(size_t(size_), 0.0);
   for (int32_t v = 0; v < s().n; ++v) {
     const Clique& clique = cliques_[size_t(home_[size_t(v)])];
-    add_into_large(walk_to(clique.variables, &v, 1), tables.data() + clique.start, graph.unary() + s().state_starts[size_t(v)]);
+    add_into_large(walk_to(clique.variables, &v, 1), tables.data() + clique.start,
+                   graph.unary() + s().state_starts[size_t(v)]);
   }
   for (int64_t f = 0; f < s().m; ++f) {
     const Clique& clique = cliques_[size_t(factor_home_[size_t(f)])];
@@ -432,12 +436,14 @@ std::vector<CliqueTree::Part> CliqueTree::parts_of(size_t c, const FlatGraph& gr
   return parts;
 }
 
-// Multiplies parts, as probabilities divided by their largest, into the table of a clique. A part whose variables are all in another
-// one goes into that, which is smaller than the table; one without differences is left out.
+// Multiplies parts, as probabilities divided by their largest, into the table of a clique. A part whose variables are
+// all in another one goes into that, which is smaller than the table; one without differences is left out.
 void CliqueTree::multiply_parts(const Clique& clique, std::vector<Part>& parts, double* table) const {
   std::vector<Part*> left;
   for (Part& part : parts) {
-    if (part.low == part.high && std::find(part.values, part.values + part.count, kImpossible) == part.values + part.count) continue;
+    if (part.low == part.high &&
+        std::find(part.values, part.values + part.count, kImpossible) == part.values + part.count)
+      continue;
     part.scaled.assign(part.values, part.values + part.count);
     for (double& x : part.scaled) x -= part.high;
     exp_all(part.scaled.data(), part.count);
@@ -450,8 +456,9 @@ void CliqueTree::multiply_parts(const Clique& clique, std::vector<Part>& parts, 
     Part* into = nullptr;
     for (size_t j = i + 1; j < left.size() && into == nullptr; ++j) {
       const auto& scope = left[j]->scope;
-      const bool inside = std::all_of(part.scope.begin(), part.scope.end(),
-                                      [&](int32_t v) { return std::find(scope.begin(), scope.end(), v) != scope.end(); });
+      const bool inside = std::all_of(part.scope.begin(), part.scope.end(), [&](int32_t v) {
+        return std::find(scope.begin(), scope.end(), v) != scope.end();
+      });
       if (inside) into = left[j];
     }
     const std::vector<int32_t>& scope = into ? into->scope : clique.variables;
@@ -462,8 +469,8 @@ void CliqueTree::multiply_parts(const Clique& clique, std::vector<Part>& parts, 
 
 // Fills the table of every clique with p(y | s) and returns log Z.
 //
-// A clique is computed with probabilities where no product of its entries above 0 can underflow, which the ranges of the tables
-// that go into it show before; else with logarithms.
+// A clique is computed with probabilities where no product of its entries above 0 can underflow, which the ranges of
+// the tables that go into it show before; else with logarithms.
 double CliqueTree::collect_sums(const FlatGraph& graph, std::vector<double>& tables) const {
   double total = graph.constant();
   int64_t since = 0;
@@ -599,9 +606,9 @@ nb::tuple CliqueTree::sample(const FlatGraph& graph, int64_t count, uint64_t see
 
 // ---------------------------------------------------------------------------------------------- the k best
 
-// All assignments but those found are split into sets: "as this solution up to clique i, there none of these columns". The best
-// of each set is known from the collected tables alone: below the separator nothing is fixed, so the rest follows greedily, and
-// what is lost is row maximum − entry, added up over the cliques.
+// All assignments but those found are split into sets: "as this solution up to clique i, there none of these columns".
+// The best of each set is known from the collected tables alone: below the separator nothing is fixed, so the rest
+// follows greedily, and what is lost is row maximum − entry, added up over the cliques.
 struct Candidate {
   double loss;
   int64_t base;    // solution that it begins as
@@ -696,8 +703,8 @@ nb::tuple CliqueTree::elimination() const {
 
 void bind_cliques(nb::module_& m) {
   nb::class_<CliqueTree>(m, "CliqueTree")
-      .def(nb::init<const FlatGraph&, const std::string&, double, bool, double>(), "graph"_a, "heuristic"_a, "max_size"_a,
-           "stop_early"_a, "effort"_a = 0.25)
+      .def(nb::init<const FlatGraph&, const std::string&, double, bool, double>(), "graph"_a, "heuristic"_a,
+           "max_size"_a, "stop_early"_a, "effort"_a = 0.25)
       .def_prop_ro("fits", &CliqueTree::fits)
       .def_prop_ro("complete", &CliqueTree::complete)
       .def_prop_ro("size", &CliqueTree::size)

@@ -1,10 +1,11 @@
 // Minimum cuts: the side of each node in a cut of least capacity between a source and a sink.
 //
-//   min_{x ∈ {0,1}ⁿ}  Σ_i source_i x_i + sink_i (1 − x_i) + Σ_(i,j) forward_ij (1 − x_i) x_j + backward_ij x_i (1 − x_j)
+//   min_{x ∈ {0,1}ⁿ}  Σ_i source_i x_i + sink_i (1 − x_i)
+//                     + Σ_(i,j) forward_ij (1 − x_i) x_j + backward_ij x_i (1 − x_j)
 //
-// x_i = 0: on the side of the source. Two trees grow from the terminals until they touch; the path is filled, and nodes that lost their way to
-// the root look for a new parent (the search of Boykov and Kolmogorov, with distance marks). Trees are kept from path to path, which is
-// what makes it quick on grids.
+// x_i = 0: on the side of the source. Two trees grow from the terminals until they touch; the path is filled, and nodes
+// that lost their way to the root look for a new parent (the search of Boykov and Kolmogorov, with distance marks).
+// Trees are kept from path to path, which is what makes it quick on grids.
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -22,8 +23,14 @@ constexpr int32_t FAR = std::numeric_limits<int32_t>::max();
 class Cut {
  public:
   Cut(In1<double> source, In1<double> sink, In2<int32_t> edges, In1<double> forward, In1<double> backward)
-      : n_(int64_t(source.shape(0))), first_(size_t(n_) + 1, 0), rest_(size_t(n_)), parent_(size_t(n_), FREE), stamp_(size_t(n_), 0),
-        distance_(size_t(n_), 0), to_sink_(size_t(n_), 0), waiting_(size_t(n_), 0) {
+      : n_(int64_t(source.shape(0))),
+        first_(size_t(n_) + 1, 0),
+        rest_(size_t(n_)),
+        parent_(size_t(n_), FREE),
+        stamp_(size_t(n_), 0),
+        distance_(size_t(n_), 0),
+        to_sink_(size_t(n_), 0),
+        waiting_(size_t(n_), 0) {
     const int64_t m = int64_t(edges.shape(0));
     const int32_t* ends = edges.data();
     for (int64_t e = 0; e < 2 * m; ++e) ++first_[size_t(ends[e]) + 1];
@@ -94,10 +101,12 @@ class Cut {
     return FREE;
   }
 
-  // What can still flow from a tree's node through arc a: outwards in the tree of the source, inwards in that of the sink.
+  // What can still flow from a tree's node through arc a: outwards in the tree of the source, inwards in that of the
+  // sink.
   double residual(int32_t a, bool to_sink) const { return arcs_[size_t(to_sink ? arcs_[size_t(a)].twin : a)].capacity; }
 
-  // Takes free neighbours into the tree of node i; the arc, directed from the source's tree, where it touches the other tree.
+  // Takes free neighbours into the tree of node i; the arc, directed from the source's tree, where it touches the other
+  // tree.
   int32_t grow(int32_t i) {
     const bool to_sink = to_sink_[size_t(i)];
     for (int32_t a = first_[size_t(i)]; a < first_[size_t(i) + 1]; ++a) {
@@ -219,7 +228,8 @@ class Cut {
       int32_t best = FREE, nearest = FAR;
       for (int32_t a = first_[size_t(i)]; a < first_[size_t(i) + 1]; ++a) {
         const int32_t j = arcs_[size_t(a)].head;
-        if (!(residual(a, !to_sink) > 0) || bool(to_sink_[size_t(j)]) != to_sink || parent_[size_t(j)] == FREE) continue;
+        if (!(residual(a, !to_sink) > 0) || bool(to_sink_[size_t(j)]) != to_sink || parent_[size_t(j)] == FREE)
+          continue;
         const int32_t d = parent_[size_t(j)] == ORPHAN ? FAR : way_to_root(j);
         if (d < nearest) {
           nearest = d;
@@ -244,7 +254,7 @@ class Cut {
   }
 
   int64_t n_;
-  std::vector<int32_t> first_;   // arcs of a node
+  std::vector<int32_t> first_;  // arcs of a node
   std::vector<Arc> arcs_;
   std::vector<double> rest_;     // what the terminals can still send (> 0) or take (< 0)
   std::vector<int32_t> parent_;  // arc to the parent, or FREE, ROOT, ORPHAN
@@ -263,7 +273,8 @@ void check_capacities(const In1<double>& c, int64_t n, const char* what) {
   for (int64_t i = 0; i < n; ++i) require(c.data()[i] >= 0, "capacities must not be negative");
 }
 
-double min_cut(In1<double> source, In1<double> sink, In2<int32_t> edges, In1<double> forward, In1<double> backward, Out1<uint8_t> side) {
+double min_cut(In1<double> source, In1<double> sink, In2<int32_t> edges, In1<double> forward, In1<double> backward,
+               Out1<uint8_t> side) {
   const int64_t n = int64_t(source.shape(0)), m = int64_t(edges.shape(0));
   require(n < FAR && m < FAR / 2, "the graph is too large");
   require(edges.shape(1) == 2, "edges must be of shape (m, 2)");
@@ -287,8 +298,9 @@ double min_cut(In1<double> source, In1<double> sink, In2<int32_t> edges, In1<dou
 }  // namespace
 
 void bind_cuts(nb::module_& m) {
-  m.def("min_cut", &min_cut, "source"_a.noconvert(), "sink"_a.noconvert(), "edges"_a.noconvert(), "forward"_a.noconvert(),
-        "backward"_a.noconvert(), "side"_a.noconvert(), "Fills the side of each node (0: the source's) in a minimum cut; returns its capacity.");
+  m.def("min_cut", &min_cut, "source"_a.noconvert(), "sink"_a.noconvert(), "edges"_a.noconvert(),
+        "forward"_a.noconvert(), "backward"_a.noconvert(), "side"_a.noconvert(),
+        "Fills the side of each node (0: the source's) in a minimum cut; returns its capacity.");
 }
 
 }  // namespace mercer

@@ -10,7 +10,8 @@ void add_row(const double* x, double change, double* out, int64_t n);
 
 double inner_product(const double* a, const double* b, int64_t n);
 
-// out += sum over k of c[k] x_k for four rows x_k with a stride. To be called from cloned functions, for whose instructions it is compiled.
+// out += sum over k of c[k] x_k for four rows x_k with a stride. To be called from cloned functions, for whose
+// instructions it is compiled.
 [[gnu::always_inline]] inline void add_four(const double* x, int64_t stride, const double* c, double* out, int64_t n) {
   const double c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
   const double *x0 = x, *x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;

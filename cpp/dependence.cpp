@@ -2,9 +2,9 @@
 //
 //   T(π) = Σ_ij K_ij L_π(i)π(j) = Σ_i K_ii L_π(i)π(i) + 2 Σ_{j<i} K_ij L_π(i)π(j)      K, L symmetric
 //
-// n²/2 products a permutation, and what costs is to fetch the rows. So a block of rows of L that fits the second-level cache serves
-// many permutations, one after the other, before the next block: entries are gathered from the cache, and only rows of K, up to
-// their diagonals, stream from memory.
+// n²/2 products a permutation, and what costs is to fetch the rows. So a block of rows of L that fits the second-level
+// cache serves many permutations, one after the other, before the next block: entries are gathered from the cache, and
+// only rows of K, up to their diagonals, stream from memory.
 #include "bindings.hpp"
 #include "parallel.hpp"
 
@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t TOGETHER = 64;          // permutations that share a block of rows
 constexpr int64_t BLOCK_BYTES = 1 << 19;  // of rows of L: half of a usual second-level cache
 
-// K_i0 .. K_i(m-1) against the entries of a row of L that the permutation names. Four sums, always added in the same order.
+// K_i0 .. K_i(m-1) against the entries of a row of L that the permutation names. Four sums, always added in the same
+// order.
 double gathered(const double* k, const double* l, const int32_t* p, int64_t m) {
   double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
   int64_t j = 0;

@@ -26,8 +26,10 @@ struct Documents {
     int64_t low = 0, high = n;
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
-      if (offset(middle) < place) low = middle + 1;
-      else high = middle;
+      if (offset(middle) < place)
+        low = middle + 1;
+      else
+        high = middle;
     }
     return low;
   }
@@ -55,7 +57,8 @@ SparseRows<T> hash_range(const Documents& documents, int64_t first, int64_t last
 
 // One row a document: make_row() gives, for each thread, a function row(document, merger) that adds its features.
 template <class T, class Item, class MakeRow>
-SparseRows<T> hash_documents(const Documents& documents, int n_bits, bool with_signs, Item item, int threads, MakeRow make_row) {
+SparseRows<T> hash_documents(const Documents& documents, int n_bits, bool with_signs, Item item, int threads,
+                             MakeRow make_row) {
   const int64_t begin = documents.offset(0), bytes = documents.offset(documents.n) - begin;
   const int64_t parts = threads <= 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(4 * threads, bytes / 65536));
   std::vector<SparseRows<T>> found(static_cast<size_t>(parts));

@@ -2,8 +2,8 @@
 //
 //   max_x Σ_i u_i(x_i) + Σ_f t_f(x_f)  ≤  Σ_i max (u_i + Σ_f λ_fi)  +  Σ_f max_{x_f} (t_f(x_f) − Σ_i λ_fi(x_i))
 //
-// A step takes one factor with r variables: with δ_i = u_i + Σ_{g ≠ f} λ_gi, λ_fi = −δ_i + 1/r max_{x_f \ i} (t_f + Σ_j δ_j), which is the best choice of
-// its messages, the others given. States are read off the sums u_i + Σ λ.
+// A step takes one factor with r variables: with δ_i = u_i + Σ_{g ≠ f} λ_gi, λ_fi = −δ_i + 1/r max_{x_f \ i} (t_f + Σ_j
+// δ_j), which is the best choice of its messages, the others given. States are read off the sums u_i + Σ λ.
 #include <vector>
 
 #include "factors.hpp"
@@ -13,7 +13,8 @@ namespace {
 
 class DualAscent {
  public:
-  explicit DualAscent(const FlatGraph& graph) : graph_(graph), messages_(size_t(graph.structure().message_starts.back()), 0.0) {
+  explicit DualAscent(const FlatGraph& graph)
+      : graph_(graph), messages_(size_t(graph.structure().message_starts.back()), 0.0) {
     const FactorStructure& s = graph_.structure();
     sums_.assign(graph_.unary(), graph_.unary() + s.states());
     best_.assign(size_t(s.n), 0);
@@ -74,7 +75,8 @@ class DualAscent {
 
   void step(int64_t f) {
     const FactorStructure& s = graph_.structure();
-    const int64_t first = s.scope_starts[size_t(f)], last = s.scope_starts[size_t(f) + 1], size = s.table_sizes[size_t(f)];
+    const int64_t first = s.scope_starts[size_t(f)], last = s.scope_starts[size_t(f) + 1],
+                  size = s.table_sizes[size_t(f)];
     const int64_t origin = s.message_starts[size_t(first)];
     rest_.resize(size_t(s.message_starts[size_t(last)] - origin));
     for (int64_t slot = first; slot < last; ++slot) {
@@ -96,7 +98,8 @@ class DualAscent {
       double* message = messages_.data() + s.message_starts[size_t(slot)];
       const double* rest = rest_.data() + (s.message_starts[size_t(slot)] - origin);
       for (int64_t k = 0; k < card; ++k) {
-        if (rest[k] == kImpossible || maxima_[size_t(k)] == kImpossible) {  // a state that cannot be: no message brings it back
+        if (rest[k] == kImpossible ||
+            maxima_[size_t(k)] == kImpossible) {  // a state that cannot be: no message brings it back
           sum[k] = kImpossible;
           message[k] = 0.0;
           continue;
@@ -153,16 +156,18 @@ nb::tuple dual_ascent(const FlatGraph& graph, int64_t max_iter, double tol) {
     values.push_back(ascent.value());
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     const double scale = std::max(1.0, std::abs(bounds.back()));
-    converged = bounds.back() - values.back() <= tol * scale || (t > 0 && bounds[size_t(t) - 1] - bounds[size_t(t)] <= tol * scale) ||
-                bounds.back() == kImpossible;
+    converged = bounds.back() - values.back() <= tol * scale ||
+                (t > 0 && bounds[size_t(t) - 1] - bounds[size_t(t)] <= tol * scale) || bounds.back() == kImpossible;
   }
-  return nb::make_tuple(to_numpy(std::vector<int32_t>(ascent.best())), to_numpy(std::move(bounds)), to_numpy(std::move(values)), converged);
+  return nb::make_tuple(to_numpy(std::vector<int32_t>(ascent.best())), to_numpy(std::move(bounds)),
+                        to_numpy(std::move(values)), converged);
 }
 
 }  // namespace
 
 void bind_dual(nb::module_& m) {
-  m.def("dual_ascent", &dual_ascent, "graph"_a, "max_iter"_a, "tol"_a, "(best states, bounds, values, converged) of dual ascent on a factor graph.");
+  m.def("dual_ascent", &dual_ascent, "graph"_a, "max_iter"_a, "tol"_a,
+        "(best states, bounds, values, converged) of dual ascent on a factor graph.");
 }
 
 }  // namespace mercer

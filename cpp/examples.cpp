@@ -15,8 +15,8 @@ template <class T> std::vector<T> copied(const std::optional<In1<T>>& array) {
 }
 
 Examples from_arrays(In1<int64_t> indptr, In1<uint64_t> hashes, std::optional<In1<float>> values,
-                     std::optional<In1<float>> weights, std::optional<In1<double>> targets, std::optional<In1<int32_t>> labels,
-                     std::vector<std::string> label_names, bool documents) {
+                     std::optional<In1<float>> weights, std::optional<In1<double>> targets,
+                     std::optional<In1<int32_t>> labels, std::vector<std::string> label_names, bool documents) {
   Examples e;
   e.documents = documents;
   e.indptr.assign(indptr.data(), indptr.data() + indptr.shape(0));
@@ -54,17 +54,19 @@ void Examples::check() const {
 
 void bind_examples(nb::module_& m) {
   nb::class_<Examples>(m, "Examples")
-      .def("__init__",
-           [](Examples* self, In1<int64_t> indptr, In1<uint64_t> hashes, std::optional<In1<float>> values,
-              std::optional<In1<float>> weights, std::optional<In1<double>> targets, std::optional<In1<int32_t>> labels,
-              const nb::list& names, bool documents) {
-             std::vector<std::string> label_names;
-             for (nb::handle name : names) label_names.push_back(bytes_of_name(name));
-             new (self) Examples(from_arrays(indptr, hashes, values, weights, targets, labels, std::move(label_names), documents));
-           },
-           "indptr"_a, "hashes"_a, "values"_a.none() = nb::none(), "weights"_a.none() = nb::none(),
-           "targets"_a.none() = nb::none(), "labels"_a.none() = nb::none(), "label_names"_a = nb::list(),
-           "documents"_a = false)
+      .def(
+          "__init__",
+          [](Examples* self, In1<int64_t> indptr, In1<uint64_t> hashes, std::optional<In1<float>> values,
+             std::optional<In1<float>> weights, std::optional<In1<double>> targets, std::optional<In1<int32_t>> labels,
+             const nb::list& names, bool documents) {
+            std::vector<std::string> label_names;
+            for (nb::handle name : names) label_names.push_back(bytes_of_name(name));
+            new (self) Examples(
+                from_arrays(indptr, hashes, values, weights, targets, labels, std::move(label_names), documents));
+          },
+          "indptr"_a, "hashes"_a, "values"_a.none() = nb::none(), "weights"_a.none() = nb::none(),
+          "targets"_a.none() = nb::none(), "labels"_a.none() = nb::none(), "label_names"_a = nb::list(),
+          "documents"_a = false)
       .def("__len__", &Examples::size)
       .def_ro("documents", &Examples::documents)
       .def_prop_ro("indptr", [](const Examples& e) { return copy_out(e.indptr); })

@@ -13,12 +13,12 @@ struct Examples {
   // Example i has the features hashes[indptr[i]] .. hashes[indptr[i + 1]], repeats allowed (they add up).
   std::vector<int64_t> indptr{0};
   std::vector<uint64_t> hashes;
-  std::vector<float> values;   // empty: all 1
-  bool documents = false;      // features are those of documents, so that repeats are counts; values is empty then
-  std::vector<float> weights;  // importance of each example; empty: all 1
-  std::vector<double> targets; // numeric targets (regression), NaN where there is none; empty if the labels are names
-  // Class labels: numbers into label_names, -1 where there is none. label_names are those of this block only; the learner has the
-  // table of all labels. Both empty if targets are numeric.
+  std::vector<float> values;    // empty: all 1
+  bool documents = false;       // features are those of documents, so that repeats are counts; values is empty then
+  std::vector<float> weights;   // importance of each example; empty: all 1
+  std::vector<double> targets;  // numeric targets (regression), NaN where there is none; empty if the labels are names
+  // Class labels: numbers into label_names, -1 where there is none. label_names are those of this block only; the
+  // learner has the table of all labels. Both empty if targets are numeric.
   std::vector<int32_t> labels;
   std::vector<std::string> label_names;
 

@@ -9,7 +9,6 @@ namespace {
 
 constexpr int64_t kMostEntries = int64_t(1) << 40;
 
-
 void set_factor(FactorStructure& s, int64_t f, Forest& joined, std::vector<int64_t>& last_seen) {
   const int64_t first = s.scope_starts[size_t(f)], stop = s.scope_starts[size_t(f) + 1];
   require(stop - first >= 2, "every factor must have at least two variables");
@@ -42,14 +41,14 @@ void set_incidence(FactorStructure& s) {
   for (size_t i = 0; i < size_t(s.n); ++i) s.incident_starts[i + 1] += s.incident_starts[i];
   std::vector<int64_t> next(s.incident_starts.begin(), s.incident_starts.end());
   s.incident.resize(s.scopes.size());
-  for (size_t slot = 0; slot < s.scopes.size(); ++slot) s.incident[size_t(next[size_t(s.scopes[slot])]++)] = int64_t(slot);
+  for (size_t slot = 0; slot < s.scopes.size(); ++slot)
+    s.incident[size_t(next[size_t(s.scopes[slot])]++)] = int64_t(slot);
 }
-
 
 }  // namespace
 
-FlatGraph::FlatGraph(In1<int32_t> cards, In1<double> unary, double constant, In1<int64_t> scope_starts, In1<int32_t> scopes,
-                     In1<int64_t> table_starts, In1<double> tables)
+FlatGraph::FlatGraph(In1<int32_t> cards, In1<double> unary, double constant, In1<int64_t> scope_starts,
+                     In1<int32_t> scopes, In1<int64_t> table_starts, In1<double> tables)
     : unary_(unary), tables_(tables), constant_(constant) {
   auto made = std::make_shared<FactorStructure>();
   FactorStructure& s = *made;
@@ -67,7 +66,8 @@ FlatGraph::FlatGraph(In1<int32_t> cards, In1<double> unary, double constant, In1
   s.scope_starts.assign(scope_starts.data(), scope_starts.data() + s.m + 1);
   const int64_t slots = int64_t(scopes.shape(0));
   require(s.scope_starts[0] == 0 && s.scope_starts[size_t(s.m)] == slots, "scope_starts must run from 0 to the slots");
-  for (size_t f = 0; f < size_t(s.m); ++f) require(s.scope_starts[f] <= s.scope_starts[f + 1], "scope_starts must not decrease");
+  for (size_t f = 0; f < size_t(s.m); ++f)
+    require(s.scope_starts[f] <= s.scope_starts[f + 1], "scope_starts must not decrease");
   s.scopes.assign(scopes.data(), scopes.data() + slots);
   s.table_starts.assign(table_starts.data(), table_starts.data() + s.m);
   s.table_entries = int64_t(tables.shape(0));
@@ -91,12 +91,13 @@ void FlatGraph::check_potentials() const {
   require(below_infinity(&constant_, 1), "constant must be below +inf");
 }
 
-// ---------------------------------------------------------------------------------------------- states that cannot occur
+// -------------------------------------------------------------------------------------------- states that cannot occur
 
 namespace {
 
 // Goes through the entries of a table over the states in `lists`, one for each axis: visit(entry, places in the lists).
-template <class Visit> void for_entries(const std::vector<std::vector<int32_t>>& lists, const int64_t* strides, Visit visit) {
+template <class Visit>
+void for_entries(const std::vector<std::vector<int32_t>>& lists, const int64_t* strides, Visit visit) {
   for (const auto& list : lists)
     if (list.empty()) return;
   std::vector<size_t> at(lists.size(), 0);
@@ -136,7 +137,8 @@ class PossibleStates {
     std::vector<int64_t> queue;
     for (int64_t f = 0; f < s_.m; ++f) {
       const double* table = graph_.table(f);
-      zeros[size_t(f)] = std::find(table, table + s_.table_sizes[size_t(f)], kImpossible) != table + s_.table_sizes[size_t(f)];
+      zeros[size_t(f)] =
+          std::find(table, table + s_.table_sizes[size_t(f)], kImpossible) != table + s_.table_sizes[size_t(f)];
       if (zeros[size_t(f)]) queue.push_back(f), waiting[size_t(f)] = 1;
     }
     for (size_t next = 0; next < queue.size(); ++next) {
@@ -159,7 +161,8 @@ class PossibleStates {
         if (left.size() == before) continue;
         for (int64_t i = s_.incident_starts[size_t(v)]; i < s_.incident_starts[size_t(v) + 1]; ++i) {
           const int32_t other = s_.slot_factor[size_t(s_.incident[size_t(i)])];
-          if (other != f && zeros[size_t(other)] && !waiting[size_t(other)]) queue.push_back(other), waiting[size_t(other)] = 1;
+          if (other != f && zeros[size_t(other)] && !waiting[size_t(other)])
+            queue.push_back(other), waiting[size_t(other)] = 1;
         }
       }
     }
@@ -171,8 +174,9 @@ class PossibleStates {
 };
 
 // The graph over the states that zeros leave possible, without variables of one state in its factors:
-//   (places of the states among all, cards, unary, constant, scope_starts, scopes, table_starts, tables, numbers of the factors,
-//    places of entries in the joint probabilities of all factors, their sources in [joint | marginals | 1] of the smaller graph)
+//   (places of the states among all, cards, unary, constant, scope_starts, scopes, table_starts, tables,
+//    numbers of the factors, places of entries in the joint probabilities of all factors,
+//    their sources in [joint | marginals | 1] of the smaller graph)
 // None where all states are possible; False where a variable has none left.
 nb::object without_impossible_states(const FlatGraph& graph) {
   const FactorStructure& s = graph.structure();
@@ -210,7 +214,9 @@ nb::object without_impossible_states(const FlatGraph& graph) {
           const double value = graph.table(f)[entry];
           entries.push_back(s.belief_starts[size_t(f)] + entry);
           arity.push_back(uint8_t(std::min<size_t>(scope.size(), 2)));
-          sources.push_back(scope.size() > 1 ? start + place : scope.size() == 1 ? starts[size_t(scope[0])] + place : 0);
+          sources.push_back(scope.size() > 1    ? start + place
+                            : scope.size() == 1 ? starts[size_t(scope[0])] + place
+                                                : 0);
           if (scope.size() > 1)
             tables.push_back(value);
           else if (scope.size() == 1)
@@ -233,9 +239,9 @@ nb::object without_impossible_states(const FlatGraph& graph) {
   if (none) return nb::bool_(false);
   if (all) return nb::none();
   return nb::make_tuple(to_numpy(std::move(kept)), to_numpy(std::move(cards)), to_numpy(std::move(unary)), constant,
-                        to_numpy(std::move(scope_starts)), to_numpy(std::move(scopes)), to_numpy(std::move(table_starts)),
-                        to_numpy(std::move(tables)), to_numpy(std::move(numbers)), to_numpy(std::move(entries)),
-                        to_numpy(std::move(sources)));
+                        to_numpy(std::move(scope_starts)), to_numpy(std::move(scopes)),
+                        to_numpy(std::move(table_starts)), to_numpy(std::move(tables)), to_numpy(std::move(numbers)),
+                        to_numpy(std::move(entries)), to_numpy(std::move(sources)));
 }
 
 }  // namespace
@@ -243,12 +249,14 @@ nb::object without_impossible_states(const FlatGraph& graph) {
 void bind_factors(nb::module_& m) {
   m.def("without_impossible_states", &without_impossible_states, "graph"_a);
   nb::class_<FlatGraph>(m, "FlatGraph")
-      .def(nb::init<In1<int32_t>, In1<double>, double, In1<int64_t>, In1<int32_t>, In1<int64_t>, In1<double>>(), "cards"_a,
-           "unary"_a, "constant"_a, "scope_starts"_a, "scopes"_a, "table_starts"_a, "tables"_a)
-      .def("with_potentials",
-           [](const FlatGraph& graph, In1<double> unary, In1<double> tables, double constant) {
-             return FlatGraph(graph.shared(), unary, constant, tables);
-           }, "unary"_a, "tables"_a, "constant"_a)
+      .def(nb::init<In1<int32_t>, In1<double>, double, In1<int64_t>, In1<int32_t>, In1<int64_t>, In1<double>>(),
+           "cards"_a, "unary"_a, "constant"_a, "scope_starts"_a, "scopes"_a, "table_starts"_a, "tables"_a)
+      .def(
+          "with_potentials",
+          [](const FlatGraph& graph, In1<double> unary, In1<double> tables, double constant) {
+            return FlatGraph(graph.shared(), unary, constant, tables);
+          },
+          "unary"_a, "tables"_a, "constant"_a)
       .def_prop_ro("is_forest", [](const FlatGraph& graph) { return graph.structure().forest; });
   bind_messages(m);
   bind_mean_field(m);

@@ -2,7 +2,8 @@
 //
 //   log p(x) + log Z = constant + Σ_i unary_i(x_i) + Σ_f table_f(x_f),    −inf is a potential of 0
 //
-// A slot is a place of a variable in the scope of a factor; slots are numbered through all factors, in the order of `scopes`.
+// A slot is a place of a variable in the scope of a factor; slots are numbered through all factors, in the order of
+// `scopes`.
 #pragma once
 
 #include <algorithm>
@@ -23,21 +24,21 @@ constexpr double kImpossible = -std::numeric_limits<double>::infinity();
 // Everything but the potentials.
 struct FactorStructure {
   int64_t n = 0, m = 0;
-  std::vector<int32_t> cards;           // states of each variable
-  std::vector<int64_t> state_starts;    // n + 1: its states among all states
-  std::vector<int64_t> scope_starts;    // m + 1: slots of each factor
-  std::vector<int32_t> scopes;          // variable of each slot
-  std::vector<int64_t> strides;         // step of that variable in the table, for each slot
-  std::vector<int32_t> slot_factor;     // factor of each slot
-  std::vector<int64_t> message_starts;  // slots + 1: a vector over the states of the slot's variable, slot after slot
-  std::vector<int64_t> table_starts;    // m: shared tables begin at the same place
-  std::vector<int64_t> table_sizes;     // m
-  std::vector<int64_t> belief_starts;   // m + 1: tables one after another, none shared
-  std::vector<int64_t> incident_starts; // n + 1
-  std::vector<int64_t> incident;        // slots of each variable
-  int64_t table_entries = 0;            // length of the array of tables
+  std::vector<int32_t> cards;            // states of each variable
+  std::vector<int64_t> state_starts;     // n + 1: its states among all states
+  std::vector<int64_t> scope_starts;     // m + 1: slots of each factor
+  std::vector<int32_t> scopes;           // variable of each slot
+  std::vector<int64_t> strides;          // step of that variable in the table, for each slot
+  std::vector<int32_t> slot_factor;      // factor of each slot
+  std::vector<int64_t> message_starts;   // slots + 1: a vector over the states of the slot's variable, slot after slot
+  std::vector<int64_t> table_starts;     // m: shared tables begin at the same place
+  std::vector<int64_t> table_sizes;      // m
+  std::vector<int64_t> belief_starts;    // m + 1: tables one after another, none shared
+  std::vector<int64_t> incident_starts;  // n + 1
+  std::vector<int64_t> incident;         // slots of each variable
+  int64_t table_entries = 0;             // length of the array of tables
   int32_t most_states = 0;
-  bool forest = true;                   // variables and factors form no cycle
+  bool forest = true;  // variables and factors form no cycle
 
   int64_t states() const { return state_starts[size_t(n)]; }
   int64_t slots() const { return int64_t(scopes.size()); }

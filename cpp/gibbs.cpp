@@ -1,6 +1,8 @@
-// Markov chain Monte Carlo on factor graphs: Gibbs (single variables, blocks of them, colours) and Metropolis, at any temperature.
+// Markov chain Monte Carlo on factor graphs: Gibbs (single variables, blocks of them, colours) and Metropolis, at any
+// temperature.
 //
-// A sampler holds a number of chains. Each has its own stream of random numbers, so the result does not depend on the number of threads.
+// A sampler holds a number of chains. Each has its own stream of random numbers, so the result does not depend on the
+// number of threads.
 #include <array>
 #include <cmath>
 #include <memory>
@@ -14,11 +16,12 @@
 namespace mercer {
 namespace {
 
-constexpr int64_t FLUSH = 1 << 12;     // sweeps that may be summed in single precision
-constexpr int64_t MAX_JOINT = 1 << 16; // joint states of a block
-// Probability that a Metropolis sweep passes a variable by. Without it, proposals that are always accepted (a flat target) turn the whole
-// assignment round and round in the order of the sweep: the chain is periodic. With it every sweep may leave any variables as they are, so
-// the product over variables is aperiodic, and irreducible wherever single changes lead from each assignment to each other one.
+constexpr int64_t FLUSH = 1 << 12;      // sweeps that may be summed in single precision
+constexpr int64_t MAX_JOINT = 1 << 16;  // joint states of a block
+// Probability that a Metropolis sweep passes a variable by. Without it, proposals that are always accepted (a flat
+// target) turn the whole assignment round and round in the order of the sweep: the chain is periodic. With it every
+// sweep may leave any variables as they are, so the product over variables is aperiodic, and irreducible wherever
+// single changes lead from each assignment to each other one.
 constexpr double LAZINESS = 0.25;
 
 // xoshiro256++
@@ -68,7 +71,8 @@ struct Chain {
   explicit Chain(uint64_t seed) : random(seed) {}
   Random random;
   std::vector<int32_t> x, first, best;
-  std::vector<uint8_t> moved, choice;  // has a variable left its first state; was there another state to go to in a sweep that counts
+  std::vector<uint8_t> moved,
+      choice;  // has a variable left its first state; was there another state to go to in a sweep that counts
   double best_value = kImpossible;
   std::vector<double> totals;
   int64_t swept = 0, accepted = 0, proposed = 0;
@@ -84,7 +88,8 @@ class Sampler {
  public:
   enum Kind { GIBBS, METROPOLIS, COLOURS };
 
-  Sampler(const FlatGraph& graph, In2<int32_t> start, uint64_t seed, const std::string& kind, std::vector<std::vector<int64_t>> blocks)
+  Sampler(const FlatGraph& graph, In2<int32_t> start, uint64_t seed, const std::string& kind,
+          std::vector<std::vector<int64_t>> blocks)
       : graph_(graph), blocks_(std::move(blocks)) {
     const FactorStructure& s = graph_.structure();
     kind_ = kind == "gibbs" ? GIBBS : kind == "metropolis" ? METROPOLIS : COLOURS;
@@ -93,7 +98,8 @@ class Sampler {
     require(blocks_.empty() || kind_ == GIBBS, "only Gibbs sampling takes blocks");
     check_blocks();
     if (kind_ == COLOURS) {
-      require(SpinGraph::possible(graph_), "colours need variables with two states and factors of two variables without zeros");
+      require(SpinGraph::possible(graph_),
+              "colours need variables with two states and factors of two variables without zeros");
       const SpinGraph spins(graph_);
       if (Counts::possible(spins)) counts_ = std::make_unique<Counts>(spins);
       spins_ = std::make_unique<Spins>(spins);
@@ -116,19 +122,22 @@ class Sampler {
     }
   }
 
-  // Sweeps at the given inverse temperatures. Every `keep` sweeps the states go to `samples` and their score to `trace`, and the best are
-  // remembered.
-  void run(In1<double> betas, int64_t keep, std::optional<Out3<int32_t>> samples, std::optional<Out2<double>> trace, bool collect,
-           int threads) {
+  // Sweeps at the given inverse temperatures. Every `keep` sweeps the states go to `samples` and their score to
+  // `trace`, and the best are remembered.
+  void run(In1<double> betas, int64_t keep, std::optional<Out3<int32_t>> samples, std::optional<Out2<double>> trace,
+           bool collect, int threads) {
     const int64_t sweeps = int64_t(betas.shape(0)), n = graph_.structure().n, chains = int64_t(chains_.size());
     require(keep >= 0 && (keep > 0 || (!samples && !trace)), "keep must be positive where something is kept");
     require(all_finite(betas.data(), sweeps), "betas must be finite");
     for (int64_t t = 0; t < sweeps; ++t) require(betas.data()[t] >= 0, "betas must not be negative");
     const int64_t kept = keep ? sweeps / keep : 0;
     if (samples)
-      require(int64_t(samples->shape(0)) == chains && int64_t(samples->shape(1)) == kept && int64_t(samples->shape(2)) == n,
-              "samples must be of shape (chains, kept, variables)");
-    if (trace) require(int64_t(trace->shape(0)) == chains && int64_t(trace->shape(1)) == kept, "trace must be of shape (chains, kept)");
+      require(
+          int64_t(samples->shape(0)) == chains && int64_t(samples->shape(1)) == kept && int64_t(samples->shape(2)) == n,
+          "samples must be of shape (chains, kept, variables)");
+    if (trace)
+      require(int64_t(trace->shape(0)) == chains && int64_t(trace->shape(1)) == kept,
+              "trace must be of shape (chains, kept)");
     threads = thread_count(threads);
     nb::gil_scoped_release unlocked;
     tabled_ = counts_ && counts_->prepare(betas.data(), sweeps);
@@ -159,7 +168,8 @@ class Sampler {
     for (const Chain& c : chains_) all.insert(all.end(), c.x.begin(), c.x.end());
     return to_numpy(std::move(all));
   }
-  // Sums of the conditional probabilities (Gibbs) or visits (Metropolis) of every state, chain after chain, and the sweeps they are from.
+  // Sums of the conditional probabilities (Gibbs) or visits (Metropolis) of every state, chain after chain, and the
+  // sweeps they are from.
   nb::tuple totals() const {
     std::vector<double> all;
     std::vector<int64_t> swept;
@@ -222,10 +232,11 @@ class Sampler {
     if (collect) ++chain.swept;
     if (kind_ == COLOURS) {
       if (tabled_)
-        kernels().count_sweep(counts_->field, chain.bits.data() + Counts::WIDTH, collect ? chain.visits.data() : nullptr, chain.streams.data(),
-                              threads);
+        kernels().count_sweep(counts_->field, chain.bits.data() + Counts::WIDTH,
+                              collect ? chain.visits.data() : nullptr, chain.streams.data(), threads);
       else
-        kernels().spin_sweep(spins_->field, float(beta), chain.spins.data(), collect ? chain.sums.data() : nullptr, chain.streams.data(), threads);
+        kernels().spin_sweep(spins_->field, float(beta), chain.spins.data(), collect ? chain.sums.data() : nullptr,
+                             chain.streams.data(), threads);
       if (collect && ++chain.summed == (tabled_ ? Counts::FLUSH : FLUSH)) flush(chain);
       return;
     }
@@ -235,7 +246,8 @@ class Sampler {
       for (const auto& block : blocks_) draw_block(chain, block, beta, collect, logits);
       return;
     }
-    for (int64_t i = 0; i < s.n; ++i) kind_ == GIBBS ? draw_one(chain, i, beta, collect, logits) : propose(chain, i, beta, collect);
+    for (int64_t i = 0; i < s.n; ++i)
+      kind_ == GIBBS ? draw_one(chain, i, beta, collect, logits) : propose(chain, i, beta, collect);
   }
 
   // Σ of the log-potentials that depend on variable i, were it in state k.
@@ -281,13 +293,15 @@ class Sampler {
       for (int32_t k = 0; k < card; ++k) chain.totals[size_t(s.state_starts[size_t(i)] + k)] += logits[size_t(k)];
   }
 
-  void draw_block(Chain& chain, const std::vector<int64_t>& block, double beta, bool collect, std::vector<double>& logits) {
+  void draw_block(Chain& chain, const std::vector<int64_t>& block, double beta, bool collect,
+                  std::vector<double>& logits) {
     const FactorStructure& s = graph_.structure();
     std::vector<int64_t> factors;
     int64_t joint = 1;
     for (int64_t v : block) {
       joint *= s.cards[size_t(v)];
-      for (int64_t at = s.incident_starts[size_t(v)]; at < s.incident_starts[size_t(v) + 1]; ++at) factors.push_back(s.slot_factor[size_t(s.incident[size_t(at)])]);
+      for (int64_t at = s.incident_starts[size_t(v)]; at < s.incident_starts[size_t(v) + 1]; ++at)
+        factors.push_back(s.slot_factor[size_t(s.incident[size_t(at)])]);
     }
     std::sort(factors.begin(), factors.end());
     factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
@@ -299,13 +313,15 @@ class Sampler {
       for (int64_t v : block) total += graph_.unary()[s.state_starts[size_t(v)] + chain.x[size_t(v)]];
       for (int64_t f : factors) {
         int64_t at = 0;
-        for (int64_t o = s.scope_starts[size_t(f)]; o < s.scope_starts[size_t(f) + 1]; ++o) at += s.strides[size_t(o)] * chain.x[size_t(s.scopes[size_t(o)])];
+        for (int64_t o = s.scope_starts[size_t(f)]; o < s.scope_starts[size_t(f) + 1]; ++o)
+          at += s.strides[size_t(o)] * chain.x[size_t(s.scopes[size_t(o)])];
         total += graph_.table(f)[at];
       }
       logits[size_t(z)] = total == kImpossible ? total : beta * total;
       if (total == kImpossible || !collect) continue;
       if (open.empty()) open = states_of(chain, block);
-      for (size_t k = 0; k < block.size(); ++k) chain.choice[size_t(block[k])] |= uint8_t(chain.x[size_t(block[k])] != open[k]);
+      for (size_t k = 0; k < block.size(); ++k)
+        chain.choice[size_t(block[k])] |= uint8_t(chain.x[size_t(block[k])] != open[k]);
     }
     const int32_t drawn = draw(logits, size_t(joint), chain.random);
     if (drawn < 0) {
@@ -315,7 +331,8 @@ class Sampler {
     if (collect)
       for (int64_t z = 0; z < joint; ++z) {
         set(chain, block, z);
-        for (int64_t v : block) chain.totals[size_t(s.state_starts[size_t(v)] + chain.x[size_t(v)])] += logits[size_t(z)];
+        for (int64_t v : block)
+          chain.totals[size_t(s.state_starts[size_t(v)] + chain.x[size_t(v)])] += logits[size_t(z)];
       }
     set(chain, block, drawn);
   }
@@ -364,16 +381,20 @@ class Sampler {
   // The states as the loops hold them, and back.
   void read_spins(Chain& chain) const {
     for (size_t i = 0; i < chain.x.size(); ++i)
-      if (tabled_) chain.bits[Counts::WIDTH + size_t(counts_->place[i])] = int8_t(chain.x[i]);
-      else chain.spins[size_t(spins_->place[i])] = float(chain.x[i]);
+      if (tabled_)
+        chain.bits[Counts::WIDTH + size_t(counts_->place[i])] = int8_t(chain.x[i]);
+      else
+        chain.spins[size_t(spins_->place[i])] = float(chain.x[i]);
   }
   void write_spins(Chain& chain) const {
     for (size_t i = 0; i < chain.x.size(); ++i)
-      chain.x[i] = tabled_ ? chain.bits[Counts::WIDTH + size_t(counts_->place[i])] : chain.spins[size_t(spins_->place[i])] > 0.5f;
+      chain.x[i] = tabled_ ? chain.bits[Counts::WIDTH + size_t(counts_->place[i])]
+                           : chain.spins[size_t(spins_->place[i])] > 0.5f;
   }
   void flush(Chain& chain) const {
     for (size_t i = 0; i < chain.x.size(); ++i) {
-      const double up = tabled_ ? counts_->taken(i, chain.summed, chain.visits.data()) : double(chain.sums[size_t(spins_->place[i])]);
+      const double up =
+          tabled_ ? counts_->taken(i, chain.summed, chain.visits.data()) : double(chain.sums[size_t(spins_->place[i])]);
       chain.totals[2 * i] += double(chain.summed) - up;
       chain.totals[2 * i + 1] += up;
     }
@@ -397,13 +418,16 @@ class Sampler {
 void bind_gibbs(nb::module_& m) {
   m.def("can_colour", [](const FlatGraph& g) { return SpinGraph::possible(g); }, "graph"_a);
   nb::class_<Sampler>(m, "Sampler", "Chains of samples of a factor graph.")
-      .def("__init__", [](Sampler* self, const FlatGraph& graph, In2<int32_t> start, uint64_t seed, const std::string& kind,
-                          std::vector<std::vector<int64_t>> blocks) {
-        require(start.shape(0) >= 1, "start must hold at least one chain");
-        new (self) Sampler(graph, start, seed, kind, std::move(blocks));
-      }, "graph"_a, "start"_a.noconvert(), "seed"_a, "kind"_a, "blocks"_a)
-      .def("run", &Sampler::run, "betas"_a.noconvert(), "keep"_a, "samples"_a.noconvert().none(), "trace"_a.noconvert().none(), "collect"_a,
-           "threads"_a = 1)
+      .def(
+          "__init__",
+          [](Sampler* self, const FlatGraph& graph, In2<int32_t> start, uint64_t seed, const std::string& kind,
+             std::vector<std::vector<int64_t>> blocks) {
+            require(start.shape(0) >= 1, "start must hold at least one chain");
+            new (self) Sampler(graph, start, seed, kind, std::move(blocks));
+          },
+          "graph"_a, "start"_a.noconvert(), "seed"_a, "kind"_a, "blocks"_a)
+      .def("run", &Sampler::run, "betas"_a.noconvert(), "keep"_a, "samples"_a.noconvert().none(),
+           "trace"_a.noconvert().none(), "collect"_a, "threads"_a = 1)
       .def("states", &Sampler::states)
       .def("totals", &Sampler::totals)
       .def("mobility", &Sampler::mobility)

@@ -1,11 +1,12 @@
 // Kernels of graphs: shortest paths, refined labels, walks on product graphs; pairs of words that are few edits apart.
 //
 //   Φ_{a,b,d}(G) = #{(u, v) : u ≠ v, a = label(u), b = label(v), d = distance(u, v)}
-//   c_{t+1}(v) = hash(c_t(v), {{c_t(u) : u ~ v}}),    Φ_{t,c}(G) = #{v : c_t(v) = c}                    Weisfeiler-Lehman
+//   c_{t+1}(v) = hash(c_t(v), {{c_t(u) : u ~ v}}),    Φ_{t,c}(G) = #{v : c_t(v) = c}  (Weisfeiler and Lehman)
 //   k(G, G') = Σ_{(u,u')} s_u s'_u' x_{uu'},    x = r r' + T x,    T_{uu',vv'} = S_uv S'_u'v'
 //
-// Walks live on pairs (u, u') of nodes with equal labels, and on pairs of edges with equal labels. S is symmetric for all kinds of
-// walks (a walk with transition probabilities is scaled by the roots of the degrees), so I − T is symmetric and positive definite.
+// Walks live on pairs (u, u') of nodes with equal labels, and on pairs of edges with equal labels. S is symmetric for
+// all kinds of walks (a walk with transition probabilities is scaled by the roots of the degrees), so I − T is
+// symmetric and positive definite.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -73,7 +74,8 @@ struct PathCell {
   double length = 0, count = 0;
 };
 
-// Lengths that differ by rounding in the order of a sum are one length: 34 bits of the mantissa are kept, integers stay as they are.
+// Lengths that differ by rounding in the order of a sum are one length: 34 bits of the mantissa are kept, integers stay
+// as they are.
 double rounded_length(double length) {
   int exponent = 0;
   const double mantissa = std::frexp(length, &exponent);
@@ -144,7 +146,8 @@ void sort_cells(std::vector<PathCell>& cells) {
 // Counts in a table by (label, label, length), where that is small; labels are numbered within the graph.
 constexpr int64_t TABLE = int64_t(1) << 18;
 
-std::vector<PathCell> tabulated_paths(const Graph& graph, const std::vector<uint64_t>& labels, const std::vector<int32_t>& codes) {
+std::vector<PathCell> tabulated_paths(const Graph& graph, const std::vector<uint64_t>& labels,
+                                      const std::vector<int32_t>& codes) {
   const size_t n = size_t(graph.n), l = labels.size();
   std::vector<int64_t> table(l * l * n, 0);
   Distances distances(graph, nullptr);
@@ -158,7 +161,8 @@ std::vector<PathCell> tabulated_paths(const Graph& graph, const std::vector<uint
   for (size_t a = 0; a < l; ++a)
     for (size_t b = 0; b < l; ++b)
       for (size_t d = 1; d < n; ++d)
-        if (const int64_t count = table[(a * l + b) * n + d]) cells.push_back(path_cell(labels[a], labels[b], double(d), double(count)));
+        if (const int64_t count = table[(a * l + b) * n + d])
+          cells.push_back(path_cell(labels[a], labels[b], double(d), double(count)));
   return cells;
 }
 
@@ -170,7 +174,8 @@ std::vector<PathCell> path_cells(const Graph& graph, const uint64_t* keys, const
   std::vector<PathCell> cells;
   if (!weights && l * l <= TABLE / std::max(1, graph.n)) {
     std::vector<int32_t> codes(size_t(graph.n));
-    for (size_t v = 0; v < codes.size(); ++v) codes[v] = int32_t(std::lower_bound(labels.begin(), labels.end(), keys[v]) - labels.begin());
+    for (size_t v = 0; v < codes.size(); ++v)
+      codes[v] = int32_t(std::lower_bound(labels.begin(), labels.end(), keys[v]) - labels.begin());
     cells = tabulated_paths(graph, labels, codes);
   } else {
     std::unordered_map<uint64_t, PathCell> found;
@@ -204,8 +209,8 @@ const double* edge_weights(const Stack& stack, const std::optional<In1<double>>&
   return weights->data();
 }
 
-nb::object shortest_path_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<uint64_t>> keys,
-                              std::optional<In1<double>> weights, int threads) {
+nb::object shortest_path_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
+                              std::optional<In1<uint64_t>> keys, std::optional<In1<double>> weights, int threads) {
   const Stack stack(offsets, indptr, indices);
   const std::vector<uint64_t> labels = node_keys(stack, keys);
   const double* lengths = edge_weights(stack, weights);
@@ -216,8 +221,9 @@ nb::object shortest_path_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int
   std::vector<double> length, count;
   {
     nb::gil_scoped_release release;
-    over_graphs(stack.size(), threads,
-                [&](int64_t g) { rows[size_t(g)] = path_cells(stack.graph(g), labels.data() + stack.first(g), lengths); });
+    over_graphs(stack.size(), threads, [&](int64_t g) {
+      rows[size_t(g)] = path_cells(stack.graph(g), labels.data() + stack.first(g), lengths);
+    });
     for (const auto& row : rows) {
       for (const PathCell& cell : row) {
         feature.push_back(cell.key);
@@ -228,8 +234,8 @@ nb::object shortest_path_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int
       starts.push_back(int64_t(feature.size()));
     }
   }
-  return nb::make_tuple(to_numpy(std::move(starts)), to_numpy(std::move(feature)), to_numpy(std::move(ends)), to_numpy(std::move(length)),
-                        to_numpy(std::move(count)));
+  return nb::make_tuple(to_numpy(std::move(starts)), to_numpy(std::move(feature)), to_numpy(std::move(ends)),
+                        to_numpy(std::move(length)), to_numpy(std::move(count)));
 }
 
 // ---------------------------------------------------------------------------------------------------- refined labels
@@ -238,7 +244,8 @@ enum class Base { subtree, edge, shortest_path };
 using Counted = std::vector<std::pair<uint64_t, double>>;
 
 // The neighbours' colours enter as a sum of their hashes, which has no order and counts repeats.
-void refine(const Graph& graph, const uint64_t* edge_keys, const std::vector<uint64_t>& colour, std::vector<uint64_t>& next) {
+void refine(const Graph& graph, const uint64_t* edge_keys, const std::vector<uint64_t>& colour,
+            std::vector<uint64_t>& next) {
   for (int32_t v = 0; v < graph.n; ++v) {
     uint64_t around = 0;
     for (int64_t e = graph.indptr[v]; e < graph.indptr[v + 1]; ++e) {
@@ -259,11 +266,12 @@ void add_counted(std::vector<uint64_t>& keys, Counted& out) {
   }
 }
 
-void add_round(const Graph& graph, const std::vector<uint64_t>& colour, const uint64_t* edge_keys, uint64_t round, Base base,
-               std::vector<uint64_t>& keys, Counted& out) {
+void add_round(const Graph& graph, const std::vector<uint64_t>& colour, const uint64_t* edge_keys, uint64_t round,
+               Base base, std::vector<uint64_t>& keys, Counted& out) {
   keys.clear();
   if (base == Base::shortest_path) {
-    for (const PathCell& cell : path_cells(graph, colour.data(), nullptr)) out.emplace_back(combine(cell.key, round), cell.count);
+    for (const PathCell& cell : path_cells(graph, colour.data(), nullptr))
+      out.emplace_back(combine(cell.key, round), cell.count);
     return;
   }
   for (int32_t v = 0; v < graph.n; ++v) {
@@ -302,13 +310,16 @@ Counted refined_row(const Graph& graph, const uint64_t* labels, const uint64_t* 
   return merged;
 }
 
-nb::object weisfeiler_lehman_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<uint64_t>> keys,
-                                  std::optional<In1<uint64_t>> edge_keys, int rounds, const std::string& base, int threads) {
+nb::object weisfeiler_lehman_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
+                                  std::optional<In1<uint64_t>> keys, std::optional<In1<uint64_t>> edge_keys, int rounds,
+                                  const std::string& base, int threads) {
   const Stack stack(offsets, indptr, indices);
   const std::vector<uint64_t> labels = node_keys(stack, keys);
-  require(!edge_keys || int64_t(edge_keys->shape(0)) == stack.entries(), "edge_keys must hold one value for each of the indices");
+  require(!edge_keys || int64_t(edge_keys->shape(0)) == stack.entries(),
+          "edge_keys must hold one value for each of the indices");
   require(rounds >= 0 && rounds <= 1000, "rounds must lie between 0 and 1000");
-  require(base == "subtree" || base == "edge" || base == "shortest_path", "base must be 'subtree', 'edge' or 'shortest_path'");
+  require(base == "subtree" || base == "edge" || base == "shortest_path",
+          "base must be 'subtree', 'edge' or 'shortest_path'");
   const Base kind = base == "subtree" ? Base::subtree : base == "edge" ? Base::edge : Base::shortest_path;
   threads = thread_count(threads);
   std::vector<Counted> rows(size_t(stack.size()));
@@ -318,7 +329,8 @@ nb::object weisfeiler_lehman_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1
   {
     nb::gil_scoped_release release;
     over_graphs(stack.size(), threads, [&](int64_t g) {
-      rows[size_t(g)] = refined_row(stack.graph(g), labels.data() + stack.first(g), edge_keys ? edge_keys->data() : nullptr, rounds, kind);
+      rows[size_t(g)] = refined_row(stack.graph(g), labels.data() + stack.first(g),
+                                    edge_keys ? edge_keys->data() : nullptr, rounds, kind);
     });
     for (const auto& row : rows) {
       for (const auto& [key, value] : row) {
@@ -336,10 +348,20 @@ nb::object weisfeiler_lehman_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1
 // Graphs for walks: S in `weights`, nodes of each graph in ascending order of their labels' keys.
 class WalkGraphs {
  public:
-  WalkGraphs(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, In1<double> weights, In1<int32_t> edge_codes,
-             In1<uint64_t> keys, In1<double> start, In1<double> stop, In1<double> radius, int n_edge_codes)
-      : offsets_(offsets), indptr_(indptr), indices_(indices), weights_(weights), edge_codes_(edge_codes), keys_(keys), start_(start),
-        stop_(stop), radius_(radius), stack_(offsets_, indptr_, indices_), n_edge_codes_(n_edge_codes) {
+  WalkGraphs(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, In1<double> weights,
+             In1<int32_t> edge_codes, In1<uint64_t> keys, In1<double> start, In1<double> stop, In1<double> radius,
+             int n_edge_codes)
+      : offsets_(offsets),
+        indptr_(indptr),
+        indices_(indices),
+        weights_(weights),
+        edge_codes_(edge_codes),
+        keys_(keys),
+        start_(start),
+        stop_(stop),
+        radius_(radius),
+        stack_(offsets_, indptr_, indices_),
+        n_edge_codes_(n_edge_codes) {
     const auto nodes = size_t(stack_.nodes()), entries = size_t(stack_.entries());
     require(weights.shape(0) == entries && edge_codes.shape(0) == entries,
             "weights and edge_codes must hold one value for each of the indices");
@@ -353,7 +375,8 @@ class WalkGraphs {
     }
     for (size_t v = 0; v < nodes; ++v) {
       const double from = start_.data()[v], to = stop_.data()[v];
-      require(std::isfinite(from) && std::isfinite(to) && from >= 0 && to >= 0, "start and stop must be finite and at least 0");
+      require(std::isfinite(from) && std::isfinite(to) && from >= 0 && to >= 0,
+              "start and stop must be finite and at least 0");
     }
     for (int64_t g = 0; g < stack_.size(); ++g) {
       require(std::isfinite(radius_.data()[g]) && radius_.data()[g] >= 0, "radius must be finite and at least 0");
@@ -399,8 +422,8 @@ double dot(const std::vector<double>& x, const std::vector<double>& y) {
   return total;
 }
 
-// The product of two graphs. A vector holds, node after node of the first graph, the nodes of the second one with the same label:
-// these are neighbours in memory, since nodes are sorted by label.
+// The product of two graphs. A vector holds, node after node of the first graph, the nodes of the second one with the
+// same label: these are neighbours in memory, since nodes are sorted by label.
 class Product {
   static constexpr int LANES = 4;
 
@@ -453,12 +476,14 @@ class Product {
       for (int64_t c = 0; c < width_[u]; ++c) out[place_[u] + size_t(c)] = a[u] * b[low_[u] + c];
   }
 
-  // y = T x: along the edges of the first graph, then along those of the second. Nodes of one label are taken together, up to LANES
-  // of them, as they share the second step.
+  // y = T x: along the edges of the first graph, then along those of the second. Nodes of one label are taken together,
+  // up to LANES of them, as they share the second step.
   void apply(const std::vector<double>& x, std::vector<double>& y) {
     for (int32_t u = 0, lanes; u < a_.n; u += lanes) {
       lanes = 1;
-      const auto together = [&](int32_t v) { return low_[size_t(v)] == low_[size_t(u)] && width_[size_t(v)] == width_[size_t(u)]; };
+      const auto together = [&](int32_t v) {
+        return low_[size_t(v)] == low_[size_t(u)] && width_[size_t(v)] == width_[size_t(u)];
+      };
       while (lanes < LANES && u + lanes < a_.n && together(u + lanes)) ++lanes;
       if (!width_[size_t(u)]) continue;
       std::fill(row_.begin(), row_.begin() + std::ptrdiff_t(size_t(lanes) * stride_), 0.0);
@@ -505,7 +530,8 @@ class Product {
     const double scale = std::sqrt(dot(start_, start_)) * (max_length < 0 ? bound_ / (1 - bound_) : 0);
     for (int64_t l = 1; max_length < 0 || l <= max_length; ++l) {
       if (max_length < 0 && std::sqrt(dot(x_, x_)) * scale <= settings_.tol * total) return total;
-      if (max_length < 0 && l > 1000000) throw std::runtime_error("the fixed point was not reached in 1000000 steps: use solver='cg'");
+      if (max_length < 0 && l > 1000000)
+        throw std::runtime_error("the fixed point was not reached in 1000000 steps: use solver='cg'");
       apply(x_, y_);
       x_.swap(y_);
       total += dot(start_, x_);
@@ -513,9 +539,9 @@ class Product {
     return total;
   }
 
-  // With r = stop − (I − T) x and the error e of x, ⟨stop, x + e⟩ = ⟨stop + r, x⟩ + ⟨r, (I − T)⁻¹ r⟩ for symmetric T: where walks
-  // start as they stop, the value has an error of second order, |r|² / (1 − bound). Else it is at most |start| |r| / (1 − bound).
-  // The value is at least ⟨start, stop⟩, since all terms of the series are at least 0.
+  // With r = stop − (I − T) x and the error e of x, ⟨stop, x + e⟩ = ⟨stop + r, x⟩ + ⟨r, (I − T)⁻¹ r⟩ for symmetric T:
+  // where walks start as they stop, the value has an error of second order, |r|² / (1 − bound). Else it is at most
+  // |start| |r| / (1 − bound). The value is at least ⟨start, stop⟩, since all terms of the series are at least 0.
   double conjugate_gradient() {
     x_ = stop_;
     y_.resize(size_);
@@ -525,12 +551,14 @@ class Product {
     double rr = dot(residual_, residual_);
     const bool second_order = start_ == stop_;
     const double allowed = settings_.tol * (1 - bound_) * dot(start_, stop_);
-    const double linear = allowed / std::max(std::sqrt(dot(start_, start_)), 1e-300), floor = 1e-15 * std::sqrt(dot(stop_, stop_));
+    const double linear = allowed / std::max(std::sqrt(dot(start_, start_)), 1e-300),
+                 floor = 1e-15 * std::sqrt(dot(stop_, stop_));
     const double goal = std::max(second_order ? std::sqrt(allowed) : linear, floor);
     const size_t most = 10 * size_ + 100;
     for (size_t step = 0; rr > goal * goal; ++step) {
       if (step == most)
-        throw std::runtime_error("conjugate gradients did not converge: use solver='spectral' or 'direct', or a smaller decay");
+        throw std::runtime_error(
+            "conjugate gradients did not converge: use solver='spectral' or 'direct', or a smaller decay");
       apply(direction_, y_);
       double curvature = 0;
 #pragma omp simd reduction(+ : curvature)
@@ -579,8 +607,8 @@ template <class Fill> void fill_matrix(Out2<double>& out, bool symmetric, int th
     for (int64_t j = 0; j < i; ++j) out(size_t(j), size_t(i)) = out(size_t(i), size_t(j));
 }
 
-void walk_gram(const WalkGraphs& left, const WalkGraphs* right, const std::string& solver, int64_t max_length, double tol,
-               Out2<double> out, int threads) {
+void walk_gram(const WalkGraphs& left, const WalkGraphs* right, const std::string& solver, int64_t max_length,
+               double tol, Out2<double> out, int threads) {
   WalkSettings settings;
   require(solver == "cg" || solver == "fixed_point", "solver must be 'cg' or 'fixed_point'");
   require(max_length >= -1, "max_length must be at least 0, or -1 for all");
@@ -606,7 +634,8 @@ struct Spectra {
       : offsets(offsets.data()), weights(weights.data()), values(values.data()), n(int64_t(offsets.shape(0)) - 1) {
     require(weights.shape(0) == values.shape(0), "weights and values must have one length");
     require_offsets(offsets, int64_t(values.shape(0)), "offsets", "values");
-    require(all_finite(this->weights, this->offsets[n]) && all_finite(this->values, this->offsets[n]), "weights and values must be finite");
+    require(all_finite(this->weights, this->offsets[n]) && all_finite(this->values, this->offsets[n]),
+            "weights and values must be finite");
     for (int64_t p = 0; p < this->offsets[n]; ++p) largest = std::max(largest, std::abs(this->values[p]));
   }
   const int64_t* offsets;
@@ -628,8 +657,9 @@ double spectral_value(const Spectra& left, int64_t i, const Spectra& right, int6
   return total;
 }
 
-void spectral_gram(In1<int64_t> left_offsets, In1<double> left_weights, In1<double> left_values, In1<int64_t> right_offsets,
-                   In1<double> right_weights, In1<double> right_values, bool symmetric, Out2<double> out, int threads) {
+void spectral_gram(In1<int64_t> left_offsets, In1<double> left_weights, In1<double> left_values,
+                   In1<int64_t> right_offsets, In1<double> right_weights, In1<double> right_values, bool symmetric,
+                   Out2<double> out, int threads) {
   const Spectra left(left_offsets, left_weights, left_values), right(right_offsets, right_weights, right_values);
   require(left.largest * right.largest < 1, "the sum over walks diverges");
   require(int64_t(out.shape(0)) == left.n && int64_t(out.shape(1)) == right.n,
@@ -642,7 +672,7 @@ void spectral_gram(In1<int64_t> left_offsets, In1<double> left_weights, In1<doub
   });
 }
 
-// ---------------------------------------------------------------------------------------------------- words a few edits apart
+// --------------------------------------------------------------------------------------------- words a few edits apart
 
 struct Words {
   const int32_t* codes;
@@ -651,9 +681,10 @@ struct Words {
   int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
 };
 
-// Insertions, deletions and substitutions from a to b if they are at most `limit`, else limit + 1. Only cells within `limit` of the
-// diagonal can lie on such a path.
-int64_t edit_distance_within(const int32_t* a, int64_t n, const int32_t* b, int64_t m, int64_t limit, std::vector<int64_t>& row) {
+// Insertions, deletions and substitutions from a to b if they are at most `limit`, else limit + 1. Only cells within
+// `limit` of the diagonal can lie on such a path.
+int64_t edit_distance_within(const int32_t* a, int64_t n, const int32_t* b, int64_t m, int64_t limit,
+                             std::vector<int64_t>& row) {
   row.resize(size_t(m) + 1);
   for (int64_t j = 0; j <= m; ++j) row[size_t(j)] = j <= limit ? j : limit + 1;
   for (int64_t i = 1; i <= n; ++i) {
@@ -693,8 +724,8 @@ nb::object edit_pairs(In1<int64_t> offsets, In1<int32_t> codes, int64_t limit, i
         if (std::abs(words.length(i) - words.length(j)) > limit || __builtin_popcountll(a & ~b) > limit ||
             __builtin_popcountll(b & ~a) > limit)
           continue;
-        const int64_t d = edit_distance_within(words.codes + words.offsets[i], words.length(i), words.codes + words.offsets[j],
-                                               words.length(j), limit, row);
+        const int64_t d = edit_distance_within(words.codes + words.offsets[i], words.length(i),
+                                               words.codes + words.offsets[j], words.length(j), limit, row);
         if (d <= limit) found[size_t(i)].push_back({j, d});
       }
     });
@@ -713,17 +744,19 @@ nb::object edit_pairs(In1<int64_t> offsets, In1<int32_t> codes, int64_t limit, i
 
 void bind_graph_kernels(nb::module_& m) {
   using namespace graph_kernels;
-  m.def("shortest_path_rows", &shortest_path_rows, "offsets"_a, "indptr"_a, "indices"_a, "keys"_a.none(), "weights"_a.none(), "threads"_a);
-  m.def("weisfeiler_lehman_rows", &weisfeiler_lehman_rows, "offsets"_a, "indptr"_a, "indices"_a, "keys"_a.none(), "edge_keys"_a.none(),
-        "rounds"_a, "base"_a, "threads"_a);
+  m.def("shortest_path_rows", &shortest_path_rows, "offsets"_a, "indptr"_a, "indices"_a, "keys"_a.none(),
+        "weights"_a.none(), "threads"_a);
+  m.def("weisfeiler_lehman_rows", &weisfeiler_lehman_rows, "offsets"_a, "indptr"_a, "indices"_a, "keys"_a.none(),
+        "edge_keys"_a.none(), "rounds"_a, "base"_a, "threads"_a);
   nb::class_<WalkGraphs>(m, "WalkGraphs")
       .def(nb::init<In1<int64_t>, In1<int64_t>, In1<int32_t>, In1<double>, In1<int32_t>, In1<uint64_t>, In1<double>,
                     In1<double>, In1<double>, int>(),
-           "offsets"_a, "indptr"_a, "indices"_a, "weights"_a, "edge_codes"_a, "keys"_a, "start"_a, "stop"_a, "radius"_a, "n_edge_codes"_a)
+           "offsets"_a, "indptr"_a, "indices"_a, "weights"_a, "edge_codes"_a, "keys"_a, "start"_a, "stop"_a, "radius"_a,
+           "n_edge_codes"_a)
       .def("__len__", &WalkGraphs::size);
   m.def("walk_gram", &walk_gram, "left"_a, "right"_a.none(), "solver"_a, "max_length"_a, "tol"_a, "out"_a, "threads"_a);
-  m.def("spectral_gram", &spectral_gram, "left_offsets"_a, "left_weights"_a, "left_values"_a, "right_offsets"_a, "right_weights"_a,
-        "right_values"_a, "symmetric"_a, "out"_a, "threads"_a);
+  m.def("spectral_gram", &spectral_gram, "left_offsets"_a, "left_weights"_a, "left_values"_a, "right_offsets"_a,
+        "right_weights"_a, "right_values"_a, "symmetric"_a, "out"_a, "threads"_a);
   m.def("edit_pairs", &edit_pairs, "offsets"_a, "codes"_a, "limit"_a, "threads"_a);
 }
 

@@ -1,4 +1,5 @@
-// Graphlets: how often each type of small induced subgraph occurs in a graph, exactly or from samples, hashed by canonical form.
+// Graphlets: how often each type of small induced subgraph occurs in a graph, exactly or from samples, hashed by
+// canonical form.
 //
 //   Φ_S(G) = #{A ⊂ V(G), |A| = k : G[A] ≅ S}
 //   subset → canonical form → hash → count
@@ -16,23 +17,25 @@ namespace mercer {
 namespace graphlets {
 namespace {
 
-constexpr int DERIVED_K = 5;               // counts of disconnected types of up to so many nodes follow from those of connected ones
+constexpr int DERIVED_K = 5;  // counts of disconnected types of up to so many nodes follow from those of connected ones
 using Codes = std::array<int32_t, MAX_K>;  // labels
 
-// ---------------------------------------------------------------------------------------------------- disconnected types
+// -------------------------------------------------------------------------------------------------- disconnected types
 //
 // The counts of disconnected types follow from those of connected ones. For a type H with the components H_1 .. H_r,
 //
-//   Π_i #H_i = Σ_U c(U; H) #U,    c(U; H) the number of tuples (A_1 .. A_r) of subsets of U that cover U, with U[A_i] ≅ H_i,
+//   Π_i #H_i = Σ_U c(U; H) #U,
+//   c(U; H) the number of tuples (A_1 .. A_r) of subsets of U that cover U, with U[A_i] ≅ H_i,
 //
-// over all types U of at most k nodes. Every U ≠ H with c > 0 has fewer components than H, so the counts come out one after another.
+// over all types U of at most k nodes. Every U ≠ H with c > 0 has fewer components than H, so the counts come out one
+// after another.
 
 struct Derived {
   int k;
   uint64_t type;
-  std::vector<std::pair<int, uint64_t>> parts;               // size and canonical mask of each component
+  std::vector<std::pair<int, uint64_t>> parts;                  // size and canonical mask of each component
   std::vector<std::tuple<int, uint64_t, int64_t>> corrections;  // size and canonical mask of U, c(U; H)
-  int64_t own;                                                // c(H; H)
+  int64_t own;                                                  // c(H; H)
 };
 
 uint64_t restricted(const Adjacency& adjacency, uint32_t set, int k) {
@@ -107,7 +110,8 @@ const std::vector<Derived>& derived_types() {
       Derived entry{type.k, type.mask, type.parts, {}, coverings(type.mask, type.k, type.parts)};
       for (const Type& other : types)
         if (other.k <= type.k && other.parts.size() < type.parts.size())
-          if (const int64_t c = coverings(other.mask, other.k, type.parts)) entry.corrections.emplace_back(other.k, other.mask, c);
+          if (const int64_t c = coverings(other.mask, other.k, type.parts))
+            entry.corrections.emplace_back(other.k, other.mask, c);
       found.push_back(std::move(entry));
     }
     return found;
@@ -128,7 +132,7 @@ void derive_disconnected(TypeCounts& counts, int k) {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------- counts of one graph
+// ------------------------------------------------------------------------------------------------- counts of one graph
 
 struct Form {
   int k = 0;
@@ -170,7 +174,8 @@ class Counts {
   }
   size_t find(const Form& form) const {
     size_t place = hash(form) & (places_.size() - 1);
-    while (places_[place] >= 0 && !(entries_[size_t(places_[place])].form == form)) place = (place + 1) & (places_.size() - 1);
+    while (places_[place] >= 0 && !(entries_[size_t(places_[place])].form == form))
+      place = (place + 1) & (places_.size() - 1);
     return place;
   }
   void grow() {
@@ -209,11 +214,12 @@ class Interrupt {
   std::atomic<bool> stopped_{false};
 };
 
-// Takes subsets and brings them into canonical form. Without labels, masks of up to 5 nodes are counted as they come, and brought
-// into canonical form once a graph.
+// Takes subsets and brings them into canonical form. Without labels, masks of up to 5 nodes are counted as they come,
+// and brought into canonical form once a graph.
 class Tally {
  public:
-  Tally(Canonical& canonical, Counts& counts, Interrupt& interrupt) : canonical_(canonical), counts_(counts), interrupt_(interrupt) {}
+  Tally(Canonical& canonical, Counts& counts, Interrupt& interrupt)
+      : canonical_(canonical), counts_(counts), interrupt_(interrupt) {}
   void begin(const Graph& graph) { codes_ = graph.codes; }
 
   void tick() {
@@ -306,7 +312,8 @@ constexpr double MOST_SUBSETS = 1e12;
 
 class Counter {
  public:
-  Counter(const Settings& settings, Interrupt& interrupt) : settings_(settings), tally_(canonical_, counts_, interrupt) {}
+  Counter(const Settings& settings, Interrupt& interrupt)
+      : settings_(settings), tally_(canonical_, counts_, interrupt) {}
 
   // Entries of all sizes, weights scaled as asked for.
   std::vector<Counts::Entry>& count(const Graph& graph, int64_t number) {
@@ -359,8 +366,8 @@ class Counter {
       const double subsets = binomial(graph.n, k);
       const bool one_by_one = graph.codes || k > DERIVED_K;
       if (subsets > (one_by_one ? MOST_SUBSETS : 0x1p62))
-        fail("graph " + std::to_string(number) + " has " + std::to_string(graph.n) + " nodes: too many subsets of " + std::to_string(k) +
-             " nodes to count exactly with connected=False; use method='sample'");
+        fail("graph " + std::to_string(number) + " has " + std::to_string(graph.n) + " nodes: too many subsets of " +
+             std::to_string(k) + " nodes to count exactly with connected=False; use method='sample'");
       if (one_by_one) {
         all_subsets(graph, k, subset_, unit);
         collect({k});
@@ -455,7 +462,8 @@ struct Row {
 };
 using Forms = std::unordered_map<std::string, double>;  // canonical forms and their weights
 
-Row hashed_row(const std::vector<Counts::Entry>& entries, const Settings& settings, const uint64_t* keys, Forms* forms) {
+Row hashed_row(const std::vector<Counts::Entry>& entries, const Settings& settings, const uint64_t* keys,
+               Forms* forms) {
   std::vector<std::pair<uint64_t, double>> hashed;
   for (const auto& entry : entries) {
     const std::string form = form_bytes(entry.form, keys);
@@ -501,7 +509,8 @@ class Stack {
   const uint64_t* keys() const { return keys_; }
   int64_t work(int64_t g) const { return offsets_[g + 1] - offsets_[g]; }
   Graph graph(int64_t g) const {
-    return {indptr_ + offsets_[g], indices_, codes_ ? codes_ + offsets_[g] : nullptr, int32_t(offsets_[g + 1] - offsets_[g])};
+    return {indptr_ + offsets_[g], indices_, codes_ ? codes_ + offsets_[g] : nullptr,
+            int32_t(offsets_[g + 1] - offsets_[g])};
   }
 
  private:
@@ -521,8 +530,9 @@ class Stack {
   int64_t n_ = 0;
 };
 
-Settings checked(std::vector<int> sizes, const std::string& method, bool connected, int64_t n_samples, int64_t burn_in, int64_t thin,
-                 std::vector<std::vector<double>> beta, bool normalize, uint64_t seed, int n_bits, bool is_signed) {
+Settings checked(std::vector<int> sizes, const std::string& method, bool connected, int64_t n_samples, int64_t burn_in,
+                 int64_t thin, std::vector<std::vector<double>> beta, bool normalize, uint64_t seed, int n_bits,
+                 bool is_signed) {
   Settings settings;
   require(!sizes.empty(), "sizes must not be empty");
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -568,13 +578,14 @@ std::vector<Row> hashed_rows(const Stack& stack, const Settings& settings, int t
   return rows;
 }
 
-nb::object graphlet_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<int32_t>> codes,
-                         std::optional<In1<uint64_t>> keys, std::vector<int> sizes, const std::string& method, bool connected,
-                         int64_t n_samples, int64_t burn_in, int64_t thin, std::vector<std::vector<double>> beta, bool normalize,
-                         uint64_t seed, int n_bits, bool is_signed, int threads) {
+nb::object graphlet_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
+                         std::optional<In1<int32_t>> codes, std::optional<In1<uint64_t>> keys, std::vector<int> sizes,
+                         const std::string& method, bool connected, int64_t n_samples, int64_t burn_in, int64_t thin,
+                         std::vector<std::vector<double>> beta, bool normalize, uint64_t seed, int n_bits,
+                         bool is_signed, int threads) {
   const Stack stack(offsets, indptr, indices, codes, keys);
-  const Settings settings =
-      checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta), normalize, seed, n_bits, is_signed);
+  const Settings settings = checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta),
+                                    normalize, seed, n_bits, is_signed);
   threads = thread_count(threads);
   std::vector<int64_t> row_starts(1, 0);
   std::vector<int32_t> columns;
@@ -593,9 +604,10 @@ nb::object graphlet_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t>
 }
 
 // The same with the whole hash of each type in the place of its bucket, for kernels.
-nb::object graphlet_keys(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<int32_t>> codes,
-                         std::optional<In1<uint64_t>> keys, std::vector<int> sizes, const std::string& method, bool connected,
-                         int64_t n_samples, bool normalize, uint64_t seed, int threads) {
+nb::object graphlet_keys(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
+                         std::optional<In1<int32_t>> codes, std::optional<In1<uint64_t>> keys, std::vector<int> sizes,
+                         const std::string& method, bool connected, int64_t n_samples, bool normalize, uint64_t seed,
+                         int threads) {
   const Stack stack(offsets, indptr, indices, codes, keys);
   require(method == "exact" || method == "sample", "method must be 'exact' or 'sample'");
   Settings settings = checked(std::move(sizes), method, connected, n_samples, 0, 1, {}, normalize, seed, 1, false);
@@ -617,13 +629,13 @@ nb::object graphlet_keys(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t>
   return nb::make_tuple(to_numpy(std::move(row_starts)), to_numpy(std::move(hashes)), to_numpy(std::move(values)));
 }
 
-nb::list graphlet_forms(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<int32_t>> codes,
-                        std::optional<In1<uint64_t>> keys, std::vector<int> sizes, const std::string& method, bool connected,
-                        int64_t n_samples, int64_t burn_in, int64_t thin, std::vector<std::vector<double>> beta, uint64_t seed,
-                        int n_bits) {
+nb::list graphlet_forms(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
+                        std::optional<In1<int32_t>> codes, std::optional<In1<uint64_t>> keys, std::vector<int> sizes,
+                        const std::string& method, bool connected, int64_t n_samples, int64_t burn_in, int64_t thin,
+                        std::vector<std::vector<double>> beta, uint64_t seed, int n_bits) {
   const Stack stack(offsets, indptr, indices, codes, keys);
-  const Settings settings =
-      checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta), false, seed, n_bits, false);
+  const Settings settings = checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta),
+                                    false, seed, n_bits, false);
   Forms forms;
   {
     nb::gil_scoped_release release;
@@ -632,7 +644,8 @@ nb::list graphlet_forms(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> 
   const std::vector<std::pair<std::string, double>> found(forms.begin(), forms.end());
   nb::list out;
   for (const auto& [form, weight] : found)
-    out.append(nb::make_tuple(nb::bytes(form.data(), form.size()), feature_hash(form, seed) & bucket_mask(n_bits), weight));
+    out.append(
+        nb::make_tuple(nb::bytes(form.data(), form.size()), feature_hash(form, seed) & bucket_mask(n_bits), weight));
   return out;
 }
 
@@ -683,7 +696,8 @@ nb::object canonical_order(In2<uint8_t> adjacency, std::optional<In1<uint64_t>> 
   if (labels) {
     std::vector<uint64_t> sorted(labels->data(), labels->data() + n);
     std::sort(sorted.begin(), sorted.end());
-    for (size_t v = 0; v < n; ++v) colour[v] = int32_t(std::lower_bound(sorted.begin(), sorted.end(), labels->data()[v]) - sorted.begin());
+    for (size_t v = 0; v < n; ++v)
+      colour[v] = int32_t(std::lower_bound(sorted.begin(), sorted.end(), labels->data()[v]) - sorted.begin());
   }
   std::vector<int32_t> order;
   {
@@ -694,7 +708,8 @@ nb::object canonical_order(In2<uint8_t> adjacency, std::optional<In1<uint64_t>> 
 }
 
 // The chain of Lemma 4 on one graph: all its states, and the probabilities of Gibbs moves between them.
-nb::object graphlet_transitions(In1<int64_t> indptr, In1<int32_t> indices, int k, std::vector<double> beta, bool connected) {
+nb::object graphlet_transitions(In1<int64_t> indptr, In1<int32_t> indices, int k, std::vector<double> beta,
+                                bool connected) {
   const int64_t ends[2] = {0, int64_t(indptr.shape(0)) - 1};
   const Stack stack(In1<int64_t>(ends, {2}, nb::handle()), indptr, indices, std::nullopt, std::nullopt);
   const Settings settings = checked({k}, "mcmc", connected, 1, 0, 1, {beta}, false, 0, 1, false);
@@ -731,8 +746,8 @@ nb::object graphlet_transitions(In1<int64_t> indptr, In1<int32_t> indices, int k
 }
 
 // The subsets that the chain visits, one after another.
-nb::object graphlet_walk(In1<int64_t> indptr, In1<int32_t> indices, int k, std::vector<double> beta, bool connected, int64_t n_samples,
-                         int64_t burn_in, int64_t thin, uint64_t seed) {
+nb::object graphlet_walk(In1<int64_t> indptr, In1<int32_t> indices, int k, std::vector<double> beta, bool connected,
+                         int64_t n_samples, int64_t burn_in, int64_t thin, uint64_t seed) {
   const int64_t ends[2] = {0, int64_t(indptr.shape(0)) - 1};
   const Stack stack(In1<int64_t>(ends, {2}, nb::handle()), indptr, indices, std::nullopt, std::nullopt);
   const Settings settings = checked({k}, "mcmc", connected, n_samples, burn_in, thin, {beta}, false, seed, 1, false);
@@ -762,18 +777,19 @@ nb::object graphlet_walk(In1<int64_t> indptr, In1<int32_t> indices, int k, std::
 
 void bind_graphlets(nb::module_& m) {
   using namespace graphlets;
-  m.def("graphlet_rows", &graphlet_rows, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(), "sizes"_a, "method"_a,
-        "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "normalize"_a, "seed"_a, "n_bits"_a, "signed"_a, "threads"_a);
-  m.def("graphlet_keys", &graphlet_keys, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(), "sizes"_a, "method"_a,
-        "connected"_a, "n_samples"_a, "normalize"_a, "seed"_a, "threads"_a);
-  m.def("graphlet_forms", &graphlet_forms, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(), "sizes"_a, "method"_a,
-        "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "seed"_a, "n_bits"_a);
+  m.def("graphlet_rows", &graphlet_rows, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(),
+        "sizes"_a, "method"_a, "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "normalize"_a, "seed"_a,
+        "n_bits"_a, "signed"_a, "threads"_a);
+  m.def("graphlet_keys", &graphlet_keys, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(),
+        "sizes"_a, "method"_a, "connected"_a, "n_samples"_a, "normalize"_a, "seed"_a, "threads"_a);
+  m.def("graphlet_forms", &graphlet_forms, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(),
+        "sizes"_a, "method"_a, "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "seed"_a, "n_bits"_a);
   m.def("label_key", [](const std::string& label) { return feature_hash(std::string_view(label), 0); }, "label"_a);
   m.def("canonical_graph", &canonical_graph, "adjacency"_a, "labels"_a.none());
   m.def("canonical_order", &canonical_order, "adjacency"_a, "labels"_a.none());
   m.def("graphlet_transitions", &graphlet_transitions, "indptr"_a, "indices"_a, "k"_a, "beta"_a, "connected"_a);
-  m.def("graphlet_walk", &graphlet_walk, "indptr"_a, "indices"_a, "k"_a, "beta"_a, "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a,
-        "seed"_a);
+  m.def("graphlet_walk", &graphlet_walk, "indptr"_a, "indices"_a, "k"_a, "beta"_a, "connected"_a, "n_samples"_a,
+        "burn_in"_a, "thin"_a, "seed"_a);
 }
 
 }  // namespace mercer

@@ -2,11 +2,12 @@
 //
 //   dist(a, b) = Σ_w popcount(a_w xor b_w)                                  over the 64-bit words of two codes
 //
-// Codes lie in blocks of eight, word by word: blocks[b][w][i] is word w of the code at position 8 b + i. One vector of 512 bits then
-// holds the same word of eight codes, counts need no sums across lanes, and the distances of eight codes come out of one register.
-// A tile of queries shares each stretch of codes while it is in the first-level cache. Of a stretch only the blocks that hold a
-// distance below the query's limit (its k-th best so far, or the radius) are looked at again. All are integers and neighbours are ordered
-// by (distance, position), so neither the instruction set nor the number of threads can change a result.
+// Codes lie in blocks of eight, word by word: blocks[b][w][i] is word w of the code at position 8 b + i. One vector of
+// 512 bits then holds the same word of eight codes, counts need no sums across lanes, and the distances of eight codes
+// come out of one register. A tile of queries shares each stretch of codes while it is in the first-level cache. Of a
+// stretch only the blocks that hold a distance below the query's limit (its k-th best so far, or the radius) are looked
+// at again. All are integers and neighbours are ordered by (distance, position), so neither the instruction set nor the
+// number of threads can change a result.
 #include "bindings.hpp"
 #include "parallel.hpp"
 
@@ -24,13 +25,14 @@ namespace {
 
 constexpr int64_t kStretchBytes = 1 << 14;  // of codes that a tile of queries shares
 constexpr int64_t kLoneBytes = 1 << 17;     // that a lone query, which shares nothing, walks over at a time, at first
-constexpr int64_t kStreamBytes = 1 << 19;   // then it reads several streams of this length at once: one alone does not use the memory
+constexpr int64_t kStreamBytes =
+    1 << 19;  // then it reads several streams of this length at once: one alone does not use the memory
 constexpr int64_t kStreams = 8;
-constexpr int64_t kTile = 128;              // queries that walk over the codes together
-constexpr int64_t kMaxWords = 1 << 18;      // of one code: 2^24 bits
+constexpr int64_t kTile = 128;          // queries that walk over the codes together
+constexpr int64_t kMaxWords = 1 << 18;  // of one code: 2^24 bits
 
-// Blocks of a stretch with at least one distance below the limit. Each thread keeps its own, as large as any it has needed: fresh memory
-// would take longer than a short search.
+// Blocks of a stretch with at least one distance below the limit. Each thread keeps its own, as large as any it has
+// needed: fresh memory would take longer than a short search.
 struct Hits {
   std::unique_ptr<int32_t[]> block;
   std::unique_ptr<uint8_t[]> lanes;      // bit i: code i of the block is below the limit
@@ -49,7 +51,8 @@ struct Hits {
   }
 };
 
-using Scan = int64_t (*)(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit, Hits& hits);
+using Scan = int64_t (*)(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit,
+                         Hits& hits);
 
 inline uint64_t ones(uint64_t x) {
   x -= (x >> 1) & 0x5555555555555555u;
@@ -58,7 +61,8 @@ inline uint64_t ones(uint64_t x) {
   return (x * 0x0101010101010101u) >> 56;
 }
 
-int64_t scan_baseline(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit, Hits& hits) {
+int64_t scan_baseline(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit,
+                      Hits& hits) {
   int64_t found = 0;
   for (int64_t b = 0; b < count; ++b, blocks += 8 * words) {
     uint64_t sums[8] = {};
@@ -82,13 +86,15 @@ int64_t scan_baseline(const uint64_t* blocks, int64_t count, int64_t words, cons
 
 // Counts by looking up halves of bytes; sums of bytes stay below 256 for 31 words.
 MERCER_AVX2 inline __m256i byte_ones(__m256i x) {
-  const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+  const __m256i table =
+      _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
   const __m256i low = _mm256_set1_epi8(15);
   return _mm256_add_epi8(_mm256_shuffle_epi8(table, _mm256_and_si256(x, low)),
                          _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(x, 4), low)));
 }
 
-MERCER_AVX2 int64_t scan_avx2(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit, Hits& hits) {
+MERCER_AVX2 int64_t scan_avx2(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query,
+                              int64_t limit, Hits& hits) {
   const __m256i zero = _mm256_setzero_si256(), bound = _mm256_set1_epi64x(limit);
   int64_t found = 0;
   for (int64_t b = 0; b < count; ++b, blocks += 8 * words) {
@@ -116,10 +122,11 @@ MERCER_AVX2 int64_t scan_avx2(const uint64_t* blocks, int64_t count, int64_t wor
   return found;
 }
 
-// W words, known when compiled for the usual lengths, so that the query stays in registers; W = 0: any number of words. A long code is
-// left as soon as all eight distances have reached the limit.
+// W words, known when compiled for the usual lengths, so that the query stays in registers; W = 0: any number of words.
+// A long code is left as soon as all eight distances have reached the limit.
 template <int W>
-MERCER_VPOPCNT int64_t scan_words(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query, int64_t limit, Hits& hits) {
+MERCER_VPOPCNT int64_t scan_words(const uint64_t* blocks, int64_t count, int64_t words, const uint64_t* query,
+                                  int64_t limit, Hits& hits) {
   const __m512i bound = _mm512_set1_epi64(limit);
   __m512i q[W > 0 ? W : 1];
   for (int w = 0; w < W; ++w) q[w] = _mm512_set1_epi64(int64_t(query[w]));
@@ -134,8 +141,8 @@ MERCER_VPOPCNT int64_t scan_words(const uint64_t* blocks, int64_t count, int64_t
       const uint64_t* codes = blocks + 8 * words * b;
       for (int64_t w = 0; w < words;) {
         for (const int64_t stop = std::min(words, w + 16); w < stop; ++w)
-          sum = _mm512_add_epi64(
-              sum, _mm512_popcnt_epi64(_mm512_xor_si512(_mm512_loadu_si512(codes + 8 * w), _mm512_set1_epi64(int64_t(query[w])))));
+          sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(_mm512_xor_si512(_mm512_loadu_si512(codes + 8 * w),
+                                                                           _mm512_set1_epi64(int64_t(query[w])))));
         if (!_mm512_cmplt_epi64_mask(sum, bound)) break;
       }
     }
@@ -147,9 +154,11 @@ MERCER_VPOPCNT int64_t scan_words(const uint64_t* blocks, int64_t count, int64_t
   }
   return found;
 }
-// The same for kStreams stretches of `count` blocks that lie one after another, read side by side; the hits of stream s begin at s count.
+// The same for kStreams stretches of `count` blocks that lie one after another, read side by side; the hits of stream s
+// begin at s count.
 template <int W>
-MERCER_VPOPCNT void scan_streams(const uint64_t* blocks, int64_t count, const uint64_t* query, int64_t limit, Hits& hits, int64_t* found) {
+MERCER_VPOPCNT void scan_streams(const uint64_t* blocks, int64_t count, const uint64_t* query, int64_t limit,
+                                 Hits& hits, int64_t* found) {
   const __m512i bound = _mm512_set1_epi64(limit);
   __m512i q[W];
   for (int w = 0; w < W; ++w) q[w] = _mm512_set1_epi64(int64_t(query[w]));
@@ -170,7 +179,8 @@ MERCER_VPOPCNT void scan_streams(const uint64_t* blocks, int64_t count, const ui
 }
 #endif
 
-using Streams = void (*)(const uint64_t* blocks, int64_t count, const uint64_t* query, int64_t limit, Hits& hits, int64_t* found);
+using Streams = void (*)(const uint64_t* blocks, int64_t count, const uint64_t* query, int64_t limit, Hits& hits,
+                         int64_t* found);
 
 // nullptr where counting, not reading, takes the time.
 Streams best_streams(int64_t words) {
@@ -249,8 +259,8 @@ class Best {
 
 struct Codes {
   const uint64_t* blocks;
-  int64_t words, n;          // words a code, codes
-  const uint8_t* allowed;    // a bit a position, eight a byte, lowest first; nullptr: all
+  int64_t words, n;        // words a code, codes
+  const uint8_t* allowed;  // a bit a position, eight a byte, lowest first; nullptr: all
   int64_t count() const { return (n + 7) / 8; }
   uint8_t lanes(int64_t b) const {
     const uint8_t valid = 8 * b + 8 <= n ? 255 : uint8_t((1 << (n - 8 * b)) - 1);
@@ -282,13 +292,16 @@ void walk(const Codes& codes, int64_t first, int64_t last, const uint64_t* queri
     if (side_by_side && at - first >= stretch && last - at >= kStreams * stream) {
       int64_t found[kStreams];
       streams(codes.blocks + 8 * codes.words * at, stream, queries, best->limit(), hits, found);
-      for (int64_t s = 0; s < kStreams; ++s) offer(codes, hits, s * stream, s * stream + found[s], at + s * stream, *best);
+      for (int64_t s = 0; s < kStreams; ++s)
+        offer(codes, hits, s * stream, s * stream + found[s], at + s * stream, *best);
       at += kStreams * stream;
       continue;
     }
-    const int64_t count = std::min(at == first ? std::min<int64_t>(stretch, 64) : stretch, last - at);  // a first limit, soon
+    const int64_t count =
+        std::min(at == first ? std::min<int64_t>(stretch, 64) : stretch, last - at);  // a first limit, soon
     for (int64_t q = 0; q < n_queries; ++q) {
-      const int64_t found = scan(codes.blocks + 8 * codes.words * at, count, codes.words, queries + q * codes.words, best[q].limit(), hits);
+      const int64_t found = scan(codes.blocks + 8 * codes.words * at, count, codes.words, queries + q * codes.words,
+                                 best[q].limit(), hits);
       offer(codes, hits, 0, found, at, best[q]);
     }
     at += count;
@@ -296,18 +309,21 @@ void walk(const Codes& codes, int64_t first, int64_t last, const uint64_t* queri
 }
 
 // All neighbours of all queries, sorted. Codes are cut into ranges where there are fewer tiles of queries than threads.
-std::vector<std::vector<uint64_t>> neighbours(const Codes& codes, const uint64_t* queries, int64_t n_queries, int64_t k, int64_t radius,
-                                              int threads) {
+std::vector<std::vector<uint64_t>> neighbours(const Codes& codes, const uint64_t* queries, int64_t n_queries, int64_t k,
+                                              int64_t radius, int threads) {
   if (n_queries == 0) return {};
   const int64_t tile = std::min(kTile, std::max<int64_t>(1, (n_queries + threads - 1) / threads));
   const int64_t tiles = (n_queries + tile - 1) / tile;
-  const int64_t ranges = tiles >= threads ? 1 : std::min<int64_t>((threads + tiles - 1) / tiles, std::max<int64_t>(1, codes.count() / 1024));
+  const int64_t ranges =
+      tiles >= threads ? 1
+                       : std::min<int64_t>((threads + tiles - 1) / tiles, std::max<int64_t>(1, codes.count() / 1024));
   std::vector<std::vector<Best>> parts(size_t(tiles * ranges));
   in_parallel(tiles * ranges, threads, [&](int64_t part) {
     const int64_t t = part / ranges, r = part % ranges;
     const int64_t from = t * tile, to = std::min(n_queries, from + tile);
     std::vector<Best> best(size_t(to - from), Best(k, radius));
-    walk(codes, codes.count() * r / ranges, codes.count() * (r + 1) / ranges, queries + from * codes.words, to - from, best.data());
+    walk(codes, codes.count() * r / ranges, codes.count() * (r + 1) / ranges, queries + from * codes.words, to - from,
+         best.data());
     parts[size_t(part)] = std::move(best);
   });
   std::vector<std::vector<uint64_t>> all(static_cast<size_t>(n_queries));
@@ -323,11 +339,13 @@ std::vector<std::vector<uint64_t>> neighbours(const Codes& codes, const uint64_t
   return all;
 }
 
-Codes checked_codes(const In3<uint64_t>& blocks, int64_t n, const std::optional<In1<uint8_t>>& allowed, const In2<uint64_t>& queries) {
+Codes checked_codes(const In3<uint64_t>& blocks, int64_t n, const std::optional<In1<uint8_t>>& allowed,
+                    const In2<uint64_t>& queries) {
   require(blocks.shape(2) == 8, "blocks must hold eight codes each");
   const int64_t words = int64_t(blocks.shape(1));
   require(words >= 1 && words <= kMaxWords, "a code must have between 1 and 2^18 words");
-  require(n >= 0 && n < (int64_t(1) << 38) && (n + 7) / 8 <= int64_t(blocks.shape(0)), "there are more codes than the blocks hold");
+  require(n >= 0 && n < (int64_t(1) << 38) && (n + 7) / 8 <= int64_t(blocks.shape(0)),
+          "there are more codes than the blocks hold");
   require(int64_t(queries.shape(1)) == words, "queries must have as many words as the codes");
   require(!allowed || int64_t(allowed->shape(0)) == (n + 7) / 8, "allowed must hold one bit for each code");
   return {blocks.data(), words, n, allowed ? allowed->data() : nullptr};
@@ -349,7 +367,8 @@ nb::tuple to_arrays(const std::vector<std::vector<uint64_t>>& all) {
 nb::tuple hamming_search(In3<uint64_t> blocks, int64_t n, In2<uint64_t> queries, int64_t k, int64_t radius,
                          std::optional<In1<uint8_t>> allowed, int threads) {
   const Codes codes = checked_codes(blocks, n, allowed, queries);
-  require(k >= 0 && radius >= 0 && radius <= 64 * codes.words, "k and radius must not be negative, nor the radius above the bits");
+  require(k >= 0 && radius >= 0 && radius <= 64 * codes.words,
+          "k and radius must not be negative, nor the radius above the bits");
   threads = thread_count(threads);
   std::vector<std::vector<uint64_t>> all;
   {
@@ -383,7 +402,8 @@ struct MultiIndex {
   int64_t n, words;
   std::vector<std::vector<uint32_t>> starts, positions;
 
-  MultiIndex(const Codes& codes, int64_t n_bits, int64_t m, int threads) : substrings(n_bits, m), n(codes.n), words(codes.words) {
+  MultiIndex(const Codes& codes, int64_t n_bits, int64_t m, int threads)
+      : substrings(n_bits, m), n(codes.n), words(codes.words) {
     starts.resize(size_t(m));
     positions.resize(size_t(m));
     in_parallel(m, threads, [&](int64_t j) {
@@ -399,11 +419,13 @@ struct MultiIndex {
   }
 };
 
-// Codes within m (r + 1) - 1 bits of a query agree with it in some substring up to r bits (the pigeonhole principle), so probing all
-// substrings at r = 0, 1, … finds all neighbours up to that distance. Where this needs more probes than there are codes, the codes are scanned.
+// Codes within m (r + 1) - 1 bits of a query agree with it in some substring up to r bits (the pigeonhole principle),
+// so probing all substrings at r = 0, 1, … finds all neighbours up to that distance. Where this needs more probes than
+// there are codes, the codes are scanned.
 class Prober {
  public:
-  Prober(const MultiIndex& index, const Codes& codes) : index_(index), codes_(codes), seen_(size_t(index.n + 63) / 64) {}
+  Prober(const MultiIndex& index, const Codes& codes)
+      : index_(index), codes_(codes), seen_(size_t(index.n + 63) / 64) {}
 
   std::vector<uint64_t> search(const uint64_t* query, int64_t k, int64_t radius) {
     Best best(k, radius);
@@ -477,7 +499,8 @@ MultiIndex* make_multi_index(In3<uint64_t> blocks, int64_t n, int64_t n_bits, in
   require(blocks.shape(2) == 8 && blocks.shape(1) >= 1, "blocks must hold eight codes each");
   const int64_t words = int64_t(blocks.shape(1));
   require(words <= kMaxWords && n_bits >= 1 && n_bits <= 64 * words, "n_bits must fit the words of a code");
-  require(n >= 0 && n < int64_t(UINT32_MAX) && (n + 7) / 8 <= int64_t(blocks.shape(0)), "there are more codes than the blocks hold");
+  require(n >= 0 && n < int64_t(UINT32_MAX) && (n + 7) / 8 <= int64_t(blocks.shape(0)),
+          "there are more codes than the blocks hold");
   require(m >= 1 && m <= n_bits && (n_bits + m - 1) / m <= 24, "substrings must have between 1 and 24 bits");
   threads = thread_count(threads);
   nb::gil_scoped_release release;
@@ -488,7 +511,8 @@ nb::tuple multi_search(const MultiIndex& index, In3<uint64_t> blocks, In2<uint64
                        std::optional<In1<uint8_t>> allowed, int threads) {
   const Codes codes = checked_codes(blocks, index.n, allowed, queries);
   require(codes.words == index.words, "the multi-index was made of other codes");
-  require(k >= 0 && radius >= 0 && radius <= 64 * codes.words, "k and radius must not be negative, nor the radius above the bits");
+  require(k >= 0 && radius >= 0 && radius <= 64 * codes.words,
+          "k and radius must not be negative, nor the radius above the bits");
   threads = thread_count(threads);
   const int64_t n_queries = int64_t(queries.shape(0)), parts = std::min<int64_t>(n_queries, 4 * threads);
   std::vector<std::vector<uint64_t>> all(static_cast<size_t>(n_queries));
@@ -505,7 +529,8 @@ nb::tuple multi_search(const MultiIndex& index, In3<uint64_t> blocks, In2<uint64
 
 // ---------------------------------------------------------------------------------------------- packing
 
-// The bits of x >= 0, the first in the highest bit of the first byte as in numpy.packbits. NaN is refused by the caller.
+// The bits of x >= 0, the first in the highest bit of the first byte as in numpy.packbits. NaN is refused by the
+// caller.
 template <class T> void pack_row(const T* x, int64_t n, uint8_t* out) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -521,7 +546,8 @@ template <class T> void pack_row(const T* x, int64_t n, uint8_t* out) {
 
 template <class T> void pack_signs(In2<T> values, Out2<uint8_t> out) {
   const int64_t rows = int64_t(values.shape(0)), n = int64_t(values.shape(1)), bytes = int64_t(out.shape(1));
-  require(int64_t(out.shape(0)) == rows && bytes == (n + 7) / 8, "out must have a row for each row of values and a bit for each column");
+  require(int64_t(out.shape(0)) == rows && bytes == (n + 7) / 8,
+          "out must have a row for each row of values and a bit for each column");
   nb::gil_scoped_release release;
   for (int64_t r = 0; r < rows; ++r) pack_row(values.data() + r * n, n, out.data() + r * bytes);
 }
@@ -530,10 +556,13 @@ template <class T> void pack_signs(In2<T> values, Out2<uint8_t> out) {
 
 void bind_hamming(nb::module_& m) {
   m.def("hamming_search", &hamming_search, "blocks"_a.noconvert(), "n"_a, "queries"_a.noconvert(), "k"_a, "radius"_a,
-        "allowed"_a.noconvert().none(), "threads"_a, "(offsets, distances, positions) of the k nearest (k = 0: of all) within a radius.");
+        "allowed"_a.noconvert().none(), "threads"_a,
+        "(offsets, distances, positions) of the k nearest (k = 0: of all) within a radius.");
   nb::class_<MultiIndex>(m, "MultiIndex")
-      .def("search", &multi_search, "blocks"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "radius"_a, "allowed"_a.noconvert().none(), "threads"_a);
-  m.def("multi_index", &make_multi_index, nb::rv_policy::take_ownership, "blocks"_a.noconvert(), "n"_a, "n_bits"_a, "m"_a, "threads"_a);
+      .def("search", &multi_search, "blocks"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "radius"_a,
+           "allowed"_a.noconvert().none(), "threads"_a);
+  m.def("multi_index", &make_multi_index, nb::rv_policy::take_ownership, "blocks"_a.noconvert(), "n"_a, "n_bits"_a,
+        "m"_a, "threads"_a);
   m.def("pack_signs", &pack_signs<float>, "values"_a.noconvert(), "out"_a.noconvert());
   m.def("pack_signs", &pack_signs<double>, "values"_a.noconvert(), "out"_a.noconvert());
 }

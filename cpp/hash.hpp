@@ -1,4 +1,5 @@
-// Hashes of bytes. hash_bytes is 64-bit, after the published XXH64 algorithm: the same on every platform, for any alignment.
+// Hashes of bytes. hash_bytes is 64-bit, after the published XXH64 algorithm: the same on every platform, for any
+// alignment.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
-// A strict JSON scanner (RFC 8259) over one line: values are views of the line, or of a scratch string where escapes had to be resolved.
+// A strict JSON scanner (RFC 8259) over one line: values are views of the line, or of a scratch string where escapes
+// had to be resolved.
 //
-// Nothing is built: the caller walks the fields of an object and says which to look at; all else is checked and skipped.
+// Nothing is built: the caller walks the fields of an object and says which to look at; all else is checked and
+// skipped.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +55,8 @@ class JsonScanner {
       case '"': return Json::string;
       case '{': return Json::object;
       case '[': return Json::array;
-      case 't': case 'f': return Json::boolean;
+      case 't':
+      case 'f': return Json::boolean;
       case 'n': return Json::null;
       default:
         if (*p_ == '-' || is_digit(*p_)) return Json::number;
@@ -71,7 +74,8 @@ class JsonScanner {
     while (true) {
       if (p_ == end_) fail("expected '\"' at the end of a string, found the end of the line");
       if (*p_ == '"') break;
-      if (uint8_t(*p_) < 0x20) fail("expected no control character inside a string (byte " + std::to_string(int(*p_)) + ")");
+      if (uint8_t(*p_) < 0x20)
+        fail("expected no control character inside a string (byte " + std::to_string(int(*p_)) + ")");
       escape(scratch);
       const char* const from = p_;
       p_ = plain_end();
@@ -171,7 +175,10 @@ class JsonScanner {
     ++p_;  // the u
     for (int i = 0; i < 4; ++i, ++p_) {
       const char c = p_ < end_ ? *p_ : ' ';
-      const int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int digit = is_digit(c)            ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
       if (digit < 0) fail("expected four hexadecimal digits after '\\u'" + found());
       code = code << 4 | uint32_t(digit);
     }

@@ -13,12 +13,15 @@
 namespace mercer::MERCER_ARCH {
 
 const Kernels& kernels() {
+  // clang-format off
   static const Kernels table = {
       MERCER_STRING(MERCER_ARCH),
       spin_sweep, count_sweep,
       segment_marginals, segment_best, segment_k_best, segment_sample, segment_spans, segment_score,
-      dot<float, float>, dot<float, double>, dot<bfloat16, bfloat16>, dot<bfloat16, float>, dot<bfloat16, double>, dot<double, double>,
-      axpy<float, float>, axpy<float, double>, axpy<bfloat16, float>, axpy<bfloat16, double>, axpy<double, double>, to_bfloat16,
+      dot<float, float>, dot<float, double>, dot<bfloat16, bfloat16>, dot<bfloat16, float>, dot<bfloat16, double>,
+      dot<double, double>,
+      axpy<float, float>, axpy<float, double>, axpy<bfloat16, float>, axpy<bfloat16, double>,
+      axpy<double, double>, to_bfloat16,
       scores<double>, backward<double>, marginals<double>, log_loss<double>, viterbi<double>, decode<double>,
       k_best<double>, sample<double>, score<double>, online<double>, margin<double>,
       multiclass_prepare<double>, multiclass_epoch<double>, multiclass_check<double>,
@@ -26,6 +29,7 @@ const Kernels& kernels() {
       k_best<float>, sample<float>, score<float>, online<float>, margin<float>,
       multiclass_prepare<float>, multiclass_epoch<float>, multiclass_check<float>,
   };
+  // clang-format on
   return table;
 }
 

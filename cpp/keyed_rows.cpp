@@ -2,8 +2,9 @@
 //
 //   K[i, j] = Σ_{keys of both} a_i(key) b_j(key)
 //
-// Keys become columns by one radix sort. Rows are then multiplied through the lists of rows that hold a column: row i adds its
-// value times those of the list to a line of sums that stays in the cache. Columns that most rows hold are left to a dense product.
+// Keys become columns by one radix sort. Rows are then multiplied through the lists of rows that hold a column: row i
+// adds its value times those of the list to a line of sums that stays in the cache. Columns that most rows hold are
+// left to a dense product.
 #include <algorithm>
 #include <vector>
 
@@ -32,7 +33,8 @@ nb::tuple key_columns(In1<uint64_t> keys) {
       std::vector<size_t> starts((size_t(1) << BITS) + 1, 0);
       const uint64_t mask = (uint64_t(1) << BITS) - 1;
       for (const Entry& e : entries) ++starts[((e.key >> shift) & mask) + 1];
-      if (std::any_of(starts.begin(), starts.end(), [n](size_t count) { return count == n; })) continue;  // all in one bucket
+      if (std::any_of(starts.begin(), starts.end(), [n](size_t count) { return count == n; }))
+        continue;  // all in one bucket
       for (size_t b = 1; b < starts.size(); ++b) starts[b] += starts[b - 1];
       for (const Entry& e : entries) other[starts[(e.key >> shift) & mask]++] = e;
       entries.swap(other);
@@ -52,11 +54,13 @@ struct SparseView {
   int64_t n;
 };
 
-SparseView checked(const In1<int64_t>& offsets, const In1<int32_t>& columns, const In1<double>& values, int64_t n_columns) {
+SparseView checked(const In1<int64_t>& offsets, const In1<int32_t>& columns, const In1<double>& values,
+                   int64_t n_columns) {
   require(columns.shape(0) == values.shape(0), "columns and values must be equally many");
   const int64_t n = require_offsets(offsets, int64_t(columns.shape(0)), "offsets", "entries");
   const int64_t* p = offsets.data();
-  for (int64_t k = 0; k < p[n]; ++k) require(columns.data()[k] >= 0 && columns.data()[k] < n_columns, "a column is out of range");
+  for (int64_t k = 0; k < p[n]; ++k)
+    require(columns.data()[k] >= 0 && columns.data()[k] < n_columns, "a column is out of range");
   require(all_finite(values.data(), p[n]), "values must be finite");
   return {p, columns.data(), values.data(), n};
 }
@@ -96,7 +100,8 @@ void keyed_products(In1<int64_t> left_offsets, In1<int32_t> left_columns, In1<do
   const int64_t n_columns = int64_t(dense.shape(0));
   const SparseView a = checked(left_offsets, left_columns, left_values, n_columns);
   const bool symmetric = !right_offsets;
-  require(symmetric == !right_columns && symmetric == !right_values, "right rows come with offsets, columns and values");
+  require(symmetric == !right_columns && symmetric == !right_values,
+          "right rows come with offsets, columns and values");
   const SparseView b = symmetric ? a : checked(*right_offsets, *right_columns, *right_values, n_columns);
   require(a.n <= INT32_MAX && b.n <= INT32_MAX, "too many rows");
   require(int64_t(out.shape(0)) == a.n && int64_t(out.shape(1)) == b.n, "out must be of shape (left rows, right rows)");
@@ -114,7 +119,8 @@ void keyed_products(In1<int64_t> left_offsets, In1<int32_t> left_columns, In1<do
         // Row i is itself in the list: entries before its place are those of earlier rows.
         const int64_t stop = symmetric ? lists.place[size_t(k)] + 1 : lists.starts[size_t(c) + 1];
         const double value = a.values[k];
-        for (int64_t at = lists.starts[size_t(c)]; at < stop; ++at) line[size_t(lists.rows[size_t(at)])] += value * lists.values[size_t(at)];
+        for (int64_t at = lists.starts[size_t(c)]; at < stop; ++at)
+          line[size_t(lists.rows[size_t(at)])] += value * lists.values[size_t(at)];
       }
       const int64_t width = symmetric ? i + 1 : b.n;
       T* row = out.data() + i * b.n;
@@ -151,17 +157,18 @@ void keyed_dense(In1<int64_t> offsets, In1<int32_t> columns, In1<double> values,
 }
 
 template <class T> void bind_type(nb::module_& m) {
-  m.def("keyed_products", &keyed_products<T>, "left_offsets"_a.noconvert(), "left_columns"_a.noconvert(), "left_values"_a.noconvert(),
-        "right_offsets"_a.noconvert().none(), "right_columns"_a.noconvert().none(), "right_values"_a.noconvert().none(),
-        "dense"_a.noconvert(), "out"_a.noconvert(), "threads"_a = 1);
-  m.def("keyed_dense", &keyed_dense<T>, "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(), "dense"_a.noconvert(),
-        "out"_a.noconvert());
+  m.def("keyed_products", &keyed_products<T>, "left_offsets"_a.noconvert(), "left_columns"_a.noconvert(),
+        "left_values"_a.noconvert(), "right_offsets"_a.noconvert().none(), "right_columns"_a.noconvert().none(),
+        "right_values"_a.noconvert().none(), "dense"_a.noconvert(), "out"_a.noconvert(), "threads"_a = 1);
+  m.def("keyed_dense", &keyed_dense<T>, "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
+        "dense"_a.noconvert(), "out"_a.noconvert());
 }
 
 }  // namespace
 
 void bind_keyed_rows(nb::module_& m) {
-  m.def("key_columns", &key_columns, "keys"_a.noconvert(), "Columns for keys, in ascending order of keys, and how many there are.");
+  m.def("key_columns", &key_columns, "keys"_a.noconvert(),
+        "Columns for keys, in ascending order of keys, and how many there are.");
   bind_type<double>(m);
   bind_type<float>(m);
 }

@@ -2,9 +2,10 @@
 //
 //   Φ_u(x) = √w_|u| · #{places of u in x}        exact, with mismatches, with gaps, or at its position
 //
-// A key depends on u alone, so rows made apart can be compared. Over a known alphabet of A letters it is the number of u in
-// base A with a leading 1 (no two strings share one while A^|u| < 2^63). Otherwise strings of A, C, G, T take two bits a letter up
-// to 30 letters, characters below 256 eight bits up to 7 letters, and everything else a hash of 62 bits: the two highest bits say which.
+// A key depends on u alone, so rows made apart can be compared. Over a known alphabet of A letters it is the number of
+// u in base A with a leading 1 (no two strings share one while A^|u| < 2^63). Otherwise strings of A, C, G, T take two
+// bits a letter up to 30 letters, characters below 256 eight bits up to 7 letters, and everything else a hash of 62
+// bits: the two highest bits say which.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +47,8 @@ struct Prime61 {
 class AlphabetCoder {
  public:
   using State = uint64_t;
-  AlphabetCoder(uint64_t letters, int64_t length) : base_(std::max<uint64_t>(2, letters)), powers_(size_t(length) + 1, 1) {
+  AlphabetCoder(uint64_t letters, int64_t length)
+      : base_(std::max<uint64_t>(2, letters)), powers_(size_t(length) + 1, 1) {
     for (size_t i = 1; i < powers_.size(); ++i) powers_[i] = powers_[i - 1] * base_;
   }
   State start() const { return 0; }
@@ -62,7 +64,8 @@ class AlphabetCoder {
   std::vector<uint64_t> powers_;
 };
 
-// Strings of characters. `hashed`: whether some of them need the polynomial; without it a step takes a fraction of the time.
+// Strings of characters. `hashed`: whether some of them need the polynomial; without it a step takes a fraction of the
+// time.
 template <bool hashed> class TextCoder {
  public:
   struct State {
@@ -126,14 +129,18 @@ class TokenCoder {
   using State = uint64_t;
   TokenCoder(const uint64_t* hashes, int64_t length) : hashes_(hashes), drop_(Prime61::power(length)) {}
   State start() const { return 0; }
-  State push(State state, uint32_t symbol) const { return Prime61::plus(Prime61::times(state, Prime61::base), value(symbol)); }
+  State push(State state, uint32_t symbol) const {
+    return Prime61::plus(Prime61::times(state, Prime61::base), value(symbol));
+  }
   State roll(State state, uint32_t first, uint32_t symbol, int64_t) const {
     return Prime61::minus(push(state, symbol), Prime61::times(value(first), drop_));
   }
   uint64_t key(State state, int64_t length) const { return combine(state, uint64_t(length)); }
 
  private:
-  uint64_t value(uint32_t symbol) const { return Prime61::reduce(symbol == any_symbol ? 0x9E3779B97F4A7C15u : hashes_[symbol]); }
+  uint64_t value(uint32_t symbol) const {
+    return Prime61::reduce(symbol == any_symbol ? 0x9E3779B97F4A7C15u : hashes_[symbol]);
+  }
   const uint64_t* hashes_;
   uint64_t drop_;
 };
@@ -179,7 +186,8 @@ class KeyTally {
     uint64_t key;
     double value;
   };
-  // Stable, so that sums do not depend on the sort. Many entries are sorted digit by digit, digits that are all equal left out.
+  // Stable, so that sums do not depend on the sort. Many entries are sorted digit by digit, digits that are all equal
+  // left out.
   void sort_others() {
     if (others_.size() < 1024) {
       std::stable_sort(others_.begin(), others_.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
@@ -215,7 +223,8 @@ struct KmerSettings {
 };
 
 // Calls visit(first place, state) for all substrings of one length without an unknown symbol, in time linear in n.
-template <class Coder, class Visit> void each_window(const Coder& coder, const uint32_t* x, int64_t n, int64_t length, Visit visit) {
+template <class Coder, class Visit>
+void each_window(const Coder& coder, const uint32_t* x, int64_t n, int64_t length, Visit visit) {
   auto state = coder.start();
   int64_t run = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -229,7 +238,8 @@ template <class Coder, class Visit> void each_window(const Coder& coder, const u
   }
 }
 
-template <class MakeCoder> void count_substrings(const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
+template <class MakeCoder>
+void count_substrings(const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
   for (int64_t length = s.shortest; length <= std::min(s.longest, n); ++length) {
     const double value = s.values[length];
     if (value == 0.0) continue;
@@ -240,8 +250,8 @@ template <class MakeCoder> void count_substrings(const MakeCoder& make, const ui
 
 // All strings over the letters that differ from the window in at most `left` places from `place` on.
 template <class Tally>
-void add_neighbours(const AlphabetCoder& coder, const uint32_t* window, uint64_t code, const KmerSettings& s, int64_t place, int64_t left,
-                    Tally& tally) {
+void add_neighbours(const AlphabetCoder& coder, const uint32_t* window, uint64_t code, const KmerSettings& s,
+                    int64_t place, int64_t left, Tally& tally) {
   tally.add(coder.key(code, s.longest), s.values[s.longest]);
   if (left == 0) return;
   for (int64_t i = place; i < s.longest; ++i) {
@@ -253,7 +263,8 @@ void add_neighbours(const AlphabetCoder& coder, const uint32_t* window, uint64_t
 }
 
 template <class Coder>
-void add_neighbours(const Coder& coder, std::vector<uint32_t>& window, const KmerSettings& s, int64_t place, int64_t left, KeyTally& tally) {
+void add_neighbours(const Coder& coder, std::vector<uint32_t>& window, const KmerSettings& s, int64_t place,
+                    int64_t left, KeyTally& tally) {
   auto state = coder.start();
   for (const uint32_t symbol : window) state = coder.push(state, symbol);
   tally.add(coder.key(state, s.longest), s.values[s.longest]);
@@ -269,7 +280,8 @@ void add_neighbours(const Coder& coder, std::vector<uint32_t>& window, const Kme
   }
 }
 
-template <class MakeCoder> void count_neighbours(const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
+template <class MakeCoder>
+void count_neighbours(const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
   const auto coder = make(s.longest);
   std::vector<uint32_t> window;
   each_window(coder, x, n, s.longest, [&](int64_t i, const auto& state) {
@@ -285,8 +297,8 @@ template <class MakeCoder> void count_neighbours(const MakeCoder& make, const ui
 
 // Subsequences that begin at `first`: `taken` symbols so far, the last of them at `last`.
 template <class Coder, class State>
-void add_subsequences(const Coder& coder, const State& state, const uint32_t* x, int64_t n, const KmerSettings& s, int64_t first, int64_t last,
-                      int64_t taken, KeyTally& tally) {
+void add_subsequences(const Coder& coder, const State& state, const uint32_t* x, int64_t n, const KmerSettings& s,
+                      int64_t first, int64_t last, int64_t taken, KeyTally& tally) {
   if (taken == s.longest) {
     tally.add(coder.key(state, taken), s.values[last - first + 1]);
     return;
@@ -296,14 +308,16 @@ void add_subsequences(const Coder& coder, const State& state, const uint32_t* x,
     if (x[i] != unknown_symbol) add_subsequences(coder, coder.push(state, x[i]), x, n, s, first, i, taken + 1, tally);
 }
 
-template <class MakeCoder> void count_subsequences(const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
+template <class MakeCoder>
+void count_subsequences(const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
   const auto coder = make(s.longest);
   for (int64_t i = 0; i + s.longest <= n; ++i)
     if (x[i] != unknown_symbol) add_subsequences(coder, coder.push(coder.start(), x[i]), x, n, s, i, i, 1, tally);
 }
 
 // Substrings with their place q, and with the next `shift` places: two strings share shift + 1 - |i - j| of them.
-template <class MakeCoder> void count_positional(const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
+template <class MakeCoder>
+void count_positional(const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
   const auto coder = make(s.longest);
   for (int64_t i = 0; i < n; ++i) {
     auto state = coder.start();
@@ -311,7 +325,8 @@ template <class MakeCoder> void count_positional(const MakeCoder& make, const ui
       state = coder.push(state, x[i + length - 1]);
       if (s.values[length] == 0.0) continue;
       const uint64_t key = coder.key(state, length);
-      for (int64_t q = i; q <= i + s.extra; ++q) tally.add(combine(key, uint64_t(q)) | (uint64_t(1) << 63), s.values[length]);
+      for (int64_t q = i; q <= i + s.extra; ++q)
+        tally.add(combine(key, uint64_t(q)) | (uint64_t(1) << 63), s.values[length]);
     }
   }
 }
@@ -319,7 +334,8 @@ template <class MakeCoder> void count_positional(const MakeCoder& make, const ui
 enum class KmerMode { substrings, mismatch, gappy, positional };
 
 template <class MakeCoder>
-void count_kmers(KmerMode mode, const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s, KeyTally& tally) {
+void count_kmers(KmerMode mode, const MakeCoder& make, const uint32_t* x, int64_t n, const KmerSettings& s,
+                 KeyTally& tally) {
   switch (mode) {
     case KmerMode::substrings: return count_substrings(make, x, n, s, tally);
     case KmerMode::mismatch: return count_neighbours(make, x, n, s, tally);

@@ -1,10 +1,12 @@
 // Labellings of bags for the convex machine of proportions, and its quadratic programs without a bias.
 //
-//   labellings   max_y Σ_i a_i s_i y_i   over y_i = ±1 with least_k … most_k positives among the free instances of each bag
-//   programs     max_a Σ_i a_i − ½ aᵀQa  over 0 ≤ a_i ≤ upper_i,   Q a mixture of labellings of K, or Q = UUᵀ by its rows
+//   labellings   max_y Σ_i a_i s_i y_i
+//                over y_i = ±1 with least_k … most_k positives among the free instances of each bag
+//   programs     max_a Σ_i a_i − ½ aᵀQa  over 0 ≤ a_i ≤ upper_i,
+//                Q a mixture of labellings of K, or Q = UUᵀ by its rows
 //
-// A program stops when upper and lower bounds of its value meet: with g = 1 − Qa, the gap is Σ_i upper_i max(0, g_i) − a_i g_i, and smaller
-// for the best multiple of a.
+// A program stops when upper and lower bounds of its value meet: with g = 1 − Qa, the gap is Σ_i upper_i max(0, g_i) −
+// a_i g_i, and smaller for the best multiple of a.
 #include "bindings.hpp"
 #include "clones.hpp"
 #include "dense.hpp"
@@ -39,8 +41,8 @@ struct Scratch {
   std::vector<double> values, sorted;
 };
 
-// The `count` members with the largest values become positive. Those that tie for the last places stay, with the number of these places. Values of
-// equal rows differ by rounding, which must not choose.
+// The `count` members with the largest values become positive. Those that tie for the last places stay, with the number
+// of these places. Values of equal rows differ by rounding, which must not choose.
 int64_t take_largest(Scratch& s, int64_t count, int8_t* y) {
   s.sorted = s.values;
   const auto last = s.sorted.begin() + (count - 1);
@@ -61,8 +63,8 @@ int64_t take_largest(Scratch& s, int64_t count, int8_t* y) {
   return count;
 }
 
-// One labelling: the largest a_i s_i become positive, among equals the largest s_i, then the first. Instances with a_i = 0 do not count for the
-// value: they follow their scores, as far as the bag has room.
+// One labelling: the largest a_i s_i become positive, among equals the largest s_i, then the first. Instances with a_i
+// = 0 do not count for the value: they follow their scores, as far as the bag has room.
 void label(const Bagged& bags, const double* scores, Scratch& s, int8_t* y) {
   for (int64_t k = 0; k < bags.n_bags; ++k) {
     s.members.clear();
@@ -91,11 +93,13 @@ void label(const Bagged& bags, const double* scores, Scratch& s, int8_t* y) {
   }
 }
 
-Bagged checked_bags(const In1<double>& weight, const In1<int64_t>& offsets, const In1<int64_t>& least, const In1<int64_t>& most,
-                    const In1<int8_t>& known, int64_t n) {
+Bagged checked_bags(const In1<double>& weight, const In1<int64_t>& offsets, const In1<int64_t>& least,
+                    const In1<int64_t>& most, const In1<int8_t>& known, int64_t n) {
   const int64_t n_bags = require_offsets(offsets, n, "offsets", "instances");
-  require(int64_t(weight.shape(0)) == n && int64_t(known.shape(0)) == n, "weight and known need a value for each instance");
-  require(int64_t(least.shape(0)) == n_bags && int64_t(most.shape(0)) == n_bags, "least and most need a value for each bag");
+  require(int64_t(weight.shape(0)) == n && int64_t(known.shape(0)) == n,
+          "weight and known need a value for each instance");
+  require(int64_t(least.shape(0)) == n_bags && int64_t(most.shape(0)) == n_bags,
+          "least and most need a value for each bag");
   for (int64_t i = 0; i < n; ++i) {
     require(std::isfinite(weight.data()[i]) && weight.data()[i] >= 0, "weight must be finite and not negative");
     require(known.data()[i] >= -1 && known.data()[i] <= 1, "known must be -1, 0 or 1");
@@ -140,7 +144,8 @@ inline double best_step(double a, double g, double q, double upper) {
   return g > 0 ? upper - a : g < 0 ? -a : 0.0;
 }
 
-void check_program(int64_t n, const In1<double>& upper, const Out1<double>& alpha, const Out1<double>& slope, double tol, int64_t limit) {
+void check_program(int64_t n, const In1<double>& upper, const Out1<double>& alpha, const Out1<double>& slope,
+                   double tol, int64_t limit) {
   require(int64_t(upper.shape(0)) == n && int64_t(alpha.shape(0)) == n && int64_t(slope.shape(0)) == n,
           "upper, alpha and slope need a value for each instance");
   require(tol >= 0 && limit >= 0, "tol and max_sweeps must not be negative");
@@ -151,8 +156,10 @@ void check_program(int64_t n, const In1<double>& upper, const Out1<double>& alph
   }
 }
 
-// ½ c² square + Σ_i upper_i max(0, 1 − c (1 − g_i)) and its slope in c, by sums that are the same for vectors of any width.
-MERCER_CLONES std::pair<double, double> loss_at(double c, double square, const double* g, const double* upper, int64_t n) {
+// ½ c² square + Σ_i upper_i max(0, 1 − c (1 − g_i)) and its slope in c, by sums that are the same for vectors of any
+// width.
+MERCER_CLONES std::pair<double, double> loss_at(double c, double square, const double* g, const double* upper,
+                                                int64_t n) {
   constexpr int kSums = 16;
   double losses[kSums] = {}, turns[kSums] = {};
   for (int64_t i = 0; i + kSums <= n; i += kSums) {
@@ -172,9 +179,10 @@ MERCER_CLONES std::pair<double, double> loss_at(double c, double square, const d
   return {loss, turn};
 }
 
-// The least of ½ c² aᵀQa + Σ_i upper_i max(0, 1 − c (Qa)_i) over c, nearly: each c > 0 gives a bound of the value from above, and a program
-// that is solved but for its scale has a gap only without c. Tangents on both sides of the minimum enclose it; it is found when they meet. Rows
-// of a solved program are at their margins, where the slope jumps: only the minimum itself does not depend on rounding.
+// The least of ½ c² aᵀQa + Σ_i upper_i max(0, 1 − c (Qa)_i) over c, nearly: each c > 0 gives a bound of the value from
+// above, and a program that is solved but for its scale has a gap only without c. Tangents on both sides of the minimum
+// enclose it; it is found when they meet. Rows of a solved program are at their margins, where the slope jumps: only
+// the minimum itself does not depend on rounding.
 double scaled_bound(const double* a, const double* g, const double* upper, int64_t n, double tol = 1e-12) {
   double square = 0;
   for (int64_t i = 0; i < n; ++i) square += a[i] * (1 - g[i]);
@@ -218,11 +226,14 @@ double scaled_value(const double* a, const double* g, const double* upper, int64
 }
 
 constexpr double kEqual = 1e-6;  // relative: gains of equal rows, which rounding must not tell apart
-constexpr int kLanes = 16;  // arrays of a program are filled up to a multiple of it
+constexpr int kLanes = 16;       // arrays of a program are filled up to a multiple of it
 
-// What a step along one coordinate changes: the slopes, and what each coordinate would gain next. Returns the largest gain.
-MERCER_CLONES double advance(double size, const double* __restrict row, const double* __restrict a, const double* __restrict upper,
-                             const double* __restrict q, const double* __restrict inverse, double* __restrict g, double* __restrict gain, int64_t n) {
+// What a step along one coordinate changes: the slopes, and what each coordinate would gain next. Returns the largest
+// gain.
+MERCER_CLONES double advance(double size, const double* __restrict row, const double* __restrict a,
+                             const double* __restrict upper, const double* __restrict q,
+                             const double* __restrict inverse, double* __restrict g, double* __restrict gain,
+                             int64_t n) {
   double most[kLanes] = {};
   for (int64_t i = 0; i < n; i += kLanes) {
     for (int k = 0; k < kLanes; ++k) {
@@ -250,7 +261,8 @@ MERCER_CLONES int64_t place_of(double least, const double* values, int64_t n) {
 }
 
 // Σ_t weights_t y_ti y_tj for all j. Signs of labelling t begin at t stride.
-MERCER_CLONES void mix_signs(const double* weights, const double* signs, int64_t count, int64_t stride, int64_t i, double* out, int64_t n) {
+MERCER_CLONES void mix_signs(const double* weights, const double* signs, int64_t count, int64_t stride, int64_t i,
+                             double* out, int64_t n) {
   std::fill(out, out + n, 0.0);
   for (int64_t t = 0; t < count; ++t) {
     const double *y = signs + t * stride, c = weights[t] * y[i];
@@ -262,18 +274,21 @@ MERCER_CLONES void multiply(const double* __restrict a, const double* __restrict
   for (int64_t j = 0; j < n; ++j) out[j] = a[j] * b[j];
 }
 
-// Programs over one kernel matrix, one at a time: Q_ij = Σ_t mu_t y_ti y_tj K_ij. Rows of Q are made when they are needed.
+// Programs over one kernel matrix, one at a time: Q_ij = Σ_t mu_t y_ti y_tj K_ij. Rows of Q are made when they are
+// needed.
 class LabelledPrograms {
  public:
-  explicit LabelledPrograms(In2<double> K) : K_(K), n_(int64_t(K.shape(0))), padded_((n_ + kLanes - 1) / kLanes * kLanes) {
+  explicit LabelledPrograms(In2<double> K)
+      : K_(K), n_(int64_t(K.shape(0))), padded_((n_ + kLanes - 1) / kLanes * kLanes) {
     require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
     require(all_finite(K.data(), n_ * n_), "K must be finite");
     for (int64_t i = 0; i < n_; ++i) diagonal_.push_back(K.data()[i * n_ + i]);
   }
 
-  // Each step moves the coordinate that gains most; at most max_sweeps times n. Ends when bounds of the value are within tol of each other, and
-  // returns that from above.
-  double ascend(In2<int8_t> labelings, In1<double> mu, In1<double> upper, Out1<double> alpha, Out1<double> slope, double tol, int64_t max_sweeps) {
+  // Each step moves the coordinate that gains most; at most max_sweeps times n. Ends when bounds of the value are
+  // within tol of each other, and returns that from above.
+  double ascend(In2<int8_t> labelings, In1<double> mu, In1<double> upper, Out1<double> alpha, Out1<double> slope,
+                double tol, int64_t max_sweeps) {
     check_mixture(labelings, mu);
     check_program(n_, upper, alpha, slope, tol, max_sweeps);
     nb::gil_scoped_release release;
@@ -293,13 +308,17 @@ class LabelledPrograms {
   void block(In2<int8_t> labelings, In1<double> mu, In1<int64_t> rows, Out2<double> out) {
     check_mixture(labelings, mu);
     const int64_t size = int64_t(rows.shape(0));
-    require(int64_t(out.shape(0)) == size && int64_t(out.shape(1)) == size, "out needs a row and a column for each of the rows");
-    for (int64_t r = 0; r < size; ++r) require(rows.data()[r] >= 0 && rows.data()[r] < n_, "rows must be numbers of instances");
+    require(int64_t(out.shape(0)) == size && int64_t(out.shape(1)) == size,
+            "out needs a row and a column for each of the rows");
+    for (int64_t r = 0; r < size; ++r)
+      require(rows.data()[r] >= 0 && rows.data()[r] < n_, "rows must be numbers of instances");
     nb::gil_scoped_release release;
     const int64_t count = int64_t(labelings.shape(0));
-    std::vector<double> signs(static_cast<size_t>(count * size)), kept(static_cast<size_t>(size)), mixed(static_cast<size_t>(size));
+    std::vector<double> signs(static_cast<size_t>(count * size)), kept(static_cast<size_t>(size)),
+        mixed(static_cast<size_t>(size));
     for (int64_t t = 0; t < count; ++t)
-      for (int64_t r = 0; r < size; ++r) signs[size_t(t * size + r)] = double(labelings.data()[t * n_ + rows.data()[r]]);
+      for (int64_t r = 0; r < size; ++r)
+        signs[size_t(t * size + r)] = double(labelings.data()[t * n_ + rows.data()[r]]);
     for (int64_t r = 0; r < size; ++r) {
       const double* k = K_.data() + rows.data()[r] * n_;
       for (int64_t c = 0; c < size; ++c) kept[size_t(c)] = k[rows.data()[c]];
@@ -308,17 +327,21 @@ class LabelledPrograms {
     }
   }
 
-  // From each labelling y to the best one along the scores K(a ∘ y), until it stays or after so many steps. Scores come in for the first y and
-  // follow the labels that change. Out come the last labellings and their squares, (a ∘ y)ᵀK(a ∘ y).
-  void raise_labellings(Out2<double> scores, Out2<int8_t> labelings, In1<double> weight, In1<int64_t> offsets, In1<int64_t> least, In1<int64_t> most,
-                        In1<int8_t> known, Out1<double> squares, int64_t max_steps, int threads) const {
+  // From each labelling y to the best one along the scores K(a ∘ y), until it stays or after so many steps. Scores come
+  // in for the first y and follow the labels that change. Out come the last labellings and their squares, (a ∘ y)ᵀK(a ∘
+  // y).
+  void raise_labellings(Out2<double> scores, Out2<int8_t> labelings, In1<double> weight, In1<int64_t> offsets,
+                        In1<int64_t> least, In1<int64_t> most, In1<int8_t> known, Out1<double> squares,
+                        int64_t max_steps, int threads) const {
     const int64_t count = int64_t(scores.shape(0)), n = n_;
     require(int64_t(scores.shape(1)) == n, "scores must have a value for each instance");
     const Bagged bags = checked_bags(weight, offsets, least, most, known, n);
-    require(int64_t(labelings.shape(0)) == count && int64_t(labelings.shape(1)) == n, "labelings must have the shape of scores");
+    require(int64_t(labelings.shape(0)) == count && int64_t(labelings.shape(1)) == n,
+            "labelings must have the shape of scores");
     require(int64_t(squares.shape(0)) == count, "squares need a value for each labelling");
     require(all_finite(scores.data(), count * n), "scores must be finite");
-    for (int64_t i = 0; i < count * n; ++i) require(std::abs(int(labelings.data()[i])) == 1, "labelings must be -1 or 1");
+    for (int64_t i = 0; i < count * n; ++i)
+      require(std::abs(int(labelings.data()[i])) == 1, "labelings must be -1 or 1");
     const int used = thread_count(threads);
     nb::gil_scoped_release release;
     in_parallel(count, used, [&](int64_t which) {
@@ -348,8 +371,10 @@ class LabelledPrograms {
     const int64_t count = int64_t(labelings.shape(0));
     require(int64_t(labelings.shape(1)) == n_, "labelings must have a value for each instance");
     require(int64_t(mu.shape(0)) == count, "mu must have a value for each labelling");
-    for (int64_t i = 0; i < count * n_; ++i) require(std::abs(int(labelings.data()[i])) == 1, "labelings must be -1 or 1");
-    for (int64_t t = 0; t < count; ++t) require(std::isfinite(mu.data()[t]) && mu.data()[t] >= 0, "mu must be finite and not negative");
+    for (int64_t i = 0; i < count * n_; ++i)
+      require(std::abs(int(labelings.data()[i])) == 1, "labelings must be -1 or 1");
+    for (int64_t t = 0; t < count; ++t)
+      require(std::isfinite(mu.data()[t]) && mu.data()[t] >= 0, "mu must be finite and not negative");
   }
 
   void start(const int8_t* labelings, const double* mu, int64_t count) {
@@ -382,7 +407,8 @@ class LabelledPrograms {
   const double* mixed(int64_t i) {
     const size_t count = weights_.size();
     uint64_t labels = 0;
-    for (size_t t = 0; t < std::min<size_t>(count, 64); ++t) labels |= uint64_t(signs_[t * size_t(n_) + size_t(i)] > 0) << t;
+    for (size_t t = 0; t < std::min<size_t>(count, 64); ++t)
+      labels |= uint64_t(signs_[t * size_t(n_) + size_t(i)] > 0) << t;
     const auto [entry, is_new] = mixed_of_.try_emplace(labels, mixed_made_);
     if (is_new || count > 64) {
       if (is_new && ++mixed_made_ > mixed_.size()) mixed_.emplace_back(static_cast<size_t>(n_));
@@ -399,7 +425,8 @@ class LabelledPrograms {
     double *a = a_.data(), *g = g_.data(), *gain = gain_.data();
     const double *u = u_.data(), *q = q_.data(), *inverse = inverse_.data();
     double most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
-    const int64_t period = std::max<int64_t>(n_ / 4, 16), limit = std::min(max_sweeps, std::numeric_limits<int64_t>::max() / n_ - 1) * n_;
+    const int64_t period = std::max<int64_t>(n_ / 4, 16),
+                  limit = std::min(max_sweeps, std::numeric_limits<int64_t>::max() / n_ - 1) * n_;
     int64_t newton = 2 * n_;  // the update before which there is a step of all free coordinates
     for (int64_t update = 0;; ++update) {
       const bool over = update == limit || !(most > 0);
@@ -421,8 +448,9 @@ class LabelledPrograms {
     }
   }
 
-  // Newton's step of the coordinates between their bounds, each cut off at its bound, if the value rises; else, with `lines`, along a line to the
-  // first bound, where that coordinate stays, and again with the others. Returns about how many updates take as long.
+  // Newton's step of the coordinates between their bounds, each cut off at its bound, if the value rises; else, with
+  // `lines`, along a line to the first bound, where that coordinate stays, and again with the others. Returns about how
+  // many updates take as long.
   int64_t move_free(bool lines) {
     int64_t cost = 0;
     for (int64_t step = 0; step < (lines ? kMostLines : 1); ++step) {
@@ -499,7 +527,7 @@ class LabelledPrograms {
   int64_t n_, padded_;
   double total_ = 0;
   std::vector<double> diagonal_, signs_, weights_;
-  std::vector<std::vector<double>> rows_;  // room for rows of Q, of which this program has made `made_`
+  std::vector<std::vector<double>> rows_;   // room for rows of Q, of which this program has made `made_`
   std::vector<std::vector<double>> mixed_;  // the same for mixtures
   std::unordered_map<uint64_t, size_t> mixed_of_;
   size_t made_ = 0, mixed_made_ = 0;
@@ -510,7 +538,8 @@ class LabelledPrograms {
 };
 
 // Coordinate by coordinate with w = Uᵀa. Returns a bound of the value from above.
-double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<double> slope, double tol, int64_t max_sweeps) {
+double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<double> slope, double tol,
+                   int64_t max_sweeps) {
   const int64_t n = int64_t(U.shape(0)), d = int64_t(U.shape(1));
   require(all_finite(U.data(), n * d), "U must be finite");
   check_program(n, upper, alpha, slope, tol, max_sweeps);
@@ -546,8 +575,9 @@ double ascend_rows(In2<double> U, In1<double> upper, Out1<double> alpha, Out1<do
   }
 }
 
-// The λ ≥ 0, Σ λ = 1, with the largest least value of Σ_s λ_s payoff_st over t: the game of a matrix, by the simplex method on
-// max Σ x over (payoff + c) x ≤ 1, x ≥ 0, whose dual variables are λ divided by the value. Entries are brought to [1, 2] first.
+// The λ ≥ 0, Σ λ = 1, with the largest least value of Σ_s λ_s payoff_st over t: the game of a matrix, by the simplex
+// method on max Σ x over (payoff + c) x ≤ 1, x ≥ 0, whose dual variables are λ divided by the value. Entries are
+// brought to [1, 2] first.
 void mix_rows(In2<double> payoff, Out1<double> mix) {
   const int64_t S = int64_t(payoff.shape(0)), T = int64_t(payoff.shape(1)), width = T + 1;
   require(S >= 1 && T >= 1, "payoff must have a row and a column");
@@ -556,10 +586,12 @@ void mix_rows(In2<double> payoff, Out1<double> mix) {
   nb::gil_scoped_release release;
   const auto [low, high] = std::minmax_element(payoff.data(), payoff.data() + S * T);
   const double range = *high > *low ? *high - *low : 1.0;
-  std::vector<double> table(static_cast<size_t>((S + 1) * width), 1.0);  // the last column is what a row has left, the last row what a column promises
+  std::vector<double> table(static_cast<size_t>((S + 1) * width),
+                            1.0);  // the last column is what a row has left, the last row what a column promises
   for (int64_t s = 0; s < S; ++s)
     for (int64_t t = 0; t < T; ++t) table[size_t(s * width + t)] = 1.0 + (payoff.data()[s * T + t] - *low) / range;
-  std::vector<int64_t> row_holds(static_cast<size_t>(S)), column_holds(static_cast<size_t>(T));  // x_t is t, the slack of row s is T + s
+  std::vector<int64_t> row_holds(static_cast<size_t>(S)),
+      column_holds(static_cast<size_t>(T));  // x_t is t, the slack of row s is T + s
   for (int64_t s = 0; s < S; ++s) row_holds[size_t(s)] = T + s;
   for (int64_t t = 0; t < T; ++t) column_holds[size_t(t)] = t;
   double* promise = table.data() + S * width;
@@ -568,7 +600,9 @@ void mix_rows(In2<double> payoff, Out1<double> mix) {
     int64_t in = -1;
     for (int64_t t = 0; t < T; ++t) {
       const bool by_number = pivot > most / 2;  // the first one, in the end: no cycles
-      if (promise[t] > 1e-11 && (in < 0 || (by_number ? column_holds[size_t(t)] < column_holds[size_t(in)] : promise[t] > promise[in]))) in = t;
+      if (promise[t] > 1e-11 &&
+          (in < 0 || (by_number ? column_holds[size_t(t)] < column_holds[size_t(in)] : promise[t] > promise[in])))
+        in = t;
     }
     if (in < 0) break;
     int64_t out = -1;
@@ -576,7 +610,8 @@ void mix_rows(In2<double> payoff, Out1<double> mix) {
     for (int64_t s = 0; s < S; ++s) {
       const double *row = table.data() + s * width, ratio = row[in] > 1e-11 ? std::max(row[T], 0.0) / row[in] : -1;
       if (ratio < 0) continue;
-      if (out < 0 || ratio < least || (ratio == least && row_holds[size_t(s)] < row_holds[size_t(out)])) out = s, least = ratio;
+      if (out < 0 || ratio < least || (ratio == least && row_holds[size_t(s)] < row_holds[size_t(out)]))
+        out = s, least = ratio;
     }
     if (out < 0) break;  // by rounding only: the values are bounded
     double* at = table.data() + out * width;
@@ -601,7 +636,8 @@ void mix_rows(In2<double> payoff, Out1<double> mix) {
     total += dual;
   }
   for (int64_t s = 0; s < S; ++s) mix.data()[s] = total > 0 ? mix.data()[s] / total : 1.0 / double(S);
-  // Where entries differ by many orders of magnitude, one row alone may be better than what rounding left of the mixture.
+  // Where entries differ by many orders of magnitude, one row alone may be better than what rounding left of the
+  // mixture.
   double of_mix = std::numeric_limits<double>::infinity(), of_row = -of_mix;
   for (int64_t t = 0; t < T; ++t) {
     double value = 0;
@@ -620,23 +656,28 @@ void mix_rows(In2<double> payoff, Out1<double> mix) {
 
 double bound_program(In1<double> alpha, In1<double> slope, In1<double> upper, double tol) {
   const int64_t n = int64_t(alpha.shape(0));
-  require(int64_t(slope.shape(0)) == n && int64_t(upper.shape(0)) == n, "alpha, slope and upper need a value for each instance");
-  for (const In1<double>& values : {alpha, slope, upper}) require(all_finite(values.data(), n), "alpha, slope and upper must be finite");
+  require(int64_t(slope.shape(0)) == n && int64_t(upper.shape(0)) == n,
+          "alpha, slope and upper need a value for each instance");
+  for (const In1<double>& values : {alpha, slope, upper})
+    require(all_finite(values.data(), n), "alpha, slope and upper must be finite");
   return scaled_bound(alpha.data(), slope.data(), upper.data(), n, tol);
 }
 
 }  // namespace
 
 void bind_labellings(nb::module_& m) {
-  m.def("label_bags", &label_bags, "scores"_a, "weight"_a, "offsets"_a, "least"_a, "most"_a, "known"_a, "out"_a, "threads"_a = 1);
+  m.def("label_bags", &label_bags, "scores"_a, "weight"_a, "offsets"_a, "least"_a, "most"_a, "known"_a, "out"_a,
+        "threads"_a = 1);
   nb::class_<LabelledPrograms>(m, "LabelledPrograms", "Programs over one kernel matrix, for mixtures of labellings.")
       .def(nb::init<In2<double>>(), "K"_a)
-      .def("ascend", &LabelledPrograms::ascend, "labelings"_a, "mu"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a)
-      .def("raise_labellings", &LabelledPrograms::raise_labellings, "scores"_a, "labelings"_a, "weight"_a, "offsets"_a, "least"_a, "most"_a, "known"_a,
-           "squares"_a, "max_steps"_a, "threads"_a = 1)
+      .def("ascend", &LabelledPrograms::ascend, "labelings"_a, "mu"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a,
+           "max_sweeps"_a)
+      .def("raise_labellings", &LabelledPrograms::raise_labellings, "scores"_a, "labelings"_a, "weight"_a, "offsets"_a,
+           "least"_a, "most"_a, "known"_a, "squares"_a, "max_steps"_a, "threads"_a = 1)
       .def("block", &LabelledPrograms::block, "labelings"_a, "mu"_a, "rows"_a, "out"_a);
   m.def("mix_rows", &mix_rows, "payoff"_a, "mix"_a);
-  m.def("bound_program", &bound_program, "alpha"_a, "slope"_a, "upper"_a, "tol"_a = 1e-6, "What no value of a program is above, for tests.");
+  m.def("bound_program", &bound_program, "alpha"_a, "slope"_a, "upper"_a, "tol"_a = 1e-6,
+        "What no value of a program is above, for tests.");
   m.def("ascend_rows", &ascend_rows, "U"_a, "upper"_a, "alpha"_a, "slope"_a, "tol"_a, "max_sweeps"_a);
 }
 

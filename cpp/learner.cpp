@@ -27,19 +27,22 @@ namespace mercer {
 namespace {
 
 constexpr int kBlock = HashedModel::kBlock;
-constexpr float kTiny = 1e-20f;      // least sum of squares: below it a weight does not move visibly
-constexpr float kStart = 0.1f;       // several classes: sums of squares start here, or one in a thousand would move a class at full rate
-constexpr int64_t kAhead = 24;       // features between a prefetch and its use
-constexpr int64_t kChunk = 256;      // features whose lines are fetched before any of them is used
+constexpr float kTiny = 1e-20f;  // least sum of squares: below it a weight does not move visibly
+constexpr float kStart =
+    0.1f;  // several classes: sums of squares start here, or one in a thousand would move a class at full rate
+constexpr int64_t kAhead = 24;   // features between a prefetch and its use
+constexpr int64_t kChunk = 256;  // features whose lines are fetched before any of them is used
 constexpr uint64_t kPage = uint64_t(1) << 21;
-constexpr int kExactClasses = 64;    // up to here the log loss changes all classes
-constexpr double kLeastShare = 2;    // beyond, those with a probability of at least this many times the average, 1 / classes
+constexpr int kExactClasses = 64;  // up to here the log loss changes all classes
+constexpr double kLeastShare =
+    2;  // beyond, those with a probability of at least this many times the average, 1 / classes
 constexpr double kLargestScore = 1e30;
 constexpr double kLargestMargin = 50;  // two classes: one long example must not count for hundreds of others
 
 // ------------------------------------------------------------------------------------------ lines of 16 labels
 //
-// A place is the offset of a line in the table, times 16, plus the r by which its slots are permuted: label j is in slot j ^ r.
+// A place is the offset of a line in the table, times 16, plus the r by which its slots are permuted: label j is in
+// slot j ^ r.
 
 inline const float* line_at(const float* table, uint64_t place) { return table + (place >> 4); }
 inline float* line_at(float* table, uint64_t place) { return table + (place >> 4); }
@@ -48,9 +51,11 @@ struct BlockKernels {
   // sums[j] += Σ_k x_k w_kj
   void (*sum)(const float* table, const uint64_t* places, const float* x, int64_t n, float* sums);
   // G_kj += weight (g_j x_k)², q[j] += Σ_k x_k² / sqrt(G_kj)
-  void (*widen)(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float weight, float* q);
+  void (*widen)(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g,
+                float weight, float* q);
   // w_kj -= step g_j x_k / sqrt(G_kj)
-  void (*move)(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float step);
+  void (*move)(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g,
+               float step);
 };
 
 void sum_plain(const float* table, const uint64_t* places, const float* x, int64_t n, float* sums) {
@@ -66,7 +71,8 @@ inline void widen_slot(float& G, float gx, float x, float weight, float& q) {
   q += (x * x) / std::sqrt(G + kStart);
 }
 
-void widen_plain(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float weight, float* q) {
+void widen_plain(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g,
+                 float weight, float* q) {
   for (int64_t k = 0; k < n; ++k) {
     float* sums = line_at(table, places[k]) + aux;
     const int r = int(places[k] & 15);
@@ -76,7 +82,8 @@ void widen_plain(float* table, const uint64_t* places, const float* x, int64_t n
 
 inline void move_slot(float& w, float G, float gx, float step) { w -= (step * gx) / std::sqrt(G + kStart); }
 
-void move_plain(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float step) {
+void move_plain(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g,
+                float step) {
   for (int64_t k = 0; k < n; ++k) {
     float* line = line_at(table, places[k]);
     const int r = int(places[k] & 15);
@@ -85,8 +92,8 @@ void move_plain(float* table, const uint64_t* places, const float* x, int64_t n,
 }
 
 #if defined(MERCER_X86)
-// The same operations in the same order on eight labels at once, so with the same results. Slots j ^ r of a half line: its halves swap by
-// bit 3 of r, and the rest is a permutation of eight.
+// The same operations in the same order on eight labels at once, so with the same results. Slots j ^ r of a half line:
+// its halves swap by bit 3 of r, and the rest is a permutation of eight.
 #define MERCER_AVX2 __attribute__((target("avx2")))
 
 MERCER_AVX2 inline __m256i slot_order(uint64_t place) {
@@ -112,8 +119,8 @@ MERCER_AVX2 void sum_avx2(const float* table, const uint64_t* places, const floa
   _mm256_storeu_ps(sums + 8, high);
 }
 
-MERCER_AVX2 void widen_avx2(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float weight,
-                            float* q) {
+MERCER_AVX2 void widen_avx2(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux,
+                            const float* g, float weight, float* q) {
   const __m256 start = _mm256_set1_ps(kStart), h = _mm256_set1_ps(weight);
   const __m256 slopes[2] = {_mm256_loadu_ps(g), _mm256_loadu_ps(g + 8)};
   __m256 lengths[2] = {_mm256_loadu_ps(q), _mm256_loadu_ps(q + 8)};
@@ -132,7 +139,8 @@ MERCER_AVX2 void widen_avx2(float* table, const uint64_t* places, const float* x
   _mm256_storeu_ps(q + 8, lengths[1]);
 }
 
-MERCER_AVX2 void move_avx2(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g, float step) {
+MERCER_AVX2 void move_avx2(float* table, const uint64_t* places, const float* x, int64_t n, int64_t aux, const float* g,
+                           float step) {
   const __m256 start = _mm256_set1_ps(kStart), length = _mm256_set1_ps(step);
   const __m256 slopes[2] = {_mm256_loadu_ps(g), _mm256_loadu_ps(g + 8)};
   for (int64_t k = 0; k < n; ++k) {
@@ -200,7 +208,8 @@ void FloatTable::Free::operator()(void* p) const { std::free(p); }
 int HashedModel::width() const {
   switch (settings_.optimizer) {
     case Optimizer::adagrad: return 2;
-    case Optimizer::ftrl: return settings_.task == Task::multiclass ? 3 : 4;  // one output: a weight must not straddle two lines
+    case Optimizer::ftrl:
+      return settings_.task == Task::multiclass ? 3 : 4;  // one output: a weight must not straddle two lines
     case Optimizer::sgd: return 1;
   }
   return 1;
@@ -257,7 +266,8 @@ void HashedModel::make_room(int64_t n_labels) {
 void HashedModel::set_labels(const std::vector<std::string>& labels) {
   require(settings_.task != Task::regression, "a regression has no labels");
   require(labels.size() >= labels_.size(), "the labels must begin with those there are");
-  for (size_t i = 0; i < labels_.size(); ++i) require(labels[i] == labels_[i], "the labels must begin with those there are");
+  for (size_t i = 0; i < labels_.size(); ++i)
+    require(labels[i] == labels_[i], "the labels must begin with those there are");
   if (settings_.task == Task::multiclass) make_room(int64_t(labels.size()));
   for (size_t i = labels_.size(); i < labels.size(); ++i)
     require(label_number(labels[i]) == int32_t(i), "the labels must differ from each other");
@@ -316,7 +326,8 @@ void HashedModel::read(const Examples& examples, int64_t i, ExampleWork& work) c
   const int64_t begin = examples.indptr[size_t(i)], n = examples.indptr[size_t(i) + 1] - begin;
   if (examples.documents && settings_.damped) {
     require(n < int64_t(std::numeric_limits<uint32_t>::max()), "an example has too many features");
-    work.merge(examples.hashes.data() + begin, n, settings_.task == Task::multiclass ? nullptr : table_.data(), mask_, width());
+    work.merge(examples.hashes.data() + begin, n, settings_.task == Task::multiclass ? nullptr : table_.data(), mask_,
+               width());
     if (!scales_.size()) return;
   } else {
     work.hashes = examples.hashes.data() + begin;
@@ -324,7 +335,8 @@ void HashedModel::read(const Examples& examples, int64_t i, ExampleWork& work) c
     work.ones = examples.values.empty() && !scales_.size();
     if (work.ones && settings_.task != Task::multiclass) return;
     work.x.resize(size_t(n));
-    for (int64_t k = 0; k < n; ++k) work.x[size_t(k)] = examples.values.empty() ? 1.0f : examples.values[size_t(begin + k)];
+    for (int64_t k = 0; k < n; ++k)
+      work.x[size_t(k)] = examples.values.empty() ? 1.0f : examples.values[size_t(begin + k)];
   }
   if (!scales_.size()) return;
   work.ones = false;
@@ -357,9 +369,10 @@ double HashedModel::score_one(const ExampleWork& work) const {
   const uint64_t* hashes = work.hashes;
   double even = 0, odd = 0;
   const auto weight = [&](int64_t k) { return table[int64_t(hashes[k] & mask_) * stride]; };
-  const auto fetch = [&](int64_t k) __attribute__((always_inline)) {  // else the compiler sees no effect, and drops the calls
-    if (k < n) __builtin_prefetch(table + int64_t(hashes[k] & mask_) * stride, 1);
-  };
+  const auto fetch = [&](int64_t k)
+                         __attribute__((always_inline)) {  // else the compiler sees no effect, and drops the calls
+                           if (k < n) __builtin_prefetch(table + int64_t(hashes[k] & mask_) * stride, 1);
+                         };
   for (int64_t k = 0; k < std::min(n, kAhead); ++k) fetch(k);
   int64_t k = 0;
   if (work.ones) {
@@ -379,12 +392,14 @@ double HashedModel::score_one(const ExampleWork& work) const {
   return factor_ * (even + odd) + intercepts_[0] + centre_;
 }
 
-void HashedModel::place(const ExampleWork& work, int64_t block, int64_t begin, int64_t end, uint64_t* out, float* x) const {
+void HashedModel::place(const ExampleWork& work, int64_t block, int64_t begin, int64_t end, uint64_t* out,
+                        float* x) const {
   const float* table = table_.data();
   const uint64_t width = uint64_t(this->width()), lines = width * kBlock;
   if (settings_.label_hashing == LabelHashing::separate) {
     const uint64_t length = width * uint64_t(row_);
-    for (int64_t k = begin; k < end; ++k) out[k - begin] = ((work.hashes[k] & mask_) * length + uint64_t(block) * kBlock) << 4;
+    for (int64_t k = begin; k < end; ++k)
+      out[k - begin] = ((work.hashes[k] & mask_) * length + uint64_t(block) * kBlock) << 4;
     std::copy(work.x.data() + begin, work.x.data() + end, x);
   } else if (settings_.label_hashing == LabelHashing::joint) {
     for (int64_t k = begin; k < end; ++k) {
@@ -413,7 +428,8 @@ void HashedModel::score_all(ExampleWork& work) const {
     // While the lines of one block are summed, those of the next are on their way.
     place(work, 0, begin, end, work.places[0].data(), work.signed_x[0].data());
     for (int64_t block = 0; block < blocks; ++block) {
-      if (block + 1 < blocks) place(work, block + 1, begin, end, work.places[(block + 1) & 1].data(), work.signed_x[(block + 1) & 1].data());
+      if (block + 1 < blocks)
+        place(work, block + 1, begin, end, work.places[(block + 1) & 1].data(), work.signed_x[(block + 1) & 1].data());
       block_kernels.sum(table_.data(), work.places[block & 1].data(), work.signed_x[block & 1].data(), end - begin,
                         work.scores.data() + block * kBlock);
     }
@@ -472,7 +488,8 @@ double HashedModel::next_rate(double norm, double weight) {
   largest_ = std::max(largest_, norm);
   t_ += 1;
   switch (settings_.optimizer) {
-    case Optimizer::adagrad: return norms_ > 0 ? settings_.rate * std::sqrt(t_ / norms_) * std::sqrt(std::sqrt(t_ / norms_)) : 0;
+    case Optimizer::adagrad:
+      return norms_ > 0 ? settings_.rate * std::sqrt(t_ / norms_) * std::sqrt(std::sqrt(t_ / norms_)) : 0;
     case Optimizer::ftrl: return settings_.rate;
     case Optimizer::sgd: return 1 / (settings_.l2 * t_ + std::max(largest_, 1e-12) / settings_.rate);
   }
@@ -611,10 +628,11 @@ double HashedModel::multiclass_loss(ExampleWork& work, int32_t truth) const {
   return value;
 }
 
-// How much of the plain step of adagrad to take. Along the direction of the slopes the margin z (of the truth against the soft or the
-// hard maximum of the others) moves at the speed of a loss of one output, so pointwise.hpp says where it arrives. `q` has the
-// squared lengths Σ rate x² of the classes without the common rate.
-double HashedModel::step_share(const ExampleWork& work, int32_t truth, double weight, double rate, const std::vector<float>& q) const {
+// How much of the plain step of adagrad to take. Along the direction of the slopes the margin z (of the truth against
+// the soft or the hard maximum of the others) moves at the speed of a loss of one output, so pointwise.hpp says where
+// it arrives. `q` has the squared lengths Σ rate x² of the classes without the common rate.
+double HashedModel::step_share(const ExampleWork& work, int32_t truth, double weight, double rate,
+                               const std::vector<float>& q) const {
   const float* s = work.scores.data();
   double total = 0, own = -double(work.slopes[size_t(truth)]);
   if (!(own > 0)) return 1;
@@ -648,7 +666,8 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
   places.resize(size_t(std::max(n, kChunk)));
   std::vector<float>& x = work.signed_x[0];
   x.resize(places.size());
-  // Calls one(label, slope) for the labels of a block that change if these are few, or all(slopes) if it is worth while.
+  // Calls one(label, slope) for the labels of a block that change if these are few, or all(slopes) if it is worth
+  // while.
   const auto each = [&](int64_t block, bool vector, auto one, auto all) {
     const float* slopes = work.slopes.data() + block * kBlock;
     const int changed = kBlock - int(std::count(slopes, slopes + kBlock, 0.0f));
@@ -662,10 +681,14 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
     for (int64_t block : work.touched) {
       place(work, block, 0, n, places.data(), x.data());
       float* q = work.lengths.data() + block * kBlock;
-      each(block, true, [&](int j, float g) {
-        for (int64_t k = 0; k < n; ++k)
-          widen_slot(line_at(table, places[size_t(k)])[aux + (j ^ int(places[size_t(k)] & 15))], g * x[size_t(k)], x[size_t(k)], h, q[j]);
-      }, [&](const float* slopes) { block_kernels.widen(table, places.data(), x.data(), n, aux, slopes, h, q); });
+      each(
+          block, true,
+          [&](int j, float g) {
+            for (int64_t k = 0; k < n; ++k)
+              widen_slot(line_at(table, places[size_t(k)])[aux + (j ^ int(places[size_t(k)] & 15))], g * x[size_t(k)],
+                         x[size_t(k)], h, q[j]);
+          },
+          [&](const float* slopes) { block_kernels.widen(table, places.data(), x.data(), n, aux, slopes, h, q); });
       for (int j = 0; settings_.intercept && j < kBlock; ++j)
         if (const float g = work.slopes[size_t(block * kBlock + j)]; g != 0)
           widen_slot(intercepts_[size_t((block * kBlock + j) * w + 1)], g, 1.0f, h, q[j]);
@@ -676,29 +699,35 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
   const StepSettings ftrl{float(rate), l1, l2};
   for (int64_t block : work.touched) {
     place(work, block, 0, n, places.data(), x.data());
-    each(block, adagrad && l1 == 0 && l2 == 0, [&](int j, float g) {
-      for (int64_t k = 0; k < n; ++k) {
-        float* numbers = line_at(table, places[size_t(k)]) + (j ^ int(places[size_t(k)] & 15));
-        const float gx = g * x[size_t(k)];
-        if (settings_.optimizer == Optimizer::ftrl) {
-          ftrl_step(numbers, aux, gx, h, ftrl);
-        } else if (adagrad) {
-          move_slot(numbers[0], numbers[aux], gx, step);
-          const float r = float(rate) * h / std::sqrt(numbers[aux] + kStart);
-          if (l1 > 0 || l2 > 0) numbers[0] = soften(numbers[0] / (1 + r * l2), r * l1);
-        } else {
-          numbers[0] -= step * gx;
-          if (l1 > 0) numbers[0] = soften(numbers[0], float(rate * settings_.l1 / factor_));
-        }
-      }
-    }, [&](const float* slopes) { block_kernels.move(table, places.data(), x.data(), n, aux, slopes, step); });
+    each(
+        block, adagrad && l1 == 0 && l2 == 0,
+        [&](int j, float g) {
+          for (int64_t k = 0; k < n; ++k) {
+            float* numbers = line_at(table, places[size_t(k)]) + (j ^ int(places[size_t(k)] & 15));
+            const float gx = g * x[size_t(k)];
+            if (settings_.optimizer == Optimizer::ftrl) {
+              ftrl_step(numbers, aux, gx, h, ftrl);
+            } else if (adagrad) {
+              move_slot(numbers[0], numbers[aux], gx, step);
+              const float r = float(rate) * h / std::sqrt(numbers[aux] + kStart);
+              if (l1 > 0 || l2 > 0) numbers[0] = soften(numbers[0] / (1 + r * l2), r * l1);
+            } else {
+              numbers[0] -= step * gx;
+              if (l1 > 0) numbers[0] = soften(numbers[0], float(rate * settings_.l1 / factor_));
+            }
+          }
+        },
+        [&](const float* slopes) { block_kernels.move(table, places.data(), x.data(), n, aux, slopes, step); });
     for (int j = 0; settings_.intercept && j < kBlock; ++j) {
       const float g = work.slopes[size_t(block * kBlock + j)];
       float* own = intercepts_.data() + (block * kBlock + j) * w;
       if (g == 0) continue;
-      if (settings_.optimizer == Optimizer::ftrl) ftrl_step(own, 1, g, h, {float(rate), 0, 0});
-      else if (adagrad) move_slot(own[0], own[1], g, step);
-      else own[0] -= float(rate * weight) * g;
+      if (settings_.optimizer == Optimizer::ftrl)
+        ftrl_step(own, 1, g, h, {float(rate), 0, 0});
+      else if (adagrad)
+        move_slot(own[0], own[1], g, step);
+      else
+        own[0] -= float(rate * weight) * g;
     }
   }
 }
@@ -707,8 +736,10 @@ ProgressiveFigures HashedModel::learn(const Examples& examples, int64_t begin, i
   ProgressiveFigures figures;
   figures.examples = end - begin;
   const bool regression = settings_.task == Task::regression;
-  if (regression) require(begin == end || !examples.targets.empty(), "a regression needs examples with numeric targets");
-  else require(begin == end || !examples.labels.empty(), "a classifier needs examples with labels");
+  if (regression)
+    require(begin == end || !examples.targets.empty(), "a regression needs examples with numeric targets");
+  else
+    require(begin == end || !examples.labels.empty(), "a classifier needs examples with labels");
   if (!examples.values.empty() && !scales_.size()) make_scales();
   std::vector<int32_t> numbers(examples.label_names.size(), -1);
   for (int64_t i = begin; i < end; ++i) {
@@ -731,7 +762,8 @@ ProgressiveFigures HashedModel::learn(const Examples& examples, int64_t begin, i
     double prediction, value, slope = 0, score = 0;
     if (several) {
       score_all(work_);
-      prediction = double(std::max_element(work_.scores.begin(), work_.scores.begin() + n_outputs()) - work_.scores.begin());
+      prediction =
+          double(std::max_element(work_.scores.begin(), work_.scores.begin() + n_outputs()) - work_.scores.begin());
       value = multiclass_loss(work_, label);
       score = work_.scores[size_t(label)];
     } else {
@@ -740,7 +772,9 @@ ProgressiveFigures HashedModel::learn(const Examples& examples, int64_t begin, i
       if (!regression) score = std::max(-kLargestMargin, std::min(kLargestMargin, score));
       const LossAt at = loss_at(settings_.loss, score, y);
       value = at.value, slope = at.slope;
-      prediction = regression ? (settings_.loss.loss == PointLoss::poisson ? std::exp(score) : score) : score > 0 ? 1 : 0;
+      prediction = regression  ? (settings_.loss.loss == PointLoss::poisson ? std::exp(score) : score)
+                   : score > 0 ? 1
+                               : 0;
     }
     if (!(std::abs(score) < kLargestScore) || !std::isfinite(value))
       throw std::runtime_error("the scores grew beyond all bounds: lower learning_rate, or scale the features");
@@ -769,22 +803,26 @@ std::vector<double> HashedModel::counters() const {
   return {t_, weight_, norms_, largest_, factor_, target_weight_, target_mean_, target_spread_, centre_, double(row_)};
 }
 
-void HashedModel::set_state(const float* table, uint64_t n_table, const float* scales, uint64_t n_scales, const float* intercepts,
-                            uint64_t n_intercepts, const double* counters, uint64_t n_counters) {
+void HashedModel::set_state(const float* table, uint64_t n_table, const float* scales, uint64_t n_scales,
+                            const float* intercepts, uint64_t n_intercepts, const double* counters,
+                            uint64_t n_counters) {
   require(n_counters == this->counters().size(), "the counters have the wrong length");
   require(all_finite(counters, int64_t(n_counters)), "the counters must be finite");
   if (settings_.task == Task::multiclass && settings_.label_hashing == LabelHashing::separate) {
     const double row = counters[9];
-    require(row >= double(labels_.size()) && row < 1e9 && row == std::floor(row) && int64_t(row) % 4 == 0, "the rows have a wrong length");
+    require(row >= double(labels_.size()) && row < 1e9 && row == std::floor(row) && int64_t(row) % 4 == 0,
+            "the rows have a wrong length");
     if (int64_t(row) != row_) {
       table_ = FloatTable(uint64_t(row) * uint64_t(width()) * (mask_ + 1) + kPadding);
       row_ = int64_t(row);
     }
   }
   require(n_table == table_.size() - kPadding, "the table has the wrong length");
-  require(n_scales == 0 || (n_scales == mask_ + 1 && settings_.optimizer == Optimizer::adagrad), "the scales have the wrong length");
+  require(n_scales == 0 || (n_scales == mask_ + 1 && settings_.optimizer == Optimizer::adagrad),
+          "the scales have the wrong length");
   require(n_intercepts == intercepts_.size(), "the intercepts have the wrong length");
-  require(all_finite(table, int64_t(n_table)) && all_finite(scales, int64_t(n_scales)) && all_finite(intercepts, int64_t(n_intercepts)),
+  require(all_finite(table, int64_t(n_table)) && all_finite(scales, int64_t(n_scales)) &&
+              all_finite(intercepts, int64_t(n_intercepts)),
           "the state must be finite");
   std::copy_n(table, n_table, table_.data());
   if (n_scales) {
@@ -801,14 +839,23 @@ void HashedModel::set_state(const float* table, uint64_t n_table, const float* s
 namespace {
 
 using Name = std::pair<const char*, int>;
-constexpr Name kTasks[] = {{"binary", int(Task::binary)}, {"multiclass", int(Task::multiclass)}, {"regression", int(Task::regression)}};
-constexpr Name kLosses[] = {{"log", int(PointLoss::log)}, {"hinge", int(PointLoss::hinge)}, {"squared-hinge", int(PointLoss::squared_hinge)},
-                            {"hybrid", int(PointLoss::hybrid)}, {"squared", int(PointLoss::squared)}, {"quantile", int(PointLoss::quantile)},
-                            {"huber", int(PointLoss::huber)}, {"poisson", int(PointLoss::poisson)}};
-constexpr Name kHashings[] = {{"joint", int(LabelHashing::joint)}, {"separate", int(LabelHashing::separate)},
+constexpr Name kTasks[] = {
+    {"binary", int(Task::binary)}, {"multiclass", int(Task::multiclass)}, {"regression", int(Task::regression)}};
+constexpr Name kLosses[] = {{"log", int(PointLoss::log)},
+                            {"hinge", int(PointLoss::hinge)},
+                            {"squared-hinge", int(PointLoss::squared_hinge)},
+                            {"hybrid", int(PointLoss::hybrid)},
+                            {"squared", int(PointLoss::squared)},
+                            {"quantile", int(PointLoss::quantile)},
+                            {"huber", int(PointLoss::huber)},
+                            {"poisson", int(PointLoss::poisson)}};
+constexpr Name kHashings[] = {{"joint", int(LabelHashing::joint)},
+                              {"separate", int(LabelHashing::separate)},
                               {"two-stage", int(LabelHashing::two_stage)}};
-constexpr Name kOptimizers[] = {{"adagrad", int(Optimizer::adagrad)}, {"ftrl", int(Optimizer::ftrl)}, {"sgd", int(Optimizer::sgd)}};
-constexpr Name kAnalyzers[] = {{"word", int(Analyzer::word)}, {"char", int(Analyzer::chars)}, {"char_wb", int(Analyzer::char_wb)}};
+constexpr Name kOptimizers[] = {
+    {"adagrad", int(Optimizer::adagrad)}, {"ftrl", int(Optimizer::ftrl)}, {"sgd", int(Optimizer::sgd)}};
+constexpr Name kAnalyzers[] = {
+    {"word", int(Analyzer::word)}, {"char", int(Analyzer::chars)}, {"char_wb", int(Analyzer::char_wb)}};
 
 template <class T, size_t N> const char* name_of(const Name (&choices)[N], T value) {
   for (const auto& [choice, number] : choices)
@@ -822,9 +869,10 @@ template <class T, size_t N> T named(const char* what, const std::string& name, 
   fail(std::string("unknown ") + what + " '" + name + "'");
 }
 
-LearnerSettings learner_settings(const std::string& task, const std::string& loss, int n_bits, const std::string& label_hashing,
-                                 const std::string& optimizer, double rate, double l1, double l2, double alpha, double quantile,
-                                 double epsilon, bool intercept, bool scaled, bool damped) {
+LearnerSettings learner_settings(const std::string& task, const std::string& loss, int n_bits,
+                                 const std::string& label_hashing, const std::string& optimizer, double rate, double l1,
+                                 double l2, double alpha, double quantile, double epsilon, bool intercept, bool scaled,
+                                 bool damped) {
   LearnerSettings s;
   s.task = named<Task>("task", task, kTasks);
   s.loss.loss = named<PointLoss>("loss", loss, kLosses);
@@ -837,7 +885,8 @@ LearnerSettings learner_settings(const std::string& task, const std::string& los
 
 std::pair<int64_t, int64_t> checked_range(const Examples& examples, int64_t begin, std::optional<int64_t> end) {
   const int64_t last = end.value_or(examples.size());
-  require(0 <= begin && begin <= last && last <= examples.size(), "begin and end must lie within the examples, in this order");
+  require(0 <= begin && begin <= last && last <= examples.size(),
+          "begin and end must lie within the examples, in this order");
   return {begin, last};
 }
 
@@ -865,10 +914,12 @@ template <class T> nb::object to_numpy_2d(std::vector<T>&& data, size_t rows, si
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->data(), {rows, columns}, owner));
 }
 
-nb::object scores(const HashedModel& model, const Examples& examples, int64_t begin, std::optional<int64_t> end, int threads) {
+nb::object scores(const HashedModel& model, const Examples& examples, int64_t begin, std::optional<int64_t> end,
+                  int threads) {
   const auto [first, last] = checked_range(examples, begin, end);
   const int64_t outputs = model.n_outputs();
-  require(outputs == 0 || last - first <= (int64_t(1) << 40) / outputs, "too many scores for one call: take fewer examples");
+  require(outputs == 0 || last - first <= (int64_t(1) << 40) / outputs,
+          "too many scores for one call: take fewer examples");
   std::vector<float> out(size_t((last - first) * outputs));
   threads = thread_count(threads);
   {
@@ -890,7 +941,8 @@ nb::tuple top_k(const HashedModel& model, const Examples& examples, int64_t k, i
     nb::gil_scoped_release release;
     model.top(examples, k, labels.data(), values.data(), threads);
   }
-  return nb::make_tuple(to_numpy_2d(std::move(labels), size_t(n), size_t(k)), to_numpy_2d(std::move(values), size_t(n), size_t(k)));
+  return nb::make_tuple(to_numpy_2d(std::move(labels), size_t(n), size_t(k)),
+                        to_numpy_2d(std::move(values), size_t(n), size_t(k)));
 }
 
 nb::list label_list(const HashedModel& model) {
@@ -943,7 +995,8 @@ nb::dict state(const HashedModel& model) {
 
 // Rows of a matrix in the order asked for, as examples. Columns are their own hashes as far as the table goes.
 template <class T, class I>
-Examples row_examples(In1<I> indptr, In1<I> indices, In1<T> data, In1<int64_t> order, int64_t n_columns, int n_bits, uint64_t seed) {
+Examples row_examples(In1<I> indptr, In1<I> indices, In1<T> data, In1<int64_t> order, int64_t n_columns, int n_bits,
+                      uint64_t seed) {
   require(indptr.shape(0) >= 1 && indices.shape(0) == data.shape(0), "indptr, indices and data do not fit together");
   require(n_bits >= 1 && n_bits <= 32, "n_bits must lie between 1 and 32");
   const int64_t n_rows = int64_t(indptr.shape(0)) - 1, n_values = int64_t(data.shape(0));
@@ -979,8 +1032,8 @@ TextSettings text_settings(const std::string& analyzer, int min_n, int max_n, bo
 }
 
 // Documents (str or bytes) in the order asked for, as examples.
-Examples document_examples(nb::sequence documents, In1<int64_t> order, const std::string& analyzer, int min_n, int max_n, bool lowercase,
-                           uint64_t seed) {
+Examples document_examples(nb::sequence documents, In1<int64_t> order, const std::string& analyzer, int min_n,
+                           int max_n, bool lowercase, uint64_t seed) {
   TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
   const int64_t n = int64_t(nb::len(documents));
   Examples out;
@@ -1004,7 +1057,8 @@ Examples document_examples(nb::sequence documents, In1<int64_t> order, const std
       char* bytes = nullptr;
       if (!PyBytes_Check(document.ptr()) || PyBytes_AsStringAndSize(document.ptr(), &bytes, &length) != 0) {
         PyErr_Clear();
-        throw nb::type_error(("documents must be str or bytes, but document " + std::to_string(at) + " is not").c_str());
+        throw nb::type_error(
+            ("documents must be str or bytes, but document " + std::to_string(at) + " is not").c_str());
       }
       text = bytes;
     }
@@ -1016,8 +1070,8 @@ Examples document_examples(nb::sequence documents, In1<int64_t> order, const std
 
 // The same for documents that lie in one stretch of bytes, as in a TextBuffer.
 template <class Offset>
-Examples buffer_examples(In1<uint8_t> data, In1<Offset> offsets, In1<int64_t> order, const std::string& analyzer, int min_n, int max_n,
-                         bool lowercase, uint64_t seed) {
+Examples buffer_examples(In1<uint8_t> data, In1<Offset> offsets, In1<int64_t> order, const std::string& analyzer,
+                         int min_n, int max_n, bool lowercase, uint64_t seed) {
   TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
   const int64_t n = int64_t(offsets.shape(0)) - 1, size = int64_t(data.shape(0));
   Examples out;
@@ -1051,15 +1105,17 @@ void set_outputs(Examples& e, std::optional<In1<int32_t>> labels, const nb::list
 
 void bind_learner(nb::module_& m) {
   nb::class_<HashedModel>(m, "HashedModel")
-      .def("__init__",
-           [](HashedModel* self, const std::string& task, const std::string& loss, int n_bits, const std::string& label_hashing,
-              const std::string& optimizer, double rate, double l1, double l2, double alpha, double quantile, double epsilon,
-              bool intercept, bool scaled, bool damped) {
-             new (self) HashedModel(learner_settings(task, loss, n_bits, label_hashing, optimizer, rate, l1, l2, alpha, quantile, epsilon,
-                                                     intercept, scaled, damped));
-           },
-           nb::kw_only(), "task"_a, "loss"_a, "n_bits"_a = 22, "label_hashing"_a = "joint", "optimizer"_a = "adagrad", "rate"_a = 0.5,
-           "l1"_a = 0.0, "l2"_a = 0.0, "alpha"_a = 0.5, "quantile"_a = 0.5, "epsilon"_a = 1.0, "intercept"_a = true, "scaled"_a = false, "damped"_a = true)
+      .def(
+          "__init__",
+          [](HashedModel* self, const std::string& task, const std::string& loss, int n_bits,
+             const std::string& label_hashing, const std::string& optimizer, double rate, double l1, double l2,
+             double alpha, double quantile, double epsilon, bool intercept, bool scaled, bool damped) {
+            new (self) HashedModel(learner_settings(task, loss, n_bits, label_hashing, optimizer, rate, l1, l2, alpha,
+                                                    quantile, epsilon, intercept, scaled, damped));
+          },
+          nb::kw_only(), "task"_a, "loss"_a, "n_bits"_a = 22, "label_hashing"_a = "joint", "optimizer"_a = "adagrad",
+          "rate"_a = 0.5, "l1"_a = 0.0, "l2"_a = 0.0, "alpha"_a = 0.5, "quantile"_a = 0.5, "epsilon"_a = 1.0,
+          "intercept"_a = true, "scaled"_a = false, "damped"_a = true)
       .def("learn", &learn, "examples"_a, "begin"_a = 0, "end"_a.none() = nb::none())
       .def("scores", &scores, "examples"_a, "begin"_a = 0, "end"_a.none() = nb::none(), "threads"_a = 1)
       .def("top_k", &top_k, "examples"_a, "k"_a, "threads"_a = 1)
@@ -1067,21 +1123,29 @@ void bind_learner(nb::module_& m) {
       .def("set_labels", &set_labels, "labels"_a)
       .def("settings", &settings)
       .def("state", &state)
-      .def("set_state", [](HashedModel& model, In1<float> table, In1<float> scales, In1<float> intercepts, In1<double> counters) {
-        model.set_state(table.data(), table.shape(0), scales.data(), scales.shape(0), intercepts.data(), intercepts.shape(0),
-                        counters.data(), counters.shape(0));
-      }, "table"_a, "scales"_a, "intercepts"_a, "counters"_a)
+      .def(
+          "set_state",
+          [](HashedModel& model, In1<float> table, In1<float> scales, In1<float> intercepts, In1<double> counters) {
+            model.set_state(table.data(), table.shape(0), scales.data(), scales.shape(0), intercepts.data(),
+                            intercepts.shape(0), counters.data(), counters.shape(0));
+          },
+          "table"_a, "scales"_a, "intercepts"_a, "counters"_a)
       .def_prop_ro("n_outputs", &HashedModel::n_outputs)
       .def_prop_ro("table_bytes", &HashedModel::table_bytes);
-  m.def("row_examples", &row_examples<double, int32_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a, "n_bits"_a, "seed"_a);
-  m.def("row_examples", &row_examples<double, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a, "n_bits"_a, "seed"_a);
-  m.def("row_examples", &row_examples<float, int32_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a, "n_bits"_a, "seed"_a);
-  m.def("row_examples", &row_examples<float, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a, "n_bits"_a, "seed"_a);
-  m.def("buffer_examples", &buffer_examples<int32_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a,
+  m.def("row_examples", &row_examples<double, int32_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
+        "n_bits"_a, "seed"_a);
+  m.def("row_examples", &row_examples<double, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
+        "n_bits"_a, "seed"_a);
+  m.def("row_examples", &row_examples<float, int32_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
+        "n_bits"_a, "seed"_a);
+  m.def("row_examples", &row_examples<float, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
+        "n_bits"_a, "seed"_a);
+  m.def("buffer_examples", &buffer_examples<int32_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a,
+        "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
+  m.def("buffer_examples", &buffer_examples<int64_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a,
+        "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
+  m.def("document_examples", &document_examples, "documents"_a, "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a,
         "lowercase"_a, "seed"_a);
-  m.def("buffer_examples", &buffer_examples<int64_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a,
-        "lowercase"_a, "seed"_a);
-  m.def("document_examples", &document_examples, "documents"_a, "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
   m.def("set_outputs", &set_outputs, "examples"_a, "labels"_a.none() = nb::none(), "label_names"_a = nb::list(),
         "targets"_a.none() = nb::none(), "weights"_a.none() = nb::none());
   // For tests: the loops without vector instructions, or those of this machine again.

@@ -1,24 +1,27 @@
 // Online learning of linear models over hashed features, in fixed memory: one output, or any number of classes.
 //
-// One output (two classes, regression): s(x) = b + Σ_k w[f_k & mask] x_k. The numbers of a weight (itself, its sum of squared
-// gradients, …) lie side by side, so that an update touches one cache line.
+// One output (two classes, regression): s(x) = b + Σ_k w[f_k & mask] x_k. The numbers of a weight (itself, its sum of
+// squared gradients, …) lie side by side, so that an update touches one cache line.
 //
-// Several classes: s(x, y) = b_y + Σ_k sign(f_k, y / 16) w[index(f_k, y)] x_k. Labels go in blocks of 16, and the weights of a
-// feature for the labels of a block share one line of 16:
+// Several classes: s(x, y) = b_y + Σ_k sign(f_k, y / 16) w[index(f_k, y)] x_k. Labels go in blocks of 16, and the
+// weights of a feature for the labels of a block share one line of 16:
 //
 //   joint      index(f, y) = (combine(f, y / 16) & mask) ^ (y % 16)
-//   two-stage  index(f, y) = ((f & mask) a + c & mask) ^ (y % 16),  a (odd) and c hashes of y / 16: for each label a permutation
+//   two-stage  index(f, y) = ((f & mask) a + c & mask) ^ (y % 16),
+//              a (odd) and c hashes of y / 16: for each label a permutation
 //   separate   row f & mask, column y of a table with 2^n_bits rows
 //
-// So any two pairs share a weight with probability 1 / 2^n_bits, and to score an example takes nnz · classes / 16 lines. The sign is
-// the highest bit of what index is the low bits of (1 for separate): what pairs that share a weight do to each other has mean 0.
+// So any two pairs share a weight with probability 1 / 2^n_bits, and to score an example takes nnz · classes / 16
+// lines. The sign is the highest bit of what index is the low bits of (1 for separate): what pairs that share a weight
+// do to each other has mean 0.
 //
 // Optimizers; g = slope · x is the gradient of a weight, h the weight of the example:
 //
-//   adagrad   features divided by the largest |x| they had so far; G += h g², w moves along -g eta (t / N)^(3/4) / sqrt(G), where N / t
-//             is the mean squared length of the examples, for as long as the loss asks (pointwise.hpp). Several classes: G starts
-//             at 0.1, and the log loss of more than 64 leaves classes with less than twice the average probability alone. Regression:
-//             eta is in units of the spread of the targets seen so far, so that the result does not depend on their unit.
+//   adagrad   features divided by the largest |x| they had so far; G += h g², w moves along
+//             -g eta (t / N)^(3/4) / sqrt(G), where N / t is the mean squared length of the examples, for as long as the
+//             loss asks (pointwise.hpp). Several classes: G starts at 0.1, and the log loss of more than 64 leaves
+//             classes with less than twice the average probability alone. Regression: eta is in units of the spread of
+//             the targets seen so far, so that the result does not depend on their unit.
 //   ftrl      n += h g², z += h g - (change of sqrt(n)) / alpha · w;  w = -shrink(z, l1) / ((1 + sqrt(n)) / alpha + l2)
 //   sgd       w <- (1 - eta λ) w - eta h g,  eta = 1 / (λ (t + t0)), λ = l2; w is kept as a number times a vector
 //
@@ -48,11 +51,13 @@ struct LearnerSettings {
   int n_bits = 22;
   double rate = 0.5, l1 = 0, l2 = 0;
   bool intercept = true;
-  bool damped = true;   // documents: a feature that occurs c times has the value √c, not c
-  bool scaled = false;  // room for the scales of features from the start; otherwise when the first value other than 1 comes
+  bool damped = true;  // documents: a feature that occurs c times has the value √c, not c
+  bool scaled =
+      false;  // room for the scales of features from the start; otherwise when the first value other than 1 comes
 };
 
-// Zeroed floats at the start of a cache line, in large pages where the system has them. Pages cost memory when they are touched.
+// Zeroed floats at the start of a cache line, in large pages where the system has them. Pages cost memory when they are
+// touched.
 class FloatTable {
  public:
   FloatTable() = default;
@@ -87,20 +92,20 @@ struct ExampleWork {
 
   const uint64_t* hashes = nullptr;  // of its features
   int64_t n = 0;
-  bool ones = false;                 // all values are 1, and x is not filled
-  std::vector<float> x;              // values, scaled
-  std::vector<uint64_t> keys;        // features without repeats
-  std::vector<uint32_t> counts;      // how often each occurs
-  std::vector<Slot> slots;           // open addressing by feature; a slot is taken if it has the stamp of this example
+  bool ones = false;             // all values are 1, and x is not filled
+  std::vector<float> x;          // values, scaled
+  std::vector<uint64_t> keys;    // features without repeats
+  std::vector<uint32_t> counts;  // how often each occurs
+  std::vector<Slot> slots;       // open addressing by feature; a slot is taken if it has the stamp of this example
   uint32_t stamp = 0;
-  double norm = 0;                   // Σ x²
-  std::vector<float> steps;          // rate · x, one output
-  std::vector<float> scores;         // of all classes, in whole blocks
-  std::vector<float> slopes;         // derivatives of the loss in them
-  std::vector<float> lengths;        // Σ rate · x² of each class
-  std::vector<uint64_t> places[2];   // of the lines of a block of labels
-  std::vector<float> signed_x[2];    // the values, with the signs of their lines
-  std::vector<int64_t> touched;      // blocks that will be changed
+  double norm = 0;                  // Σ x²
+  std::vector<float> steps;         // rate · x, one output
+  std::vector<float> scores;        // of all classes, in whole blocks
+  std::vector<float> slopes;        // derivatives of the loss in them
+  std::vector<float> lengths;       // Σ rate · x² of each class
+  std::vector<uint64_t> places[2];  // of the lines of a block of labels
+  std::vector<float> signed_x[2];   // the values, with the signs of their lines
+  std::vector<int64_t> touched;     // blocks that will be changed
 };
 
 class HashedModel {
@@ -147,7 +152,8 @@ class HashedModel {
   void step_one(ExampleWork& work, double y, double score, double slope, double weight, double rate);
   void step_all(ExampleWork& work, int32_t truth, double weight, double rate);
   double multiclass_loss(ExampleWork& work, int32_t truth) const;
-  double step_share(const ExampleWork& work, int32_t truth, double weight, double rate, const std::vector<float>& q) const;
+  double step_share(const ExampleWork& work, int32_t truth, double weight, double rate,
+                    const std::vector<float>& q) const;
   void shrink_all(double rate);
 
   LearnerSettings settings_;
@@ -158,7 +164,8 @@ class HashedModel {
   std::unordered_map<std::string, int32_t> numbers_;
   int64_t row_ = 0;  // separate: columns of the table
 
-  // Counters: examples, their weight, Σ ‖x‖², largest ‖x‖², factor of all weights (sgd), and of the targets: weight, mean, spread, first.
+  // Counters: examples, their weight, Σ ‖x‖², largest ‖x‖², factor of all weights (sgd), and of the targets: weight,
+  // mean, spread, first.
   double t_ = 0, weight_ = 0, norms_ = 0, largest_ = 0, factor_ = 1;
   double target_weight_ = 0, target_mean_ = 0, target_spread_ = 0, centre_ = 0;
   ExampleWork work_;

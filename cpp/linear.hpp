@@ -1,8 +1,8 @@
 // Part scores and their adjoint for weights laid out by a Pattern:
 //   scores    out[t][c]      = Σ_f x[t][f] w[f, c]
 //   backward  out[f, c]     += Σ_t x[t][f] μ[t][c]
-// Scores are split over rows; the adjoint over features, so that each weight is summed by one thread in the order of the
-// rows and the result is the same for any number of threads.
+// Scores are split over rows; the adjoint over features, so that each weight is summed by one thread in the order of
+// the rows and the result is the same for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +52,8 @@ inline Span weights_of(const Pattern& p, int64_t f) {
   return {int64_t(p.starts[f]), int64_t(p.starts[f + 1] - p.starts[f]) == p.width};
 }
 
-// The weights that a row's features own, dense rows of weights and sparse ones apart. Which of the two a feature has cannot be
-// predicted, so they are sorted without a branch, and then walked in two loops that need none.
+// The weights that a row's features own, dense rows of weights and sparse ones apart. Which of the two a feature has
+// cannot be predicted, so they are sorted without a branch, and then walked in two loops that need none.
 struct Split {
   static constexpr int kSize = 64;
   struct Item {
@@ -83,11 +83,11 @@ struct Split {
   }
 };
 
-// out += dense rows of weights, for one block of columns, in registers. A load may run over the end of its row into the next, never
-// over the last weight.
+// out += dense rows of weights, for one block of columns, in registers. A load may run over the end of its row into the
+// next, never over the last weight.
 template <int NV, class Begin, class Value>
-inline void dense_block(int64_t count, Begin begin_of, Value value_of, const Pattern& p, const double* w, int64_t column,
-                        double* out) {
+inline void dense_block(int64_t count, Begin begin_of, Value value_of, const Pattern& p, const double* w,
+                        int64_t column, double* out) {
   constexpr int L = kLanes<double>;
   Vec<double> acc[NV];
   for (int j = 0; j < NV; ++j) acc[j] = load(out + j * L);
@@ -108,7 +108,8 @@ inline void dense_block(int64_t count, Begin begin_of, Value value_of, const Pat
 
 // The same for all columns: the k-th of `count` dense rows begins at begin_of(k) and counts value_of(k) times.
 template <class Begin, class Value>
-inline void add_dense_scores(int64_t count, Begin begin_of, Value value_of, const Pattern& p, const double* w, double* out) {
+inline void add_dense_scores(int64_t count, Begin begin_of, Value value_of, const Pattern& p, const double* w,
+                             double* out) {
   constexpr int L = kLanes<double>;
   for (int64_t c = 0; c < p.width; c += 4 * L) {
     switch (std::min<int64_t>((p.width - c + L - 1) / L, 4)) {
@@ -120,10 +121,11 @@ inline void add_dense_scores(int64_t count, Begin begin_of, Value value_of, cons
   }
 }
 
-// out += sparse rows of weights. Neighbouring features often have a weight for the same column, and each sum would wait for the last:
-// every other row goes to a second set of sums.
+// out += sparse rows of weights. Neighbouring features often have a weight for the same column, and each sum would wait
+// for the last: every other row goes to a second set of sums.
 template <class Column>
-inline void add_sparse_scores(const Split& items, const Pattern& p, const Column* columns, const double* w, double* out) {
+inline void add_sparse_scores(const Split& items, const Pattern& p, const Column* columns, const double* w,
+                              double* out) {
   constexpr int kSums = 64, L = kLanes<double>;
   auto add = [&](const Split::Item& item, double* sums) {
     for (int64_t i = item.begin; i < item.end; ++i) sums[columns[i]] += item.value * w[i];
@@ -151,11 +153,12 @@ inline __m512d loaded(const double* from) {
   return x;
 }
 
-// The same by the bits of a pattern's heads: the weights of a feature are read as vectors and spread over the columns that its bits
-// name, so that nothing depends on how many there are. Every other feature goes to a second set of sums, which does not wait for the
-// first. NV vectors hold the columns.
-template <int NV> inline __attribute__((always_inline)) void expand_by_bits(Pattern::Head head, double value, const Pattern& p,
-                                                                         const double* w, __m512d (&sums)[NV]) {
+// The same by the bits of a pattern's heads: the weights of a feature are read as vectors and spread over the columns
+// that its bits name, so that nothing depends on how many there are. Every other feature goes to a second set of sums,
+// which does not wait for the first. NV vectors hold the columns.
+template <int NV>
+inline __attribute__((always_inline)) void expand_by_bits(Pattern::Head head, double value, const Pattern& p,
+                                                          const double* w, __m512d (&sums)[NV]) {
   const bool inside = int64_t(head.start) + 8 * NV <= p.n_weights;
   for (int j = 0; j < NV; ++j) {
     const __mmask8 bits = __mmask8(head.bits >> (8 * j));
@@ -186,8 +189,7 @@ template <class T> inline void score_by_bits(const Row<T>& x, const Pattern& p, 
 #endif
 
 // scratch holds width rounded up to whole vectors.
-template <class T>
-inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double* scratch) {
+template <class T> inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double* scratch) {
   constexpr int L = kLanes<double>;
 #if defined(__AVX512F__)
   if (p.heads && x.indices) return score_by_bits(x, p, w, scratch);
@@ -196,14 +198,16 @@ inline void score_row(const Row<T>& x, const Pattern& p, const double* w, double
   if (!p.starts) {
     const int64_t width = p.width;
     if (x.indices && !x.values)
-      return add_dense_scores(x.size, [&](int64_t k) { return x.indices[k] * width; }, [](int64_t) { return 1.0; }, p, w, scratch);
-    return add_dense_scores(x.size, [&](int64_t k) { return x.feature(k) * width; }, [&](int64_t k) { return x.value(k); }, p, w,
-                            scratch);
+      return add_dense_scores(
+          x.size, [&](int64_t k) { return x.indices[k] * width; }, [](int64_t) { return 1.0; }, p, w, scratch);
+    return add_dense_scores(
+        x.size, [&](int64_t k) { return x.feature(k) * width; }, [&](int64_t k) { return x.value(k); }, p, w, scratch);
   }
   for (int64_t from = 0; from < x.size; from += Split::kSize) {
     const Split items(x, from, std::min<int64_t>(from + Split::kSize, x.size), p);
-    add_dense_scores(items.n_dense, [&](int64_t k) { return items.dense[k].begin; },
-                     [&](int64_t k) { return items.dense[k].value; }, p, w, scratch);
+    add_dense_scores(
+        items.n_dense, [&](int64_t k) { return items.dense[k].begin; }, [&](int64_t k) { return items.dense[k].value; },
+        p, w, scratch);
     if (items.n_sparse) with_columns(p, [&](const auto* columns) { add_sparse_scores(items, p, columns, w, scratch); });
   }
 }
@@ -213,9 +217,9 @@ inline int64_t padded(int64_t width) {
   return (width + L - 1) / L * L;
 }
 
-// With many features the weights of a row lie far apart and none of them is in a cache: the addresses needed two rows on are
-// fetched ahead, then the weights of the next row. Always inline: a function that only fetches has no effect for the compiler, and a
-// call of it is left out.
+// With many features the weights of a row lie far apart and none of them is in a cache: the addresses needed two rows
+// on are fetched ahead, then the weights of the next row. Always inline: a function that only fetches has no effect for
+// the compiler, and a call of it is left out.
 #define MERCER_FETCHING inline __attribute__((always_inline))
 MERCER_FETCHING void fetch(const void* address) { __builtin_prefetch(address, 0); }
 template <class T> MERCER_FETCHING void fetch_starts(const Rows<T>& x, int64_t t, const Pattern& p) {
@@ -226,7 +230,8 @@ template <class T> MERCER_FETCHING void fetch_starts(const Rows<T>& x, int64_t t
   else
     for (int64_t k = 0; k < row.size; ++k) fetch(p.starts + row.indices[k]);
 }
-// By the bits of the heads, without a branch: as many lines as the longest row may lie on, the last ones often the same.
+// By the bits of the heads, without a branch: as many lines as the longest row may lie on, the last ones often the
+// same.
 template <class T> MERCER_FETCHING void fetch_by_bits(const Row<T>& row, const Pattern& p, const double* w) {
   for (int64_t k = 0; k < row.size; ++k) {
     const Pattern::Head head = p.heads[row.indices[k]];
@@ -283,24 +288,27 @@ void scores(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, cons
   in_parallel(threads, threads, [&](int64_t part) { run(count * part / threads, count * (part + 1) / threads); });
 }
 
-// g[f, ·] += v μ for a dense row; mu is padded with zeros, so that running over the row's end adds zero, within [.., limit).
+// g[f, ·] += v μ for a dense row; mu is padded with zeros, so that running over the row's end adds zero, within [..,
+// limit).
 inline void add_dense(double* g, int64_t begin, int64_t limit, int64_t width, double v, const double* mu) {
   constexpr int L = kLanes<double>;
   int64_t c = 0;
   for (; c < width; c += L) {
     double* target = g + begin + c;
-    if (begin + c + L <= limit) store(target, load(target) + v * load(mu + c));
+    if (begin + c + L <= limit)
+      store(target, load(target) + v * load(mu + c));
     else
       for (int64_t i = c; i < width; ++i) g[begin + i] += v * mu[i];
   }
 }
 
 #if defined(__AVX512F__)
-// x ⊗ μ for the features k .. stop of a row, by the bits of the heads: μ is packed to the columns that a feature has, as vectors. All sums
-// of a feature are made before the first is stored, so that each store puts right what the one before wrote beyond its own columns, and
-// the last writes back what it found there, within [.., limit).
+// x ⊗ μ for the features k .. stop of a row, by the bits of the heads: μ is packed to the columns that a feature has,
+// as vectors. All sums of a feature are made before the first is stored, so that each store puts right what the one
+// before wrote beyond its own columns, and the last writes back what it found there, within [.., limit).
 template <int NV, class T>
-inline void add_by_bits(const Row<T>& x, int64_t k, int64_t stop, const Pattern& p, int64_t limit, const double* mu, double* g) {
+inline void add_by_bits(const Row<T>& x, int64_t k, int64_t stop, const Pattern& p, int64_t limit, const double* mu,
+                        double* g) {
   __m512d all[NV];
   for (int j = 0; j < NV; ++j) all[j] = _mm512_loadu_pd(mu + 8 * j);
   for (; k < stop; ++k) {
@@ -323,7 +331,8 @@ inline void add_by_bits(const Row<T>& x, int64_t k, int64_t stop, const Pattern&
   }
 }
 template <class T>
-inline void add_by_bits(const Row<T>& x, int64_t k, int64_t stop, const Pattern& p, int64_t limit, const double* mu, double* g) {
+inline void add_by_bits(const Row<T>& x, int64_t k, int64_t stop, const Pattern& p, int64_t limit, const double* mu,
+                        double* g) {
   switch ((p.width + 7) / 8) {
     case 1: return add_by_bits<1>(x, k, stop, p, limit, mu, g);
     case 2: return add_by_bits<2>(x, k, stop, p, limit, mu, g);
@@ -372,7 +381,8 @@ inline void add_row(const Row<T>& x, const Pattern& p, int64_t first, int64_t la
 template <class T, class MuOf>
 inline void add_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, int64_t first, int64_t last,
                      int64_t limit, double* g, MuOf mu_of) {
-  const bool all = first == 0 && last == p.n_features;  // a thread with a share of the features would fetch those of others
+  const bool all =
+      first == 0 && last == p.n_features;  // a thread with a share of the features would fetch those of others
   if (all && count > 1) fetch_starts(x, row + 1, p);
   for (int64_t t = 0; t < count; ++t) {
     if (all && t + 2 < count) fetch_starts(x, row + t + 2, p);
@@ -381,7 +391,8 @@ inline void add_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern
   }
 }
 
-// Bounds of feature ranges of about equal work, one range a thread, by a histogram of the features of a sample of the rows.
+// Bounds of feature ranges of about equal work, one range a thread, by a histogram of the features of a sample of the
+// rows.
 template <class T>
 std::vector<int64_t> feature_ranges(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, int threads) {
   std::vector<int64_t> bounds(threads + 1, 0);
@@ -391,7 +402,8 @@ std::vector<int64_t> feature_ranges(const Rows<T>& x, int64_t row, int64_t count
     return bounds;
   }
   std::vector<int32_t> sample;
-  const int64_t begin = x.indptr[row], total = x.indptr[row + count] - begin, stride = std::max<int64_t>(1, total / 256);
+  const int64_t begin = x.indptr[row], total = x.indptr[row + count] - begin,
+                stride = std::max<int64_t>(1, total / 256);
   uint64_t jitter = 1;  // steps vary, so that rows of one length are not always sampled at the same place
   for (int64_t i = 0; threads > 1 && i < total; i += 1 + int64_t((jitter >> 33) % uint64_t(2 * stride))) {
     sample.push_back(x.indices[begin + i]);
@@ -403,12 +415,14 @@ std::vector<int64_t> feature_ranges(const Rows<T>& x, int64_t row, int64_t count
   return bounds;
 }
 
-// stride: from one row of μ to the next. Where it is the padded width, and what lies beyond the width is zero, μ is read in place.
+// stride: from one row of μ to the next. Where it is the padded width, and what lies beyond the width is zero, μ is
+// read in place.
 template <class T>
-void backward_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, int64_t stride, double* out,
-                   const std::vector<int64_t>& bounds, int threads) {
+void backward_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, int64_t stride,
+                   double* out, const std::vector<int64_t>& bounds, int threads) {
   in_parallel(int64_t(bounds.size()) - 1, threads, [&](int64_t part) {
-    const int64_t first = bounds[part], last = bounds[part + 1], limit = p.starts ? int64_t(p.starts[last]) : last * p.width;
+    const int64_t first = bounds[part], last = bounds[part + 1],
+                  limit = p.starts ? int64_t(p.starts[last]) : last * p.width;
     if constexpr (sizeof(T) == sizeof(double)) {
       if (stride == padded(p.width))
         return add_rows(x, row, count, p, first, last, limit, out, [&](int64_t t) { return mu + t * stride; });

@@ -1,16 +1,18 @@
 // Support vector machines of two classes over features or a kernel matrix, started where the last one ended.
 //
 //   primal   P = min over w, b   1/2 |w|^2 + sum_i u_i max(0, 1 - y_i f_i),    f_i = <w, x_i> + b
-//   dual     D = max over beta   sum_i y_i beta_i - 1/2 beta' K beta,    0 <= y_i beta_i <= u_i,   sum_i beta_i = 0,   w = sum_i beta_i x_i
+//   dual     D = max over beta   sum_i y_i beta_i - 1/2 beta' K beta,    0 <= y_i beta_i <= u_i,   sum_i beta_i = 0,
+//            w = sum_i beta_i x_i
 //
-// Both machines keep beta between calls. When labels change an instance keeps its |beta_i|, and when bounds change its share of the
-// bound. They stop when P - D <= tol 1/2 |w|^2: as P is strongly convex in w, the error of w is then at most sqrt(tol) |w|, however small
-// the bounds (a gap relative to P says nothing about w while all u_i are tiny, as at the start of annealing). As w may be 0, a gap of
-// max(1e-7 tol, 1e-12) sum_i u_i is small enough too.
+// Both machines keep beta between calls. When labels change an instance keeps its |beta_i|, and when bounds change its
+// share of the bound. They stop when P - D <= tol 1/2 |w|^2: as P is strongly convex in w, the error of w is then at
+// most sqrt(tol) |w|, however small the bounds (a gap relative to P says nothing about w while all u_i are tiny, as at
+// the start of annealing). As w may be 0, a gap of max(1e-7 tol, 1e-12) sum_i u_i is small enough too.
 //
 // KernelMachine: steps on the pair (i, j) that promises most by a second-order model, with shrinking.
-// LinearMachine: augmented Lagrangian of the dual; its inner problem, smooth and piecewise quadratic in (w, b), is solved by Newton steps
-// that cost O(non-zeros). The intercept is a free variable there, and sum_i beta_i = 0 holds when the inner problem is solved.
+// LinearMachine: augmented Lagrangian of the dual; its inner problem, smooth and piecewise quadratic in (w, b), is
+// solved by Newton steps that cost O(non-zeros). The intercept is a free variable there, and sum_i beta_i = 0 holds
+// when the inner problem is solved.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,14 +40,18 @@ double small_enough(double tol, double squared_norm, double total_upper) {
 }
 
 void check_problem(int64_t n, const In1<int8_t>& labels, const In1<double>& upper, double tol, int64_t max_iter) {
-  require(int64_t(labels.shape(0)) == n && int64_t(upper.shape(0)) == n, "labels and upper must have one entry for each instance");
+  require(int64_t(labels.shape(0)) == n && int64_t(upper.shape(0)) == n,
+          "labels and upper must have one entry for each instance");
   for (int64_t i = 0; i < n; ++i) require(labels.data()[i] == 1 || labels.data()[i] == -1, "labels must be -1 or 1");
-  for (int64_t i = 0; i < n; ++i) require(upper.data()[i] >= 0 && std::isfinite(upper.data()[i]), "upper must be finite and at least 0");
+  for (int64_t i = 0; i < n; ++i)
+    require(upper.data()[i] >= 0 && std::isfinite(upper.data()[i]), "upper must be finite and at least 0");
   require(tol > 0 && std::isfinite(tol), "tol must be positive");
   require(max_iter >= 1, "max_iter must be at least 1");
 }
 
-nb::tuple shown(const Outcome& o) { return nb::make_tuple(o.intercept, o.squared_norm, o.loss, o.gap, o.iterations, o.converged); }
+nb::tuple shown(const Outcome& o) {
+  return nb::make_tuple(o.intercept, o.squared_norm, o.loss, o.gap, o.iterations, o.converged);
+}
 
 // The upper half of H += sum over k of c[k] x_k x_k' for four rows x_k of length m.
 MERCER_CLONES void add_squares(const double* x, const double* c, int64_t m, double* H) {
@@ -59,8 +65,9 @@ MERCER_CLONES void add_squares(const double* x, const double* c, int64_t m, doub
 
 constexpr int64_t kBlock = 64;  // entries among which the place of an extreme value is looked for
 
-// What a machine looks through at every step, of the instances not set aside. v_s = y_s - g_s; grows_s is 0 where beta_s may grow and
-// -infinity elsewhere, falls_s is 0 where it may fall and infinity elsewhere. Rows of K are read at `places`, or straight where that is null.
+// What a machine looks through at every step, of the instances not set aside. v_s = y_s - g_s; grows_s is 0 where
+// beta_s may grow and -infinity elsewhere, falls_s is 0 where it may fall and infinity elsewhere. Rows of K are read at
+// `places`, or straight where that is null.
 struct Watched {
   double* v;
   const double *grows, *falls, *diagonal;
@@ -73,10 +80,11 @@ struct Extremes {
   int64_t block = 0;                         // where the largest is
 };
 
-template <class Read> [[gnu::always_inline]] inline Extremes moved(Watched w, const double* ki, const double* kj, double t, Read read) {
+template <class Read>
+[[gnu::always_inline]] inline Extremes moved(Watched w, const double* ki, const double* kj, double t, Read read) {
   Extremes found;
   double* __restrict values = w.v;
-  const double *__restrict grows = w.grows, *__restrict falls = w.falls;
+  const double* __restrict grows = w.grows, * __restrict falls = w.falls;
   for (int64_t first = 0; first < w.size; first += kBlock) {
     const int64_t end = std::min(first + kBlock, w.size);
     double up = -kInfinity, down = kInfinity;
@@ -103,13 +111,15 @@ MERCER_CLONES Extremes move(Watched w, const double* ki, const double* kj, doubl
 }
 
 // What a pair with s promises: (up - v_s)^2 / curvature, 0 where s may not fall.
-template <class Read> [[gnu::always_inline]] inline double promise(Watched w, const double* ki, double up, double kii, int64_t s, Read read) {
+template <class Read>
+[[gnu::always_inline]] inline double promise(Watched w, const double* ki, double up, double kii, int64_t s, Read read) {
   const double violation = up - (w.v[s] + w.falls[s]), curvature = kii + w.diagonal[s] - 2 * read(ki, s);
   const double positive = violation > 0 ? violation : 0.0;
   return positive * positive / (curvature > 1e-12 ? curvature : 1e-12);
 }
 
-template <class Read> [[gnu::always_inline]] inline int64_t most_promising(Watched w, const double* ki, double up, double kii, Read read) {
+template <class Read>
+[[gnu::always_inline]] inline int64_t most_promising(Watched w, const double* ki, double up, double kii, Read read) {
   double most = 0;
   int64_t block = -1, at = -1;
   for (int64_t first = 0; first < w.size; first += kBlock) {
@@ -137,10 +147,10 @@ template <class Read> [[gnu::always_inline]] inline int64_t most_promising(Watch
 
 // The best partner of an instance by a second-order model; -1 if none promises anything.
 MERCER_CLONES int64_t partner(Watched w, const double* ki, double up, double kii) {
-  if (w.places) return most_promising(w, ki, up, kii, [places = w.places](const double* k, int64_t s) { return k[places[s]]; });
+  if (w.places)
+    return most_promising(w, ki, up, kii, [places = w.places](const double* k, int64_t s) { return k[places[s]]; });
   return most_promising(w, ki, up, kii, [](const double* k, int64_t s) { return k[s]; });
 }
-
 
 class KernelMachine {
  public:
@@ -148,7 +158,8 @@ class KernelMachine {
     require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
     require(n_ <= std::numeric_limits<int32_t>::max(), "K has too many rows");
     require(all_finite(K.data(), n_ * n_), "K must be finite");
-    for (int64_t i = 0; i < n_ * n_; ++i) require(std::abs(K.data()[i]) <= 1e150, "K must not exceed 1e150: scale the features down");
+    for (int64_t i = 0; i < n_ * n_; ++i)
+      require(std::abs(K.data()[i]) <= 1e150, "K must not exceed 1e150: scale the features down");
     y_.assign(size_t(n_), 0.0);
     upper_.assign(size_t(n_), 0.0);
     beta_.assign(size_t(n_), 0.0);
@@ -203,7 +214,8 @@ class KernelMachine {
     const double ratio = old_total > 0 ? total / old_total : 0.0;
     for (double& value : g_) value *= ratio;
     int64_t changed = 0;
-    for (int64_t i = 0; i < n_; ++i) changed += std::abs(beta_[size_t(i)] - ratio * old[size_t(i)]) > 1e-14 * upper_[size_t(i)];
+    for (int64_t i = 0; i < n_; ++i)
+      changed += std::abs(beta_[size_t(i)] - ratio * old[size_t(i)]) > 1e-14 * upper_[size_t(i)];
     if (++solves_ % 32 == 0 || changed > n_ / 2) {
       recompute();
       return;
@@ -214,7 +226,8 @@ class KernelMachine {
     }
   }
 
-  // sum beta = 0 by lowering |beta| on the heavier side: relabelled instances first, then those furthest from the margin.
+  // sum beta = 0 by lowering |beta| on the heavier side: relabelled instances first, then those furthest from the
+  // margin.
   void balance(const std::vector<uint8_t>& relabelled) {
     double surplus = 0, size = 0;
     for (int64_t i = 0; i < n_; ++i) {
@@ -259,7 +272,8 @@ class KernelMachine {
     const int64_t period = std::max<int64_t>(n_, 256);
     int64_t look = 0, until = period, fresh = 0;  // fresh: the step at which g was last summed up
     while (true) {
-      const bool settled = !(now.up - now.down > 1e-13 * std::max(1.0, width));  // differences below rounding are no violations
+      const bool settled =
+          !(now.up - now.down > 1e-13 * std::max(1.0, width));  // differences below rounding are no violations
       const bool last = settled || found.iterations >= max_iter;
       if (last || found.iterations >= look) {
         evaluate(found, now);
@@ -288,7 +302,11 @@ class KernelMachine {
     }
   }
 
-  Watched watched() { return {v_.data(), grows_.data(), falls_.data(), diagonal_.data(), places_.empty() ? nullptr : places_.data(), int64_t(v_.size())}; }
+  Watched watched() {
+    return {
+        v_.data(),         grows_.data(), falls_.data(), diagonal_.data(), places_.empty() ? nullptr : places_.data(),
+        int64_t(v_.size())};
+  }
   int64_t place(int64_t s) const { return places_.empty() ? s : int64_t(places_[size_t(s)]); }
 
   void mark(int64_t s) {
@@ -360,8 +378,8 @@ class KernelMachine {
     places_ = std::move(kept);
   }
 
-  // P - D = sum_i of (u_i - |beta_i|) e_i or -|beta_i| e_i, whichever is positive, e_i = 1 - y_i f_i. Instances set aside have none as long as
-  // they are where they belong.
+  // P - D = sum_i of (u_i - |beta_i|) e_i or -|beta_i| e_i, whichever is positive, e_i = 1 - y_i f_i. Instances set
+  // aside have none as long as they are where they belong.
   void evaluate(Outcome& found, const Extremes& now) const {
     double free = 0, sum = 0;
     for (size_t s = 0; s < v_.size(); ++s)
@@ -369,7 +387,10 @@ class KernelMachine {
         free += 1;
         sum += v_[s];
       }
-    found.intercept = free > 0 ? sum / free : now.up == -kInfinity ? (now.down == kInfinity ? 0.0 : now.down) : now.down == kInfinity ? now.up : 0.5 * (now.up + now.down);
+    found.intercept = free > 0                ? sum / free
+                      : now.up == -kInfinity  ? (now.down == kInfinity ? 0.0 : now.down)
+                      : now.down == kInfinity ? now.up
+                                              : 0.5 * (now.up + now.down);
     found.squared_norm = std::max(square_, 0.0);
     found.loss = found.gap = 0;
     for (size_t s = 0; s < v_.size(); ++s) {
@@ -382,9 +403,9 @@ class KernelMachine {
 
   In2<double> K_;
   int64_t n_, solves_ = 0;
-  std::vector<double> y_, upper_, beta_, g_;            // of all instances
-  std::vector<double> v_, grows_, falls_, diagonal_;    // of those watched
-  std::vector<int32_t> places_;                         // which these are; empty: all
+  std::vector<double> y_, upper_, beta_, g_;          // of all instances
+  std::vector<double> v_, grows_, falls_, diagonal_;  // of those watched
+  std::vector<int32_t> places_;                       // which these are; empty: all
   double intercept_ = 0, square_ = 0;
 };
 
@@ -421,12 +442,14 @@ class LinearMachine {
   double dot(int64_t i, const double* v) const {
     if (!X_.indptr) return inner_product(X_.values + i * d_, v, d_);
     double total = 0;
-    for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k) total += v[X_.indices[k]] * (X_.values ? X_.values[k] : 1.0);
+    for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k)
+      total += v[X_.indices[k]] * (X_.values ? X_.values[k] : 1.0);
     return total;
   }
   void add(int64_t i, double c, double* out) const {
     if (!X_.indptr) return add_row(X_.values + i * d_, c, out, d_);
-    for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k) out[X_.indices[k]] += c * (X_.values ? X_.values[k] : 1.0);
+    for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k)
+      out[X_.indices[k]] += c * (X_.values ? X_.values[k] : 1.0);
   }
   static double product(const std::vector<double>& a, const std::vector<double>& b) {
     double total = 0;
@@ -442,7 +465,9 @@ class LinearMachine {
       const size_t s = size_t(i);
       const double here = side[labels[i] > 0], there = side[labels[i] < 0];
       // At first: bounds on the lighter side, as for small bounds.
-      const double share = cold ? std::min(1.0, here > 0 ? there / here : 0.0) : upper_[s] > 0 ? std::min(1.0, alpha_[s] / upper_[s]) : 0.0;
+      const double share = cold            ? std::min(1.0, here > 0 ? there / here : 0.0)
+                           : upper_[s] > 0 ? std::min(1.0, alpha_[s] / upper_[s])
+                                           : 0.0;
       y_[s] = double(labels[i]);
       upper_[s] = upper[i];
       alpha_[s] = share * upper[i];
@@ -465,7 +490,9 @@ class LinearMachine {
   void rescore() {
     for (int64_t i = 0; i < n_; ++i) f_[size_t(i)] = dot(i, w_.data()) + intercept_;
   }
-  double width_of_scores() const { return *std::max_element(f_.begin(), f_.end()) - *std::min_element(f_.begin(), f_.end()); }
+  double width_of_scores() const {
+    return *std::max_element(f_.begin(), f_.end()) - *std::min_element(f_.begin(), f_.end());
+  }
 
   Outcome iterate(double tol, int64_t max_iter) {
     // A bound u is reached within this distance of the margin; steepness_ = 1 / distance.
@@ -513,11 +540,13 @@ class LinearMachine {
     return slope;
   }
 
-  // min over (w, b) of 1/2 |w|^2 + sum_i max over a in [0, u_i] of a (1 - y_i f_i) - (a - alpha_i)^2 / (2 sigma_i); whether it was solved.
+  // min over (w, b) of 1/2 |w|^2 + sum_i max over a in [0, u_i] of a (1 - y_i f_i) - (a - alpha_i)^2 / (2 sigma_i);
+  // whether it was solved.
   bool inner(double tol, int64_t max_iter, Outcome& found) {
     std::fill(df_.begin(), df_.end(), 0.0);
     multipliers(0.0, trial_);
-    std::vector<double> sum(size_t(d_), 0.0), gradient(size_t(d_) + 1), direction(size_t(d_) + 1), used(size_t(n_), 0.0), moved(static_cast<size_t>(d_));
+    std::vector<double> sum(size_t(d_), 0.0), gradient(size_t(d_) + 1), direction(size_t(d_) + 1),
+        used(size_t(n_), 0.0), moved(static_cast<size_t>(d_));
     for (int step = 0; step < 50 && found.iterations < max_iter; ++step) {
       double balance = 0;
       active_.clear();
@@ -549,8 +578,9 @@ class LinearMachine {
     return false;
   }
 
-  // A step along the direction at which the slope has not yet turned: the value is convex, so it has fallen. False where rounding leaves
-  // nothing to gain. Values are not compared: near the end they differ by less than their rounding.
+  // A step along the direction at which the slope has not yet turned: the value is convex, so it has fallen. False
+  // where rounding leaves nothing to gain. Values are not compared: near the end they differ by less than their
+  // rounding.
   bool search(const std::vector<double>& moved, double shift, double slope) {
     if (!(slope < 0) || !std::isfinite(slope)) return false;
     const double wd = product(w_, moved), dd = product(moved, moved);
@@ -708,9 +738,9 @@ class LinearMachine {
   int64_t n_, d_;
   std::vector<double> y_, upper_, alpha_, f_, w_, next_, df_, trial_, H_;
   std::vector<int64_t> active_;
-  std::vector<double> S_;         // sum over the instances counted of sigma_i [x_i; 1] [x_i; 1]'
+  std::vector<double> S_;  // sum over the instances counted of sigma_i [x_i; 1] [x_i; 1]'
   std::vector<uint8_t> counted_;
-  double counted_at_ = 0;         // the steepness for which they are
+  double counted_at_ = 0;  // the steepness for which they are
   int64_t updates_ = 0;
   double intercept_ = 0, steepness_ = 1, ridge_ = 0, total_upper_ = 0;
   bool started_ = false;
@@ -719,7 +749,8 @@ class LinearMachine {
 }  // namespace
 
 void bind_machines(nb::module_& m) {
-  nb::class_<KernelMachine>(m, "KernelMachine", "A support vector machine over a kernel matrix that starts where it ended.")
+  nb::class_<KernelMachine>(m, "KernelMachine",
+                            "A support vector machine over a kernel matrix that starts where it ended.")
       .def(nb::init<In2<double>>(), "K"_a)
       .def("solve", &KernelMachine::solve, "labels"_a, "upper"_a, "tol"_a, "max_iter"_a,
            "(intercept, |w|^2, sum of weighted losses, duality gap, steps, converged).")

@@ -1,5 +1,5 @@
-// One example of the multiclass margin machine (multiclass.hpp): its scores, its share of the gap, the exact maximum of D over its
-// dual variables α_i, and the change of W that follows.
+// One example of the multiclass margin machine (multiclass.hpp): its scores, its share of the gap, the exact maximum of
+// D over its dual variables α_i, and the change of W that follows.
 #pragma once
 
 #include <cmath>
@@ -28,8 +28,10 @@ template <int NV, class T> inline void label_scores_block(const Row<T>& x, const
   }
   for (int j = 0; j < NV; ++j) store(z + j * L, even[j] + odd[j]);
 }
-// Reads whole vectors: up to a vector past the last weight (the memory has room), and what lies beyond the labels is noise.
-template <class T> inline void label_scores(const Row<T>& x, const double* w, int64_t stride, int64_t width, double* z) {
+// Reads whole vectors: up to a vector past the last weight (the memory has room), and what lies beyond the labels is
+// noise.
+template <class T>
+inline void label_scores(const Row<T>& x, const double* w, int64_t stride, int64_t width, double* z) {
   constexpr int L = kLanes<double>;
   for (int64_t c = 0; c < width; c += 4 * L) {
     switch (std::min<int64_t>((width - c) / L, 4)) {
@@ -64,8 +66,15 @@ template <class T> class MarginShard {
  public:
   // A shard without weights of its own is given scores, and gives the change of W as a factor of x_i.
   MarginShard(const MarginProblem<T>& problem, MarginState& state, double* w, bool merges)
-      : p_(problem), s_(state), w_(w), width_(padded(problem.C)), merges_(merges),
-        scores_(width_), gains_(width_, -std::numeric_limits<double>::infinity()), before_(width_, 0.0), after_(width_, 0.0) {
+      : p_(problem),
+        s_(state),
+        w_(w),
+        width_(padded(problem.C)),
+        merges_(merges),
+        scores_(width_),
+        gains_(width_, -std::numeric_limits<double>::infinity()),
+        before_(width_, 0.0),
+        after_(width_, 0.0) {
     if (merges_ && w_ && p_.rows.indptr) marks_.assign(p_.rows.n_columns, 0);
   }
 
@@ -169,7 +178,8 @@ template <class T> class MarginShard {
     replace(i, y, mass);
   }
   bool move_on(int64_t i, double reach) {
-    const std::pair<int32_t, double>*old = s_.old.data() + s_.old_starts[i], *end = s_.old.data() + s_.old_starts[i + 1];
+    const std::pair<int32_t, double>*old = s_.old.data() + s_.old_starts[i],
+                             *end = s_.old.data() + s_.old_starts[i + 1];
     const auto& block = s_.alpha[i];
     if (std::equal(block.begin(), block.end(), old, end)) return false;
     const int y = p_.labels[i];
@@ -248,7 +258,8 @@ template <class T> class MarginShard {
       if (after_[c] > 0 && after_[c] >= (1 - 1e-12) * U) after_[c] = U;
     return U;
   }
-  // Squared hinge: α_c = max(0, v_c - κ s) / q with s = Σ α, κ = q + 1 / (2 U), v_c = g_c - g_y + q (before_c + s before).
+  // Squared hinge: α_c = max(0, v_c - κ s) / q with s = Σ α, κ = q + 1 / (2 U), v_c = g_c - g_y + q (before_c + s
+  // before).
   double solve_cone(int y, double U, double q) {
     const double kappa = q + 0.5 / U, shift = q * mass_ - gains_[y];
     for (int c = 0; c < p_.C; ++c) gains_[c] += shift + q * before_[c];

@@ -13,7 +13,8 @@ namespace {
 // Σ_{x_f \ x_i} table_f(x_f) Π_{j≠i} q_j(x_j), added to out(x_i).
 void add_expected(const FlatGraph& graph, int64_t slot, const double* q, double* out) {
   const FactorStructure& s = graph.structure();
-  const int64_t f = s.slot_factor[size_t(slot)], first = s.scope_starts[size_t(f)], stop = s.scope_starts[size_t(f) + 1];
+  const int64_t f = s.slot_factor[size_t(slot)], first = s.scope_starts[size_t(f)],
+                stop = s.scope_starts[size_t(f) + 1];
   const double* table = graph.table(f);
   const int card = s.card(slot);
   if (stop - first == 2) {
@@ -30,7 +31,8 @@ void add_expected(const FlatGraph& graph, int64_t slot, const double* q, double*
   for (int64_t e = 0; e < s.table_sizes[size_t(f)]; ++e) {
     double value = table[e];
     for (int64_t other = first; other < stop; ++other)
-      if (other != slot) value *= q[s.state_starts[size_t(s.scopes[size_t(other)])] + e / s.strides[size_t(other)] % s.card(other)];
+      if (other != slot)
+        value *= q[s.state_starts[size_t(s.scopes[size_t(other)])] + e / s.strides[size_t(other)] % s.card(other)];
     out[e / s.strides[size_t(slot)] % card] += value;
   }
 }
@@ -58,8 +60,10 @@ struct MeanField {
 void check_q(const FlatGraph& graph, const In1<double>& q0) {
   const FactorStructure& s = graph.structure();
   require(int64_t(q0.shape(0)) == s.states(), "q must hold a probability for every state");
-  for (int64_t k = 0; k < s.states(); ++k) require(q0.data()[k] >= 0.0 && q0.data()[k] <= 1.0, "q must hold probabilities");
-  require(all_finite(graph.tables(), s.table_entries), "mean field needs positive potentials in factors of two variables or more");
+  for (int64_t k = 0; k < s.states(); ++k)
+    require(q0.data()[k] >= 0.0 && q0.data()[k] <= 1.0, "q must hold probabilities");
+  require(all_finite(graph.tables(), s.table_entries),
+          "mean field needs positive potentials in factors of two variables or more");
 }
 
 // One variable after another: the bound never decreases.
@@ -86,7 +90,8 @@ MeanField naive_mean_field(const FlatGraph& graph, const double* q0, int64_t max
     double bound = graph.constant();
     for (int64_t v = 0; v < s.n; ++v) {
       const double* p = done.q.data() + s.state_starts[size_t(v)];
-      bound += expectation(p, graph.unary() + s.state_starts[size_t(v)], s.cards[size_t(v)]) + entropy(p, s.cards[size_t(v)]);
+      bound += expectation(p, graph.unary() + s.state_starts[size_t(v)], s.cards[size_t(v)]) +
+               entropy(p, s.cards[size_t(v)]);
     }
     for (int64_t f = 0; f < s.m; ++f) bound += expected_table(graph, f, done.q.data(), scratch);
     done.bounds.push_back(bound);
@@ -104,16 +109,23 @@ struct ChainField {
   const int64_t* starts;
   int64_t n_chains;
   const int32_t* variables;
-  std::vector<int64_t> place;             // of each variable in `variables`
-  std::vector<int32_t> chain;             // of each variable
-  std::vector<uint8_t> inside;            // factor: lies on a link
-  std::vector<std::vector<int64_t>> on;   // factors on the link from place k to k + 1
-  std::vector<int64_t> link_starts;       // joint probabilities of the link, by place
+  std::vector<int64_t> place;            // of each variable in `variables`
+  std::vector<int32_t> chain;            // of each variable
+  std::vector<uint8_t> inside;           // factor: lies on a link
+  std::vector<std::vector<int64_t>> on;  // factors on the link from place k to k + 1
+  std::vector<int64_t> link_starts;      // joint probabilities of the link, by place
   std::vector<double> links;
 
   ChainField(const FlatGraph& g, In1<int64_t> chain_starts, In1<int32_t> chain_variables)
-      : graph(g), s(g.structure()), starts(chain_starts.data()), n_chains(int64_t(chain_starts.shape(0)) - 1),
-        variables(chain_variables.data()), place(size_t(s.n), -1), chain(size_t(s.n)), inside(size_t(s.m), 0), on(size_t(s.n)),
+      : graph(g),
+        s(g.structure()),
+        starts(chain_starts.data()),
+        n_chains(int64_t(chain_starts.shape(0)) - 1),
+        variables(chain_variables.data()),
+        place(size_t(s.n), -1),
+        chain(size_t(s.n)),
+        inside(size_t(s.m), 0),
+        on(size_t(s.n)),
         link_starts(size_t(s.n) + 1, 0) {
     require(n_chains >= 0 && starts[0] == 0 && starts[n_chains] == s.n && int64_t(chain_variables.shape(0)) == s.n,
             "chains must hold every variable once");
@@ -130,7 +142,8 @@ struct ChainField {
     for (int64_t k = 0; k < s.n; ++k) {
       const bool linked = k + 1 < s.n && chain[size_t(variables[k])] == chain[size_t(variables[k + 1])];
       link_starts[size_t(k) + 1] =
-          link_starts[size_t(k)] + (linked ? int64_t(s.cards[size_t(variables[k])]) * s.cards[size_t(variables[k + 1])] : 0);
+          link_starts[size_t(k)] +
+          (linked ? int64_t(s.cards[size_t(variables[k])]) * s.cards[size_t(variables[k + 1])] : 0);
     }
     links.assign(size_t(link_starts[size_t(s.n)]), 0.0);
   }
@@ -143,7 +156,8 @@ struct ChainField {
         if (chain[size_t(u)] != chain[size_t(v)]) continue;
         const int64_t gap = place[size_t(u)] - place[size_t(v)];
         require(stop - first == 2 && (gap == 1 || gap == -1),
-                "a factor joins variables of one chain that are not neighbours in it, or more than two variables with two of one chain");
+                "a factor joins variables of one chain that are not neighbours in it, or more than two variables with "
+                "two of one chain");
         inside[size_t(f)] = 1;
         on[size_t(std::min(place[size_t(u)], place[size_t(v)]))].push_back(f);
       }
@@ -155,7 +169,8 @@ struct ChainField {
     for (int64_t f : on[size_t(k)]) {
       const bool straight = s.scopes[size_t(s.scope_starts[size_t(f)])] == variables[k];
       for (int i = 0; i < rows; ++i)
-        for (int j = 0; j < columns; ++j) table[i * columns + j] += graph.table(f)[straight ? i * columns + j : j * rows + i];
+        for (int j = 0; j < columns; ++j)
+          table[i * columns + j] += graph.table(f)[straight ? i * columns + j : j * rows + i];
     }
   }
 
@@ -170,7 +185,8 @@ struct ChainField {
       std::vector<double>& score = forward[size_t(k - first)];
       score.assign(graph.unary() + s.state_starts[size_t(v)], graph.unary() + s.state_starts[size_t(v)] + card);
       for (int64_t i = s.incident_starts[size_t(v)]; i < s.incident_starts[size_t(v) + 1]; ++i)
-        if (!inside[size_t(s.slot_factor[size_t(s.incident[size_t(i)])])]) add_expected(graph, s.incident[size_t(i)], q.data(), score.data());
+        if (!inside[size_t(s.slot_factor[size_t(s.incident[size_t(i)])])])
+          add_expected(graph, s.incident[size_t(i)], q.data(), score.data());
       if (k == first) continue;
       const std::vector<double>& before = forward[size_t(k - 1 - first)];
       table.resize(before.size() * size_t(card));
@@ -193,7 +209,8 @@ struct ChainField {
         back(k, forward[size_t(k - first)], q, next);
       }
       double* p = q.data() + s.state_starts[size_t(v)];
-      for (int x = 0; x < card; ++x) change = std::max(change, std::abs(next[size_t(x)] - p[x])), p[x] = next[size_t(x)];
+      for (int x = 0; x < card; ++x)
+        change = std::max(change, std::abs(next[size_t(x)] - p[x])), p[x] = next[size_t(x)];
     }
     return change;
   }
@@ -240,7 +257,8 @@ struct ChainField {
 };
 
 nb::tuple given_field(MeanField&& done) {
-  return nb::make_tuple(to_numpy(std::move(done.q)), to_numpy(std::move(done.bounds)), to_numpy(std::move(done.residuals)), done.converged);
+  return nb::make_tuple(to_numpy(std::move(done.q)), to_numpy(std::move(done.bounds)),
+                        to_numpy(std::move(done.residuals)), done.converged);
 }
 
 nb::object mean_field(const FlatGraph& graph, In1<double> q0, int64_t max_iter, double tol) {
@@ -250,14 +268,12 @@ nb::object mean_field(const FlatGraph& graph, In1<double> q0, int64_t max_iter, 
   try {
     nb::gil_scoped_release free;
     done = naive_mean_field(graph, q0.data(), max_iter, tol);
-  } catch (const Impossible&) {
-    return nb::none();
-  }
+  } catch (const Impossible&) { return nb::none(); }
   return given_field(std::move(done));
 }
 
-nb::object chain_mean_field(const FlatGraph& graph, In1<double> q0, In1<int64_t> starts, In1<int32_t> variables, int64_t max_iter,
-                            double tol) {
+nb::object chain_mean_field(const FlatGraph& graph, In1<double> q0, In1<int64_t> starts, In1<int32_t> variables,
+                            int64_t max_iter, double tol) {
   check_q(graph, q0);
   require(max_iter >= 1 && tol >= 0.0, "max_iter must be at least 1, tol at least 0");
   require(starts.shape(0) >= 1, "chains must hold every variable once");
@@ -275,13 +291,11 @@ nb::object chain_mean_field(const FlatGraph& graph, In1<double> q0, In1<int64_t>
       check_signals();
       done.converged = change <= tol;
     }
-  } catch (const Impossible&) {
-    return nb::none();
-  }
+  } catch (const Impossible&) { return nb::none(); }
   return given_field(std::move(done));
 }
 
-// ---------------------------------------------------------------------------------------------- iterated conditional modes
+// ------------------------------------------------------------------------------------------ iterated conditional modes
 
 // (states, scores after each sweep, converged). A variable moves only to a state that is better.
 nb::tuple icm(const FlatGraph& graph, In1<int32_t> start, int64_t max_iter) {
@@ -298,7 +312,8 @@ nb::tuple icm(const FlatGraph& graph, In1<int32_t> start, int64_t max_iter) {
       converged = true;
       for (int64_t v = 0; v < s.n; ++v) {
         const int card = s.cards[size_t(v)];
-        std::copy(graph.unary() + s.state_starts[size_t(v)], graph.unary() + s.state_starts[size_t(v)] + card, score.data());
+        std::copy(graph.unary() + s.state_starts[size_t(v)], graph.unary() + s.state_starts[size_t(v)] + card,
+                  score.data());
         for (int64_t k = s.incident_starts[size_t(v)]; k < s.incident_starts[size_t(v) + 1]; ++k) {
           const int64_t slot = s.incident[size_t(k)], f = s.slot_factor[size_t(slot)];
           const double* entry = graph.table(f);

@@ -1,12 +1,12 @@
 // Messages between factors and variables: two passes over forests, and sweeps over graphs with cycles.
 //
-// A message m_{f→i}(x_i) goes from a factor to a variable at one of its slots. With weights ρ_f (1 for belief propagation, the
-// probability of appearing in a random forest for the tree-reweighted kind)
+// A message m_{f→i}(x_i) goes from a factor to a variable at one of its slots. With weights ρ_f (1 for belief
+// propagation, the probability of appearing in a random forest for the tree-reweighted kind)
 //   h_{i→f}(x_i) = unary_i(x_i) + Σ_{g∋i} ρ_g m_{g→i}(x_i) − m_{f→i}(x_i)
 //   m_{f→i}(x_i) = ⊕_{x_f \ x_i} [ table_f(x_f) / ρ_f + Σ_{j∈f, j≠i} h_{j→f}(x_j) ],      ⊕ = log Σ exp, or max
 //   b_i(x_i) ∝ exp(unary_i + Σ_g ρ_g m_{g→i}),      b_f(x_f) ∝ exp(table_f / ρ_f + Σ_{i∈f} h_{i→f}).
-// Messages are normalised. States that are impossible are exact −inf: they are counted beside the sum, so that a message can
-// be taken out of it again.
+// Messages are normalised. States that are impossible are exact −inf: they are counted beside the sum, so that a
+// message can be taken out of it again.
 #include "factors.hpp"
 
 #include <queue>
@@ -39,14 +39,16 @@ class Messages {
   void start() {
     if (!maximise_)
       for (int64_t slot = 0; slot < s_.slots(); ++slot)
-        std::fill(m.data() + s_.message_starts[size_t(slot)], m.data() + s_.message_starts[size_t(slot) + 1], -std::log(double(s_.card(slot))));
+        std::fill(m.data() + s_.message_starts[size_t(slot)], m.data() + s_.message_starts[size_t(slot) + 1],
+                  -std::log(double(s_.card(slot))));
     accumulate();
   }
   // Messages that an earlier run with other potentials ended with.
   void start(In1<double> given) {
     require(given.shape(0) == m.size(), "start must hold the messages of this graph");
     for (size_t k = 0; k < m.size(); ++k)
-      require(given.data()[k] <= 1e-9 && std::isfinite(given.data()[k]), "start must hold logarithms of normalised messages");
+      require(given.data()[k] <= 1e-9 && std::isfinite(given.data()[k]),
+              "start must hold logarithms of normalised messages");
     m.assign(given.data(), given.data() + given.shape(0));
     accumulate();
   }
@@ -101,8 +103,10 @@ class Messages {
 
   // All messages of a factor into out(); the largest change of a probability.
   double update(int64_t f, double damping) {
-    const int64_t first = s_.scope_starts[size_t(f)], stop = s_.scope_starts[size_t(f) + 1], base = s_.message_starts[size_t(first)];
-    for (int64_t slot = first; slot < stop; ++slot) incoming(slot, h_.data() + (s_.message_starts[size_t(slot)] - base));
+    const int64_t first = s_.scope_starts[size_t(f)], stop = s_.scope_starts[size_t(f) + 1],
+                  base = s_.message_starts[size_t(first)];
+    for (int64_t slot = first; slot < stop; ++slot)
+      incoming(slot, h_.data() + (s_.message_starts[size_t(slot)] - base));
     double change = 0.0;
     for (int64_t slot = first; slot < stop; ++slot) {
       double* out = out_.data() + (s_.message_starts[size_t(slot)] - base);
@@ -133,14 +137,17 @@ class Messages {
   }
   // b_f, normalised to 1.
   void factor_belief(int64_t f, double* b) {
-    const int64_t first = s_.scope_starts[size_t(f)], stop = s_.scope_starts[size_t(f) + 1], base = s_.message_starts[size_t(first)];
-    for (int64_t slot = first; slot < stop; ++slot) incoming(slot, h_.data() + (s_.message_starts[size_t(slot)] - base));
+    const int64_t first = s_.scope_starts[size_t(f)], stop = s_.scope_starts[size_t(f) + 1],
+                  base = s_.message_starts[size_t(first)];
+    for (int64_t slot = first; slot < stop; ++slot)
+      incoming(slot, h_.data() + (s_.message_starts[size_t(slot)] - base));
     const double* table = graph_.table(f);
     const double scale = 1.0 / rho(f);
     if (stop - first == 2) {
       const int rows = s_.card(first), columns = s_.card(first + 1);
       for (int i = 0; i < rows; ++i)
-        for (int j = 0; j < columns; ++j) b[i * columns + j] = table[i * columns + j] * scale + h_[size_t(i)] + h_[size_t(rows + j)];
+        for (int j = 0; j < columns; ++j)
+          b[i * columns + j] = table[i * columns + j] * scale + h_[size_t(i)] + h_[size_t(rows + j)];
       return normalise(b, s_.table_sizes[size_t(f)]);
     }
     for (int64_t e = 0; e < s_.table_sizes[size_t(f)]; ++e) {
@@ -207,7 +214,8 @@ class Messages {
   }
 
   void general_message(int64_t f, int64_t slot, const double* h, double* out) {
-    const int64_t first = s_.scope_starts[size_t(f)], stop = s_.scope_starts[size_t(f) + 1], base = s_.message_starts[size_t(first)];
+    const int64_t first = s_.scope_starts[size_t(f)], stop = s_.scope_starts[size_t(f) + 1],
+                  base = s_.message_starts[size_t(first)];
     const double* table = graph_.table(f);
     const double scale = 1.0 / rho(f);
     const int card = s_.card(slot);
@@ -232,7 +240,8 @@ class Messages {
   }
 
   void add_clamped(int64_t slot, const std::vector<int32_t>& x, double* score, double* out) {
-    const int64_t f = s_.slot_factor[size_t(slot)], first = s_.scope_starts[size_t(f)], base = s_.message_starts[size_t(first)];
+    const int64_t f = s_.slot_factor[size_t(slot)], first = s_.scope_starts[size_t(f)],
+                  base = s_.message_starts[size_t(first)];
     for (int64_t other = first; other < s_.scope_starts[size_t(f) + 1]; ++other) {
       double* h = h_.data() + (s_.message_starts[size_t(other)] - base);
       const int32_t fixed = x[size_t(s_.scopes[size_t(other)])];
@@ -292,7 +301,8 @@ double two_passes(const FlatGraph& graph, Messages& messages, const Discovery& f
   std::vector<double> h, out(size_t(s.most_states));
   double total = graph.constant();
   auto incoming = [&](int64_t f, int64_t except) {
-    const int64_t first = s.scope_starts[size_t(f)], stop = s.scope_starts[size_t(f) + 1], base = s.message_starts[size_t(first)];
+    const int64_t first = s.scope_starts[size_t(f)], stop = s.scope_starts[size_t(f) + 1],
+                  base = s.message_starts[size_t(first)];
     h.resize(size_t(s.message_starts[size_t(stop)] - base));
     for (int64_t slot = first; slot < stop; ++slot)
       if (slot != except) messages.incoming(slot, h.data() + (s.message_starts[size_t(slot)] - base));
@@ -329,7 +339,6 @@ std::vector<double> all_factor_beliefs(Messages& messages) {
   return b;
 }
 
-
 // Bethe's free energy with its sign turned, an estimate of log Z; with weights ρ the tree-reweighted bound of it:
 //   constant + Σ_i ⟨unary_i, b_i⟩ + Σ_f ⟨table_f, b_f⟩ + Σ_i (1 − Σ_{f∋i} ρ_f) H(b_i) + Σ_f ρ_f H(b_f)
 double free_energy(const FlatGraph& graph, Messages& messages, const std::vector<double>& beliefs) {
@@ -341,7 +350,8 @@ double free_energy(const FlatGraph& graph, Messages& messages, const std::vector
     double weight = 1.0;
     for (int64_t k = s.incident_starts[size_t(v)]; k < s.incident_starts[size_t(v) + 1]; ++k)
       weight -= messages.rho(s.slot_factor[size_t(s.incident[size_t(k)])]);
-    total += expectation(b, graph.unary() + s.state_starts[size_t(v)], s.cards[size_t(v)]) + weight * entropy(b, s.cards[size_t(v)]);
+    total += expectation(b, graph.unary() + s.state_starts[size_t(v)], s.cards[size_t(v)]) +
+             weight * entropy(b, s.cards[size_t(v)]);
   }
   for (int64_t f = 0; f < s.m; ++f) {
     joint.resize(size_t(s.table_sizes[size_t(f)]));
@@ -368,7 +378,8 @@ void synchronous_sweeps(Messages& messages, int64_t max_iter, double tol, double
     double change = 0.0;
     for (int64_t f = 0; f < s.m; ++f) {
       change = std::max(change, messages.update(f, damping));
-      const int64_t a = s.message_starts[size_t(s.scope_starts[size_t(f)])], b = s.message_starts[size_t(s.scope_starts[size_t(f) + 1])];
+      const int64_t a = s.message_starts[size_t(s.scope_starts[size_t(f)])],
+                    b = s.message_starts[size_t(s.scope_starts[size_t(f) + 1])];
       std::copy(messages.out(), messages.out() + (b - a), next.data() + a);
     }
     messages.m.swap(next);
@@ -380,7 +391,8 @@ void synchronous_sweeps(Messages& messages, int64_t max_iter, double tol, double
 }
 
 // Factors in a random order, each from the newest messages.
-void random_sweeps(Messages& messages, int64_t max_iter, double tol, double damping, uint64_t seed, Progress& progress) {
+void random_sweeps(Messages& messages, int64_t max_iter, double tol, double damping, uint64_t seed,
+                   Progress& progress) {
   const FactorStructure& s = messages.structure();
   std::vector<int32_t> order(size_t(s.m));
   std::iota(order.begin(), order.end(), 0);
@@ -438,11 +450,11 @@ void residual_sweeps(Messages& messages, int64_t max_iter, double tol, double da
   }
 }
 
-// ---------------------------------------------------------------------------------------------- pairs of variables, without logarithms
+// ------------------------------------------------------------------------------ pairs of variables, without logarithms
 
-// Synchronous sweeps over pairwise factors with positive tables, in products of numbers: no exp and no log in the loop but, with
-// weights ρ, for powers of messages. Allowed where nothing can vanish: a message is at least exp(−range of its table / ρ) / states,
-// and the product of all messages to a variable must stay far above the smallest number.
+// Synchronous sweeps over pairwise factors with positive tables, in products of numbers: no exp and no log in the loop
+// but, with weights ρ, for powers of messages. Allowed where nothing can vanish: a message is at least exp(−range of
+// its table / ρ) / states, and the product of all messages to a variable must stay far above the smallest number.
 class PairMessages {
  public:
   static bool suits(const FlatGraph& graph, const double* rho) {
@@ -462,7 +474,8 @@ class PairMessages {
       const auto [low, high] = std::minmax_element(table, table + s.table_sizes[size_t(f)]);
       if (*low == kImpossible) return false;
       for (int64_t slot = s.scope_starts[size_t(f)]; slot < s.scope_starts[size_t(f) + 1]; ++slot)
-        range[size_t(s.scopes[size_t(slot)])] += (*high - *low) / (rho ? rho[f] : 1.0) + std::log(double(s.most_states));
+        range[size_t(s.scopes[size_t(slot)])] +=
+            (*high - *low) / (rho ? rho[f] : 1.0) + std::log(double(s.most_states));
     }
     return std::all_of(range.begin(), range.end(), [](double r) { return r < 300.0; });
   }
@@ -482,7 +495,8 @@ class PairMessages {
       if (f > 0 && table_starts_[f] == table_starts_[f - 1]) continue;  // shared with the factor before
       const double *table = graph.table(f), scale = rho ? 1.0 / rho[f] : 1.0;
       const double top = *std::max_element(table, table + s_.table_sizes[size_t(f)]);
-      for (int64_t e = 0; e < s_.table_sizes[size_t(f)]; ++e) tables_[size_t(table_starts_[f] + e)] = std::exp((table[e] - top) * scale);
+      for (int64_t e = 0; e < s_.table_sizes[size_t(f)]; ++e)
+        tables_[size_t(table_starts_[f] + e)] = std::exp((table[e] - top) * scale);
     }
     for (size_t k = 0; k < m_.size(); ++k) m_[k] = std::exp(start[k]);
     if (rho) power_.resize(m_.size());
@@ -498,7 +512,9 @@ class PairMessages {
       for (int64_t first = 0; first < s_.m;) {
         const int rows = s_.card(s_.scope_starts[size_t(first)]), columns = s_.card(s_.scope_starts[size_t(first)] + 1);
         int64_t stop = first;
-        while (stop < s_.m && s_.card(s_.scope_starts[size_t(stop)]) == rows && s_.card(s_.scope_starts[size_t(stop)] + 1) == columns) ++stop;
+        while (stop < s_.m && s_.card(s_.scope_starts[size_t(stop)]) == rows &&
+               s_.card(s_.scope_starts[size_t(stop)] + 1) == columns)
+          ++stop;
         change = std::max(change, group(first, stop, rows, columns, damping));
         first = stop;
       }
@@ -548,8 +564,10 @@ class PairMessages {
     return factors<0, 0>(first, stop, rows, columns, damping);
   }
 
-  // Both messages of every factor: p = b / m at both ends, then rows and columns of the table times p. R = 0: sizes at run time.
-  template <int R, int C> double factors(int64_t first, int64_t stop, int rows_given, int columns_given, double damping) {
+  // Both messages of every factor: p = b / m at both ends, then rows and columns of the table times p. R = 0: sizes at
+  // run time.
+  template <int R, int C>
+  double factors(int64_t first, int64_t stop, int rows_given, int columns_given, double damping) {
     const int rows = R ? R : rows_given, columns = C ? C : columns_given;
     double fixed[R ? 2 * (R + C) : 1];
     std::vector<double> grown(R ? 0 : size_t(2 * (rows + columns)));
@@ -568,7 +586,8 @@ class PairMessages {
         const double* row = table + i * columns;
         double to_row = 0.0;
         if (maximise_) {
-          for (int j = 0; j < columns; ++j) to_row = std::max(to_row, row[j] * p1[j]), n1[j] = std::max(n1[j], row[j] * p0[i]);
+          for (int j = 0; j < columns; ++j)
+            to_row = std::max(to_row, row[j] * p1[j]), n1[j] = std::max(n1[j], row[j] * p0[i]);
         } else {
           for (int j = 0; j < columns; ++j) to_row += row[j] * p1[j], n1[j] += row[j] * p0[i];
         }
@@ -598,14 +617,14 @@ class PairMessages {
   std::vector<int64_t> incident_;
 };
 
-// ---------------------------------------------------------------------------------------------- pairs of binary variables
+// ------------------------------------------------------------------------------------------- pairs of binary variables
 
-// The same where all variables have two states and no state is impossible. A message is one number, the odds r = m(1) / m(0),
-// and so is a belief, B = u(1) / u(0) Π r^ρ. With T the table of a factor (to the power 1 / ρ), from its first variable to its
-// second and back
+// The same where all variables have two states and no state is impossible. A message is one number, the odds r = m(1) /
+// m(0), and so is a belief, B = u(1) / u(0) Π r^ρ. With T the table of a factor (to the power 1 / ρ), from its first
+// variable to its second and back
 //   r₁ = (T₀₁ r₀ + T₁₁ B₀) / (T₀₀ r₀ + T₁₀ B₀),    r₀ = (T₁₀ r₁ + T₁₁ B₁) / (T₀₀ r₁ + T₀₁ B₁)
-// where r on the right are the messages before: B / r leaves a message out of its own answer. One division a message; neighbouring
-// factors go into one vector.
+// where r on the right are the messages before: B / r leaves a message out of its own answer. One division a message;
+// neighbouring factors go into one vector.
 struct BinaryFactors {
   int64_t count;
   const int32_t *v0, *v1;
@@ -616,9 +635,9 @@ struct BinaryFactors {
 template <bool kMaximise> inline double either(double a, double b) { return kMaximise ? (a > b ? a : b) : a + b; }
 
 template <bool kShared, bool kMaximise> inline void odds_block(const BinaryFactors& p, const double* __restrict B) {
-  const int32_t *__restrict v0 = p.v0, *__restrict v1 = p.v1;
-  const double *__restrict t00 = p.t00, *__restrict t01 = p.t01, *__restrict t10 = p.t10, *__restrict t11 = p.t11;
-  double *__restrict r0 = p.r0, *__restrict r1 = p.r1, *__restrict change = p.change;
+  const int32_t* __restrict v0 = p.v0, * __restrict v1 = p.v1;
+  const double* __restrict t00 = p.t00, * __restrict t01 = p.t01, * __restrict t10 = p.t10, * __restrict t11 = p.t11;
+  double* __restrict r0 = p.r0, * __restrict r1 = p.r1, * __restrict change = p.change;
   for (int64_t f = 0; f < p.count; ++f) {
     const int64_t t = kShared ? 0 : f;
     const double a = r0[f], b = r1[f], B0 = B[v0[f]], B1 = B[v1[f]];
@@ -647,7 +666,8 @@ class BinaryMessages {
   BinaryMessages(const FlatGraph& graph, const double* rho, bool maximise, const std::vector<double>& start)
       : s_(graph.structure()), rho_(rho), maximise_(maximise) {
     const size_t m = size_t(s_.m);
-    shared_ = !rho && std::all_of(s_.table_starts.begin(), s_.table_starts.end(), [&](int64_t t) { return t == s_.table_starts[0]; });
+    shared_ = !rho && std::all_of(s_.table_starts.begin(), s_.table_starts.end(),
+                                  [&](int64_t t) { return t == s_.table_starts[0]; });
     for (auto& t : table_) t.resize(shared_ ? 1 : m);
     for (size_t f = 0; f < (shared_ ? 1 : m); ++f) {
       const double *table = graph.table(int64_t(f)), scale = rho ? 1.0 / rho[f] : 1.0;
@@ -658,10 +678,12 @@ class BinaryMessages {
     r_.resize(2 * m);
     for (size_t f = 0; f < m; ++f) v_[f] = s_.scopes[2 * f], v_[m + f] = s_.scopes[2 * f + 1];
     for (size_t f = 0; f < m; ++f)
-      for (size_t side = 0; side < 2; ++side) r_[f + side * m] = std::exp(start[4 * f + 2 * side + 1] - start[4 * f + 2 * side]);
+      for (size_t side = 0; side < 2; ++side)
+        r_[f + side * m] = std::exp(start[4 * f + 2 * side + 1] - start[4 * f + 2 * side]);
     if (rho) power_.resize(2 * m);
     B_.resize(size_t(s_.n));
-    for (size_t v = 0; v < size_t(s_.n); ++v) unary_.push_back(std::exp(graph.unary()[2 * v + 1] - graph.unary()[2 * v]));
+    for (size_t v = 0; v < size_t(s_.n); ++v)
+      unary_.push_back(std::exp(graph.unary()[2 * v + 1] - graph.unary()[2 * v]));
     for (int64_t slot : s_.incident) incident_.push_back(int32_t(slot / 2 + (slot % 2) * s_.m));
   }
 
@@ -713,11 +735,20 @@ class BinaryMessages {
     const int64_t count = std::min(kBlock, s_.m - first), t = shared_ ? 0 : first;
     double *r0 = r_.data() + first, *r1 = r0 + s_.m;
     if (damping > 0.0) std::copy(r0, r0 + count, before), std::copy(r1, r1 + count, before + kBlock);
-    const BinaryFactors part{count, v_.data() + first, v_.data() + s_.m + first, table_[0].data() + t, table_[1].data() + t,
-                             table_[2].data() + t, table_[3].data() + t, r0, r1, change};
+    const BinaryFactors part{count,
+                             v_.data() + first,
+                             v_.data() + s_.m + first,
+                             table_[0].data() + t,
+                             table_[1].data() + t,
+                             table_[2].data() + t,
+                             table_[3].data() + t,
+                             r0,
+                             r1,
+                             change};
     (maximise_ ? (shared_ ? odds_max_shared : odds_max) : (shared_ ? odds_sum_shared : odds_sum))(part, B_.data());
     if (damping > 0.0) {  // of probabilities, as everywhere
-      for (int64_t f = 0; f < count; ++f) r0[f] = blend(r0[f], before[f], damping), r1[f] = blend(r1[f], before[kBlock + f], damping);
+      for (int64_t f = 0; f < count; ++f)
+        r0[f] = blend(r0[f], before[f], damping), r1[f] = blend(r1[f], before[kBlock + f], damping);
     }
     double largest[4] = {};
     int64_t f = 0;
@@ -741,8 +772,8 @@ class BinaryMessages {
 // ---------------------------------------------------------------------------------------------- results for Python
 
 // Everything a run of messages leaves behind.
-nb::object passed(const FlatGraph& graph, Messages& messages, const Progress& progress, double total, bool has_total, bool maximise,
-                  const std::vector<int32_t>& order) {
+nb::object passed(const FlatGraph& graph, Messages& messages, const Progress& progress, double total, bool has_total,
+                  bool maximise, const std::vector<int32_t>& order) {
   std::vector<double> beliefs, residuals = progress.residuals;
   std::vector<int32_t> states;
   {
@@ -761,7 +792,8 @@ nb::object passed(const FlatGraph& graph, Messages& messages, const Progress& pr
 const double* checked_rho(const FactorStructure& s, const std::optional<In1<double>>& rho) {
   if (!rho) return nullptr;
   require(int64_t(rho->shape(0)) == s.m, "rho must hold a weight for every factor");
-  for (int64_t f = 0; f < s.m; ++f) require(rho->data()[f] > 0.0 && rho->data()[f] <= 1.0, "weights must be above 0 and at most 1");
+  for (int64_t f = 0; f < s.m; ++f)
+    require(rho->data()[f] > 0.0 && rho->data()[f] <= 1.0, "weights must be above 0 and at most 1");
   return rho->data();
 }
 
@@ -781,7 +813,8 @@ double at_roots(const FlatGraph& graph, const Messages& messages, const Discover
     const int card = s.cards[size_t(v)];
     score.assign(graph.unary() + s.state_starts[size_t(v)], graph.unary() + s.state_starts[size_t(v)] + card);
     for (int64_t k = s.incident_starts[size_t(v)]; k < s.incident_starts[size_t(v) + 1]; ++k)
-      for (int x = 0; x < card; ++x) score[size_t(x)] += messages.m[size_t(s.message_starts[size_t(s.incident[size_t(k)])] + x)];
+      for (int x = 0; x < card; ++x)
+        score[size_t(x)] += messages.m[size_t(s.message_starts[size_t(s.incident[size_t(k)])] + x)];
     const double norm = maximise ? *std::max_element(score.begin(), score.end()) : log_sum(score.data(), card);
     if (norm == kImpossible) throw Impossible();
     total += norm;
@@ -804,13 +837,12 @@ nb::object tree_messages(const FlatGraph& graph, bool maximise) {
     Progress progress;
     progress.converged = true;
     return passed(graph, messages, progress, total, true, maximise, found.variables);
-  } catch (const Impossible&) {
-    return nb::none();
-  }
+  } catch (const Impossible&) { return nb::none(); }
 }
 
-nb::object loopy_messages(const FlatGraph& graph, bool maximise, const std::string& schedule, int64_t max_iter, double tol, double damping,
-                          uint64_t seed, std::optional<In1<double>> rho, std::optional<In1<double>> start) {
+nb::object loopy_messages(const FlatGraph& graph, bool maximise, const std::string& schedule, int64_t max_iter,
+                          double tol, double damping, uint64_t seed, std::optional<In1<double>> rho,
+                          std::optional<In1<double>> start) {
   require(max_iter >= 1, "max_iter must be at least 1");
   require(tol >= 0.0 && damping >= 0.0 && damping < 1.0, "tol must be at least 0, damping from 0 to below 1");
   require(schedule == "synchronous" || schedule == "random" || schedule == "residual", "unknown schedule");
@@ -843,9 +875,7 @@ nb::object loopy_messages(const FlatGraph& graph, bool maximise, const std::stri
     std::vector<int32_t> order;
     if (maximise) order = Discovery(graph.structure()).variables;
     return passed(graph, messages, progress, 0.0, false, maximise, order);
-  } catch (const Impossible&) {
-    return nb::none();
-  }
+  } catch (const Impossible&) { return nb::none(); }
 }
 
 // Joint beliefs of all factors from messages that were handed out.
@@ -860,13 +890,12 @@ nb::object joint_beliefs(const FlatGraph& graph, In1<double> given, std::optiona
   try {
     nb::gil_scoped_release free;
     joint = all_factor_beliefs(messages);
-  } catch (const Impossible&) {
-    fail("messages leave no state possible");
-  }
+  } catch (const Impossible&) { fail("messages leave no state possible"); }
   return to_numpy(std::move(joint));
 }
 
-// How often each factor lies in a random forest. Factors that no forest has had yet come first, so that all are in one soon.
+// How often each factor lies in a random forest. Factors that no forest has had yet come first, so that all are in one
+// soon.
 nb::object forest_weights(const FlatGraph& graph, int64_t least, uint64_t seed) {
   const FactorStructure& s = graph.structure();
   require(least >= 1, "there must be at least one forest");
@@ -904,8 +933,8 @@ nb::object forest_weights(const FlatGraph& graph, int64_t least, uint64_t seed) 
 
 void bind_messages(nb::module_& m) {
   m.def("tree_messages", &tree_messages, "graph"_a, "maximise"_a);
-  m.def("loopy_messages", &loopy_messages, "graph"_a, "maximise"_a, "schedule"_a, "max_iter"_a, "tol"_a, "damping"_a, "seed"_a,
-        "rho"_a.none(), "start"_a.none() = nb::none());
+  m.def("loopy_messages", &loopy_messages, "graph"_a, "maximise"_a, "schedule"_a, "max_iter"_a, "tol"_a, "damping"_a,
+        "seed"_a, "rho"_a.none(), "start"_a.none() = nb::none());
   m.def("joint_beliefs", &joint_beliefs, "graph"_a, "messages"_a, "rho"_a.none());
   m.def("forest_weights", &forest_weights, "graph"_a, "least"_a, "seed"_a);
 }

@@ -9,16 +9,18 @@ namespace {
 
 class MulticlassDual {
  public:
-  MulticlassDual(const FeatureRows& rows, In1<int32_t> labels, In1<double> upper, In2<double> costs, bool squared, uint64_t seed,
-                 int shards, int64_t block, int strips)
+  MulticlassDual(const FeatureRows& rows, In1<int32_t> labels, In1<double> upper, In2<double> costs, bool squared,
+                 uint64_t seed, int shards, int64_t block, int strips)
       : rows_(rows), labels_(labels), upper_(upper), n_labels_(int64_t(costs.shape(0))), squared_(squared) {
-    require(n_labels_ >= 1 && n_labels_ <= (1 << 24) && costs.shape(1) == costs.shape(0), "costs must be a square matrix");
+    require(n_labels_ >= 1 && n_labels_ <= (1 << 24) && costs.shape(1) == costs.shape(0),
+            "costs must be a square matrix");
     require(int64_t(labels.shape(0)) == rows.n_rows(), "labels must have one value for each row");
     require(int64_t(upper.shape(0)) == rows.n_rows(), "upper must have one value for each row");
     require(rows.n_columns() <= (int64_t(1) << 40) / n_labels_, "there are too many weights");
     require(shards >= 1 && shards <= MarginState::kMaxShards, "shards must be between 1 and 8");
     require(block >= 1, "block must be at least 1");
-    require(strips >= 1 && strips <= 64 && (strips == 1 || shards == 1), "strips must be between 1 and 64, and 1 with several shards");
+    require(strips >= 1 && strips <= 64 && (strips == 1 || shards == 1),
+            "strips must be between 1 and 64, and 1 with several shards");
     require(rows.n_rows() < (int64_t(1) << 32), "there are too many examples");
     for (int64_t i = 0; i < rows.n_rows(); ++i) {
       require(labels.data()[i] >= 0 && labels.data()[i] < n_labels_, "a label is out of range");
@@ -35,8 +37,10 @@ class MulticlassDual {
     state_.strips.wanted = strips;
     state_.seed = seed;
     nb::gil_scoped_release release;
-    if (rows.single()) kernels_.multiclass_prepare_f32(problem<float>(), costs.data(), state_);
-    else kernels_.multiclass_prepare_f64(problem<double>(), costs.data(), state_);
+    if (rows.single())
+      kernels_.multiclass_prepare_f32(problem<float>(), costs.data(), state_);
+    else
+      kernels_.multiclass_prepare_f64(problem<double>(), costs.data(), state_);
   }
 
   double epoch(int threads) {
@@ -49,8 +53,10 @@ class MulticlassDual {
     require(tol >= 0, "tol must not be negative");
     const int n_threads = thread_count(threads);
     nb::gil_scoped_release release;
-    if (rows_.single()) kernels_.multiclass_check_f32(problem<float>(), state_, tol, n_threads);
-    else kernels_.multiclass_check_f64(problem<double>(), state_, tol, n_threads);
+    if (rows_.single())
+      kernels_.multiclass_check_f32(problem<float>(), state_, tol, n_threads);
+    else
+      kernels_.multiclass_check_f64(problem<double>(), state_, tol, n_threads);
     return {state_.primal, state_.dual};
   }
   int strips() const { return state_.strips.count(); }
@@ -62,7 +68,8 @@ class MulticlassDual {
       std::copy_n(state_.average + f * state_.stride, n_labels_, out.data() + f * n_labels_);
   }
   void dual_variables(Out2<double> out) const {
-    require(int64_t(out.shape(0)) == rows_.n_rows() && int64_t(out.shape(1)) == n_labels_, "out must be examples x labels");
+    require(int64_t(out.shape(0)) == rows_.n_rows() && int64_t(out.shape(1)) == n_labels_,
+            "out must be examples x labels");
     std::fill_n(out.data(), rows_.n_rows() * n_labels_, 0.0);
     for (int64_t i = 0; i < rows_.n_rows(); ++i)
       for (const auto& [c, a] : state_.alpha[i]) out.data()[i * n_labels_ + c] = a;
@@ -92,16 +99,19 @@ class MulticlassDual {
     return all;
   }
   void restore(In1<double> w, In1<double> average, In1<int64_t> starts, In1<int32_t> labels, In1<double> values,
-               In1<int64_t> old_starts, In1<int32_t> old_labels, In1<double> old_values, In1<int64_t> active, In1<int64_t> counts,
-               In1<double> reach) {
+               In1<int64_t> old_starts, In1<int32_t> old_labels, In1<double> old_values, In1<int64_t> active,
+               In1<int64_t> counts, In1<double> reach) {
     const int64_t n = rows_.n_rows();
     for (const auto* weights : {&w, &average}) {
-      require(int64_t(weights->shape(0)) == rows_.n_columns() * n_labels_, "w and average must have n_features * n_labels values");
+      require(int64_t(weights->shape(0)) == rows_.n_columns() * n_labels_,
+              "w and average must have n_features * n_labels values");
       require(all_finite(weights->data(), int64_t(weights->shape(0))), "w and average must be finite");
     }
     check_variables(starts, labels, values);
-    if (old_starts.shape(0)) check_variables(old_starts, old_labels, old_values);
-    else require(old_labels.shape(0) == 0 && old_values.shape(0) == 0, "old variables without starts");
+    if (old_starts.shape(0))
+      check_variables(old_starts, old_labels, old_values);
+    else
+      require(old_labels.shape(0) == 0 && old_values.shape(0) == 0, "old variables without starts");
     std::vector<uint8_t> seen(n, 0);
     for (size_t k = 0; k < active.shape(0); ++k) {
       const int64_t i = active.data()[k];
@@ -109,18 +119,21 @@ class MulticlassDual {
       seen[i] = 1;
     }
     require(counts.shape(0) == 4 && counts.data()[1] >= 0 && counts.data()[2] >= 0, "counts must be four numbers");
-    require(state_.strips.count() == 1 || (counts.data()[3] >= 1 && counts.data()[3] <= state_.strips.most), "the batch is out of range");
+    require(state_.strips.count() == 1 || (counts.data()[3] >= 1 && counts.data()[3] <= state_.strips.most),
+            "the batch is out of range");
     require(reach.shape(0) == 1 && reach.data()[0] >= 1 && reach.data()[0] <= 1024, "reach must be between 1 and 1024");
     unpack(w.data(), state_.w[0]);
     unpack(average.data(), state_.average);
     for (int a = 1; state_.shards > 1 && a <= state_.shards; ++a) unpack(w.data(), state_.w[a]);
     for (int64_t i = 0; i < n; ++i) {
       state_.alpha[i].clear();
-      for (int64_t k = starts.data()[i]; k < starts.data()[i + 1]; ++k) state_.alpha[i].emplace_back(labels.data()[k], values.data()[k]);
+      for (int64_t k = starts.data()[i]; k < starts.data()[i + 1]; ++k)
+        state_.alpha[i].emplace_back(labels.data()[k], values.data()[k]);
     }
     state_.old_starts.assign(old_starts.data(), old_starts.data() + old_starts.shape(0));
     state_.old.clear();
-    for (size_t k = 0; k < old_labels.shape(0); ++k) state_.old.emplace_back(old_labels.data()[k], old_values.data()[k]);
+    for (size_t k = 0; k < old_labels.shape(0); ++k)
+      state_.old.emplace_back(old_labels.data()[k], old_values.data()[k]);
     state_.active.assign(active.data(), active.data() + active.shape(0));
     state_.seed = uint64_t(counts.data()[0]);
     state_.since = counts.data()[1], state_.averaged = counts.data()[2], state_.strips.batch = counts.data()[3];
@@ -140,7 +153,8 @@ class MulticlassDual {
   }
   std::vector<double> packed(const double* w) const {
     std::vector<double> out(rows_.n_columns() * n_labels_);
-    for (int64_t f = 0; f < rows_.n_columns(); ++f) std::copy_n(w + f * state_.stride, n_labels_, out.data() + f * n_labels_);
+    for (int64_t f = 0; f < rows_.n_columns(); ++f)
+      std::copy_n(w + f * state_.stride, n_labels_, out.data() + f * n_labels_);
     return out;
   }
   void unpack(const double* from, double* w) const {
@@ -148,20 +162,24 @@ class MulticlassDual {
   }
   void check_variables(In1<int64_t> starts, In1<int32_t> labels, In1<double> values) const {
     const int64_t n = rows_.n_rows(), size = int64_t(labels.shape(0));
-    require(int64_t(starts.shape(0)) == n + 1 && starts.data()[0] == 0 && starts.data()[n] == size, "starts do not fit");
+    require(int64_t(starts.shape(0)) == n + 1 && starts.data()[0] == 0 && starts.data()[n] == size,
+            "starts do not fit");
     require(int64_t(values.shape(0)) == size, "labels and values must be equally many");
     for (int64_t i = 0; i < n; ++i) require(starts.data()[i] <= starts.data()[i + 1], "starts must not decrease");
     for (int64_t i = 0; i < n; ++i) {
       double total = 0;
       for (int64_t k = starts.data()[i]; k < starts.data()[i + 1]; ++k) {
         require(labels.data()[k] >= 0 && labels.data()[k] < n_labels_, "a label is out of range");
-        require(k == starts.data()[i] || labels.data()[k - 1] < labels.data()[k], "the labels of an example must ascend");
+        require(k == starts.data()[i] || labels.data()[k - 1] < labels.data()[k],
+                "the labels of an example must ascend");
         require(labels.data()[k] != labels_.data()[i], "the true label has no dual variable");
-        require(std::isfinite(values.data()[k]) && values.data()[k] >= 0, "dual variables must be finite and not negative");
+        require(std::isfinite(values.data()[k]) && values.data()[k] >= 0,
+                "dual variables must be finite and not negative");
         total += values.data()[k];
       }
       // The sum of an example is kept up to rounding.
-      require(squared_ || total <= upper_.data()[i] * (1 + 1e-6), "the dual variables of an example are above their bound");
+      require(squared_ || total <= upper_.data()[i] * (1 + 1e-6),
+              "the dual variables of an example are above their bound");
     }
   }
   template <class T> MarginProblem<T> problem() const {
@@ -181,14 +199,19 @@ class MulticlassDual {
 
 void bind_multiclass(nb::module_& m) {
   nb::class_<MulticlassDual>(m, "MulticlassDual", "Dual ascent for the multiclass (squared) hinge with costs.")
-      .def(nb::init<const FeatureRows&, In1<int32_t>, In1<double>, In2<double>, bool, uint64_t, int, int64_t, int>(), "rows"_a,
-           "labels"_a.noconvert(), "upper"_a.noconvert(), "costs"_a.noconvert(), "squared"_a, "seed"_a, "shards"_a, "block"_a,
-           "strips"_a = 1)
-      .def("epoch", &MulticlassDual::epoch, "threads"_a, "Visits every active example once; the sum of their gaps on the way.")
-      .def("check", &MulticlassDual::check, "tol"_a, "threads"_a, "(primal, dual) over all examples; renews the active ones.")
-      .def("weights", &MulticlassDual::weights, "out"_a.noconvert(), "Copies W, label by label within a feature, to out.")
-      .def("dual_variables", &MulticlassDual::dual_variables, "out"_a.noconvert(), "Copies α of the wrong labels to out.")
-      .def("state", &MulticlassDual::state, "All that the next epoch depends on, as arrays by name; to be taken after a check.")
+      .def(nb::init<const FeatureRows&, In1<int32_t>, In1<double>, In2<double>, bool, uint64_t, int, int64_t, int>(),
+           "rows"_a, "labels"_a.noconvert(), "upper"_a.noconvert(), "costs"_a.noconvert(), "squared"_a, "seed"_a,
+           "shards"_a, "block"_a, "strips"_a = 1)
+      .def("epoch", &MulticlassDual::epoch, "threads"_a,
+           "Visits every active example once; the sum of their gaps on the way.")
+      .def("check", &MulticlassDual::check, "tol"_a, "threads"_a,
+           "(primal, dual) over all examples; renews the active ones.")
+      .def("weights", &MulticlassDual::weights, "out"_a.noconvert(),
+           "Copies W, label by label within a feature, to out.")
+      .def("dual_variables", &MulticlassDual::dual_variables, "out"_a.noconvert(),
+           "Copies α of the wrong labels to out.")
+      .def("state", &MulticlassDual::state,
+           "All that the next epoch depends on, as arrays by name; to be taken after a check.")
       .def("restore", &MulticlassDual::restore, "w"_a.noconvert(), "average"_a.noconvert(), "starts"_a.noconvert(),
            "labels"_a.noconvert(), "values"_a.noconvert(), "old_starts"_a.noconvert(), "old_labels"_a.noconvert(),
            "old_values"_a.noconvert(), "active"_a.noconvert(), "counts"_a.noconvert(), "reach"_a.noconvert(),

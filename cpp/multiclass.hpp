@@ -8,21 +8,26 @@
 //   max_α  D(α) = Σ_ic α_ic Δ(y_i, c) - ½‖W(α)‖²            s_i = U_i                        (hinge)
 //                                             - Σ_i s_i² / (4 U_i),  s_i free, α_{i,y_i} = 0   (squared hinge)
 //
-// One block at a time is solved exactly: a projection onto a simplex (hinge), or its like without the bound on the mass (squared
-// hinge), whose threshold is found by Newton steps on a piecewise linear function. With g_c = Δ(y_i, c) + ⟨w_c, x_i⟩,
+// One block at a time is solved exactly: a projection onto a simplex (hinge), or its like without the bound on the mass
+// (squared hinge), whose threshold is found by Newton steps on a piecewise linear function. With g_c = Δ(y_i, c) +
+// ⟨w_c, x_i⟩,
 //
 //   gap_i = U_i max_c g_c - ⟨α_i, g⟩ ≥ 0,   Σ_i gap_i = P(W(α)) - D(α):
 //
-// the gap is a sum over examples, so one pass over the data certifies it and shows the examples that still have work to do.
+// the gap is a sum over examples, so one pass over the data certifies it and shows the examples that still have work to
+// do.
 //
-// Threads. An epoch's examples, in random order, are dealt to a number of shards that depends on the data alone. Each shard goes
-// through a block of its examples on its own copy of W; then the changes of all are added, times the step in [0, 1] that is best for
-// D (a quadratic along that line; 1 / shards already is an ascent, D being concave). So the result is the same for any number of threads.
+// Threads. An epoch's examples, in random order, are dealt to a number of shards that depends on the data alone. Each
+// shard goes through a block of its examples on its own copy of W; then the changes of all are added, times the step in
+// [0, 1] that is best for D (a quadratic along that line; 1 / shards already is an ascent, D being concave). So the
+// result is the same for any number of threads.
 //
-// Wide sparse data, where a merge would cost about as much as the visits before it, is cut by features instead: see strips.hpp.
+// Wide sparse data, where a merge would cost about as much as the visits before it, is cut by features instead: see
+// strips.hpp.
 //
-// Extrapolation. Where U ‖x‖² is large, α needs many epochs to get where it goes, along nearly the same way. So every few epochs it
-// is moved further along its change since, projected back to its domain, and again the best step towards that point is taken.
+// Extrapolation. Where U ‖x‖² is large, α needs many epochs to get where it goes, along nearly the same way. So every
+// few epochs it is moved further along its change since, projected back to its domain, and again the best step towards
+// that point is taken.
 #pragma once
 
 #include <cmath>
@@ -53,8 +58,9 @@ double merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<Margi
   constexpr int64_t kParts = 16;
   const int64_t n_columns = p.rows.n_columns, width = s.stride;
   if (n_columns * width < kSmallWork) threads = 1;
-  // Calls work(where, Σ_s (W_s - W) there) for the weights of the changed features of a part, a vector at a time. Rows shorter
-  // than a vector are taken with what follows them: all features are walked then, or the vector reaches into unchanged ones.
+  // Calls work(where, Σ_s (W_s - W) there) for the weights of the changed features of a part, a vector at a time. Rows
+  // shorter than a vector are taken with what follows them: all features are walked then, or the vector reaches into
+  // unchanged ones.
   constexpr int L = kLanes<double>;
   const bool all = !p.rows.indptr || width % L != 0;
   const int64_t rows = all ? (n_columns * width + L - 1) / L : n_columns, row = all ? L : width;
@@ -117,8 +123,10 @@ template <class T> void extrapolate(const MarginProblem<T>& p, MarginState& s, i
       });
     }
     const double step = merge_shards(p, s, shards, threads);
-    if (step >= 1) s.reach = std::min(2 * s.reach, 1024.0);
-    else if (step < 0.5) s.reach = std::max(0.5 * s.reach, 1.0);
+    if (step >= 1)
+      s.reach = std::min(2 * s.reach, 1024.0);
+    else if (step < 0.5)
+      s.reach = std::max(0.5 * s.reach, 1.0);
   }
   s.since = 0;
   s.old.clear();
@@ -167,7 +175,8 @@ template <class T> void average_weights(const MarginProblem<T>& p, MarginState& 
 }
 
 // Visits of the active examples by shards; the sum of their gaps just before.
-template <class T> double visit_by_shards(const MarginProblem<T>& p, MarginState& s, std::vector<uint8_t>& rests, int threads) {
+template <class T>
+double visit_by_shards(const MarginProblem<T>& p, MarginState& s, std::vector<uint8_t>& rests, int threads) {
   const int64_t m = int64_t(s.active.size());
   std::vector<MarginShard<T>> shards;
   for (int a = 0; a < s.shards; ++a) shards.emplace_back(p, s, s.w[s.shards > 1 ? a + 1 : 0], s.shards > 1);
@@ -185,7 +194,8 @@ template <class T> double visit_by_shards(const MarginProblem<T>& p, MarginState
   const int64_t step = s.block * s.shards;
   for (int64_t begin = 0; s.shards > 1 && begin < m; begin += step) {
     const int64_t size = std::min(step, m - begin);
-    in_parallel(s.shards, threads, [&](int64_t a) { go(a, begin + size * a / s.shards, begin + size * (a + 1) / s.shards); });
+    in_parallel(s.shards, threads,
+                [&](int64_t a) { go(a, begin + size * a / s.shards, begin + size * (a + 1) / s.shards); });
     merge_shards(p, s, shards, threads);
   }
   double total = 0;
@@ -193,13 +203,15 @@ template <class T> double visit_by_shards(const MarginProblem<T>& p, MarginState
   return total;
 }
 
-// One visit of every active example in random order; the sum of their gaps just before. Examples at rest leave the active ones.
+// One visit of every active example in random order; the sum of their gaps just before. Examples at rest leave the
+// active ones.
 template <class T> double multiclass_epoch(const MarginProblem<T>& p, MarginState& s, int threads) {
   const int64_t m = int64_t(s.active.size());
   extrapolate(p, s, threads);  // before the visits, which repair what it breaks
   for (int64_t i = m - 1; i > 0; --i) std::swap(s.active[i], s.active[below(next_random(s.seed), i + 1)]);
   std::vector<uint8_t> rests(m, 0);
-  const double total = s.strips.count() > 1 ? visit_by_strips(p, s, rests, threads) : visit_by_shards(p, s, rests, threads);
+  const double total =
+      s.strips.count() > 1 ? visit_by_strips(p, s, rests, threads) : visit_by_shards(p, s, rests, threads);
   int64_t kept = 0;
   for (int64_t k = 0; k < m; ++k)
     if (!rests[k]) s.active[kept++] = s.active[k];
@@ -208,7 +220,8 @@ template <class T> double multiclass_epoch(const MarginProblem<T>& p, MarginStat
   return total;
 }
 
-// P and D at the current weights, over all examples; those with a share in the gap or several labels with α > 0 become active.
+// P and D at the current weights, over all examples; those with a share in the gap or several labels with α > 0 become
+// active.
 template <class T> void multiclass_check(const MarginProblem<T>& p, MarginState& s, double tol, int threads) {
   const int64_t n = p.rows.n_rows, C = p.C, parts = std::max<int64_t>(1, std::min<int64_t>(256, n / 64));
   std::vector<double> gaps(n, 0.0), losses(parts, 0.0), primal_squares(parts, 0.0), dual_squares(parts, 0.0);

@@ -2,8 +2,9 @@
 //
 //   [+-] digits [. digits] [e [+-] digits]      value = ± mantissa · 10^exponent
 //
-// A mantissa below 2^53 and a power of ten up to 10^22 are both exact in double precision, so one product or quotient rounds correctly;
-// the rest goes to the library. There is no nan, no inf and no hexadecimal here: what is not a decimal number is not one.
+// A mantissa below 2^53 and a power of ten up to 10^22 are both exact in double precision, so one product or quotient
+// rounds correctly; the rest goes to the library. There is no nan, no inf and no hexadecimal here: what is not a
+// decimal number is not one.
 #pragma once
 
 #include <charconv>

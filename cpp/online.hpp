@@ -1,9 +1,11 @@
 // Online learners over chains, one sequence an update.
 //
-//   sgd_log             w -= η_t (λ w + ∇loss_i),  η_t = η_0 / (1 + η_0 decay t); the shrinkage of all weights is one number (scale),
+//   sgd_log             w -= η_t (λ w + ∇loss_i),
+//                       η_t = η_0 / (1 + η_0 decay t); the shrinkage of all weights is one number (scale),
 //                       the L1 penalty is owed and paid when a weight is next touched (cumulative penalty).
 //   perceptron          w += Φ(y) - Φ(ŷ)
-//   passive_aggressive  w += τ (Φ(y) - Φ(ŷ)),  τ = min(aggressiveness, (score(ŷ) - score(y) + √errors) / ‖Φ(y) - Φ(ŷ)‖²)
+//   passive_aggressive  w += τ (Φ(y) - Φ(ŷ)),
+//                       τ = min(aggressiveness, (score(ŷ) - score(y) + √errors) / ‖Φ(y) - Φ(ŷ)‖²)
 //
 // For the latter two `extra` holds Σ step · update, from which the averaged weights are w - extra / (steps + 1).
 // Labels of -1 are unknown: the loss is then against all labellings that agree with the known ones.
@@ -64,8 +66,10 @@ template <class T> class OnlineLearner {
     }
     offsets_[1] = steps_;
     chains_.nodes = nodes_.data();
-    if (space_.empty()) space_.emplace_back(chains_);
-    else space_[0].refresh();
+    if (space_.empty())
+      space_.emplace_back(chains_);
+    else
+      space_[0].refresh();
     partial_ = false;
     for (int64_t t = 0; t < steps_; ++t) partial_ |= y_[t] < 0;
   }
@@ -85,8 +89,14 @@ template <class T> class OnlineLearner {
     shared.assign(C2 + 2 * C, 0.0);
     if (has_edges()) edges.resize(steps_ * C2);
     double log_z = 0;
-    const ChainMarginals<double> out{nodes.data(), shared.data(), shared.data() + C2, shared.data() + C2 + C,
-                                     has_edges() ? edges.data() : nullptr, &log_z, nullptr, nullptr};
+    const ChainMarginals<double> out{nodes.data(),
+                                     shared.data(),
+                                     shared.data() + C2,
+                                     shared.data() + C2 + C,
+                                     has_edges() ? edges.data() : nullptr,
+                                     &log_z,
+                                     nullptr,
+                                     nullptr};
     space_[0].marginals(0, out, out.transitions, out.start, out.end);
     return space_[0].bad() ? std::numeric_limits<double>::quiet_NaN() : log_z;
   }
@@ -133,7 +143,8 @@ template <class T> class OnlineLearner {
     return loss;
   }
 
-  void spread(const Rows<T>& rows, const Pattern& p, double* w, const std::vector<double>& mu, double factor, int width) {
+  void spread(const Rows<T>& rows, const Pattern& p, double* w, const std::vector<double>& mu, double factor,
+              int width) {
     std::fill(scratch_.begin(), scratch_.end(), 0.0);
     add_rows(rows, begin_, steps_, p, 0, p.n_features, p.n_weights, w, [&](int64_t t) {
       for (int b = 0; b < width; ++b) scratch_[b] = factor * mu[t * width + b];
@@ -144,8 +155,10 @@ template <class T> class OnlineLearner {
   void pay(int64_t k) {
     const double before = state_.scale * w_[k];
     double after = before;
-    if (before > 0) after = std::max(0.0, before - (state_.l1_total + extra_[k]));
-    else if (before < 0) after = std::min(0.0, before + (state_.l1_total - extra_[k]));
+    if (before > 0)
+      after = std::max(0.0, before - (state_.l1_total + extra_[k]));
+    else if (before < 0)
+      after = std::min(0.0, before + (state_.l1_total - extra_[k]));
     extra_[k] += after - before;
     w_[k] = after / state_.scale;
   }
@@ -297,13 +310,14 @@ double online(const OnlineData<T>& data, const OnlineOptions& options, const int
   return total;
 }
 
-// Loss-augmented decoding, one sequence a step: the plane of the labelling that violates its margin most goes to a sink, which may
-// change the weights before the next step.
+// Loss-augmented decoding, one sequence a step: the plane of the labelling that violates its margin most goes to a
+// sink, which may change the weights before the next step.
 template <class T> class MarginLearner : public OnlineLearner<T> {
  public:
   using OnlineLearner<T>::OnlineLearner;
 
-  // Returns the violation max_z Δ(y, z) + score(z) - score(y); NaN for scores out of range, +inf where no labelling is allowed.
+  // Returns the violation max_z Δ(y, z) + score(z) - score(y); NaN for scores out of range, +inf where no labelling is
+  // allowed.
   double visit(int64_t i, const double* cost, PlaneSink& sink) {
     this->begin_ = this->d_.offsets[i];
     this->steps_ = this->d_.offsets[i + 1] - this->begin_;
@@ -348,8 +362,8 @@ template <class T> class MarginLearner : public OnlineLearner<T> {
 };
 
 template <class T>
-double margin(const OnlineData<T>& data, const double* cost, const int64_t* order, int64_t count, double* w, OnlineState& state,
-              PlaneSink& sink) {
+double margin(const OnlineData<T>& data, const double* cost, const int64_t* order, int64_t count, double* w,
+              OnlineState& state, PlaneSink& sink) {
   const OnlineOptions options{Rule::perceptron, 0, 0, 0, 0, 0};
   MarginLearner<T> learner(data, options, w, nullptr, state);
   double total = 0;

@@ -1,9 +1,10 @@
 // A canonical order of the nodes of a graph of any size: isomorphic graphs in their orders are the same graph.
 //
-// Cells of nodes are split by the numbers of neighbours in other cells; where that comes to an end, a node of the first cell of several
-// is set apart, and so on: a tree whose leaves are orders. Of them the least counts, by what splitting met with on the way (the trace)
-// and then by the bits of the adjacency matrix. Two leaves with the same bits are an automorphism: the tree below one of its branches
-// is that below the other, and a branch to which automorphisms that keep the nodes set apart so far lead need not be entered.
+// Cells of nodes are split by the numbers of neighbours in other cells; where that comes to an end, a node of the first
+// cell of several is set apart, and so on: a tree whose leaves are orders. Of them the least counts, by what splitting
+// met with on the way (the trace) and then by the bits of the adjacency matrix. Two leaves with the same bits are an
+// automorphism: the tree below one of its branches is that below the other, and a branch to which automorphisms that
+// keep the nodes set apart so far lead need not be entered.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,10 @@ class CanonicalOrder {
  public:
   // Neighbours of node v: lists[offsets[v] ... offsets[v + 1]), ascending. Colours: nodes of smaller ones come first.
   CanonicalOrder(std::vector<int64_t> offsets, std::vector<int32_t> lists, const std::vector<int32_t>& colour)
-      : n_(int32_t(colour.size())), words_((size_t(n_) + 63) / 64), offsets_(std::move(offsets)), lists_(std::move(lists)) {
+      : n_(int32_t(colour.size())),
+        words_((size_t(n_) + 63) / 64),
+        offsets_(std::move(offsets)),
+        lists_(std::move(lists)) {
     for (auto* of_nodes : {&order_, &place_, &cell_, &size_, &count_, &met_, &root_}) of_nodes->assign(size_t(n_), 0);
     waits_.assign(size_t(n_), 0);
     on_path_.assign(size_t(n_), 0);
@@ -159,7 +163,8 @@ class CanonicalOrder {
   void split(int32_t cell, Level& level) {
     const int32_t end = cell + size_[at(cell)], first = end - met_[at(cell)];
     const auto counts = [&](int32_t i) { return count_[at(order_[at(i)])]; };
-    std::sort(order_.begin() + first, order_.begin() + end, [&](int32_t a, int32_t b) { return count_[at(a)] < count_[at(b)]; });
+    std::sort(order_.begin() + first, order_.begin() + end,
+              [&](int32_t a, int32_t b) { return count_[at(a)] < count_[at(b)]; });
     for (int32_t i = first; i < end; ++i) place_[at(order_[at(i)])] = i;
     add(level.trace, uint64_t(cell) << 32 | uint32_t(first));
     starts_.clear();
@@ -176,7 +181,8 @@ class CanonicalOrder {
       if (starts_[part + 1] - starts_[part] > starts_[largest + 1] - starts_[largest]) largest = part;
     const bool waited = waits_[at(cell)];
     // From the last part, so that what remains is always the beginning.
-    for (size_t part = starts_.size() - 2; part > 0; --part) begin_cell(cell, starts_[part], starts_[part + 1] - starts_[part], level);
+    for (size_t part = starts_.size() - 2; part > 0; --part)
+      begin_cell(cell, starts_[part], starts_[part + 1] - starts_[part], level);
     for (size_t part = 0; part + 1 < starts_.size(); ++part)
       if (!waits_[at(starts_[part])] && (waited || part != largest)) enqueue(starts_[part]);
   }
@@ -241,9 +247,11 @@ class CanonicalOrder {
     level.complete = true;
     const int32_t first = level.candidates[0], from = level.target;
     std::vector<int32_t> nodes(order_.begin() + from, order_.begin() + from + size_[at(from)]);
-    std::sort(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) { return std::pair(twin_[at(a)], a) < std::pair(twin_[at(b)], b); });
+    std::sort(nodes.begin(), nodes.end(),
+              [&](int32_t a, int32_t b) { return std::pair(twin_[at(a)], a) < std::pair(twin_[at(b)], b); });
     for (size_t i = 0; i < nodes.size(); ++i)
-      if (twin_[at(nodes[i])] != twin_[at(first)] && (i == 0 || twin_[at(nodes[i])] != twin_[at(nodes[i - 1])])) level.candidates.push_back(nodes[i]);
+      if (twin_[at(nodes[i])] != twin_[at(first)] && (i == 0 || twin_[at(nodes[i])] != twin_[at(nodes[i - 1])]))
+        level.candidates.push_back(nodes[i]);
   }
 
   // The next branch to which no automorphism leads from an earlier one; -1: there is none.
@@ -281,11 +289,14 @@ class CanonicalOrder {
 
   void compare(Level& level, const Level& above) const {
     const size_t depth = levels_.size();
-    level.as_first = above.as_first && (first_.order.empty() || (depth < first_.traces.size() && level.trace == first_.traces[depth]));
+    level.as_first = above.as_first &&
+                     (first_.order.empty() || (depth < first_.traces.size() && level.trace == first_.traces[depth]));
     level.against_best = above.against_best;
     if (level.against_best == 0 && !best_.order.empty()) {
-      if (depth >= best_.traces.size()) level.against_best = 1;
-      else level.against_best = level.trace < best_.traces[depth] ? -1 : level.trace > best_.traces[depth];
+      if (depth >= best_.traces.size())
+        level.against_best = 1;
+      else
+        level.against_best = level.trace < best_.traces[depth] ? -1 : level.trace > best_.traces[depth];
     }
   }
 
@@ -343,8 +354,9 @@ class CanonicalOrder {
   size_t words_, moves_ = 0;
   std::vector<int64_t> offsets_;
   std::vector<int32_t> lists_, twin_;
-  std::vector<int32_t> order_, place_, cell_, size_;      // nodes by place and back; where a node's cell begins; by where it begins, its size
-  std::vector<int32_t> count_, met_, root_;               // neighbours in the splitter; by cell, nodes that have any; of orbits
+  std::vector<int32_t> order_, place_, cell_,
+      size_;  // nodes by place and back; where a node's cell begins; by where it begins, its size
+  std::vector<int32_t> count_, met_, root_;  // neighbours in the splitter; by cell, nodes that have any; of orbits
   std::vector<int32_t> queue_, splitter_, counted_, cells_met_, starts_, path_;
   std::vector<char> waits_, on_path_;
   std::vector<Level> levels_;

@@ -1,9 +1,9 @@
 // Functions of all pairs of vectors: see pairwise.hpp. Compiled once for each instruction set MERCER_ARCH.
 //
-// As in a product of matrices: B is packed into panels of a few vectors of columns, A into tiles of a few rows, and a tile times
-// a panel stays in registers while the coordinates go by. The finish is applied while the sums are still in the cache.
-// Coordinates are added in stretches of kDepth, so that rounding grows with the length of a stretch, not with d; the
-// order does not depend on the threads nor on how the rows are cut into blocks.
+// As in a product of matrices: B is packed into panels of a few vectors of columns, A into tiles of a few rows, and a
+// tile times a panel stays in registers while the coordinates go by. The finish is applied while the sums are still in
+// the cache. Coordinates are added in stretches of kDepth, so that rounding grows with the length of a stretch, not
+// with d; the order does not depend on the threads nor on how the rows are cut into blocks.
 #include "pairwise.hpp"
 
 #include <algorithm>
@@ -34,7 +34,10 @@ struct ProductTerm {
   template <class T> static Vec<T> add(Vec<T> s, Vec<T> x, Vec<T> z) { return s + x * z; }
 };
 struct SquaredTerm {
-  template <class T> static Vec<T> add(Vec<T> s, Vec<T> x, Vec<T> z) { const Vec<T> e = x - z; return s + e * e; }
+  template <class T> static Vec<T> add(Vec<T> s, Vec<T> x, Vec<T> z) {
+    const Vec<T> e = x - z;
+    return s + e * e;
+  }
 };
 struct AbsoluteTerm {
   template <class T> static Vec<T> add(Vec<T> s, Vec<T> x, Vec<T> z) { return s + absolute<T>(x - z); }
@@ -100,9 +103,7 @@ template <class T> inline void finish_row(const PairRule& rule, T* s, T a_norm, 
     Vec<T> v = load(s + j);
     switch (rule.finish) {
       case PairFinish::none: return;
-      case PairFinish::gaussian:
-        v = vexp(-gamma * vmax<T>((a_norm + load(b_norms + j)) - (v + v), Vec<T>{}));
-        break;
+      case PairFinish::gaussian: v = vexp(-gamma * vmax<T>((a_norm + load(b_norms + j)) - (v + v), Vec<T>{})); break;
       case PairFinish::decay: v = vexp(-gamma * v); break;
       case PairFinish::matern_1: v = vexp(-gamma * roots<T>(v)); break;
       case PairFinish::matern_3: {
@@ -124,7 +125,8 @@ template <class T> inline void finish_row(const PairRule& rule, T* s, T a_norm, 
 // ---------------------------------------------------------------------------------------------- functions of two rows
 
 // e_degree of the values v_k: e_q += e_{q-1} v_k, coordinate by coordinate.
-template <class T> void subset_sums(const PairRule& rule, const T* x, const T* b, int64_t d, T* out, Buffer<T>& memory) {
+template <class T>
+void subset_sums(const PairRule& rule, const T* x, const T* b, int64_t d, T* out, Buffer<T>& memory) {
   constexpr int L = kLanes<T>;
   memory.resize(size_t(rule.degree + 1) * L);
   const T gamma = T(rule.inner_gamma);
@@ -143,7 +145,8 @@ template <class T> void subset_sums(const PairRule& rule, const T* x, const T* b
   }
 }
 
-template <class T> void group_powers(const PairRule& rule, const T* x, const T* b, int64_t d, T* out, Buffer<T>& memory) {
+template <class T>
+void group_powers(const PairRule& rule, const T* x, const T* b, int64_t d, T* out, Buffer<T>& memory) {
   constexpr int L = kLanes<T>;
   memory.resize(size_t(d) * L);
   for (int j = 0; j < kPanel<T>; j += L) {
@@ -214,14 +217,15 @@ void block_sums(const PairTask<T>& t, const T* packed, const T* panel, int64_t r
   for (int64_t k = 0; k < t.d; k += kDepth) {
     const int64_t depth = std::min(kDepth, t.d - k);
     for (int64_t tile = 0; tile < tiles; ++tile)
-      tile_sums<T, Term>(packed + (tile * t.d + k) * kTile, panel + k * kPanel<T>, depth, sums + tile * kTile * kPanel<T>);
+      tile_sums<T, Term>(packed + (tile * t.d + k) * kTile, panel + k * kPanel<T>, depth,
+                         sums + tile * kTile * kPanel<T>);
   }
 }
 
 // The rows of a block with one panel, before the finish.
 template <class T>
-void block_values(const PairTask<T>& t, const PairRule& rule, int64_t first, int64_t rows, const T* packed, const T* panel,
-                  T* sums, Buffer<T>& memory) {
+void block_values(const PairTask<T>& t, const PairRule& rule, int64_t first, int64_t rows, const T* packed,
+                  const T* panel, T* sums, Buffer<T>& memory) {
   switch (rule.term) {
     case PairTerm::product: return block_sums<T, ProductTerm>(t, packed, panel, rows, sums);
     case PairTerm::squared: return block_sums<T, SquaredTerm>(t, packed, panel, rows, sums);
@@ -234,14 +238,16 @@ void block_values(const PairTask<T>& t, const PairRule& rule, int64_t first, int
   for (int64_t i = 0; i < rows; ++i) {
     const T* x = t.A + (first + i) * t.d;
     T* out = sums + i * kPanel<T>;
-    if (rule.term == PairTerm::subsets) subset_sums(rule, x, panel, t.d, out, memory);
-    else if (rule.term == PairTerm::groups) group_powers(rule, x, panel, t.d, out, memory);
-    else spline_products(rule, x, panel, t.d, out);
+    if (rule.term == PairTerm::subsets)
+      subset_sums(rule, x, panel, t.d, out, memory);
+    else if (rule.term == PairTerm::groups)
+      group_powers(rule, x, panel, t.d, out, memory);
+    else
+      spline_products(rule, x, panel, t.d, out);
   }
 }
 
-template <class T>
-void write_block(const PairTask<T>& t, int64_t first, int64_t rows, int64_t column, const T* sums) {
+template <class T> void write_block(const PairTask<T>& t, int64_t first, int64_t rows, int64_t column, const T* sums) {
   const int64_t width = std::min<int64_t>(kPanel<T>, t.m - column);
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t at = t.row0 + first + i;

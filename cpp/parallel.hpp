@@ -8,8 +8,8 @@
 
 namespace mercer {
 
-// Calls work(part) for part = 0 .. parts on up to `threads` threads. An exception must not leave a parallel region: the first
-// one is kept and thrown afterwards.
+// Calls work(part) for part = 0 .. parts on up to `threads` threads. An exception must not leave a parallel region: the
+// first one is kept and thrown afterwards.
 template <class Work> void in_parallel(int64_t parts, int threads, Work work) {
   if (threads <= 1 || parts <= 1 || threads_are_lost) {
     for (int64_t part = 0; part < parts; ++part) work(part);

@@ -1,5 +1,5 @@
-// Chart parsing with weighted grammars: the Python face of chart.hpp. Sentences are stacked, with offsets; each is parsed by
-// one thread, so results do not depend on their number.
+// Chart parsing with weighted grammars: the Python face of chart.hpp. Sentences are stacked, with offsets; each is
+// parsed by one thread, so results do not depend on their number.
 #include "chart.hpp"
 
 #include "bindings.hpp"
@@ -10,7 +10,9 @@ namespace {
 
 constexpr int64_t kLargestChart = int64_t(1) << 29;  // items of one sentence: 4 GiB of scores
 
-template <class Rule, size_t N> std::vector<Rule> read_rules(const In2<int32_t>& table, const char* name, const int32_t (&bounds)[N], int32_t n_weights) {
+template <class Rule, size_t N>
+std::vector<Rule> read_rules(const In2<int32_t>& table, const char* name, const int32_t (&bounds)[N],
+                             int32_t n_weights) {
   if (table.shape(1) != N + 1) fail(std::string(name) + " must have one column for each symbol and one for the weight");
   std::vector<Rule> rules(table.shape(0));
   for (size_t r = 0; r < rules.size(); ++r) {
@@ -18,8 +20,10 @@ template <class Rule, size_t N> std::vector<Rule> read_rules(const In2<int32_t>&
     for (size_t k = 0; k < N; ++k)
       if (row[k] < 0 || row[k] >= bounds[k]) fail(std::string(name) + " has a symbol that is out of range");
     if (row[N] < -1 || row[N] >= n_weights) fail(std::string(name) + " has a weight that is out of range");
-    if constexpr (N == 3) rules[r] = {row[0], row[1], row[2], row[3]};
-    else rules[r] = {row[0], row[1], row[2]};
+    if constexpr (N == 3)
+      rules[r] = {row[0], row[1], row[2], row[3]};
+    else
+      rules[r] = {row[0], row[1], row[2]};
   }
   return rules;
 }
@@ -27,7 +31,8 @@ template <class Rule, size_t N> std::vector<Rule> read_rules(const In2<int32_t>&
 ChartGrammar make_grammar(int32_t n_terminals, int32_t n_labels, int32_t n_weights, int32_t start, In1<int32_t> labels,
                           In2<int32_t> binary, In2<int32_t> unary, In2<int32_t> lexical) {
   ChartGrammar g;
-  require(n_terminals >= 0 && n_labels >= 0 && n_weights >= 0, "n_terminals, n_labels and n_weights must not be negative");
+  require(n_terminals >= 0 && n_labels >= 0 && n_weights >= 0,
+          "n_terminals, n_labels and n_weights must not be negative");
   require(labels.shape(0) >= 1 && labels.shape(0) < (size_t(1) << 30), "a grammar needs at least one symbol");
   g.n_symbols = int32_t(labels.shape(0));
   g.n_terminals = n_terminals;
@@ -58,8 +63,8 @@ struct Batch {
 
   int64_t size() const { return int64_t(sentences.size()); }
   // The words are read after the checks only: the arrays stay alive through the caller.
-  Batch(const ChartGrammar& grammar, const In1<double>& w, const In1<int32_t>& words, const In1<int64_t>& offsets, const Spans& spans,
-        bool count_lexical, int threads_)
+  Batch(const ChartGrammar& grammar, const In1<double>& w, const In1<int32_t>& words, const In1<int64_t>& offsets,
+        const Spans& spans, bool count_lexical, int threads_)
       : g(grammar), scores(checked(grammar, w), w.data()), threads(thread_count(threads_)) {
     const int64_t n = require_offsets(offsets, int64_t(words.shape(0)), "offsets", "words");
     const int64_t* o = offsets.data();
@@ -104,7 +109,8 @@ nb::tuple stacked(std::vector<std::vector<int32_t>>& lists, std::vector<double>&
   return nb::make_tuple(to_numpy(std::move(all)), to_numpy(std::move(offsets)), to_numpy(std::move(scores)));
 }
 
-nb::tuple best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int64_t> offsets, Spans spans, bool count_lexical, int threads) {
+nb::tuple best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int64_t> offsets, Spans spans,
+               bool count_lexical, int threads) {
   const Batch batch(g, w, words, offsets, spans, count_lexical, threads);
   std::vector<std::vector<int32_t>> trees(batch.sentences.size());
   std::vector<double> scores(batch.sentences.size(), kForbidden);
@@ -122,8 +128,8 @@ nb::tuple best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int
   return stacked(trees, std::move(scores));
 }
 
-nb::tuple k_best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int64_t> offsets, int32_t k, Spans spans, bool count_lexical,
-                 int threads) {
+nb::tuple k_best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int64_t> offsets, int32_t k, Spans spans,
+                 bool count_lexical, int threads) {
   require(k >= 1 && k <= (1 << 20), "k must be between 1 and 2^20");
   const Batch batch(g, w, words, offsets, spans, count_lexical, threads);
   require(batch.size() <= (int64_t(1) << 32) / k, "too many trees at once");
@@ -148,12 +154,15 @@ nb::tuple k_best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<i
   return stacked(trees, std::move(scores));
 }
 
-// log Z of each sentence; expected rules go to counts (sentences × rules), expected brackets to brackets (cells × labels).
-nb::object log_partition(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int64_t> offsets, Spans spans, bool count_lexical,
-                         std::optional<Out2<double>> counts, std::optional<Out2<double>> brackets, int threads) {
+// log Z of each sentence; expected rules go to counts (sentences × rules), expected brackets to brackets (cells ×
+// labels).
+nb::object log_partition(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int64_t> offsets, Spans spans,
+                         bool count_lexical, std::optional<Out2<double>> counts, std::optional<Out2<double>> brackets,
+                         int threads) {
   const Batch batch(g, w, words, offsets, spans, count_lexical, threads);
   if (counts)
-    require(int64_t(counts->shape(0)) == batch.size() && int64_t(counts->shape(1)) == g.n_weights, "counts must be sentences × rules");
+    require(int64_t(counts->shape(0)) == batch.size() && int64_t(counts->shape(1)) == g.n_weights,
+            "counts must be sentences × rules");
   if (brackets) {
     require(counts.has_value(), "brackets need counts");
     require(int64_t(brackets->shape(0)) == batch.first_cell.back() && int64_t(brackets->shape(1)) == g.n_labels,
@@ -176,10 +185,11 @@ nb::object log_partition(const ChartGrammar& g, In1<double> w, In1<int32_t> word
   return to_numpy(std::move(values));
 }
 
-nb::tuple f1_best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int64_t> offsets, In2<uint8_t> truth, In1<int64_t> n_true,
-                  Spans spans, bool count_lexical, int threads) {
+nb::tuple f1_best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<int64_t> offsets, In2<uint8_t> truth,
+                  In1<int64_t> n_true, Spans spans, bool count_lexical, int threads) {
   const Batch batch(g, w, words, offsets, spans, count_lexical, threads);
-  require(int64_t(truth.shape(0)) == batch.first_cell.back() && int64_t(truth.shape(1)) == g.n_labels, "truth must be cells × labels");
+  require(int64_t(truth.shape(0)) == batch.first_cell.back() && int64_t(truth.shape(1)) == g.n_labels,
+          "truth must be cells × labels");
   require(int64_t(n_true.shape(0)) == batch.size(), "n_true must have one number for each sentence");
   for (int64_t i = 0; i < batch.size(); ++i) require(n_true.data()[i] >= 0, "n_true must not be negative");
   std::vector<std::vector<int32_t>> trees(batch.sentences.size());
@@ -202,17 +212,22 @@ nb::tuple f1_best(const ChartGrammar& g, In1<double> w, In1<int32_t> words, In1<
 
 void bind_parsing(nb::module_& m) {
   nb::class_<ChartGrammar>(m, "ChartGrammar", "A grammar of binary, unary and lexical rules, ready for charts.")
-      .def("__init__", [](ChartGrammar* self, int32_t n_terminals, int32_t n_labels, int32_t n_weights, int32_t start, In1<int32_t> labels,
-                          In2<int32_t> binary, In2<int32_t> unary, In2<int32_t> lexical) {
-        new (self) ChartGrammar(make_grammar(n_terminals, n_labels, n_weights, start, labels, binary, unary, lexical));
-      }, "n_terminals"_a, "n_labels"_a, "n_weights"_a, "start"_a, "labels"_a.noconvert(), "binary"_a.noconvert(), "unary"_a.noconvert(),
-           "lexical"_a.noconvert())
+      .def(
+          "__init__",
+          [](ChartGrammar* self, int32_t n_terminals, int32_t n_labels, int32_t n_weights, int32_t start,
+             In1<int32_t> labels, In2<int32_t> binary, In2<int32_t> unary, In2<int32_t> lexical) {
+            new (self)
+                ChartGrammar(make_grammar(n_terminals, n_labels, n_weights, start, labels, binary, unary, lexical));
+          },
+          "n_terminals"_a, "n_labels"_a, "n_weights"_a, "start"_a, "labels"_a.noconvert(), "binary"_a.noconvert(),
+          "unary"_a.noconvert(), "lexical"_a.noconvert())
       .def("best", &best, MERCER_PARSE_ARGUMENTS, "spans"_a.noconvert().none(), "count_lexical"_a, "threads"_a = 1)
-      .def("k_best", &k_best, MERCER_PARSE_ARGUMENTS, "k"_a, "spans"_a.noconvert().none(), "count_lexical"_a, "threads"_a = 1)
+      .def("k_best", &k_best, MERCER_PARSE_ARGUMENTS, "k"_a, "spans"_a.noconvert().none(), "count_lexical"_a,
+           "threads"_a = 1)
       .def("log_partition", &log_partition, MERCER_PARSE_ARGUMENTS, "spans"_a.noconvert().none(), "count_lexical"_a,
            "counts"_a.noconvert().none(), "brackets"_a.noconvert().none(), "threads"_a = 1)
-      .def("f1_best", &f1_best, MERCER_PARSE_ARGUMENTS, "truth"_a.noconvert(), "n_true"_a.noconvert(), "spans"_a.noconvert().none(),
-           "count_lexical"_a, "threads"_a = 1);
+      .def("f1_best", &f1_best, MERCER_PARSE_ARGUMENTS, "truth"_a.noconvert(), "n_true"_a.noconvert(),
+           "spans"_a.noconvert().none(), "count_lexical"_a, "threads"_a = 1);
 }
 
 #undef MERCER_PARSE_ARGUMENTS

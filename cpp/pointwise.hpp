@@ -10,9 +10,9 @@
 //   huber            e^2 / 2 if |e| <= eps, else eps |e| - eps^2 / 2,  e = s - y
 //   poisson          exp(s) - y s                           a number >= 0; the prediction is exp(s)
 //
-// A step of weight h moves s at the speed ds/dt = -slope(s) q for a time h, q being the squared length of x under the rates of
-// the weights. Followed to the end (and not along its first direction) it never overshoots, and a weight of 2 is two
-// examples in a row.
+// A step of weight h moves s at the speed ds/dt = -slope(s) q for a time h, q being the squared length of x under the
+// rates of the weights. Followed to the end (and not along its first direction) it never overshoots, and a weight of 2
+// is two examples in a row.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,8 @@ inline LossAt loss_at(const LossSettings& settings, double s, double y) {
   return {0, 0};
 }
 
-// z' with z' + exp(z') = z + exp(z) + step: where the margin of the log loss arrives. Newton's method from the right of the root,
-// where the function is convex and rising, descends to it.
+// z' with z' + exp(z') = z + exp(z) + step: where the margin of the log loss arrives. Newton's method from the right of
+// the root, where the function is convex and rising, descends to it.
 inline double log_margin_after(double z, double step) {
   const double goal = z + std::exp(z) + step;
   double at = z + step * sigmoid(-z);

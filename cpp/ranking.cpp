@@ -4,9 +4,9 @@
 //   average precision  max over rankings r of  Δ(r) - Σ over pairs that r swaps of (s_i - s_j) / (P N),  Δ = 1 - AP
 //   F1                 max over labellings r of  Δ(r) - Σ over labels that r flips of ±s_i / (2 P),      Δ = 1 - F1
 //
-// Group k holds the examples offsets[k] .. offsets[k+1]; P of them are relevant, N are not. No pair is ever stored: a sort and a
-// tree of running sums over the grades give the pairs' loss in O(n log n); the most violated ranking and labelling
-// come from sorted scores, exactly.
+// Group k holds the examples offsets[k] .. offsets[k+1]; P of them are relevant, N are not. No pair is ever stored: a
+// sort and a tree of running sums over the grades give the pairs' loss in O(n log n); the most violated ranking and
+// labelling come from sorted scores, exactly.
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -47,11 +47,13 @@ using Scored = std::pair<double, int64_t>;  // score, place in the group
 
 // Best first; equal scores in the order of the examples.
 void sort_descending(std::vector<Scored>& x) {
-  std::sort(x.begin(), x.end(), [](const Scored& a, const Scored& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::sort(x.begin(), x.end(), [](const Scored& a, const Scored& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
 }
 
-// Calls work(first, last) for ranges of groups. Groups do not share results, so the split does not matter. An exception must not
-// leave a parallel region: the first one is kept and thrown afterwards.
+// Calls work(first, last) for ranges of groups. Groups do not share results, so the split does not matter. An exception
+// must not leave a parallel region: the first one is kept and thrown afterwards.
 template <class Work> void over_groups(int64_t groups, int threads, Work work) {
   if (threads <= 1 || groups <= 1 || threads_are_lost) return work(int64_t(0), groups);
   threads_were_used = true;
@@ -77,10 +79,11 @@ struct PairScratch {
   PrefixSums<double> sum;
 };
 
-// A pair (i preferred to j) is active if s_j > s_i - 1. With c_i and d_j the numbers of active pairs that i wins and j loses,
-// the hinge is Σ c_i (1 - s_i) + Σ d_j s_j with gradient d - c: counts are enough. The squared hinge needs the sums of the
-// partners' scores as well; z below is a sum of hinges, and Σ hinge² = Σ hinge + ½ ⟨gradient, s⟩.
-template <bool squared> double pair_loss(const double* scores, const int32_t* grades, int64_t n, double* gradient, PairScratch& scratch) {
+// A pair (i preferred to j) is active if s_j > s_i - 1. With c_i and d_j the numbers of active pairs that i wins and j
+// loses, the hinge is Σ c_i (1 - s_i) + Σ d_j s_j with gradient d - c: counts are enough. The squared hinge needs the
+// sums of the partners' scores as well; z below is a sum of hinges, and Σ hinge² = Σ hinge + ½ ⟨gradient, s⟩.
+template <bool squared>
+double pair_loss(const double* scores, const int32_t* grades, int64_t n, double* gradient, PairScratch& scratch) {
   auto& order = scratch.order;
   order.resize(size_t(n));
   double mean = 0;
@@ -112,7 +115,8 @@ template <bool squared> double pair_loss(const double* scores, const int32_t* gr
     gradient[i] -= squared ? 2 * z : z;
   }
   restart();
-  for (int64_t k = n - 1, next = n - 1; k >= 0; --k) {  // j from the worst to the best: the active i are a growing suffix
+  for (int64_t k = n - 1, next = n - 1; k >= 0;
+       --k) {  // j from the worst to the best: the active i are a growing suffix
     const auto [s, j] = order[size_t(k)];
     for (; next >= 0 && order[size_t(next)].first - 1.0 < s; --next) take(order[size_t(next)]);
     const double d = double(scratch.count.above(grades[j]));
@@ -123,8 +127,8 @@ template <bool squared> double pair_loss(const double* scores, const int32_t* gr
   return hinges + (squared ? 0.5 : 1.0) * linear;
 }
 
-// 2 · (pairs in the wrong order) + (pairs of equal score), and the number of pairs of different grades: whole numbers, whatever
-// the ties. The grades may be any numbers.
+// 2 · (pairs in the wrong order) + (pairs of equal score), and the number of pairs of different grades: whole numbers,
+// whatever the ties. The grades may be any numbers.
 std::pair<int64_t, int64_t> swapped(const double* scores, const double* grades, int64_t n, PairScratch& scratch) {
   auto& order = scratch.order;
   std::vector<int32_t> ranks(static_cast<size_t>(n));
@@ -165,11 +169,12 @@ struct Split {
   }
 };
 
-// In the most violated ranking both classes are sorted by score. Say r_q relevant examples stand before the q-th other one.
-// That it stands before the p-th relevant one costs p/(p+q-1) - p/(p+q) of the average precision's sum, so the objective is a
-// sum over q of
+// In the most violated ranking both classes are sorted by score. Say r_q relevant examples stand before the q-th other
+// one. That it stands before the p-th relevant one costs p/(p+q-1) - p/(p+q) of the average precision's sum, so the
+// objective is a sum over q of
 //   F_q(r_q) = Σ_{p > r_q} [ p / (P (p+q-1) (p+q)) - (s_p - s_q) / (P N) ],
-// whose terms fall with q. Each r_q can therefore be chosen alone, the largest maximiser, and never falls from one q to the next.
+// whose terms fall with q. Each r_q can therefore be chosen alone, the largest maximiser, and never falls from one q to
+// the next.
 double average_precision_loss(const double* scores, const int32_t* grades, int64_t n, double* gradient, Split& split) {
   split.fill(scores, grades, n);
   std::fill(gradient, gradient + n, 0.0);
@@ -186,7 +191,8 @@ double average_precision_loss(const double* scores, const int32_t* grades, int64
     double sum = 0, best = 0;
     int64_t r = P;
     for (int64_t p = P; p > floor; --p) {
-      sum += double(p) * inverse[size_t(P)] * inverse[size_t(p + q - 1)] * inverse[size_t(p + q)] - unit * (split.relevant[size_t(p - 1)].first - s);
+      sum += double(p) * inverse[size_t(P)] * inverse[size_t(p + q - 1)] * inverse[size_t(p + q)] -
+             unit * (split.relevant[size_t(p - 1)].first - s);
       if (sum > best) best = sum, r = p - 1;
     }
     value += best;
@@ -202,16 +208,18 @@ double average_precision_loss(const double* scores, const int32_t* grades, int64
   return value;
 }
 
-// With a relevant and b other examples labelled positive, F1 = 2a / (P + a + b), and the best such labelling takes those of highest
-// score. For fixed a the objective is concave in b: each further b adds 2a / ((P+a+b) (P+a+b+1)) + s / 2P, which falls with b.
-// So one binary search for each a is exact. Where nothing is relevant, F1 is 1 for no positive label and 0 otherwise.
+// With a relevant and b other examples labelled positive, F1 = 2a / (P + a + b), and the best such labelling takes
+// those of highest score. For fixed a the objective is concave in b: each further b adds 2a / ((P+a+b) (P+a+b+1)) + s /
+// 2P, which falls with b. So one binary search for each a is exact. Where nothing is relevant, F1 is 1 for no positive
+// label and 0 otherwise.
 double f1_loss(const double* scores, const int32_t* grades, int64_t n, double* gradient, Split& split) {
   split.fill(scores, grades, n);
   std::fill(gradient, gradient + n, 0.0);
   if (n == 0) return 0;
   const int64_t P = int64_t(split.relevant.size()), N = int64_t(split.other.size());
-  const double unit = 0.5 / double(std::max<int64_t>(P, 1));  // one wrong label costs about so much of F1: a margin of 1
-  auto& prefix = split.table;  // Σ of the b highest scores of the others, over 2 P
+  const double unit =
+      0.5 / double(std::max<int64_t>(P, 1));  // one wrong label costs about so much of F1: a margin of 1
+  auto& prefix = split.table;                 // Σ of the b highest scores of the others, over 2 P
   prefix.assign(size_t(N) + 1, 0.0);
   for (int64_t b = 0; b < N; ++b) prefix[size_t(b + 1)] = prefix[size_t(b)] + unit * split.other[size_t(b)].first;
   double best = 0, flipped = 0;  // flipped: what the relevant examples a .. P take away
@@ -223,8 +231,10 @@ double f1_loss(const double* scores, const int32_t* grades, int64_t n, double* g
       const int64_t b = (low + high) / 2;
       const double size = double(P + a + b);
       const double gain = 2.0 * double(a) / (size * (size + 1.0)) + unit * split.other[size_t(b)].first;
-      if (gain > 0) low = b + 1;
-      else high = b;
+      if (gain > 0)
+        low = b + 1;
+      else
+        high = b;
     }
     const double value = 1.0 - (a ? 2.0 * double(a) / double(P + a + low) : 0.0) + flipped + prefix[size_t(low)];
     if (value > best) best = value, best_a = a, best_b = low;
@@ -255,8 +265,8 @@ int64_t check_groups(const In1<double>& scores, const In1<int32_t>& grades, cons
 }
 
 template <class Scratch, class Loss>
-void run(Loss loss, In1<double> scores, In1<int32_t> grades, In1<int64_t> offsets, Out1<double> gradient, Out1<double> values,
-         int threads, int32_t most) {
+void run(Loss loss, In1<double> scores, In1<int32_t> grades, In1<int64_t> offsets, Out1<double> gradient,
+         Out1<double> values, int threads, int32_t most) {
   const int64_t groups = check_groups(scores, grades, offsets, most);
   require(gradient.shape(0) == scores.shape(0), "gradient and scores must have one length");
   require(int64_t(values.shape(0)) == groups, "values must have one entry for each group");
@@ -276,7 +286,8 @@ constexpr int32_t kAnyGrade = INT32_MAX;
 
 void pair_losses(In1<double> scores, In1<int32_t> grades, In1<int64_t> offsets, bool squared, Out1<double> gradient,
                  Out1<double> values, int threads) {
-  run<PairScratch>(squared ? pair_loss<true> : pair_loss<false>, scores, grades, offsets, gradient, values, threads, kAnyGrade);
+  run<PairScratch>(squared ? pair_loss<true> : pair_loss<false>, scores, grades, offsets, gradient, values, threads,
+                   kAnyGrade);
 }
 
 void average_precision_losses(In1<double> scores, In1<int32_t> grades, In1<int64_t> offsets, Out1<double> gradient,
@@ -284,23 +295,26 @@ void average_precision_losses(In1<double> scores, In1<int32_t> grades, In1<int64
   run<Split>(average_precision_loss, scores, grades, offsets, gradient, values, threads, 1);
 }
 
-void f1_losses(In1<double> scores, In1<int32_t> grades, In1<int64_t> offsets, Out1<double> gradient, Out1<double> values,
-               int threads) {
+void f1_losses(In1<double> scores, In1<int32_t> grades, In1<int64_t> offsets, Out1<double> gradient,
+               Out1<double> values, int threads) {
   run<Split>(f1_loss, scores, grades, offsets, gradient, values, threads, 1);
 }
 
-void swapped_pairs(In1<double> scores, In1<double> grades, In1<int64_t> offsets, Out1<int64_t> counts, Out1<int64_t> pairs) {
+void swapped_pairs(In1<double> scores, In1<double> grades, In1<int64_t> offsets, Out1<int64_t> counts,
+                   Out1<int64_t> pairs) {
   const int64_t n = int64_t(scores.shape(0)), groups = check_offsets(offsets, n);
   require(int64_t(grades.shape(0)) == n, "scores and grades must have one length");
   require(n < INT32_MAX, "too many scores");
   require(all_finite(scores.data(), n) && all_finite(grades.data(), n), "scores and grades must be finite");
-  require(int64_t(counts.shape(0)) == groups && int64_t(pairs.shape(0)) == groups, "counts and pairs must have one entry for each group");
+  require(int64_t(counts.shape(0)) == groups && int64_t(pairs.shape(0)) == groups,
+          "counts and pairs must have one entry for each group");
   const double *s = scores.data(), *y = grades.data();
   const int64_t* o = offsets.data();
   int64_t *out = counts.data(), *possible = pairs.data();
   nb::gil_scoped_release release;
   PairScratch scratch;
-  for (int64_t k = 0; k < groups; ++k) std::tie(out[k], possible[k]) = swapped(s + o[k], y + o[k], o[k + 1] - o[k], scratch);
+  for (int64_t k = 0; k < groups; ++k)
+    std::tie(out[k], possible[k]) = swapped(s + o[k], y + o[k], o[k + 1] - o[k], scratch);
 }
 
 }  // namespace
@@ -308,10 +322,10 @@ void swapped_pairs(In1<double> scores, In1<double> grades, In1<int64_t> offsets,
 #define MERCER_GROUPS "scores"_a.noconvert(), "grades"_a.noconvert(), "offsets"_a.noconvert()
 
 void bind_ranking(nb::module_& m) {
-  m.def("pair_losses", &pair_losses, MERCER_GROUPS, "squared"_a, "gradient"_a.noconvert(), "values"_a.noconvert(), "threads"_a = 1,
-        "Σ over pairs of each group of the (squared) hinge, and its gradient in the scores.");
-  m.def("average_precision_losses", &average_precision_losses, MERCER_GROUPS, "gradient"_a.noconvert(), "values"_a.noconvert(),
-        "threads"_a = 1, "max (1 - AP + score) of each group, and its gradient in the scores.");
+  m.def("pair_losses", &pair_losses, MERCER_GROUPS, "squared"_a, "gradient"_a.noconvert(), "values"_a.noconvert(),
+        "threads"_a = 1, "Σ over pairs of each group of the (squared) hinge, and its gradient in the scores.");
+  m.def("average_precision_losses", &average_precision_losses, MERCER_GROUPS, "gradient"_a.noconvert(),
+        "values"_a.noconvert(), "threads"_a = 1, "max (1 - AP + score) of each group, and its gradient in the scores.");
   m.def("f1_losses", &f1_losses, MERCER_GROUPS, "gradient"_a.noconvert(), "values"_a.noconvert(), "threads"_a = 1,
         "max (1 - F1 + score) of each group, and its gradient in the scores.");
   m.def("swapped_pairs", &swapped_pairs, MERCER_GROUPS, "counts"_a.noconvert(), "pairs"_a.noconvert(),

@@ -1,4 +1,5 @@
-// How each format is read: from the bytes of a record to a label, a weight and hashed features. See readers.hpp for what their hashes are.
+// How each format is read: from the bytes of a record to a label, a weight and hashed features. See readers.hpp for
+// what their hashes are.
 #include "readers.hpp"
 
 #include <algorithm>
@@ -61,8 +62,10 @@ int64_t count_lines(std::string_view text) {
 }
 
 std::string_view without_line_end(std::string_view text) {
-  if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
-  else if (text.empty() || text.back() != '\r') return text;
+  if (!text.empty() && text.back() == '\n')
+    text.remove_suffix(1);
+  else if (text.empty() || text.back() != '\r')
+    return text;
   if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
   return text;
 }
@@ -84,7 +87,8 @@ std::string_view number_name(std::string_view text, std::string& scratch) {
 // Where a name in Vowpal Wabbit's format ends: at a space, a tab, a colon or a bar.
 const char* vw_name_end(const char* p, const char* end, const char* readable) {
 #if defined(__SSE2__)
-  const __m128i space = _mm_set1_epi8(' '), tab = _mm_set1_epi8('\t'), colon = _mm_set1_epi8(':'), bar = _mm_set1_epi8('|');
+  const __m128i space = _mm_set1_epi8(' '), tab = _mm_set1_epi8('\t'), colon = _mm_set1_epi8(':'),
+                bar = _mm_set1_epi8('|');
   while (readable - p >= 16 && p < end) {
     const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     const __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(x, space), _mm_cmpeq_epi8(x, tab)),
@@ -159,8 +163,10 @@ size_t RecordSplitter::walk(size_t from) {
       return line_end(i);
     } else {
       // Spaces before a quote belong to no cell.
-      if (c == delimiter_) state_ = State::field_start;
-      else if (!(state_ == State::field_start && is_space(c))) state_ = State::unquoted;
+      if (c == delimiter_)
+        state_ = State::field_start;
+      else if (!(state_ == State::field_start && is_space(c)))
+        state_ = State::unquoted;
     }
     ++i;
   }
@@ -196,7 +202,9 @@ int32_t LabelTable::number(std::string_view name, std::vector<std::string>& name
 // ---------------------------------------------------------------------------------------------- the reader
 
 ExampleReader::ExampleReader(ReaderSettings settings)
-    : settings_(std::move(settings)), analyzer_(settings_.text), splitter_(settings_.format == FileFormat::csv, settings_.separator) {}
+    : settings_(std::move(settings)),
+      analyzer_(settings_.text),
+      splitter_(settings_.format == FileFormat::csv, settings_.separator) {}
 
 Examples ExampleReader::feed(std::string_view chunk, bool last) {
   require(!error_, "reading ended with an error");
@@ -230,7 +238,8 @@ Examples ExampleReader::feed(std::string_view chunk, bool last) {
   if (last || done()) std::string().swap(pending_);
   finished_ = last;
   n_hashes_ = block_.hashes.size();
-  block_.documents = settings_.format == FileFormat::text || (resolved_ && resolved_->columns.empty() && !resolved_->rest);
+  block_.documents =
+      settings_.format == FileFormat::text || (resolved_ && resolved_->columns.empty() && !resolved_->rest);
   return std::move(block_);
 }
 
@@ -242,7 +251,8 @@ void ExampleReader::record(std::string_view bytes) {
     parse(line_ == 1 && line.substr(0, 3) == byte_order_mark ? line.substr(3) : line);
   } catch (const Malformed& problem) {
     roll_back();
-    std::string what = problem.column > 0 ? "column " + std::to_string(problem.column) + ": " + problem.what : problem.what;
+    std::string what =
+        problem.column > 0 ? "column " + std::to_string(problem.column) + ": " + problem.what : problem.what;
     if (!settings_.skip_malformed || problem.column < 0) {
       error_ = Problem{line_, std::move(what)};
     } else if (++n_skipped_ <= kept_problems) {
@@ -276,7 +286,8 @@ void ExampleReader::set_label(std::string_view name) {
 
 void ExampleReader::set_number_label(std::string_view text) {
   if (settings_.numeric) {
-    if (!whole_number(text, target_) || !std::isfinite(target_)) throw Malformed{"expected a number as target, found " + shown(text)};
+    if (!whole_number(text, target_) || !std::isfinite(target_))
+      throw Malformed{"expected a number as target, found " + shown(text)};
     labelled_ = true;
   } else {
     label_ = number_name(text, label_scratch_);
@@ -331,8 +342,8 @@ void ExampleReader::parse_text(std::string_view line) {
       line = first ? line.substr(place + 1) : line.substr(0, place);
     } else if (settings_.label_required) {
       const std::string mark = settings_.separator == '\t' ? "a tab" : shown(std::string_view(&settings_.separator, 1));
-      throw Malformed{"expected a label, " + mark + " and a text, found no " + (settings_.separator == '\t' ? "tab" : mark) + " in " +
-                      shown(line)};
+      throw Malformed{"expected a label, " + mark + " and a text, found no " +
+                      (settings_.separator == '\t' ? "tab" : mark) + " in " + shown(line)};
     }
   }
   analyse(line);
@@ -418,7 +429,8 @@ void ExampleReader::vw_namespace(const char* start, const char*& p, const char* 
     }
     const char* const begin = p;
     p = vw_name_end(p, end, readable_);
-    uint64_t hash = p > begin ? feature_hash(std::string_view(begin, size_t(p - begin)), seed) : feature_hash(nameless++, seed);
+    uint64_t hash =
+        p > begin ? feature_hash(std::string_view(begin, size_t(p - begin)), seed) : feature_hash(nameless++, seed);
     if (named) hash = combine(space, hash);
     const double value = scale * (p < end && *p == ':' ? number("a name") : 1.0);
     feature(hash, value, begin - start + 1);
@@ -443,7 +455,8 @@ void ExampleReader::parse_svmlight(std::string_view line) {
   if (first.find(':') != std::string_view::npos) {
     p = first.data();
   } else {
-    if (first.find(',') != std::string_view::npos) throw Malformed{"expected one label, found several: " + shown(first)};
+    if (first.find(',') != std::string_view::npos)
+      throw Malformed{"expected one label, found several: " + shown(first)};
     set_number_label(first);
   }
   while (true) {
@@ -462,7 +475,8 @@ void ExampleReader::parse_svmlight(std::string_view line) {
       throw Malformed{"expected index:value, found " + shown(found), column};
     }
     p = after;
-    if (index == 0 && !settings_.zero_based) throw Malformed{"expected an index of at least 1 (or zero_based=True), found 0", column};
+    if (index == 0 && !settings_.zero_based)
+      throw Malformed{"expected an index of at least 1 (or zero_based=True), found 0", column};
     index -= settings_.zero_based ? 0 : 1;
     n_columns_ = std::max(n_columns_, int64_t(index) + 1);
     feature(index < settings_.own_columns ? index : feature_hash(index, settings_.text.seed), value, column);
@@ -470,33 +484,39 @@ void ExampleReader::parse_svmlight(std::string_view line) {
   finish();
 }
 
-// ---------------------------------------------------------------------------------------------- fields of csv and jsonl
+// --------------------------------------------------------------------------------------------- fields of csv and jsonl
 
 std::string ExampleReader::name_of(const FieldRef& ref, const std::vector<std::string>& names, const char* part) const {
   const char* const kind = settings_.format == FileFormat::csv ? "column" : "field";
   if (const std::string* name = std::get_if<std::string>(&ref)) {
     const bool dotted = settings_.format == FileFormat::jsonl && name->find('.') != std::string::npos;
     if (dotted || std::find(names.begin(), names.end(), *name) != names.end()) return *name;
-    throw Malformed{std::string("expected a ") + kind + " " + shown(*name) + " (" + part + "); the " + kind + "s are: " + listed(names), -1};
+    throw Malformed{std::string("expected a ") + kind + " " + shown(*name) + " (" + part + "); the " + kind +
+                        "s are: " + listed(names),
+                    -1};
   }
   const int64_t n = int64_t(names.size()), place = std::get<int64_t>(ref);
   if (place < -n || place >= n)
-    throw Malformed{std::string("expected a ") + kind + " number " + std::to_string(place) + " (" + part + "); there are " +
-                        std::to_string(n) + ": " + listed(names), -1};
+    throw Malformed{std::string("expected a ") + kind + " number " + std::to_string(place) + " (" + part +
+                        "); there are " + std::to_string(n) + ": " + listed(names),
+                    -1};
   return names[size_t(place < 0 ? place + n : place)];
 }
 
-// Which part each field plays. Where nothing was asked for: the label is "label", or the first column of a csv; the text is "text";
-// without a text, all other fields are features.
+// Which part each field plays. Where nothing was asked for: the label is "label", or the first column of a csv; the
+// text is "text"; without a text, all other fields are features.
 void ExampleReader::resolve(const std::vector<std::string>& names) {
   const bool csv = settings_.format == FileFormat::csv;
   const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   Fields found;
   if (settings_.has_label) {
     if (!settings_.label) {
-      if (has("label")) found.label = "label";
-      else if (csv && !names.empty()) found.label = names[0];
-      else if (settings_.label_required) found.label = name_of(std::string("label"), names, "the label");
+      if (has("label"))
+        found.label = "label";
+      else if (csv && !names.empty())
+        found.label = names[0];
+      else if (settings_.label_required)
+        found.label = name_of(std::string("label"), names, "the label");
     } else if (settings_.label_required) {
       found.label = name_of(*settings_.label, names, "the label");
     } else if (const std::string* name = std::get_if<std::string>(&*settings_.label)) {
@@ -520,7 +540,8 @@ void ExampleReader::resolve(const std::vector<std::string>& names) {
   places_.clear();
   const uint64_t seed = settings_.text.seed;
   const auto add = [&](Field::Role role, const std::string& name) {
-    if (!places_.emplace(name, int(fields_.size())).second) throw Malformed{"the field " + shown(name) + " has two parts to play", -1};
+    if (!places_.emplace(name, int(fields_.size())).second)
+      throw Malformed{"the field " + shown(name) + " has two parts to play", -1};
     Field field;
     field.role = role;
     field.name = name;
@@ -591,9 +612,11 @@ void ExampleReader::split_csv(std::string_view line) {
         begin = ++p;
       }
       if (doubled) scratch_.append(begin, p - 1);
-      cells_.push_back(doubled ? std::string_view(scratch_).substr(kept) : std::string_view(begin, size_t(p - 1 - begin)));
+      cells_.push_back(doubled ? std::string_view(scratch_).substr(kept)
+                               : std::string_view(begin, size_t(p - 1 - begin)));
       while (p < end && padding(*p)) ++p;
-      if (p < end && *p != delimiter) throw Malformed{"expected the end of the cell after '\"', found " + shown(std::string_view(p, 1))};
+      if (p < end && *p != delimiter)
+        throw Malformed{"expected the end of the cell after '\"', found " + shown(std::string_view(p, 1))};
     } else {
       const char* const stop = p < end ? static_cast<const char*>(std::memchr(p, delimiter, size_t(end - p))) : nullptr;
       const char* last = stop ? stop : end;
@@ -617,7 +640,8 @@ void ExampleReader::csv_header() {
   // From here on a field for every column, in their order.
   std::vector<Field> by_column(names.size());
   for (size_t i = 0; i < names.size(); ++i)
-    if (const auto place = places_.find(names[i]); place != places_.end()) by_column[i] = fields_[size_t(place->second)];
+    if (const auto place = places_.find(names[i]); place != places_.end())
+      by_column[i] = fields_[size_t(place->second)];
   fields_ = std::move(by_column);
   expected_ = names.size();
 }
@@ -637,7 +661,8 @@ void ExampleReader::parse_csv(std::string_view line) {
   split_csv(line);
   if (cells_.size() != expected_)
     throw Malformed{"expected " + std::to_string(expected_) + (expected_ == 1 ? " column" : " columns") +
-                    (settings_.header ? " as in the header" : " as in the first line") + ", found " + std::to_string(cells_.size())};
+                    (settings_.header ? " as in the header" : " as in the first line") + ", found " +
+                    std::to_string(cells_.size())};
   for (size_t i = 0; i < expected_; ++i) {
     const Field& field = fields_[i];
     const std::string_view cell = cells_[i];
@@ -647,8 +672,10 @@ void ExampleReader::parse_csv(std::string_view line) {
     } else if (field.role == Field::Role::label) {
       set_label(cell);
     } else if (field.role == Field::Role::record && !cell.empty()) {
-      if (!field.categorical && whole_number(cell, value)) feature(field.hash, value, 0);
-      else category(field, cell);
+      if (!field.categorical && whole_number(cell, value))
+        feature(field.hash, value, 0);
+      else
+        category(field, cell);
     }
   }
   finish();
@@ -709,7 +736,8 @@ void ExampleReader::json_fields(JsonScanner& json, const std::string& prefix, in
     } else if (resolved_->rest && depth == 0) {
       const uint64_t hash = feature_hash(name, settings_.text.seed);
       json_value(json, extra_);
-      if (extra_.kind == Json::number || extra_.kind == Json::boolean) feature(hash, extra_.number, 0);
+      if (extra_.kind == Json::number || extra_.kind == Json::boolean)
+        feature(hash, extra_.number, 0);
       else if (extra_.kind == Json::string)
         feature(combine(hash, feature_hash(extra_.text, settings_.text.seed)), 1.0, 0);
     } else {
@@ -722,8 +750,10 @@ void ExampleReader::json_fields(JsonScanner& json, const std::string& prefix, in
 // An object inside another: looked into only if one of its fields has a part to play.
 void ExampleReader::json_object_below(JsonScanner& json, const std::string& prefix, int depth) {
   const auto below = places_.lower_bound(prefix);
-  if (below != places_.end() && below->first.compare(0, prefix.size(), prefix) == 0) json_fields(json, prefix, depth);
-  else json.skip();
+  if (below != places_.end() && below->first.compare(0, prefix.size(), prefix) == 0)
+    json_fields(json, prefix, depth);
+  else
+    json.skip();
 }
 
 void ExampleReader::parse_jsonl(std::string_view line) {
@@ -746,8 +776,10 @@ void ExampleReader::parse_jsonl(std::string_view line) {
       continue;  // no label, no feature
     } else if (field.role == Field::Role::label) {
       if (!scalar) throw Malformed{"expected a string or a number as " + shown(field.name)};
-      if (value.kind == Json::number) set_number_label(value.text);
-      else set_label(value.text);
+      if (value.kind == Json::number)
+        set_number_label(value.text);
+      else
+        set_label(value.text);
     } else if ((value.kind == Json::number || value.kind == Json::boolean) && !field.categorical) {
       feature(field.hash, value.number, 0);
     } else if (scalar) {
@@ -781,9 +813,9 @@ using Refs = std::vector<FieldRef>;
 
 ReaderSettings settings_from(const std::string& format, bool numeric, bool label_required, bool skip, int64_t limit,
                              const std::string& analyzer, std::pair<int, int> ngrams, bool lowercase, uint64_t seed,
-                             const std::string& label_place, const std::string& separator, bool header, bool zero_based, int n_bits,
-                             std::optional<FieldRef> label, std::optional<Refs> texts, std::optional<Refs> columns, bool rest,
-                             Refs categorical) {
+                             const std::string& label_place, const std::string& separator, bool header, bool zero_based,
+                             int n_bits, std::optional<FieldRef> label, std::optional<Refs> texts,
+                             std::optional<Refs> columns, bool rest, Refs categorical) {
   ReaderSettings s;
   s.format = format_of(format);
   s.numeric = numeric;
@@ -792,18 +824,21 @@ ReaderSettings settings_from(const std::string& format, bool numeric, bool label
   require(limit >= -1, "limit must be at least 0, or -1 for all");
   s.limit = limit;
   s.text.analyzer = analyzer_of(analyzer);
-  require(ngrams.first >= 1 && ngrams.first <= ngrams.second && ngrams.second <= 64, "ngrams must be 1 <= min <= max <= 64");
+  require(ngrams.first >= 1 && ngrams.first <= ngrams.second && ngrams.second <= 64,
+          "ngrams must be 1 <= min <= max <= 64");
   s.text.min_n = ngrams.first;
   s.text.max_n = ngrams.second;
   s.text.lowercase = lowercase;
   s.text.seed = seed;
   using Place = ReaderSettings::Place;
-  require(label_place == "first" || label_place == "last" || label_place == "none", "label_place must be 'first', 'last' or 'none'");
+  require(label_place == "first" || label_place == "last" || label_place == "none",
+          "label_place must be 'first', 'last' or 'none'");
   s.label_place = label_place == "first" ? Place::first : label_place == "last" ? Place::last : Place::none;
   s.has_label = label_place != "none";
   require(s.has_label || !label_required, "a label cannot be required where there is none");
   const char c = separator.size() == 1 ? separator[0] : '\n';
-  require(c != '\n' && c != '\r' && c != '"' && uint8_t(c) < 128, "separator must be one ASCII character, no line end and no quote");
+  require(c != '\n' && c != '\r' && c != '"' && uint8_t(c) < 128,
+          "separator must be one ASCII character, no line end and no quote");
   s.separator = c;
   s.header = header;
   s.zero_based = zero_based;
@@ -819,7 +854,8 @@ ReaderSettings settings_from(const std::string& format, bool numeric, bool label
 
 FieldRef field_ref(nb::handle field) {
   if (PyUnicode_Check(field.ptr())) return bytes_of_name(field);
-  if (!PyLong_Check(field.ptr()) || PyBool_Check(field.ptr())) throw nb::type_error("a field is given by its name or its number");
+  if (!PyLong_Check(field.ptr()) || PyBool_Check(field.ptr()))
+    throw nb::type_error("a field is given by its name or its number");
   const int64_t number = PyLong_AsLongLong(field.ptr());
   if (number == -1 && PyErr_Occurred()) throw nb::python_error();
   return number;
@@ -869,32 +905,40 @@ nb::list names_of(const std::vector<std::string>& names) {
 
 void bind_readers(nb::module_& m) {
   nb::class_<ExampleReader>(m, "ExampleReader")
-      .def("__init__",
-           [](ExampleReader* self, const std::string& format, bool numeric, bool label_required, bool skip, int64_t limit,
-              const std::string& analyzer, std::pair<int, int> ngrams, bool lowercase, uint64_t seed, const std::string& label_place,
-              const std::string& separator, bool header, bool zero_based, int n_bits, std::optional<nb::object> label,
-              std::optional<nb::list> texts, std::optional<nb::list> columns, bool rest, nb::list categorical) {
-             new (self) ExampleReader(settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams, lowercase, seed,
-                                                    label_place, separator, header, zero_based, n_bits, optional_ref(label),
-                                                    optional_refs(texts), optional_refs(columns), rest, field_refs(categorical)));
-           },
-           "format"_a, nb::kw_only(), "numeric"_a = false, "label_required"_a = true, "skip"_a = false, "limit"_a = -1,
-           "analyzer"_a = "word", "ngrams"_a = std::pair<int, int>(1, 1), "lowercase"_a = true, "seed"_a = 0, "label_place"_a = "first",
-           "separator"_a = "\t", "header"_a = true, "zero_based"_a = false, "n_bits"_a = 0, "label"_a.none() = nb::none(),
-           "texts"_a.none() = nb::none(), "columns"_a.none() = nb::none(), "rest"_a = false, "categorical"_a = nb::list())
-      .def("feed",
-           [](ExampleReader& self, nb::object chunk, bool last) {
-             const Bytes bytes(chunk);
-             nb::gil_scoped_release release;
-             return self.feed(bytes.view(), last);
-           },
-           "chunk"_a, "last"_a)
-      .def_prop_ro("error", [](const ExampleReader& r) -> nb::object { return r.error() ? nb::object(problem(*r.error())) : nb::none(); })
-      .def_prop_ro("skipped", [](const ExampleReader& r) {
-        nb::list out;
-        for (const auto& p : r.skipped()) out.append(problem(p));
-        return out;
-      })
+      .def(
+          "__init__",
+          [](ExampleReader* self, const std::string& format, bool numeric, bool label_required, bool skip,
+             int64_t limit, const std::string& analyzer, std::pair<int, int> ngrams, bool lowercase, uint64_t seed,
+             const std::string& label_place, const std::string& separator, bool header, bool zero_based, int n_bits,
+             std::optional<nb::object> label, std::optional<nb::list> texts, std::optional<nb::list> columns, bool rest,
+             nb::list categorical) {
+            new (self) ExampleReader(settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams,
+                                                   lowercase, seed, label_place, separator, header, zero_based, n_bits,
+                                                   optional_ref(label), optional_refs(texts), optional_refs(columns),
+                                                   rest, field_refs(categorical)));
+          },
+          "format"_a, nb::kw_only(), "numeric"_a = false, "label_required"_a = true, "skip"_a = false, "limit"_a = -1,
+          "analyzer"_a = "word", "ngrams"_a = std::pair<int, int>(1, 1), "lowercase"_a = true, "seed"_a = 0,
+          "label_place"_a = "first", "separator"_a = "\t", "header"_a = true, "zero_based"_a = false, "n_bits"_a = 0,
+          "label"_a.none() = nb::none(), "texts"_a.none() = nb::none(), "columns"_a.none() = nb::none(),
+          "rest"_a = false, "categorical"_a = nb::list())
+      .def(
+          "feed",
+          [](ExampleReader& self, nb::object chunk, bool last) {
+            const Bytes bytes(chunk);
+            nb::gil_scoped_release release;
+            return self.feed(bytes.view(), last);
+          },
+          "chunk"_a, "last"_a)
+      .def_prop_ro(
+          "error",
+          [](const ExampleReader& r) -> nb::object { return r.error() ? nb::object(problem(*r.error())) : nb::none(); })
+      .def_prop_ro("skipped",
+                   [](const ExampleReader& r) {
+                     nb::list out;
+                     for (const auto& p : r.skipped()) out.append(problem(p));
+                     return out;
+                   })
       .def_prop_ro("n_skipped", &ExampleReader::n_skipped)
       .def_prop_ro("n_examples", &ExampleReader::n_examples)
       .def_prop_ro("n_columns", &ExampleReader::n_columns)

@@ -5,13 +5,15 @@
 // What a feature's hash is (s the seed, h = feature_hash of cpp/hashing.hpp):
 //
 //   text        as TextAnalyzer says
-//   vw          h(name, s) in the default namespace, combine(h(namespace, s), h(name, s)) in another; numbers as names are names
+//   vw          h(name, s) in the default namespace, combine(h(namespace, s), h(name, s)) in another; numbers as names
+//               are names
 //   svmlight    the column's number, counted from 0, below 2^n_bits; h(number, s) beyond
-//   csv, jsonl  a text field: as text, combined with h(field, s) where there are several; a number: h(field, s) with the number as value;
-//               a category: combine(h(field, s), h(category, s)); true and false of JSON are the numbers 1 and 0
+//   csv, jsonl  a text field: as text, combined with h(field, s) where there are several; a number: h(field, s) with
+//               the number as value; a category: combine(h(field, s), h(category, s)); true and false of JSON are
+//               the numbers 1 and 0
 //
-// A record may be cut by the end of a chunk at any byte: what is left over waits for the next chunk, and no byte is searched
-// twice for the end of its record.
+// A record may be cut by the end of a chunk at any byte: what is left over waits for the next chunk, and no byte is
+// searched twice for the end of its record.
 #pragma once
 
 #include <cstdint>
@@ -37,21 +39,21 @@ using FieldRef = std::variant<int64_t, std::string>;
 struct ReaderSettings {
   FileFormat format = FileFormat::text;
   TextSettings text;
-  bool numeric = false;         // targets are numbers, not names of classes
+  bool numeric = false;  // targets are numbers, not names of classes
   bool label_required = true;
   bool skip_malformed = false;  // else the first malformed record ends the reading
   int64_t limit = -1;           // examples to read; -1: all
   // text: where the label stands and what separates it from the text
   enum class Place { none, first, last } label_place = Place::first;
-  char separator = '\t';  // of text, and of the columns of csv
-  bool header = true;     // csv
+  char separator = '\t';     // of text, and of the columns of csv
+  bool header = true;        // csv
   bool zero_based = false;   // svmlight
   uint64_t own_columns = 0;  // svmlight: columns below this are their own hashes, as the columns of an array are
   // csv and jsonl; an empty optional follows the rule in `resolve`
   bool has_label = true;
   std::optional<FieldRef> label;
   std::optional<std::vector<FieldRef>> texts, columns;
-  bool rest = false;  // all fields that have no other part are features
+  bool rest = false;                  // all fields that have no other part are features
   std::vector<FieldRef> categorical;  // columns whose numbers are names
 };
 
@@ -75,7 +77,7 @@ class RecordSplitter {
   char delimiter_;
   std::string_view chunk_;
   State state_ = State::field_start;
-  bool within_ = false;  // in the middle of a record that an earlier chunk began
+  bool within_ = false;                          // in the middle of a record that an earlier chunk began
   size_t newline_ = 0, return_ = 0, quote_ = 0;  // the next of each, once known
 };
 

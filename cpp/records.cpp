@@ -6,8 +6,8 @@
 //   a category v in field f:   hash combine(feature_hash(f, seed), feature_hash(v, seed)), value 1
 //   a cross of f, g, …:        hash combine(combine(hash in f, hash in g), …), value the product
 //
-// A row does not depend on the order of its fields (see rows.hpp), and so records given as Python objects and as columns
-// make the same rows, bit for bit.
+// A row does not depend on the order of its fields (see rows.hpp), and so records given as Python objects and as
+// columns make the same rows, bit for bit.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -48,14 +48,17 @@ struct Part {
 
 // Calls take(hash, value, chosen) for every choice of one entry from each part.
 template <class Take>
-void cross(const std::vector<Part>& parts, std::vector<size_t>& chosen, size_t depth, uint64_t hash, double value, Take& take) {
+void cross(const std::vector<Part>& parts, std::vector<size_t>& chosen, size_t depth, uint64_t hash, double value,
+           Take& take) {
   const Part& part = parts[depth];
   for (size_t k = 0; k < part.count; ++k) {
     chosen[depth] = k;
     const uint64_t h = depth ? combine(hash, part.hashes[k]) : part.hashes[k];
     const double v = depth ? value * part.values[k] : part.values[k];
-    if (depth + 1 == parts.size()) take(h, v, chosen);
-    else cross(parts, chosen, depth + 1, h, v, take);
+    if (depth + 1 == parts.size())
+      take(h, v, chosen);
+    else
+      cross(parts, chosen, depth + 1, h, v, take);
   }
 }
 
@@ -74,9 +77,14 @@ template <class Take> void cross(const std::vector<Part>& parts, std::vector<siz
 
 // ---------------------------------------------------------------------------------------------- values as text
 
-// A number as a category: the digits of an integer, whatever its type, and otherwise the shortest text that reads as the number.
-std::string_view text_of(int64_t x, char* buffer) { return {buffer, size_t(std::to_chars(buffer, buffer + 32, x).ptr - buffer)}; }
-std::string_view text_of(uint64_t x, char* buffer) { return {buffer, size_t(std::to_chars(buffer, buffer + 32, x).ptr - buffer)}; }
+// A number as a category: the digits of an integer, whatever its type, and otherwise the shortest text that reads as
+// the number.
+std::string_view text_of(int64_t x, char* buffer) {
+  return {buffer, size_t(std::to_chars(buffer, buffer + 32, x).ptr - buffer)};
+}
+std::string_view text_of(uint64_t x, char* buffer) {
+  return {buffer, size_t(std::to_chars(buffer, buffer + 32, x).ptr - buffer)};
+}
 
 constexpr size_t kNumberText = 400;  // the largest double has 309 digits
 
@@ -88,8 +96,8 @@ std::string_view text_of(double x, char* buffer) {
   return {buffer, size_t(std::to_chars(buffer, buffer + kNumberText, x).ptr - buffer)};
 }
 
-// Code points to UTF-8 in `out`, which has room for four bytes each; the end, or nullptr at one that is none. NumPy fills strings up
-// with zeros.
+// Code points to UTF-8 in `out`, which has room for four bytes each; the end, or nullptr at one that is none. NumPy
+// fills strings up with zeros.
 char* utf8_of(const uint32_t* text, size_t n, char* out) {
   uint32_t all = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -143,7 +151,8 @@ struct Place {
 // Puts the place in front of a TypeError, ValueError or OverflowError that is set; others stay as they are.
 [[noreturn]] void raise_placed(const Place& at) {
   PyObject* kind = PyErr_ExceptionMatches(PyExc_TypeError) ? PyExc_TypeError : PyExc_ValueError;
-  if (kind == PyExc_ValueError && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_OverflowError))
+  if (kind == PyExc_ValueError && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+      !PyErr_ExceptionMatches(PyExc_OverflowError))
     throw nb::python_error();
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -197,8 +206,9 @@ std::string category_of(PyObject* value, const Place& at) {
   return std::string(text_of(x, buffer));
 }
 
-// Reads the fields of a record from Python objects. Every entry goes to take(field, name, hash, value, text): the hash of the field's name, that
-// name, the hash and the value of the feature, and the text after "name=" if the feature is a category.
+// Reads the fields of a record from Python objects. Every entry goes to take(field, name, hash, value, text): the hash
+// of the field's name, that name, the hash and the value of the feature, and the text after "name=" if the feature is a
+// category.
 class FieldReader {
  public:
   // `categories`: numbers are categories; `limit`: the largest number that fits.
@@ -223,14 +233,16 @@ class FieldReader {
         take(field_hash(name), name, field_hash(name), 1.0, nullptr);
         continue;
       }
-      const bool pair = (PyTuple_Check(item.ptr()) || PyList_Check(item.ptr())) && PySequence_Fast_GET_SIZE(item.ptr()) == 2;
+      const bool pair =
+          (PyTuple_Check(item.ptr()) || PyList_Check(item.ptr())) && PySequence_Fast_GET_SIZE(item.ptr()) == 2;
       if (!pair) wrong_type(at, "(name, value) pairs and feature names in the list", item.ptr());
       read_item(PySequence_Fast_GET_ITEM(item.ptr(), 0), PySequence_Fast_GET_ITEM(item.ptr(), 1), row, take);
     }
   }
 
   // The value of a field: text, a number, None, or a list of texts.
-  template <class Take> void read_value(uint64_t field, std::string_view name, PyObject* value, int64_t row, Take&& take) const {
+  template <class Take>
+  void read_value(uint64_t field, std::string_view name, PyObject* value, int64_t row, Take&& take) const {
     const Place at{row, &name};
     if (is_text(value)) {
       take_category(field, name, bytes_of(value, at), take);
@@ -255,8 +267,8 @@ class FieldReader {
   }
 
  private:
-  // A new reference to the items of a record that is no dict. Other mappings count as dicts: as sequences they would be their
-  // names alone.
+  // A new reference to the items of a record that is no dict. Other mappings count as dicts: as sequences they would be
+  // their names alone.
   static nb::object items_of(PyObject* record, const Place& at) {
     const char* expected = "a dict, or a list of (name, value) pairs and feature names";
     if (is_text(record)) wrong_type(at, expected, record);
@@ -273,10 +285,12 @@ class FieldReader {
     const std::string_view name = bytes_of(key, at);
     read_value(field_hash(name), name, value, row, take);
   }
-  template <class Take> void take_category(uint64_t field, std::string_view name, std::string_view value, Take& take) const {
+  template <class Take>
+  void take_category(uint64_t field, std::string_view name, std::string_view value, Take& take) const {
     take(field, name, combine(field, feature_hash(value, seed_)), 1.0, &value);
   }
-  template <class Take> void take_number(uint64_t field, std::string_view name, PyObject* value, const Place& at, Take& take) const {
+  template <class Take>
+  void take_number(uint64_t field, std::string_view name, PyObject* value, const Place& at, Take& take) const {
     if (categories_) return take_category(field, name, category_of(value, at), take);
     const double x = number_of(value, at);
     if (!(std::abs(x) <= limit_)) {
@@ -309,13 +323,15 @@ class RecordReader {
 
   template <class Take> void read(PyObject* record, int64_t row, Take take) {
     fields_.clear(), hashes_.clear(), values_.clear(), names_.clear(), field_names_.clear();
-    reader_.read_record(record, row, [this](uint64_t field, std::string_view name, uint64_t hash, double value, const std::string_view* text) {
-      fields_.push_back(field);
-      hashes_.push_back(hash);
-      values_.push_back(value);
-      if (named_) names_.push_back(text ? std::string(name) + "=" + std::string(*text) : std::string(name));
-      if (pairs_) field_names_.emplace_back(name);
-    });
+    reader_.read_record(
+        record, row,
+        [this](uint64_t field, std::string_view name, uint64_t hash, double value, const std::string_view* text) {
+          fields_.push_back(field);
+          hashes_.push_back(hash);
+          values_.push_back(value);
+          if (named_) names_.push_back(text ? std::string(name) + "=" + std::string(*text) : std::string(name));
+          if (pairs_) field_names_.emplace_back(name);
+        });
     const std::string none;
     for (size_t k = 0; k < hashes_.size(); ++k) take(hashes_[k], values_[k], named_ ? names_[k] : none);
     for (size_t c = 0; c < crosses_.size(); ++c) {
@@ -402,14 +418,16 @@ template <class Work> void for_each_row(nb::handle rows, const char* expected, W
 void check_bits(int n_bits) { require(n_bits >= 1 && n_bits <= 30, "n_bits must be between 1 and 30"); }
 
 template <class T>
-nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_signed, bool categories, const Crosses& crosses, bool pairs) {
+nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_signed, bool categories,
+                        const Crosses& crosses, bool pairs) {
   const FieldReader fields(seed, categories, double(std::numeric_limits<T>::max()));
   RowWriter<T> out(n_bits, is_signed);
   if (crosses.empty() && !pairs) {
     for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
-      fields.read_record(record, row, [&](uint64_t, std::string_view, uint64_t hash, double value, const std::string_view*) {
-        out.push(hash, value);
-      });
+      fields.read_record(record, row,
+                         [&](uint64_t, std::string_view, uint64_t hash, double value, const std::string_view*) {
+                           out.push(hash, value);
+                         });
       out.close(row);
     });
     return out.rows.release();
@@ -422,8 +440,10 @@ nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_sign
   return out.rows.release();
 }
 
-nb::tuple name_records(nb::handle rows, int64_t first_row, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
-  require(first_row >= 0 && first_row <= std::numeric_limits<int64_t>::max() / 2, "first_row must be the number of a row");
+nb::tuple name_records(nb::handle rows, int64_t first_row, uint64_t seed, bool categories, const Crosses& crosses,
+                       bool pairs) {
+  require(first_row >= 0 && first_row <= std::numeric_limits<int64_t>::max() / 2,
+          "first_row must be the number of a row");
   RecordReader reader(FieldReader(seed, categories, std::numeric_limits<double>::max()), crosses, pairs, true);
   nb::list names;
   std::vector<uint64_t> hashes;
@@ -448,7 +468,8 @@ void check_mask(const Mask& mask, size_t rows) {
 // A field of all rows.
 class Column {
  public:
-  Column(std::string name, uint64_t seed) : name(std::move(name)), hash(feature_hash(this->name, seed)), seed_(seed), hash_of_(seed) {}
+  Column(std::string name, uint64_t seed)
+      : name(std::move(name)), hash(feature_hash(this->name, seed)), seed_(seed), hash_of_(seed) {}
   virtual ~Column() = default;
   virtual int64_t rows() const = 0;
   // The entries of rows begin .. end, one a row; the value 0 is none. Not for columns of lists.
@@ -463,7 +484,9 @@ class Column {
  protected:
   uint64_t category(std::string_view text) const { return combine(hash, feature_hash(text, seed_)); }
   // The same for text with 8 readable bytes before it.
-  uint64_t category_read_back(std::string_view text) const { return combine(hash, hash_of_.read_back(text.data(), text.size())); }
+  uint64_t category_read_back(std::string_view text) const {
+    return combine(hash, hash_of_.read_back(text.data(), text.size()));
+  }
   static double present(const Mask& mask, int64_t row) { return !mask || mask->data()[row] ? 1.0 : 0.0; }
   const uint64_t seed_;
   const PaddedHash hash_of_;
@@ -528,7 +551,8 @@ struct ShortText {
 // 16 code points are read; those from `width` on belong to other cells. False where one of them is beyond ASCII.
 bool narrow_ascii(const uint32_t* cell, size_t width, ShortText& text) {
   const auto* in = reinterpret_cast<const __m128i*>(cell);
-  const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1), c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
+  const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1), c = _mm_loadu_si128(in + 2),
+                d = _mm_loadu_si128(in + 3);
   const __m128i zero = _mm_setzero_si128(), all = _mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d));
   if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_andnot_si128(_mm_set1_epi32(0x7F), all), zero)) != 0xFFFF) return false;
   const __m128i bytes = _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
@@ -641,7 +665,8 @@ class NumberColumn : public Column {
       : Column(std::move(name), seed), numbers_(numbers), mask_(mask), categories_(categories) {
     check_mask(mask, numbers.shape(0));
     for (int64_t i = 0; i < rows(); ++i)
-      if (!std::isfinite(numbers.data()[i]) && present(mask, i) != 0) fail_at(i, this->name, "the number is not finite");
+      if (!std::isfinite(numbers.data()[i]) && present(mask, i) != 0)
+        fail_at(i, this->name, "the number is not finite");
   }
   int64_t rows() const override { return int64_t(numbers_.shape(0)); }
   void check_limit(double limit) const {
@@ -676,7 +701,8 @@ class ListColumn : public Column {
     for (size_t k = 0; k < categories.shape(0); ++k) hashes_.push_back(combine(hash, categories.data()[k]));
     values_.assign(hashes_.size(), 1.0);
   }
-  ListColumn(std::string name, uint64_t seed, nb::handle objects, bool categories, double limit) : Column(std::move(name), seed) {
+  ListColumn(std::string name, uint64_t seed, nb::handle objects, bool categories, double limit)
+      : Column(std::move(name), seed) {
     const FieldReader reader(seed, categories, limit);
     const size_t rows = PyList_Check(objects.ptr()) ? size_t(PyList_GET_SIZE(objects.ptr())) : 0;
     starts_.reserve(rows + 1);
@@ -684,10 +710,11 @@ class ListColumn : public Column {
     values_.reserve(rows);
     starts_.push_back(0);
     for_each_row(objects, "expected a list of values", [&](PyObject* value, int64_t row) {
-      reader.read_value(hash, this->name, value, row, [this](uint64_t, std::string_view, uint64_t h, double x, const std::string_view*) {
-        hashes_.push_back(h);
-        values_.push_back(x);
-      });
+      reader.read_value(hash, this->name, value, row,
+                        [this](uint64_t, std::string_view, uint64_t h, double x, const std::string_view*) {
+                          hashes_.push_back(h);
+                          values_.push_back(x);
+                        });
       starts_.push_back(int64_t(hashes_.size()));
     });
   }
@@ -713,7 +740,9 @@ class Objects {
     if (PyObject_CheckBuffer(objects.ptr())) {
       if (PyObject_GetBuffer(objects.ptr(), &view_, PyBUF_ND | PyBUF_FORMAT) != 0) throw nb::python_error();
       held_ = true;
-      if (view_.ndim == 1 && view_.itemsize == sizeof(PyObject*) && view_.format && std::string_view(view_.format) == "O") return;
+      if (view_.ndim == 1 && view_.itemsize == sizeof(PyObject*) && view_.format &&
+          std::string_view(view_.format) == "O")
+        return;
       PyBuffer_Release(&view_);
       held_ = false;
     }
@@ -727,7 +756,9 @@ class Objects {
   }
   // To be asked again when Python code may have run.
   int64_t size() const { return held_ ? int64_t(view_.shape[0]) : int64_t(PySequence_Fast_GET_SIZE(items_.ptr())); }
-  PyObject* const* data() const { return held_ ? static_cast<PyObject* const*>(view_.buf) : PySequence_Fast_ITEMS(items_.ptr()); }
+  PyObject* const* data() const {
+    return held_ ? static_cast<PyObject* const*>(view_.buf) : PySequence_Fast_ITEMS(items_.ptr());
+  }
 
  private:
   nb::object items_;
@@ -763,7 +794,8 @@ class StringsColumn : public Column {
   void fill(int64_t begin, int64_t end, uint64_t* hashes, double* values) const override {
     std::copy(hashes_.data() + begin, hashes_.data() + end, hashes);
     std::fill(values, values + (end - begin), 1.0);
-    for (auto row = std::lower_bound(missing_.begin(), missing_.end(), begin); row != missing_.end() && *row < end; ++row)
+    for (auto row = std::lower_bound(missing_.begin(), missing_.end(), begin); row != missing_.end() && *row < end;
+         ++row)
       values[*row - begin] = 0.0;
   }
 
@@ -772,7 +804,8 @@ class StringsColumn : public Column {
 
   __attribute__((always_inline)) bool read(PyObject* item, int64_t row, uint64_t& out) {
     if (item && PyUnicode_CheckExact(item) && PyUnicode_IS_COMPACT_ASCII(item)) {  // its header lies before it
-      out = category_read_back({reinterpret_cast<const char*>(reinterpret_cast<PyASCIIObject*>(item) + 1), size_t(PyUnicode_GET_LENGTH(item))});
+      out = category_read_back({reinterpret_cast<const char*>(reinterpret_cast<PyASCIIObject*>(item) + 1),
+                                size_t(PyUnicode_GET_LENGTH(item))});
       return true;
     }
     return read_other(item, row, out);
@@ -780,9 +813,12 @@ class StringsColumn : public Column {
   __attribute__((noinline)) bool read_other(PyObject* item, int64_t row, uint64_t& out) {
     const std::string_view field(name);
     out = 0;
-    if (item == nullptr || item == Py_None) missing_.push_back(row);  // places of an array that were never set are null
-    else if (is_text(item)) out = category(bytes_of(item, Place{row, &field}));
-    else return false;
+    if (item == nullptr || item == Py_None)
+      missing_.push_back(row);  // places of an array that were never set are null
+    else if (is_text(item))
+      out = category(bytes_of(item, Place{row, &field}));
+    else
+      return false;
     return true;
   }
   Buffer<uint64_t> hashes_;
@@ -811,12 +847,15 @@ class RecordColumns {
     add<ListColumn>(std::move(name), objects, categories_, limit);
   }
 
-  template <class T> nb::object transform(int n_bits, bool is_signed, const std::vector<std::vector<int64_t>>& crosses, int threads) const {
+  template <class T>
+  nb::object transform(int n_bits, bool is_signed, const std::vector<std::vector<int64_t>>& crosses,
+                       int threads) const {
     check_bits(n_bits);
     threads = thread_count(threads);
     for (const auto& fields : crosses) {
       require(fields.size() >= 2, "a cross needs at least two fields");
-      for (const int64_t f : fields) require(f >= 0 && f < int64_t(columns_.size()), "a cross names a column that does not exist");
+      for (const int64_t f : fields)
+        require(f >= 0 && f < int64_t(columns_.size()), "a cross names a column that does not exist");
     }
     const int64_t part_rows = threads == 1 ? std::max<int64_t>(rows_, 1) : 1 << 16;
     const int64_t parts = std::max<int64_t>(1, (rows_ + part_rows - 1) / part_rows);
@@ -839,16 +878,19 @@ class RecordColumns {
 
  private:
   static constexpr int64_t kBlock = SIDE_BY_SIDE;  // rows at a time: their entries stay in the first cache
-  static constexpr size_t kStride = kBlock + 8;  // of a column's entries: not a power of two, which would crowd a few cache sets
+  static constexpr size_t kStride =
+      kBlock + 8;  // of a column's entries: not a power of two, which would crowd a few cache sets
 
   void take(std::unique_ptr<Column> column) {
     if (column->rows() != rows_)
-      fail("field '" + column->name + "': expected " + std::to_string(rows_) + " rows, found " + std::to_string(column->rows()));
+      fail("field '" + column->name + "': expected " + std::to_string(rows_) + " rows, found " +
+           std::to_string(column->rows()));
     columns_.push_back(std::move(column));
   }
 
   template <class T>
-  void write_rows(int64_t begin, int64_t end, const std::vector<std::vector<int64_t>>& crosses, RowWriter<T>& out) const {
+  void write_rows(int64_t begin, int64_t end, const std::vector<std::vector<int64_t>>& crosses,
+                  RowWriter<T>& out) const {
     const size_t n = columns_.size(), all = n + crosses.size();
     std::vector<uint64_t> hashes(all * kStride);
     std::vector<double> values(all * kStride);
@@ -862,9 +904,11 @@ class RecordColumns {
     out.rows.reserve(size_t(end - begin), expected);
     for (int64_t first = begin; first < end; first += kBlock) {
       const int64_t last = std::min(end, first + kBlock);
-      for (size_t c = 0; c < n; ++c) columns_[c]->fill(first, last, hashes.data() + c * kStride, values.data() + c * kStride);
+      for (size_t c = 0; c < n; ++c)
+        columns_[c]->fill(first, last, hashes.data() + c * kStride, values.data() + c * kStride);
       if (lists.empty() && all <= FEW) {
-        for (size_t k = 0; k < crosses.size(); ++k) cross_block(crosses[k], n + k, size_t(last - first), hashes.data(), values.data());
+        for (size_t k = 0; k < crosses.size(); ++k)
+          cross_block(crosses[k], n + k, size_t(last - first), hashes.data(), values.data());
         if (out.write_ones(hashes.data(), values.data(), kStride, all, size_t(last - first))) continue;
       }
       const auto part_of = [&](size_t c, int64_t row) -> Part {
@@ -891,7 +935,8 @@ class RecordColumns {
     }
   }
   // The cross of some columns of a block, as one more column.
-  static void cross_block(const std::vector<int64_t>& fields, size_t to, size_t count, uint64_t* hashes, double* values) {
+  static void cross_block(const std::vector<int64_t>& fields, size_t to, size_t count, uint64_t* hashes,
+                          double* values) {
     uint64_t* const hash = hashes + to * kStride;
     double* const value = values + to * kStride;
     std::copy_n(hashes + size_t(fields[0]) * kStride, count, hash);
@@ -972,7 +1017,8 @@ uint64_t hash_key(PyObject* key, const Place& at, uint64_t seed) {
 
 nb::object hash_keys(nb::handle keys, uint64_t seed) {
   std::vector<uint64_t> hashes;
-  for_each_row(keys, "expected a list of keys", [&](PyObject* key, int64_t row) { hashes.push_back(hash_key(key, {row, nullptr}, seed)); });
+  for_each_row(keys, "expected a list of keys",
+               [&](PyObject* key, int64_t row) { hashes.push_back(hash_key(key, {row, nullptr}, seed)); });
   return to_numpy(std::move(hashes));
 }
 
@@ -994,8 +1040,8 @@ nb::object hash_categories(nb::handle values, uint64_t seed, const std::string& 
 
 // ---------------------------------------------------------------------------------------------- accumulators
 
-// Sums in fixed point, so that they do not depend on the order of their terms: a bucket is whole + fraction / 2^64, 128 bits.
-// A weight is taken to the nearest multiple of 2^-64; from 2^-12 on every double is one.
+// Sums in fixed point, so that they do not depend on the order of their terms: a bucket is whole + fraction / 2^64, 128
+// bits. A weight is taken to the nearest multiple of 2^-64; from 2^-12 on every double is one.
 constexpr double kWeightLimit = 4611686018427387904.0;  // 2^62
 
 Wide fixed_point(double magnitude) {
@@ -1003,8 +1049,8 @@ Wide fixed_point(double magnitude) {
   return Wide(uint64_t(whole)) << 64 | uint64_t(std::nearbyint((magnitude - whole) * 18446744073709551616.0));
 }
 
-// Σ |w| in fixed point and whether any weight has a fraction; fails where a weight is not finite or the sum with `mass` could leave
-// the range of a bucket.
+// Σ |w| in fixed point and whether any weight has a fraction; fails where a weight is not finite or the sum with `mass`
+// could leave the range of a bucket.
 nb::tuple weigh(In1<double> weights, uint64_t mass_whole, uint64_t mass_fraction) {
   Wide mass = Wide(mass_whole) << 64 | mass_fraction;
   bool fractional = false;
@@ -1012,7 +1058,8 @@ nb::tuple weigh(In1<double> weights, uint64_t mass_whole, uint64_t mass_fraction
     nb::gil_scoped_release released;
     for (size_t i = 0; i < weights.shape(0); ++i) {
       const double w = std::abs(weights.data()[i]);
-      if (!(w < kWeightLimit)) fail("weights must be finite and below 2^62 in size: weight " + std::to_string(i) + " is not");
+      if (!(w < kWeightLimit))
+        fail("weights must be finite and below 2^62 in size: weight " + std::to_string(i) + " is not");
       fractional |= w != std::trunc(w);
       mass += fixed_point(w);
       require(mass >> 127 == 0, "the sum of the sizes of all weights must stay below 2^63");
@@ -1021,8 +1068,8 @@ nb::tuple weigh(In1<double> weights, uint64_t mass_whole, uint64_t mass_fraction
   return nb::make_tuple(uint64_t(mass >> 64), uint64_t(mass), fractional);
 }
 
-void add_weights(Out1<int64_t> whole, std::optional<Out1<uint64_t>> fraction, In1<uint64_t> hashes, std::optional<In1<double>> weights,
-                 bool is_signed) {
+void add_weights(Out1<int64_t> whole, std::optional<Out1<uint64_t>> fraction, In1<uint64_t> hashes,
+                 std::optional<In1<double>> weights, bool is_signed) {
   const size_t buckets = whole.shape(0);
   require(buckets >= 2 && (buckets & (buckets - 1)) == 0, "the number of buckets must be a power of two");
   if (fraction) require(fraction->shape(0) == buckets, "whole and fraction must have one length");
@@ -1065,8 +1112,8 @@ template <class T> nb::object round_sums(In1<int64_t> whole, std::optional<In1<u
 
 // ---------------------------------------------------------------------------------------------- count-min sketch
 
-// Row r of a sketch puts key x into h_r(x) = ((a_r x + b_r) mod p) w / p of its w cells, with p = 2^61 - 1: for random a_r and b_r any two
-// keys fall independently of each other, which is what "pairwise independent" means.
+// Row r of a sketch puts key x into h_r(x) = ((a_r x + b_r) mod p) w / p of its w cells, with p = 2^61 - 1: for random
+// a_r and b_r any two keys fall independently of each other, which is what "pairwise independent" means.
 constexpr uint64_t kPrime = (uint64_t(1) << 61) - 1;
 
 uint64_t modulo_prime(Wide x) {
@@ -1096,7 +1143,8 @@ class Sketch {
   std::vector<uint64_t> a_, b_;
 };
 
-void update_sketch(Out2<double> table, uint64_t seed, In1<uint64_t> hashes, std::optional<In1<double>> weights, bool conservative) {
+void update_sketch(Out2<double> table, uint64_t seed, In1<uint64_t> hashes, std::optional<In1<double>> weights,
+                   bool conservative) {
   if (weights) {
     require(weights->shape(0) == hashes.shape(0), "weights and hashes must have one length");
     for (size_t i = 0; i < hashes.shape(0); ++i)
@@ -1135,76 +1183,118 @@ nb::object query_sketch(In2<double> table, uint64_t seed, In1<uint64_t> hashes) 
 }  // namespace
 
 void bind_records(nb::module_& m) {
-  m.def("hash_records",
-        [](nb::object rows, int n_bits, uint64_t seed, bool is_signed, bool categories, const Crosses& crosses, bool pairs, bool single) {
-          check_bits(n_bits);
-          return single ? hash_records<float>(rows, n_bits, seed, is_signed, categories, crosses, pairs)
-                        : hash_records<double>(rows, n_bits, seed, is_signed, categories, crosses, pairs);
-        },
-        "rows"_a, "n_bits"_a, "seed"_a, "signed"_a, "categories"_a, "crosses"_a, "pairs"_a, "single"_a,
-        "Records (dicts, lists of pairs) to (indptr, indices, values).");
-  m.def("name_records",
-        [](nb::object rows, int64_t first_row, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
-          return name_records(rows, first_row, seed, categories, crosses, pairs);
-        },
-        "rows"_a, "first_row"_a, "seed"_a, "categories"_a, "crosses"_a, "pairs"_a, "Names and hashes of the features of records.");
+  m.def(
+      "hash_records",
+      [](nb::object rows, int n_bits, uint64_t seed, bool is_signed, bool categories, const Crosses& crosses,
+         bool pairs, bool single) {
+        check_bits(n_bits);
+        return single ? hash_records<float>(rows, n_bits, seed, is_signed, categories, crosses, pairs)
+                      : hash_records<double>(rows, n_bits, seed, is_signed, categories, crosses, pairs);
+      },
+      "rows"_a, "n_bits"_a, "seed"_a, "signed"_a, "categories"_a, "crosses"_a, "pairs"_a, "single"_a,
+      "Records (dicts, lists of pairs) to (indptr, indices, values).");
+  m.def(
+      "name_records",
+      [](nb::object rows, int64_t first_row, uint64_t seed, bool categories, const Crosses& crosses, bool pairs) {
+        return name_records(rows, first_row, seed, categories, crosses, pairs);
+      },
+      "rows"_a, "first_row"_a, "seed"_a, "categories"_a, "crosses"_a, "pairs"_a,
+      "Names and hashes of the features of records.");
 
   nb::class_<RecordColumns>(m, "RecordColumns", "Fields of records as columns.")
       .def(nb::init<int64_t, uint64_t, bool>(), "rows"_a, "seed"_a, "categories"_a)
-      .def("add_text", [](RecordColumns& self, std::string name, In1<uint8_t> bytes, In1<int32_t> offsets, Mask valid) {
-        self.add<TextColumn<int32_t>>(std::move(name), bytes, offsets, valid);
-      }, "name"_a, "bytes"_a, "offsets"_a, "valid"_a.none())
-      .def("add_text", [](RecordColumns& self, std::string name, In1<uint8_t> bytes, In1<int64_t> offsets, Mask valid) {
-        self.add<TextColumn<int64_t>>(std::move(name), bytes, offsets, valid);
-      }, "name"_a, "bytes"_a, "offsets"_a, "valid"_a.none())
-      .def("add_fixed", [](RecordColumns& self, std::string name, In2<uint32_t> cells) {
-        self.add<FixedColumn<uint32_t>>(std::move(name), cells);
-      }, "name"_a, "cells"_a)
-      .def("add_fixed", [](RecordColumns& self, std::string name, In2<uint8_t> cells) {
-        self.add<FixedColumn<uint8_t>>(std::move(name), cells);
-      }, "name"_a, "cells"_a)
-      .def("add_codes", [](RecordColumns& self, std::string name, In1<int32_t> codes, In1<uint64_t> categories) {
-        self.add<CodeColumn>(std::move(name), codes, categories);
-      }, "name"_a, "codes"_a, "categories"_a)
-      .def("add_integers", [](RecordColumns& self, std::string name, In1<int64_t> numbers, Mask valid) {
-        self.add<IntegerColumn<int64_t>>(std::move(name), numbers, valid);
-      }, "name"_a, "numbers"_a, "valid"_a.none())
-      .def("add_integers", [](RecordColumns& self, std::string name, In1<uint64_t> numbers, Mask valid) {
-        self.add<IntegerColumn<uint64_t>>(std::move(name), numbers, valid);
-      }, "name"_a, "numbers"_a, "valid"_a.none())
+      .def(
+          "add_text",
+          [](RecordColumns& self, std::string name, In1<uint8_t> bytes, In1<int32_t> offsets, Mask valid) {
+            self.add<TextColumn<int32_t>>(std::move(name), bytes, offsets, valid);
+          },
+          "name"_a, "bytes"_a, "offsets"_a, "valid"_a.none())
+      .def(
+          "add_text",
+          [](RecordColumns& self, std::string name, In1<uint8_t> bytes, In1<int64_t> offsets, Mask valid) {
+            self.add<TextColumn<int64_t>>(std::move(name), bytes, offsets, valid);
+          },
+          "name"_a, "bytes"_a, "offsets"_a, "valid"_a.none())
+      .def(
+          "add_fixed",
+          [](RecordColumns& self, std::string name, In2<uint32_t> cells) {
+            self.add<FixedColumn<uint32_t>>(std::move(name), cells);
+          },
+          "name"_a, "cells"_a)
+      .def(
+          "add_fixed",
+          [](RecordColumns& self, std::string name, In2<uint8_t> cells) {
+            self.add<FixedColumn<uint8_t>>(std::move(name), cells);
+          },
+          "name"_a, "cells"_a)
+      .def(
+          "add_codes",
+          [](RecordColumns& self, std::string name, In1<int32_t> codes, In1<uint64_t> categories) {
+            self.add<CodeColumn>(std::move(name), codes, categories);
+          },
+          "name"_a, "codes"_a, "categories"_a)
+      .def(
+          "add_integers",
+          [](RecordColumns& self, std::string name, In1<int64_t> numbers, Mask valid) {
+            self.add<IntegerColumn<int64_t>>(std::move(name), numbers, valid);
+          },
+          "name"_a, "numbers"_a, "valid"_a.none())
+      .def(
+          "add_integers",
+          [](RecordColumns& self, std::string name, In1<uint64_t> numbers, Mask valid) {
+            self.add<IntegerColumn<uint64_t>>(std::move(name), numbers, valid);
+          },
+          "name"_a, "numbers"_a, "valid"_a.none())
       .def("add_numbers", &RecordColumns::add_numbers, "name"_a, "numbers"_a, "valid"_a.none())
-      .def("add_lists", [](RecordColumns& self, std::string name, In1<int64_t> starts, In1<uint64_t> categories) {
-        self.add<ListColumn>(std::move(name), starts, categories);
-      }, "name"_a, "starts"_a, "categories"_a)
-      .def("add_objects", [](RecordColumns& self, std::string name, nb::object values, bool single) {
-        self.add_objects(std::move(name), values, single);
-      }, "name"_a, "values"_a, "single"_a)
-      .def("transform", [](const RecordColumns& self, int n_bits, bool is_signed, const std::vector<std::vector<int64_t>>& crosses,
-                           bool single, int threads) {
-        return single ? self.transform<float>(n_bits, is_signed, crosses, threads)
-                      : self.transform<double>(n_bits, is_signed, crosses, threads);
-      }, "n_bits"_a, "signed"_a, "crosses"_a, "single"_a, "threads"_a, "(indptr, indices, values).");
+      .def(
+          "add_lists",
+          [](RecordColumns& self, std::string name, In1<int64_t> starts, In1<uint64_t> categories) {
+            self.add<ListColumn>(std::move(name), starts, categories);
+          },
+          "name"_a, "starts"_a, "categories"_a)
+      .def(
+          "add_objects",
+          [](RecordColumns& self, std::string name, nb::object values, bool single) {
+            self.add_objects(std::move(name), values, single);
+          },
+          "name"_a, "values"_a, "single"_a)
+      .def(
+          "transform",
+          [](const RecordColumns& self, int n_bits, bool is_signed, const std::vector<std::vector<int64_t>>& crosses,
+             bool single, int threads) {
+            return single ? self.transform<float>(n_bits, is_signed, crosses, threads)
+                          : self.transform<double>(n_bits, is_signed, crosses, threads);
+          },
+          "n_bits"_a, "signed"_a, "crosses"_a, "single"_a, "threads"_a, "(indptr, indices, values).");
 
-  m.def("hash_utf8", &hash_utf8<int32_t>, "bytes"_a, "offsets"_a, "seed"_a, "Hashes of strings that lie in one stretch of bytes.");
+  m.def("hash_utf8", &hash_utf8<int32_t>, "bytes"_a, "offsets"_a, "seed"_a,
+        "Hashes of strings that lie in one stretch of bytes.");
   m.def("hash_utf8", &hash_utf8<int64_t>, "bytes"_a, "offsets"_a, "seed"_a);
   m.def("hash_fixed", &hash_fixed<uint32_t>, "cells"_a, "seed"_a, "Hashes of strings of fixed length.");
   m.def("hash_fixed", &hash_fixed<uint8_t>, "cells"_a, "seed"_a);
   m.def("hash_numbers", &hash_numbers, "numbers"_a, "seed"_a, "Hashes of 64-bit numbers.");
-  m.def("hash_keys", [](nb::object keys, uint64_t seed) { return hash_keys(keys, seed); }, "keys"_a, "seed"_a,
-        "Hashes of keys: str, bytes, integers.");
-  m.def("hash_categories", [](nb::object values, uint64_t seed, const std::string& field) { return hash_categories(values, seed, field); },
-        "values"_a, "seed"_a, "field"_a, "Hashes of categories: text, or numbers as text.");
-  m.def("number_text", [](nb::object number) { return category_of(number.ptr(), {0, nullptr}); }, "number"_a,
-        "A number as the name of a category.");
+  m.def(
+      "hash_keys", [](nb::object keys, uint64_t seed) { return hash_keys(keys, seed); }, "keys"_a, "seed"_a,
+      "Hashes of keys: str, bytes, integers.");
+  m.def(
+      "hash_categories",
+      [](nb::object values, uint64_t seed, const std::string& field) { return hash_categories(values, seed, field); },
+      "values"_a, "seed"_a, "field"_a, "Hashes of categories: text, or numbers as text.");
+  m.def(
+      "number_text", [](nb::object number) { return category_of(number.ptr(), {0, nullptr}); }, "number"_a,
+      "A number as the name of a category.");
   m.def("weigh", &weigh, "weights"_a, "mass_whole"_a, "mass_fraction"_a,
         "The sum of all weights in fixed point, and whether a weight has a fraction.");
-  m.def("add_weights", &add_weights, "whole"_a.noconvert(), "fraction"_a.none().noconvert(), "hashes"_a, "weights"_a.none(), "signed"_a,
-        "Add weights to the buckets of hashes.");
-  m.def("round_sums", [](In1<int64_t> whole, std::optional<In1<uint64_t>> fraction, bool single) {
-    return single ? round_sums<float>(whole, fraction) : round_sums<double>(whole, fraction);
-  }, "whole"_a, "fraction"_a.none(), "single"_a, "Sums in fixed point as floating-point numbers.");
-  m.def("update_sketch", &update_sketch, "table"_a.noconvert(), "seed"_a, "hashes"_a, "weights"_a.none(), "conservative"_a,
-        "Count keys in a count-min sketch.");
+  m.def("add_weights", &add_weights, "whole"_a.noconvert(), "fraction"_a.none().noconvert(), "hashes"_a,
+        "weights"_a.none(), "signed"_a, "Add weights to the buckets of hashes.");
+  m.def(
+      "round_sums",
+      [](In1<int64_t> whole, std::optional<In1<uint64_t>> fraction, bool single) {
+        return single ? round_sums<float>(whole, fraction) : round_sums<double>(whole, fraction);
+      },
+      "whole"_a, "fraction"_a.none(), "single"_a, "Sums in fixed point as floating-point numbers.");
+  m.def("update_sketch", &update_sketch, "table"_a.noconvert(), "seed"_a, "hashes"_a, "weights"_a.none(),
+        "conservative"_a, "Count keys in a count-min sketch.");
   m.def("query_sketch", &query_sketch, "table"_a, "seed"_a, "hashes"_a, "Estimated counts of keys.");
 }
 

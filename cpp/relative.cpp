@@ -3,15 +3,16 @@
 // Primal:  min ½‖w‖² + C Σ ξ_i,   y_i f(x_i) ≥ 1 − ξ_i,  ξ_i ≥ 0,  −B ≤ f(x_i) ≤ B,   f(x) = ⟨w, φ(x)⟩ + b.
 //
 // With multipliers α of the margins and β, γ of the bounds y f ≤ B and −y f ≤ B, w = Σ s_i φ(x_i) where
-// y_i s_i = δ_i = α_i − β_i + γ_i. For a given δ the best of the three is known in closed form, so the dual has one variable an
-// example and a concave, piecewise linear reward:
+// y_i s_i = δ_i = α_i − β_i + γ_i. For a given δ the best of the three is known in closed form, so the dual has one
+// variable an example and a concave, piecewise linear reward:
 //
 //   max_s Σ_i h(y_i s_i) − ½ sᵀ K s,  Σ_i s_i = 0,      h(δ) = B δ          where δ ≤ 0        (y f = B)
 //                                                              δ            where 0 ≤ δ ≤ C     (y f = 1)
 //                                                              C − B (δ−C)  where δ ≥ C         (y f = −B)
 //
-// B ≥ 1 makes h concave; B = ∞ forbids the outer pieces and leaves the dual of the SVM. A step moves s_i up and s_j down by the same
-// amount, as far as the concave function along that line rises, over the corners of h; the pair is chosen by its gain of second order.
+// B ≥ 1 makes h concave; B = ∞ forbids the outer pieces and leaves the dual of the SVM. A step moves s_i up and s_j
+// down by the same amount, as far as the concave function along that line rises, over the corners of h; the pair is
+// chosen by its gain of second order.
 #include "bindings.hpp"
 
 #include <algorithm>
@@ -40,7 +41,13 @@ KernelKind kernel_kind(const std::string& name) {
 class KernelFunction {
  public:
   KernelFunction(const Rows<double>& x, KernelKind kind, int degree, double gamma, double coef0, int threads)
-      : x_(x), kind_(kind), degree_(degree), gamma_(gamma), coef0_(coef0), threads_(threads), scattered_(x.indptr ? x.n_columns : 0) {
+      : x_(x),
+        kind_(kind),
+        degree_(degree),
+        gamma_(gamma),
+        coef0_(coef0),
+        threads_(threads),
+        scattered_(x.indptr ? x.n_columns : 0) {
     squares_.resize(x.n_rows);
     for (int64_t i = 0; i < x.n_rows; ++i) squares_[i] = square(i);
   }
@@ -273,9 +280,12 @@ class RelativeMarginDual {
   }
   void move(int64_t i, double sign, double t, bool to_corner) {
     double& d = delta_[i];
-    if (!to_corner) d += sign * t;
-    else if (sign > 0) d = d < 0 ? 0.0 : C_;  // exactly on the corner
-    else d = d > C_ ? C_ : 0.0;
+    if (!to_corner)
+      d += sign * t;
+    else if (sign > 0)
+      d = d < 0 ? 0.0 : C_;  // exactly on the corner
+    else
+      d = d > C_ ? C_ : 0.0;
     set_slopes(i);
   }
   // Raises s_i and lowers s_j to the maximum along the line; returns by how much.
@@ -308,14 +318,15 @@ GramRows given_rows(In2<double> K, In1<double> y) {
   return GramRows(K.data(), int64_t(y.shape(0)));
 }
 
-GramRows computed_rows(const FeatureRows& x, const std::string& kernel, int degree, double gamma, double coef0, In1<double> y,
-                       int64_t cache_rows, int threads) {
+GramRows computed_rows(const FeatureRows& x, const std::string& kernel, int degree, double gamma, double coef0,
+                       In1<double> y, int64_t cache_rows, int threads) {
   require(x.n_rows() == int64_t(y.shape(0)), "y must have one value a row");
   require(degree >= 0, "degree must not be negative");
   require(std::isfinite(gamma) && gamma >= 0, "gamma must be finite and not negative");
   require(std::isfinite(coef0), "coef0 must be finite");
   require(cache_rows >= 2, "cache_rows must be at least 2");
-  auto function = std::make_unique<KernelFunction>(x.view<double>(), kernel_kind(kernel), degree, gamma, coef0, thread_count(threads));
+  auto function = std::make_unique<KernelFunction>(x.view<double>(), kernel_kind(kernel), degree, gamma, coef0,
+                                                   thread_count(threads));
   return GramRows(std::move(function), x.n_rows(), cache_rows);
 }
 
@@ -323,33 +334,53 @@ GramRows computed_rows(const FeatureRows& x, const std::string& kernel, int degr
 
 void bind_relative(nb::module_& m) {
   nb::class_<RelativeMarginDual>(m, "RelativeMarginDual", "The dual of a binary relative margin machine.")
-      .def("__init__", [](RelativeMarginDual* self, In2<double> K, In1<double> y, double C, double B) {
-        new (self) RelativeMarginDual(given_rows(K, y), y, C, B);
-      }, "K"_a.noconvert(), "y"_a.noconvert(), "C"_a, "B"_a, nb::keep_alive<1, 2>())
-      .def("__init__", [](RelativeMarginDual* self, const FeatureRows& rows, const std::string& kernel, int degree, double gamma,
-                          double coef0, In1<double> y, double C, double B, int64_t cache_rows, int threads) {
-        new (self) RelativeMarginDual(computed_rows(rows, kernel, degree, gamma, coef0, y, cache_rows, threads), y, C, B);
-      }, "rows"_a, "kernel"_a, "degree"_a, "gamma"_a, "coef0"_a, "y"_a.noconvert(), "C"_a, "B"_a, "cache_rows"_a,
-           "threads"_a = 1, nb::keep_alive<1, 2>())
-      .def("start", [](RelativeMarginDual& self, In1<double> s, In1<double> g) {
-        std::lock_guard<std::mutex> lock(self.mutex());
-        return self.start(s, g);
-      }, "s"_a.noconvert(), "g"_a.noconvert(), "Goes on from s, with g = K s, if it is feasible and better; says whether it was.")
-      .def("run", [](RelativeMarginDual& self, int64_t max_steps, double tol) {
-        nb::gil_scoped_release release;
-        std::lock_guard<std::mutex> lock(self.mutex());
-        return self.run(max_steps, tol);
-      }, "max_steps"_a, "tol"_a, "Makes up to max_steps steps, fewer if the violation falls to tol; returns how many.")
-      .def("figures", [](RelativeMarginDual& self) {
-        nb::gil_scoped_release release;
-        std::lock_guard<std::mutex> lock(self.mutex());
-        const Figures f = self.figures();
-        return std::make_tuple(f.primal, f.dual, f.violation, f.scale, f.intercept);
-      }, "(primal, dual, violation, scale, intercept): the primal point is f shrunk by scale into [-B, B].")
-      .def("coefficients", [](RelativeMarginDual& self, Out1<double> out) {
-        std::lock_guard<std::mutex> lock(self.mutex());
-        self.coefficients(out);
-      }, "out"_a.noconvert(), "The s of f = K s + b, before scaling.");
+      .def(
+          "__init__",
+          [](RelativeMarginDual* self, In2<double> K, In1<double> y, double C, double B) {
+            new (self) RelativeMarginDual(given_rows(K, y), y, C, B);
+          },
+          "K"_a.noconvert(), "y"_a.noconvert(), "C"_a, "B"_a, nb::keep_alive<1, 2>())
+      .def(
+          "__init__",
+          [](RelativeMarginDual* self, const FeatureRows& rows, const std::string& kernel, int degree, double gamma,
+             double coef0, In1<double> y, double C, double B, int64_t cache_rows, int threads) {
+            new (self)
+                RelativeMarginDual(computed_rows(rows, kernel, degree, gamma, coef0, y, cache_rows, threads), y, C, B);
+          },
+          "rows"_a, "kernel"_a, "degree"_a, "gamma"_a, "coef0"_a, "y"_a.noconvert(), "C"_a, "B"_a, "cache_rows"_a,
+          "threads"_a = 1, nb::keep_alive<1, 2>())
+      .def(
+          "start",
+          [](RelativeMarginDual& self, In1<double> s, In1<double> g) {
+            std::lock_guard<std::mutex> lock(self.mutex());
+            return self.start(s, g);
+          },
+          "s"_a.noconvert(), "g"_a.noconvert(),
+          "Goes on from s, with g = K s, if it is feasible and better; says whether it was.")
+      .def(
+          "run",
+          [](RelativeMarginDual& self, int64_t max_steps, double tol) {
+            nb::gil_scoped_release release;
+            std::lock_guard<std::mutex> lock(self.mutex());
+            return self.run(max_steps, tol);
+          },
+          "max_steps"_a, "tol"_a, "Makes up to max_steps steps, fewer if the violation falls to tol; returns how many.")
+      .def(
+          "figures",
+          [](RelativeMarginDual& self) {
+            nb::gil_scoped_release release;
+            std::lock_guard<std::mutex> lock(self.mutex());
+            const Figures f = self.figures();
+            return std::make_tuple(f.primal, f.dual, f.violation, f.scale, f.intercept);
+          },
+          "(primal, dual, violation, scale, intercept): the primal point is f shrunk by scale into [-B, B].")
+      .def(
+          "coefficients",
+          [](RelativeMarginDual& self, Out1<double> out) {
+            std::lock_guard<std::mutex> lock(self.mutex());
+            self.coefficients(out);
+          },
+          "out"_a.noconvert(), "The s of f = K s + b, before scaling.");
 }
 
 }  // namespace mercer

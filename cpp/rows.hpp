@@ -2,10 +2,10 @@
 //
 //   row j = Σ over the row's features with bucket j of sign · value
 //
-// Two ways lead there. RowMerger packs a feature and its value into one integer: a count, or a place in a table of values; text and
-// strings make many features, and an integer is all that moves. RowWriter takes any value, as records and graphlets have them. Both
-// sort by bucket, leave out sums of zero, write a row where it stays, and add in an order that depends on the row only, so that the
-// result is the same for any number of threads.
+// Two ways lead there. RowMerger packs a feature and its value into one integer: a count, or a place in a table of
+// values; text and strings make many features, and an integer is all that moves. RowWriter takes any value, as records
+// and graphlets have them. Both sort by bucket, leave out sums of zero, write a row where it stays, and add in an order
+// that depends on the row only, so that the result is the same for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -54,10 +54,12 @@ template <class T> struct SparseRows {
 
 // ---------------------------------------------------------------------------------------------- sorting
 
-// Sorts items by the n_bits bits of their bucket, from `shift` on; those of one bucket keep their order. It keeps its working memory.
+// Sorts items by the n_bits bits of their bucket, from `shift` on; those of one bucket keep their order. It keeps its
+// working memory.
 //
-// Buckets are hashes and lie evenly: where the highest bits are in order, all but a few items are in place. So passes of counting go
-// over as many bits as the number of items asks for, and insertion puts the rest right. The time does not grow with n_bits.
+// Buckets are hashes and lie evenly: where the highest bits are in order, all but a few items are in place. So passes
+// of counting go over as many bits as the number of items asks for, and insertion puts the rest right. The time does
+// not grow with n_bits.
 template <class Word> class BucketSort {
  public:
   BucketSort(int n_bits, int shift) : n_bits_(n_bits), shift_(shift) {}
@@ -67,9 +69,12 @@ template <class Word> class BucketSort {
       if (scratch_.size() < items.size()) scratch_.resize(items.size());
       const auto [passes, width] = plan_for(count);
       const int from = shift_ + n_bits_ - passes * width;
-      if (passes == 1) radix_sort<1>(items, count, width, from);
-      else if (passes == 2) radix_sort<2>(items, count, width, from);
-      else radix_sort<3>(items, count, width, from);
+      if (passes == 1)
+        radix_sort<1>(items, count, width, from);
+      else if (passes == 2)
+        radix_sort<2>(items, count, width, from);
+      else
+        radix_sort<3>(items, count, width, from);
       if (from == shift_) return;
     }
     if (insertion_sort(items.data(), count)) return;
@@ -82,8 +87,8 @@ template <class Word> class BucketSort {
     int passes = 0, width = 0;  // bits of a pass
   };
 
-  // Passes so many and so wide that moving items, clearing counters and putting right together take least: one answer for all counts
-  // between two powers of two.
+  // Passes so many and so wide that moving items, clearing counters and putting right together take least: one answer
+  // for all counts between two powers of two.
   Plan plan_for(size_t count) {
     const auto log = size_t(63 - __builtin_clzll(count));
     Plan& plan = plans_[log];
@@ -102,7 +107,8 @@ template <class Word> class BucketSort {
   }
 
   // Passes of counting over digits from a bit on, the low one first; all digits are counted in one go.
-  template <int PASSES> __attribute__((noinline)) void radix_sort(std::vector<Word>& items, size_t count, int width, int from_bit) {
+  template <int PASSES>
+  __attribute__((noinline)) void radix_sort(std::vector<Word>& items, size_t count, int width, int from_bit) {
     const size_t digits = size_t(1) << width;
     const Word mask = Word(digits - 1);
     uint32_t at[PASSES][4096];
@@ -121,7 +127,8 @@ template <class Word> class BucketSort {
     }
   }
 
-  // False, with items still to be sorted, where that would take long: names may have been made up so that their hashes are close.
+  // False, with items still to be sorted, where that would take long: names may have been made up so that their hashes
+  // are close.
   bool insertion_sort(Word* items, size_t count) const {
     size_t steps = 8 * count + 256;
     for (size_t i = 1; i < count; ++i) {
@@ -144,8 +151,8 @@ template <class Word> class BucketSort {
 
 constexpr size_t FEW = 16;
 
-// Which places to compare and exchange, one pair after the other, to sort up to FEW keys (Batcher's odd-even merge sort): no branch
-// depends on the keys, which are random.
+// Which places to compare and exchange, one pair after the other, to sort up to FEW keys (Batcher's odd-even merge
+// sort): no branch depends on the keys, which are random.
 struct Network {
   std::array<std::pair<uint8_t, uint8_t>, 64> pairs{};
   size_t count = 0;
@@ -173,7 +180,9 @@ template <size_t N, size_t... I> inline void sort_fixed(uint64_t* keys, std::ind
   (exchange(network.pairs[I].first, network.pairs[I].second), ...);
   std::memcpy(keys, k, sizeof k);
 }
-template <size_t N> void sort_fixed(uint64_t* keys) { sort_fixed<N>(keys, std::make_index_sequence<Network(N).count>{}); }
+template <size_t N> void sort_fixed(uint64_t* keys) {
+  sort_fixed<N>(keys, std::make_index_sequence<Network(N).count>{});
+}
 
 inline void sort_few(uint64_t* keys, size_t n) {
   switch (n) {
@@ -215,7 +224,9 @@ __attribute__((always_inline)) inline void sort_columns_with(KeyColumns& keys, c
 }
 inline void sort_columns_portable(KeyColumns& keys, const Network& network) { sort_columns_with(keys, network); }
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) inline void sort_columns_avx2(KeyColumns& keys, const Network& network) { sort_columns_with(keys, network); }
+__attribute__((target("avx2"))) inline void sort_columns_avx2(KeyColumns& keys, const Network& network) {
+  sort_columns_with(keys, network);
+}
 #endif
 
 inline void sort_columns(KeyColumns& keys, size_t n) {
@@ -226,7 +237,7 @@ inline void sort_columns(KeyColumns& keys, size_t n) {
   sort_columns_portable(keys, network);
 }
 
-// ---------------------------------------------------------------------------------------------- counts, and values out of a table
+// ----------------------------------------------------------------------------------- counts, and values out of a table
 
 // A feature that counts, so many times ±1: the bucket, and below it the count plus a bias.
 class CountItem {
@@ -236,7 +247,9 @@ class CountItem {
 
   explicit CountItem(int n_bits) : shift_(32 - n_bits), bias_(uint32_t(1) << (shift_ - 1)) {}
   int shift() const { return shift_; }
-  uint32_t make(uint64_t hash, bool negative, int) const { return uint32_t(hash) << shift_ | (bias_ + 1 - 2 * uint32_t(negative)); }
+  uint32_t make(uint64_t hash, bool negative, int) const {
+    return uint32_t(hash) << shift_ | (bias_ + 1 - 2 * uint32_t(negative));
+  }
   uint32_t bucket(uint32_t item) const { return item >> shift_; }
   int32_t value(uint32_t item) const { return int32_t(item & (2 * bias_ - 1)) - int32_t(bias_); }
   // A feature that counts ±1 made to count that often, up to most().
@@ -401,11 +414,12 @@ template <class Item> class RowMerger {
 
 // ---------------------------------------------------------------------------------------------- values of their own
 
-// Rows of features with values of their own. A row does not depend on the order in which its features come: those of one bucket are
-// added in the order of their hashes.
+// Rows of features with values of their own. A row does not depend on the order in which its features come: those of
+// one bucket are added in the order of their hashes.
 template <class T> class RowWriter {
  public:
-  RowWriter(int n_bits, bool is_signed) : mask_(bucket_mask(n_bits)), sign_(is_signed ? uint64_t(1) << 63 : 0), sort_(n_bits, 32) {}
+  RowWriter(int n_bits, bool is_signed)
+      : mask_(bucket_mask(n_bits)), sign_(is_signed ? uint64_t(1) << 63 : 0), sort_(n_bits, 32) {}
 
   // A feature of the row at hand; the value is finite and not 0.
   void push(uint64_t hash, double value) {
@@ -433,8 +447,8 @@ template <class T> class RowWriter {
     ones_ = ones;
   }
 
-  // Rows at once whose features stand column by column, up to SIDE_BY_SIDE rows and FEW columns, if all of them have the value 1 or 0, which
-  // is none. Otherwise nothing is written, and the answer is false.
+  // Rows at once whose features stand column by column, up to SIDE_BY_SIDE rows and FEW columns, if all of them have
+  // the value 1 or 0, which is none. Otherwise nothing is written, and the answer is false.
   bool write_ones(const uint64_t* hashes, const double* values, size_t stride, size_t columns, size_t count) {
     KeyColumns keys;
     const uint32_t mask = uint32_t(mask_), sign = sign_ != 0;
@@ -487,8 +501,10 @@ template <class T> class RowWriter {
     uint64_t* keys = keys_.data();
     // bucket | sign | place: what a row of ones needs is in the key.
     for (size_t k = 0; k < n; ++k) keys[k] = (hashes[k] & mask) << 32 | (hashes[k] & sign) >> 32 | k;
-    if (n <= FEW) sort_few(keys, n);
-    else sort_(keys_, n);
+    if (n <= FEW)
+      sort_few(keys, n);
+    else
+      sort_(keys_, n);
     keys = keys_.data();
     uint64_t shared = 0;
     for (size_t k = 1; k < n; ++k) shared |= uint64_t((keys[k] ^ keys[k - 1]) >> 32 == 0);

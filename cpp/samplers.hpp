@@ -23,7 +23,7 @@ class Random {
   uint64_t state_;
 };
 
-// ---------------------------------------------------------------------------------------------------- independent samples
+// ------------------------------------------------------------------------------------------------- independent samples
 
 struct Drawn {
   uint64_t mask = 0;
@@ -31,13 +31,16 @@ struct Drawn {
   std::array<int32_t, MAX_K> nodes{};
 };
 
-// Connected subsets, each draw weighted so that every connected subset counts the same in expectation: a node is drawn, then k - 1
-// times a node of the boundary, each time uniformly. A subset A comes about in as many ways as its nodes have growth orders, so
+// Connected subsets, each draw weighted so that every connected subset counts the same in expectation: a node is drawn,
+// then k - 1 times a node of the boundary, each time uniformly. A subset A comes about in as many ways as its nodes
+// have growth orders, so
 //
-//   weight = (number of first nodes) Π (sizes of the boundaries) / (growth orders of A),     E[weight 1(A)] = 1 for every A.
+//   weight = (number of first nodes) Π (sizes of the boundaries) / (growth orders of A),
+//   E[weight 1(A)] = 1 for every A.
 class Grower {
  public:
-  Grower(const Graph& graph, int k, Subset& subset, Canonical& canonical) : graph_(graph), k_(k), subset_(subset), canonical_(canonical) {
+  Grower(const Graph& graph, int k, Subset& subset, Canonical& canonical)
+      : graph_(graph), k_(k), subset_(subset), canonical_(canonical) {
     find_roots();
   }
   bool possible() const { return !roots_.empty(); }
@@ -154,20 +157,28 @@ inline Drawn draw_any(const Graph& graph, int k, Subset& subset, Random& random)
   return drawn;
 }
 
-// ---------------------------------------------------------------------------------------------------- Gibbs moves (Lemma 4)
+// ----------------------------------------------------------------------------------------------- Gibbs moves (Lemma 4)
 //
-// From A: a member i is picked uniformly and taken out; a node j of V \ A_i comes in with probability ∝ β(|E(A_i + j)|), i itself
-// included. Nodes stand in buckets by their number of edges into the subset, so a move needs the sizes of k buckets, not n weights.
+// From A: a member i is picked uniformly and taken out; a node j of V \ A_i comes in with probability ∝ β(|E(A_i +
+// j)|), i itself included. Nodes stand in buckets by their number of edges into the subset, so a move needs the sizes
+// of k buckets, not n weights.
 //
-// With `connected`, weights of disconnected subsets are 0. On a connected graph the chain still reaches everything if β > 0: from A
-// one gets to any B by taking out a leaf of a spanning tree of A and adding a node of B next to the common part, again and again.
-// Where there are several components of k nodes, or where β has zeros, one step in eight is a jump: an independent draw (grown, or
-// any k nodes), accepted by the Metropolis rule. Both kinds of step leave P(A | G) as it is, and jumps reach every subset.
+// With `connected`, weights of disconnected subsets are 0. On a connected graph the chain still reaches everything if β
+// > 0: from A one gets to any B by taking out a leaf of a spanning tree of A and adding a node of B next to the common
+// part, again and again. Where there are several components of k nodes, or where β has zeros, one step in eight is a
+// jump: an independent draw (grown, or any k nodes), accepted by the Metropolis rule. Both kinds of step leave P(A | G)
+// as it is, and jumps reach every subset.
 class GibbsChain {
  public:
   GibbsChain(const Graph& graph, int k, const double* beta, bool connected, Subset& subset, Canonical& canonical)
-      : graph_(graph), k_(k), beta_(beta), connected_(connected), scratch_(subset), grower_(graph, k, subset, canonical) {
-    const bool has_zeros = std::any_of(beta + (connected ? k - 1 : 0), beta + pairs_of(k) + 1, [](double b) { return b == 0; });
+      : graph_(graph),
+        k_(k),
+        beta_(beta),
+        connected_(connected),
+        scratch_(subset),
+        grower_(graph, k, subset, canonical) {
+    const bool has_zeros =
+        std::any_of(beta + (connected ? k - 1 : 0), beta + pairs_of(k) + 1, [](double b) { return b == 0; });
     jumps_ = has_zeros || (connected && grower_.components() > 1);
     joins_.assign(size_t(graph.n), 0);
     where_.resize(size_t(graph.n));

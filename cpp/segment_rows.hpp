@@ -1,4 +1,5 @@
-// What all recursions over segmentations share: scores of lengths and neighbours in rows of whole vectors, and sums in the log domain.
+// What all recursions over segmentations share: scores of lengths and neighbours in rows of whole vectors, and sums in
+// the log domain.
 //
 // Sums are of exponentials relative to the largest of their terms; forbidden parts are exact zeros.
 #pragma once
@@ -15,7 +16,11 @@ namespace mercer::MERCER_ARCH {
 // Scores that all sequences of a batch share. Rows have S numbers: one a label, padded to whole vectors.
 struct SegmentTables {
   explicit SegmentTables(const SegmentBatch& batch)
-      : b(batch), C(batch.C), K(batch.K), S(padded(batch.C)), shortest(batch.K + 1),
+      : b(batch),
+        C(batch.C),
+        K(batch.K),
+        S(padded(batch.C)),
+        shortest(batch.K + 1),
         pairs(batch.pair_means || batch.pair_variances),
         factors(!pairs && !batch.means && !batch.variances && !batch.spans && !batch.mark_length) {
     lengths.assign(size_t(K + 1) * S, kNegInf<double>);
@@ -35,13 +40,15 @@ struct SegmentTables {
   const SegmentBatch& b;
   const int C, K;
   const int64_t S;
-  int shortest;           // the shortest length that some label may have
-  const bool pairs;       // scores of segments depend on the next label
-  const bool factors;     // the score of a segment is a sum of one part for its start, one for its length and one for its end
-  bool convolves = false; // so is its exponential a product, within the range of numbers
+  int shortest;      // the shortest length that some label may have
+  const bool pairs;  // scores of segments depend on the next label
+  const bool
+      factors;  // the score of a segment is a sum of one part for its start, one for its length and one for its end
+  bool convolves = false;  // so is its exponential a product, within the range of numbers
   Transitions<double> trans;
-  Buffer<double> into, from;           // transitions by the first and by the second label
-  Buffer<double> lengths, length_exp;  // row l: the scores of length l; their exponentials, divided by exp(length_shift)
+  Buffer<double> into, from;  // transitions by the first and by the second label
+  Buffer<double> lengths,
+      length_exp;  // row l: the scores of length l; their exponentials, divided by exp(length_shift)
   double length_shift = 0.0;
 
  private:
@@ -55,7 +62,8 @@ struct SegmentTables {
     length_shift = high > kNegInf<double> ? high : 0.0;
     convolves = !(high - low > 200.0);
     length_exp.resize(lengths.size());
-    for (size_t k = 0; k < lengths.size(); k += L) store(length_exp.data() + k, vexp(load(lengths.data() + k) - splat(length_shift)));
+    for (size_t k = 0; k < lengths.size(); k += L)
+      store(length_exp.data() + k, vexp(load(lengths.data() + k) - splat(length_shift)));
   }
 };
 
@@ -65,7 +73,14 @@ class SegmentRows {
   static constexpr int L = kLanes<double>;
 
   explicit SegmentRows(const SegmentTables& tables)
-      : t_(tables), b_(tables.b), C(tables.C), K(tables.K), S(tables.S), row_(S, 0.0), other_(S, 0.0), third_(S, 0.0),
+      : t_(tables),
+        b_(tables.b),
+        C(tables.C),
+        K(tables.K),
+        S(tables.S),
+        row_(S, 0.0),
+        other_(S, 0.0),
+        third_(S, 0.0),
         scratch_(size_t(std::max<int64_t>(S, K + 1))) {}
 
   double start_score(int64_t t, int c) const { return b_.starts ? b_.starts[(begin_ + t) * C + c] : 0.0; }
@@ -119,10 +134,10 @@ class SegmentRows {
     return top;
   }
 
-  // out[b] = log Σ_a exp(x[a] + M[a][b]) from the exponentials of M, given exp(x - top) and top = max x; a sum that is nearly lost
-  // is done again with logarithms.
-  void log_product(const double* x, const double* exp_x, double top, const Buffer<double>& M, const Buffer<double>& by_column,
-                   double* out) {
+  // out[b] = log Σ_a exp(x[a] + M[a][b]) from the exponentials of M, given exp(x - top) and top = max x; a sum that is
+  // nearly lost is done again with logarithms.
+  void log_product(const double* x, const double* exp_x, double top, const Buffer<double>& M,
+                   const Buffer<double>& by_column, double* out) {
     if (!(top > kNegInf<double>)) return std::fill(out, out + S, kNegInf<double>);
     matvec(exp_x, C, M.data(), S, third_.data());
     for (int64_t b = 0; b < S; b += L) store(out + b, vlog(load(third_.data() + b)) + (top + t_.trans.shift));

@@ -1,22 +1,22 @@
-// Segmentations whose segments know sums of frames, their length and their boundaries alone. The score of a segment is then a
-// product of three factors,
+// Segmentations whose segments know sums of frames, their length and their boundaries alone. The score of a segment is
+// then a product of three factors,
 //   exp segment(s, e, c) = exp -P(s, c) · exp lengths(e - s, c) · exp P(e, c)         P: prefix sums of frames
 // so what ends at a boundary is a convolution of what opens before it, without an exponential for each length:
 //
 //   forward    A'(e) = ⊕_l B'(e - l) + lengths(l)        A = A' + P        B' = B - P
 //   backward   R'(s) = ⊕_l E'(s + l) + lengths(l)        R = R' - P + starts        E' = E + P
 //
-// B(e) follows from A(e) and E(s) from R(s) by the transitions; E(s, c) is all that comes after a segment labelled c that ends at s.
-// Terms of sums are kept relative to a reference for each label, which moves along; sums that come out too small are done again
-// with logarithms.
+// B(e) follows from A(e) and E(s) from R(s) by the transitions; E(s, c) is all that comes after a segment labelled c
+// that ends at s. Terms of sums are kept relative to a reference for each label, which moves along; sums that come out
+// too small are done again with logarithms.
 //
-// A sweep keeps a window of K rows of each. The rows that the other direction needs to count expectations are stored, for a sequence
-// [0, T) with a middle m: those of the forward sweep up to m, those of the backward sweep from there on. Then both go on through
-// the other's half and count segments by their shares in Z, which is known at m:
+// A sweep keeps a window of K rows of each. The rows that the other direction needs to count expectations are stored,
+// for a sequence [0, T) with a middle m: those of the forward sweep up to m, those of the backward sweep from there on.
+// Then both go on through the other's half and count segments by their shares in Z, which is known at m:
 //   Z = Σ_c exp(B'(m, c) + R'(m, c)) + Σ_{s < m < e} exp(B'(s) + lengths(e - s) + E'(e))
-// Segments that begin before m are counted by the backward sweep, all others by the forward one. The two sweeps need no more of each
-// other than that, so they may have a thread each. A short sequence has m = T; m depends on the sequence alone, so the results
-// do not depend on the threads.
+// Segments that begin before m are counted by the backward sweep, all others by the forward one. The two sweeps need no
+// more of each other than that, so they may have a thread each. A short sequence has m = T; m depends on the sequence
+// alone, so the results do not depend on the threads.
 #pragma once
 
 #include <new>
@@ -29,7 +29,8 @@
 
 namespace mercer::MERCER_ARCH {
 
-// Memory without first values. A large piece asks for large pages: the first touch of a small one costs more than the work on it.
+// Memory without first values. A large piece asks for large pages: the first touch of a small one costs more than the
+// work on it.
 class RawRows {
  public:
   RawRows() = default;
@@ -94,8 +95,8 @@ template <int D> class Window {
   int64_t base_ = 0, reach_ = 0, rows_ = 0, S_ = 0;
 };
 
-// Prefix sums of frames: one row is kept for every block of positions, the others are made from it when they are asked for, always by
-// the same additions.
+// Prefix sums of frames: one row is kept for every block of positions, the others are made from it when they are asked
+// for, always by the same additions.
 class PrefixSums {
  public:
   explicit PrefixSums(const SegmentTables& tables) : b_(tables.b), C(tables.C), S(tables.S) {}
@@ -156,8 +157,8 @@ class PrefixSums {
   Buffer<double> bases_, row_;
 };
 
-// What the sweeps of one sequence leave for each other: open(t) is B'(t) up to m and E'(t) beyond, closed(t) A'(t) and R'(t).
-// Each thread keeps its own from call to call, but gives back what one very long sequence needed.
+// What the sweeps of one sequence leave for each other: open(t) is B'(t) up to m and E'(t) beyond, closed(t) A'(t) and
+// R'(t). Each thread keeps its own from call to call, but gives back what one very long sequence needed.
 struct StoredRows {
   int64_t T = 0, m = 0, S = 0;
   RawRows opens, closes;
@@ -189,7 +190,14 @@ struct StoredRows {
 template <int D> class Sweep : private SegmentRows {
  public:
   Sweep(const SegmentTables& tables, const PrefixSums& prefixes)
-      : SegmentRows(tables), prefixes_(prefixes), closed_(S), real_(S), exp_(S), share_(S), reference_(S), padding_(S, 0.0) {
+      : SegmentRows(tables),
+        prefixes_(prefixes),
+        closed_(S),
+        real_(S),
+        exp_(S),
+        share_(S),
+        reference_(S),
+        padding_(S, 0.0) {
     for (int64_t c = C; c < S; ++c) padding_[c] = 1.0;
   }
 
@@ -289,8 +297,10 @@ template <int D> class Sweep : private SegmentRows {
     for (int64_t k = 0; k < int64_t(C) * C; ++k) transitions[k] += transitions_[size_t(k)];
   }
   void add_ends(double log_z, double* labels) {
-    if (D > 0) std::copy_n(b_.end, C, row_.data());
-    else begin_row(row_.data());
+    if (D > 0)
+      std::copy_n(b_.end, C, row_.data());
+    else
+      begin_row(row_.data());
     add_prefix(row_.data(), D > 0 ? T_ : 0, D);
     for (int c = 0; c < C; ++c) labels[c] += std::exp(closed_[c] + row_[c] - log_z);
   }
@@ -319,8 +329,10 @@ template <int D> class Sweep : private SegmentRows {
     if (D < 0) add_starts(real_.data(), t);
     top_ = exp_row(real_.data(), exp_.data());
     double* x = open_.enter(t);
-    if (D > 0) into(t, real_.data(), exp_.data(), top_, x);
-    else before(t, x);
+    if (D > 0)
+      into(t, real_.data(), exp_.data(), top_, x);
+    else
+      before(t, x);
     add_prefix(x, t, -D);
   }
 
@@ -334,7 +346,8 @@ template <int D> class Sweep : private SegmentRows {
     for (int64_t a = C; a < S; ++a) E[a] = kNegInf<double>;
   }
 
-  // The exponentials of the newest row, relative to the references; a label that has gone far beyond its reference gets a new one.
+  // The exponentials of the newest row, relative to the references; a label that has gone far beyond its reference gets
+  // a new one.
   void enter() {
     const double* x = open_.row(newest_);
     double* g = exps_.enter(newest_);
@@ -391,8 +404,10 @@ template <int D> class Sweep : private SegmentRows {
     refer(c);
     double all = 0.0;
     for (int l = first; l <= last; ++l) all += t_.length_exp[l * S + c] * exps_.row(t - D * int64_t(l))[c];
-    if (all > 1e-60) third_[c] = all;
-    else lost_.push_back(c);
+    if (all > 1e-60)
+      third_[c] = all;
+    else
+      lost_.push_back(c);
   }
 
   // ------ counting
@@ -406,7 +421,8 @@ template <int D> class Sweep : private SegmentRows {
   void count_segments(int64_t t, int last, const double* others, const SegmentMarginals& out) {
     std::fill_n(cover_.enter(position(t, 1)), S, 0.0);
     for (int64_t c = 0; c < S; c += L) {  // what has no sum (or a lost one) has no share either
-      const Vec<double> logs = load(others + c) + load(reference_.data() + c) + (t_.length_shift - log_z_), most = splat(700.0);
+      const Vec<double> logs = load(others + c) + load(reference_.data() + c) + (t_.length_shift - log_z_),
+                        most = splat(700.0);
       const Vec<double> share = vexp(logs < most ? logs : most);  // beyond the range of exp only where it has none
       store(share_.data() + c, load(third_.data() + c) > Vec<double>{} ? share : Vec<double>{});
     }
@@ -435,7 +451,8 @@ template <int D> class Sweep : private SegmentRows {
   void count_lost(int64_t t, int last, int c, double other, const SegmentMarginals& out) {
     double below = 0.0;
     for (int l = last; l >= 1; --l) {
-      const double x = l >= t_.shortest ? other + t_.lengths[l * S + c] + open_.row(t - D * int64_t(l))[c] : kNegInf<double>;
+      const double x =
+          l >= t_.shortest ? other + t_.lengths[l * S + c] + open_.row(t - D * int64_t(l))[c] : kNegInf<double>;
       const double p = x > kNegInf<double> ? std::exp(x - log_z_) : 0.0;
       below += p;
       lengths_[l * S + c] += p;
@@ -467,7 +484,8 @@ template <int D> class Sweep : private SegmentRows {
     const double scale = std::exp(factor);
     for (int64_t c = 0; c < S; c += L) store(mine + c, scale * load(exp_.data() + c));
     for (int a = 0; out.edges && a < C; ++a)
-      for (int b = 0; b < C; ++b) out.edges[((begin_ + t) * C + a) * C + b] = left[a] * t_.trans.exp[a * S + b] * right[b];
+      for (int b = 0; b < C; ++b)
+        out.edges[((begin_ + t) * C + a) * C + b] = left[a] * t_.trans.exp[a * S + b] * right[b];
     if (++n_pairs_ == kPairs) flush_pairs();
   }
   // Products of rows that wait, all at once.
@@ -509,8 +527,8 @@ template <int D> class Sweep : private SegmentRows {
 
   const PrefixSums& prefixes_;
   PrefixSums::Reader reader_;
-  Window<D> open_, exps_;       // B' or E', and their exponentials relative to reference_
-  Window<D> cover_;             // p(label) of positions
+  Window<D> open_, exps_;  // B' or E', and their exponentials relative to reference_
+  Window<D> cover_;        // p(label) of positions
   Buffer<double> closed_, real_, exp_, share_, reference_, padding_, lengths_, pairs_, lefts_, rights_, spill_;
   std::vector<double> transitions_;
   std::vector<int> lost_;
@@ -523,7 +541,11 @@ template <int D> class Sweep : private SegmentRows {
 class SweptSegments : private SegmentRows {
  public:
   explicit SweptSegments(const SegmentTables& tables)
-      : SegmentRows(tables), prefixes_(tables), stored_(StoredRows::mine()), forward_(tables, prefixes_), backward_(tables, prefixes_) {}
+      : SegmentRows(tables),
+        prefixes_(tables),
+        stored_(StoredRows::mine()),
+        forward_(tables, prefixes_),
+        backward_(tables, prefixes_) {}
   SweptSegments(const SweptSegments&) = delete;
   SweptSegments& operator=(const SweptSegments&) = delete;
   ~SweptSegments() { stored_.trim(); }
@@ -554,7 +576,8 @@ class SweptSegments : private SegmentRows {
     return forward_.log_partition(m_, backward_);
   }
 
-  // Marginals, after log_partition(true, ...) gave a finite number; sums are added to [lengths | transitions | start | end].
+  // Marginals, after log_partition(true, ...) gave a finite number; sums are added to [lengths | transitions | start |
+  // end].
   void marginals(double log_z, const SegmentMarginals& out, double* sums, int threads) {
     in_parallel(m_ < T_ ? 2 : 1, threads, [&](int64_t part) {
       if (part == 0) {
@@ -568,7 +591,8 @@ class SweptSegments : private SegmentRows {
     if (out.frames)
       for (int64_t t = m_; t < std::min<int64_t>(T_, m_ + K - 1); ++t)
         for (int c = 0; c < C; ++c) out.frames[(begin_ + t) * C + c] += backward_.beyond(t, m_)[c];
-    double *lengths = sums, *transitions = lengths + int64_t(K) * C, *start = transitions + int64_t(C) * C, *end = start + C;
+    double *lengths = sums, *transitions = lengths + int64_t(K) * C, *start = transitions + int64_t(C) * C,
+           *end = start + C;
     backward_.add_sums(lengths, transitions);
     if (m_ < T_) forward_.add_sums(lengths, transitions);
     backward_.add_ends(log_z, start);
@@ -606,7 +630,10 @@ class SweptSegments : private SegmentRows {
     int found = 0;
     for (int a = 0; a < C; ++a) {
       const double value = A[a] + edge_score(e, a, b);
-      if (value > top) { top = value; found = a; }
+      if (value > top) {
+        top = value;
+        found = a;
+      }
     }
     if (score) *score = top;
     return found;
@@ -617,7 +644,10 @@ class SweptSegments : private SegmentRows {
     int found = t_.shortest;
     for (int l = t_.shortest; l <= longest(e); ++l) {
       const double value = t_.lengths[l * S + c] + stored_.open(e - l)[c];
-      if (value > top) { top = value; found = l; }
+      if (value > top) {
+        top = value;
+        found = l;
+      }
     }
     return found;
   }

@@ -1,4 +1,5 @@
-// Bindings of segmentations (segments.hpp): checks every array, then calls the kernels of the machine's instruction set.
+// Bindings of segmentations (segments.hpp): checks every array, then calls the kernels of the machine's instruction
+// set.
 #include <cmath>
 #include <limits>
 
@@ -24,15 +25,31 @@ class SegmentParts {
                Maybe<const double, 2> frames, Maybe<const double, 2> means, Maybe<const double, 2> starts,
                Maybe<const double, 3> edges, Maybe<const double, 3> pair_means, Maybe<const double, 3> spans,
                Maybe<const double, 2> x, Maybe<const double, 2> variances, Maybe<const double, 3> pair_variances,
-               Maybe<const int32_t, 1> mark_length, Maybe<const int32_t, 1> mark_label, Maybe<const double, 1> mark_score)
-      : lengths_(lengths), transitions_(transitions), start_(start), end_(end), offsets_(offsets), frames_(frames), means_(means),
-        starts_(starts), edges_(edges), pair_means_(pair_means), spans_(spans), x_(x), variances_(variances),
-        pair_variances_(pair_variances), mark_length_(mark_length), mark_label_(mark_label), mark_score_(mark_score) {
+               Maybe<const int32_t, 1> mark_length, Maybe<const int32_t, 1> mark_label,
+               Maybe<const double, 1> mark_score)
+      : lengths_(lengths),
+        transitions_(transitions),
+        start_(start),
+        end_(end),
+        offsets_(offsets),
+        frames_(frames),
+        means_(means),
+        starts_(starts),
+        edges_(edges),
+        pair_means_(pair_means),
+        spans_(spans),
+        x_(x),
+        variances_(variances),
+        pair_variances_(pair_variances),
+        mark_length_(mark_length),
+        mark_label_(mark_label),
+        mark_score_(mark_score) {
     const int64_t K = int64_t(lengths.shape(0)), C = int64_t(lengths.shape(1));
     require(C >= 1 && C <= 32767, "segments need between 1 and 32767 labels");
     require(K >= 1 && K <= (1 << 24), "segments need a longest length between 1 and 2^24");
     require(K <= (int64_t(1) << 40) / (C * C), "the table of lengths is too large");
-    require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C, "transitions must be labels x labels");
+    require(int64_t(transitions.shape(0)) == C && int64_t(transitions.shape(1)) == C,
+            "transitions must be labels x labels");
     require(int64_t(start.shape(0)) == C && int64_t(end.shape(0)) == C, "start and end need one score a label");
     b_.n = require_offsets_within(offsets, int64_t(1) << 40, "offsets", "longest possible sequence");
     T_ = offsets.data()[b_.n] - offsets.data()[0];
@@ -54,9 +71,11 @@ class SegmentParts {
     b_.variances = part(variances_, {b_.d, C}, "variances must be features x labels", false);
     b_.pair_variances = part(pair_variances_, {b_.d, C, C}, "pair_variances must be features x labels x labels", false);
     require(b_.x || (!b_.variances && !b_.pair_variances), "scores of variances need the features");
-    require(bool(mark_length) == bool(mark_label) && bool(mark_label) == bool(mark_score), "give all of the marks or none");
+    require(bool(mark_length) == bool(mark_label) && bool(mark_label) == bool(mark_score),
+            "give all of the marks or none");
     if (mark_length) {
-      require(int64_t(mark_length->shape(0)) == T_ && int64_t(mark_label->shape(0)) == T_, "marks must be one a position");
+      require(int64_t(mark_length->shape(0)) == T_ && int64_t(mark_label->shape(0)) == T_,
+              "marks must be one a position");
       for (int64_t t = 0; t < T_; ++t)
         require(mark_label->data()[t] >= 0 && mark_label->data()[t] < C, "the label of a mark is out of range");
       b_.mark_length = mark_length->data();
@@ -76,7 +95,8 @@ class SegmentParts {
     return array.data();
   }
   template <class A>
-  const double* part(const std::optional<A>& array, std::initializer_list<int64_t> shape, const char* what, bool may_forbid) const {
+  const double* part(const std::optional<A>& array, std::initializer_list<int64_t> shape, const char* what,
+                     bool may_forbid) const {
     if (!array) return nullptr;
     size_t axis = 0;
     for (int64_t size : shape) require(int64_t(array->shape(axis++)) == size, what);
@@ -119,8 +139,8 @@ void marginals(const SegmentParts& parts, Out1<double> log_partition, Maybe<doub
   out.spans = shaped(spans, {T, K, C}, "spans has the wrong shape");
   out.entropy = shaped(entropy, {b.n}, "entropy needs one place a sequence");
   if (out.entropy)
-    require((out.frames || !b.frames) && (out.means || !b.means) && (out.starts || !b.starts) && (out.edges || !b.edges) &&
-                (out.pair_means || !b.pair_means) && (out.spans || !b.spans),
+    require((out.frames || !b.frames) && (out.means || !b.means) && (out.starts || !b.starts) &&
+                (out.edges || !b.edges) && (out.pair_means || !b.pair_means) && (out.spans || !b.spans),
             "the entropy needs the marginals of every part that has scores");
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
@@ -140,7 +160,8 @@ void k_best(const SegmentParts& parts, Out2<int32_t> length, Out2<int32_t> label
   const int64_t k = int64_t(score.shape(1));
   require(k >= 1 && k <= 1000000, "k must be at least 1");
   for (const auto* array : {&length, &label})
-    require(int64_t(array->shape(0)) == k && int64_t(array->shape(1)) == parts.positions(), "length and label must be k x positions");
+    require(int64_t(array->shape(0)) == k && int64_t(array->shape(1)) == parts.positions(),
+            "length and label must be k x positions");
   require(int64_t(score.shape(0)) == parts.batch().n, "score must be sequences x k");
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
@@ -166,11 +187,13 @@ void spans(const SegmentParts& parts, Out3<double> out, int threads) {
   kernels().segment_spans(b, out.data(), n_threads);
 }
 
-void score(const SegmentParts& parts, In1<int64_t> lengths, In1<int32_t> labels, In1<int64_t> firsts, Out1<double> out, int threads) {
+void score(const SegmentParts& parts, In1<int64_t> lengths, In1<int32_t> labels, In1<int64_t> firsts, Out1<double> out,
+           int threads) {
   const SegmentBatch& b = parts.batch();
   const int64_t count = int64_t(lengths.shape(0));
   require(int64_t(labels.shape(0)) == count, "lengths and labels must be equally many");
-  require(int64_t(firsts.shape(0)) == b.n + 1 && int64_t(out.shape(0)) == b.n, "firsts or out does not fit the sequences");
+  require(int64_t(firsts.shape(0)) == b.n + 1 && int64_t(out.shape(0)) == b.n,
+          "firsts or out does not fit the sequences");
   require_offsets(firsts, count, "firsts", "segments");
   for (int64_t k = 0; k < count; ++k) {
     require(labels.data()[k] >= 0 && labels.data()[k] < b.C, "a label is out of range");
@@ -191,17 +214,18 @@ void score(const SegmentParts& parts, In1<int64_t> lengths, In1<int32_t> labels,
 
 void bind_segments(nb::module_& m) {
   nb::class_<SegmentParts>(m, "SegmentParts", "Part scores of segmentations, checked.")
-      .def(nb::init<In2<double>, In2<double>, In1<double>, In1<double>, In1<int64_t>, Maybe<const double, 2>, Maybe<const double, 2>,
-                    Maybe<const double, 2>, Maybe<const double, 3>, Maybe<const double, 3>, Maybe<const double, 3>,
-                    Maybe<const double, 2>, Maybe<const double, 2>, Maybe<const double, 3>, Maybe<const int32_t, 1>,
-                    Maybe<const int32_t, 1>, Maybe<const double, 1>>(),
-           "lengths"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(),
-           "frames"_a.noconvert().none() = nb::none(), "means"_a.noconvert().none() = nb::none(),
-           "starts"_a.noconvert().none() = nb::none(), "edges"_a.noconvert().none() = nb::none(),
-           "pair_means"_a.noconvert().none() = nb::none(), "spans"_a.noconvert().none() = nb::none(),
-           "x"_a.noconvert().none() = nb::none(), "variances"_a.noconvert().none() = nb::none(),
-           "pair_variances"_a.noconvert().none() = nb::none(), "mark_length"_a.noconvert().none() = nb::none(),
-           "mark_label"_a.noconvert().none() = nb::none(), "mark_score"_a.noconvert().none() = nb::none())
+      .def(nb::init<In2<double>, In2<double>, In1<double>, In1<double>, In1<int64_t>, Maybe<const double, 2>,
+                    Maybe<const double, 2>, Maybe<const double, 2>, Maybe<const double, 3>, Maybe<const double, 3>,
+                    Maybe<const double, 3>, Maybe<const double, 2>, Maybe<const double, 2>, Maybe<const double, 3>,
+                    Maybe<const int32_t, 1>, Maybe<const int32_t, 1>, Maybe<const double, 1>>(),
+           "lengths"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(),
+           "offsets"_a.noconvert(), "frames"_a.noconvert().none() = nb::none(),
+           "means"_a.noconvert().none() = nb::none(), "starts"_a.noconvert().none() = nb::none(),
+           "edges"_a.noconvert().none() = nb::none(), "pair_means"_a.noconvert().none() = nb::none(),
+           "spans"_a.noconvert().none() = nb::none(), "x"_a.noconvert().none() = nb::none(),
+           "variances"_a.noconvert().none() = nb::none(), "pair_variances"_a.noconvert().none() = nb::none(),
+           "mark_length"_a.noconvert().none() = nb::none(), "mark_label"_a.noconvert().none() = nb::none(),
+           "mark_score"_a.noconvert().none() = nb::none())
       .def_prop_ro("n_sums", [](const SegmentParts& p) { return p.batch().sums(); })
       .def("marginals", &marginals, "log_partition"_a.noconvert(), "sums"_a.noconvert().none() = nb::none(),
            "frames"_a.noconvert().none() = nb::none(), "means"_a.noconvert().none() = nb::none(),
@@ -212,8 +236,8 @@ void bind_segments(nb::module_& m) {
       .def("k_best", &k_best, "length"_a.noconvert(), "label"_a.noconvert(), "score"_a.noconvert(), "threads"_a = 1)
       .def("sample", &sample, "seed"_a, "length"_a.noconvert(), "label"_a.noconvert(), "threads"_a = 1)
       .def("spans", &spans, "out"_a.noconvert(), "threads"_a = 1)
-      .def("score", &score, "lengths"_a.noconvert(), "labels"_a.noconvert(), "firsts"_a.noconvert(), "out"_a.noconvert(),
-           "threads"_a = 1);
+      .def("score", &score, "lengths"_a.noconvert(), "labels"_a.noconvert(), "firsts"_a.noconvert(),
+           "out"_a.noconvert(), "threads"_a = 1);
 }
 
 }  // namespace mercer

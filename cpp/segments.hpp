@@ -1,4 +1,5 @@
-// Segmentations of sequences (semi-Markov chains): every verb over stacked sequences (see SegmentBatch in kernels.hpp for the score).
+// Segmentations of sequences (semi-Markov chains): every verb over stacked sequences (see SegmentBatch in kernels.hpp
+// for the score).
 //
 //   A(e, c)  all that ends with a segment labelled c at e:    ⊕_l  B(e - l, c) + segment(e - l, e, c)
 //   B(e, c') all that begins a segment labelled c' at e:      starts(e, c') + ⊕_c  A(e, c) + τ(c, c') + edges(e, c, c')
@@ -7,7 +8,8 @@
 // O(T K C + T C²) steps; segment scores are made from prefix sums when they are needed, so the memory is O(T C + K C)
 // (with back-pointers found again on the way back). Where the score of a segment depends on the label after it
 // (pair scores, Φ3) B is summed over c and l at once: O(T K C²) steps.
-// Where segments know sums of frames, their length and their boundaries alone, sums and maxima are those of segment_sweeps.hpp.
+// Where segments know sums of frames, their length and their boundaries alone, sums and maxima are those of
+// segment_sweeps.hpp.
 #pragma once
 
 #include <atomic>
@@ -22,7 +24,11 @@ class SegmentWorkspace : private SegmentRows {
  public:
   // Threads are for the one sequence at hand.
   SegmentWorkspace(const SegmentTables& tables, int threads)
-      : SegmentRows(tables), threads_(threads), pairs_(tables.pairs), shortest_(tables.shortest), lengths_(tables.lengths),
+      : SegmentRows(tables),
+        threads_(threads),
+        pairs_(tables.pairs),
+        shortest_(tables.shortest),
+        lengths_(tables.lengths),
         swept_(tables) {
     const SegmentBatch& batch = b_;
     inverse_.assign(size_t(K) + 1, 0.0);
@@ -40,7 +46,8 @@ class SegmentWorkspace : private SegmentRows {
     square_.assign(size_t(C) * S, kNegInf<double>);
   }
 
-  // Marginals of sequence i; sums over sequences go to `sums` (see SegmentMarginals), which belong to the caller's group.
+  // Marginals of sequence i; sums over sequences go to `sums` (see SegmentMarginals), which belong to the caller's
+  // group.
   void marginals(int64_t i, const SegmentMarginals& out, double* sums) {
     if (place(i) == 0) {  // the empty segmentation: one of them, with score 0
       out.log_partition[i] = 0.0;
@@ -88,7 +95,10 @@ class SegmentWorkspace : private SegmentRows {
     double score = kNegInf<double>;
     for (int a = 0; a < C; ++a) {
       const double value = A[a] + b_.end[a];
-      if (value > score) { score = value; c = a; }
+      if (value > score) {
+        score = value;
+        c = a;
+      }
     }
     if (c < 0) return kNegInf<double>;
     int64_t e = T_;
@@ -221,7 +231,8 @@ class SegmentWorkspace : private SegmentRows {
   // The variance of each feature over [s, s + l).
   const double* variance(int64_t s, int l) {
     const int64_t d = b_.d;
-    const double *a1 = X1_.data() + s * d, *e1 = a1 + l * d, *a2 = X2_.data() + s * d, *e2 = a2 + l * d, inverse = inverse_[l];
+    const double *a1 = X1_.data() + s * d, *e1 = a1 + l * d, *a2 = X2_.data() + s * d, *e2 = a2 + l * d,
+                 inverse = inverse_[l];
     for (int64_t k = 0; k < d; ++k) {
       const double mean = (e1[k] - a1[k]) * inverse, v = (e2[k] - a2[k]) * inverse - mean * mean;
       variance_[k] = v > 0 ? v : 0.0;
@@ -272,12 +283,14 @@ class SegmentWorkspace : private SegmentRows {
       const double *P0 = PM_.data() + (s * C + next) * S, *P1 = PM_.data() + ((s + l) * C + next) * S;
       for (int64_t c = 0; c < S; c += L) store(out + c, (load(P1 + c) - load(P0 + c)) * inverse_[l]);
     }
-    if (b_.pair_variances) add_combination(variance(s, l), pair_variances_.data() + int64_t(next) * S, int64_t(C) * S, out);
+    if (b_.pair_variances)
+      add_combination(variance(s, l), pair_variances_.data() + int64_t(next) * S, int64_t(C) * S, out);
   }
 
   // ------------------------------------------------------------------------------------------ sums
 
-  // Column by column: log Σ_l exp x_l over rows l = first .. last; x_l becomes exp(x_l - max), third_ their sums, other_ the maxima.
+  // Column by column: log Σ_l exp x_l over rows l = first .. last; x_l becomes exp(x_l - max), third_ their sums,
+  // other_ the maxima.
   void log_sum_rows(int first, int last, double* out) {
     for (int64_t c = 0; c < S; c += L) {
       Vec<double> top = splat(kNegInf<double>), total{};
@@ -335,12 +348,14 @@ class SegmentWorkspace : private SegmentRows {
     for (int l = shortest_; l <= last; ++l) {
       double* y = pair_x_.data() + l * S;
       pair_row(e - l, l, b, y);
-      for (int64_t c = 0; c < S; c += L) store(y + c, load(y + c) + load(x_.data() + l * S + c) + load(third_.data() + c));
+      for (int64_t c = 0; c < S; c += L)
+        store(y + c, load(y + c) + load(x_.data() + l * S + c) + load(third_.data() + c));
       top = std::max(top, largest_of(y, S));
     }
     if (!(top > kNegInf<double>)) return top;
     Vec<double> all{};
-    for (int64_t k = int64_t(shortest_) * S; k < int64_t(last + 1) * S; k += L) all += vexp(load(pair_x_.data() + k) - splat(top));
+    for (int64_t k = int64_t(shortest_) * S; k < int64_t(last + 1) * S; k += L)
+      all += vexp(load(pair_x_.data() + k) - splat(top));
     return top + std::log(sum<double>(all));
   }
 
@@ -348,7 +363,9 @@ class SegmentWorkspace : private SegmentRows {
 
   // The sweeps write every row of frames and starts.
   void clear(const SegmentMarginals& out, bool all) const {
-    auto zero = [&](double* x, int64_t width) { if (x) std::fill(x + begin_ * width, x + (begin_ + T_) * width, 0.0); };
+    auto zero = [&](double* x, int64_t width) {
+      if (x) std::fill(x + begin_ * width, x + (begin_ + T_) * width, 0.0);
+    };
     if (all) zero(out.frames, C);
     zero(out.means, C);
     if (all) zero(out.starts, C);
@@ -453,7 +470,8 @@ class SegmentWorkspace : private SegmentRows {
   // Parts that few models have: variances, segments' own scores, marks, pairs.
   void count_rest(int64_t s, int l, const double* p, const SegmentMarginals& out) {
     if (out.spans) std::copy_n(p, C, out.spans + ((begin_ + s) * K + (l - 1)) * C);
-    if (b_.mark_length && b_.mark_length[begin_ + s] == l) own_marks() += p[b_.mark_label[begin_ + s]] * b_.mark_score[begin_ + s];
+    if (b_.mark_length && b_.mark_length[begin_ + s] == l)
+      own_marks() += p[b_.mark_label[begin_ + s]] * b_.mark_score[begin_ + s];
     if (b_.variances) {
       const double* v = variance(s, l);
       double* sums = own_variances();
@@ -530,7 +548,8 @@ class SegmentWorkspace : private SegmentRows {
           if (!(x > 0)) continue;
           double* sums = pair_sums_.data() + a * S;
           const double* M = t_.trans.exp.data() + a * S;
-          for (int64_t b = 0; b < S; b += L) store(sums + b, load(sums + b) + x * load(M + b) * load(share_.data() + b));
+          for (int64_t b = 0; b < S; b += L)
+            store(sums + b, load(sums + b) + x * load(M + b) * load(share_.data() + b));
           if (out.edges)
             for (int b = 0; b < C; ++b) out.edges[((begin_ + s) * C + a) * C + b] = x * M[b] * share_[b];
         }
@@ -607,7 +626,10 @@ class SegmentWorkspace : private SegmentRows {
     double top = kNegInf<double>;
     for (int a = 0; a < C; ++a) {
       const double value = A[a] + edge_score(e, a, b);
-      if (value > top) { top = value; if (label) *label = a; }
+      if (value > top) {
+        top = value;
+        if (label) *label = a;
+      }
     }
     return top;
   }
@@ -619,7 +641,10 @@ class SegmentWorkspace : private SegmentRows {
       pair_row(e - l, l, b, row_.data());
       for (int a = 0; a < C; ++a) {
         const double value = x_[l * S + a] + row_[a] + third_[a];
-        if (value > top) { top = value; if (found) *found = {a, l}; }
+        if (value > top) {
+          top = value;
+          if (found) *found = {a, l};
+        }
       }
     }
     return top;
@@ -629,7 +654,10 @@ class SegmentWorkspace : private SegmentRows {
     int found = shortest_;
     double top = kNegInf<double>;
     for (int l = shortest_; l <= longest(e); ++l)
-      if (x_[l * S + c] > top) { top = x_[l * S + c]; found = l; }
+      if (x_[l * S + c] > top) {
+        top = x_[l * S + c];
+        found = l;
+      }
     return found;
   }
   // Label and length of the segment before the boundary at e, where the next label is b.
@@ -646,8 +674,8 @@ class SegmentWorkspace : private SegmentRows {
   }
 
   const int threads_;
-  const bool pairs_;     // scores of segments depend on the next label
-  const int shortest_;   // the shortest length that some label may have
+  const bool pairs_;    // scores of segments depend on the next label
+  const int shortest_;  // the shortest length that some label may have
   const Buffer<double>& lengths_;
   SweptSegments swept_;
   Buffer<double> variances_, pair_variances_;
@@ -668,9 +696,9 @@ inline bool ranks_below(const RankedSegment& x, const RankedSegment& y) {
   if (x.label != y.label) return x.label > y.label;
   return x.length != y.length ? x.length > y.length : x.rank > y.rank;
 }
-// The k best of several lists, each in descending order: heap holds their first items, next(item) gives the one after it.
-template <class Next>
-inline void merge_ranked(std::vector<RankedSegment>& heap, int k, Next next, RankedSegment* out) {
+// The k best of several lists, each in descending order: heap holds their first items, next(item) gives the one after
+// it.
+template <class Next> inline void merge_ranked(std::vector<RankedSegment>& heap, int k, Next next, RankedSegment* out) {
   std::make_heap(heap.begin(), heap.end(), ranks_below);
   for (int r = 0; r < k; ++r) {
     if (heap.empty()) {
@@ -687,7 +715,8 @@ inline void merge_ranked(std::vector<RankedSegment>& heap, int k, Next next, Ran
   }
 }
 
-inline void SegmentWorkspace::k_best(int64_t i, int k, int32_t* length, int32_t* label, int64_t stride, double* scores) {
+inline void SegmentWorkspace::k_best(int64_t i, int k, int32_t* length, int32_t* label, int64_t stride,
+                                     double* scores) {
   take(i);
   for (int r = 0; r < k; ++r) {
     std::fill(length + r * stride, length + r * stride + T_, 0);
@@ -698,7 +727,9 @@ inline void SegmentWorkspace::k_best(int64_t i, int k, int32_t* length, int32_t*
   std::vector<RankedSegment> table(size_t(T_) * C * k, {kNegInf<double>, -1, 0, 0}), ending(size_t(C) * k), heap;
   for (int c = 0; c < C; ++c) table[int64_t(c) * k].score = b_.start[c] + start_score(0, c);
   auto cell = [&](int64_t t, int c) { return table.data() + (t * C + c) * k; };
-  auto offer = [&](const RankedSegment& x) { if (x.score > kNegInf<double>) heap.push_back(x); };
+  auto offer = [&](const RankedSegment& x) {
+    if (x.score > kNegInf<double>) heap.push_back(x);
+  };
   for (int64_t e = 1; e <= T_; ++e) {
     const int last = longest(e);
     for (int l = shortest_; l <= last; ++l) segment_row(e - l, l, x_.data() + l * S);
@@ -709,7 +740,9 @@ inline void SegmentWorkspace::k_best(int64_t i, int k, int32_t* length, int32_t*
       for (int c = 0; c < C; ++c) {
         heap.clear();
         for (int l = shortest_; l <= last; ++l) offer(with(c, l, 0, 0.0));
-        merge_ranked(heap, k, [&](const RankedSegment& x) { return with(c, x.length, x.rank + 1, 0.0); }, ending.data() + int64_t(c) * k);
+        merge_ranked(
+            heap, k, [&](const RankedSegment& x) { return with(c, x.length, x.rank + 1, 0.0); },
+            ending.data() + int64_t(c) * k);
       }
     if (e == T_) break;
     for (int b = 0; b < C; ++b) {
@@ -720,8 +753,10 @@ inline void SegmentWorkspace::k_best(int64_t i, int k, int32_t* length, int32_t*
           pair_row(e - l, l, b, extra.data() + l * S);
           for (int c = 0; c < C; ++c) offer(with(c, l, 0, extra[l * S + c] += edge_score(e, c, b) + start_score(e, b)));
         }
-        merge_ranked(heap, k, [&](const RankedSegment& x) { return with(x.label, x.length, x.rank + 1, extra[x.length * S + x.label]); },
-                     cell(e, b));
+        merge_ranked(
+            heap, k,
+            [&](const RankedSegment& x) { return with(x.label, x.length, x.rank + 1, extra[x.length * S + x.label]); },
+            cell(e, b));
         continue;
       }
       // rank is for a moment the place in the list of what ends at e, and then that of what came before the segment.
@@ -762,7 +797,8 @@ inline void SegmentWorkspace::k_best(int64_t i, int k, int32_t* length, int32_t*
   }
 }
 
-inline void SegmentWorkspace::sample(int64_t i, int draws, uint64_t seed, int32_t* length, int32_t* label, int64_t stride) {
+inline void SegmentWorkspace::sample(int64_t i, int draws, uint64_t seed, int32_t* length, int32_t* label,
+                                     int64_t stride) {
   take(i);
   for (int r = 0; r < draws; ++r) {
     std::fill(length + r * stride, length + r * stride + T_, 0);
@@ -824,8 +860,9 @@ inline void SegmentWorkspace::sample(int64_t i, int draws, uint64_t seed, int32_
   }
 }
 
-// Runs work(workspace, group begin, group end, group) over groups of sequences, as for chains. A thread has one workspace and takes the
-// next group when it is done with one; where there is one group, its sequences have all threads.
+// Runs work(workspace, group begin, group end, group) over groups of sequences, as for chains. A thread has one
+// workspace and takes the next group when it is done with one; where there is one group, its sequences have all
+// threads.
 template <class Work> void for_segment_groups(const SegmentBatch& batch, int threads, Work work) {
   const std::vector<int64_t> starts = groups_of(batch.offsets, batch.n);
   const int64_t n_groups = int64_t(starts.size()) - 1;
@@ -857,7 +894,8 @@ inline void segment_best(const SegmentBatch& batch, int32_t* length, int32_t* la
   });
 }
 
-inline void segment_k_best(const SegmentBatch& batch, int k, int32_t* length, int32_t* label, double* score, int threads) {
+inline void segment_k_best(const SegmentBatch& batch, int k, int32_t* length, int32_t* label, double* score,
+                           int threads) {
   const int64_t stride = batch.offsets[batch.n] - batch.offsets[0];
   for_segment_groups(batch, threads, [&](SegmentWorkspace& space, int64_t begin, int64_t end, int64_t) {
     for (int64_t i = begin; i < end; ++i) {
@@ -867,7 +905,8 @@ inline void segment_k_best(const SegmentBatch& batch, int k, int32_t* length, in
   });
 }
 
-inline void segment_sample(const SegmentBatch& batch, int draws, uint64_t seed, int32_t* length, int32_t* label, int threads) {
+inline void segment_sample(const SegmentBatch& batch, int draws, uint64_t seed, int32_t* length, int32_t* label,
+                           int threads) {
   const int64_t stride = batch.offsets[batch.n] - batch.offsets[0];
   for_segment_groups(batch, threads, [&](SegmentWorkspace& space, int64_t begin, int64_t end, int64_t) {
     for (int64_t i = begin; i < end; ++i) {
@@ -884,8 +923,8 @@ inline void segment_spans(const SegmentBatch& batch, double* out, int threads) {
 }
 
 // Segments of sequence i: firsts[i] .. firsts[i + 1].
-inline void segment_score(const SegmentBatch& batch, const int64_t* lengths, const int32_t* labels, const int64_t* firsts, double* score,
-                          int threads) {
+inline void segment_score(const SegmentBatch& batch, const int64_t* lengths, const int32_t* labels,
+                          const int64_t* firsts, double* score, int threads) {
   for_segment_groups(batch, threads, [&](SegmentWorkspace& space, int64_t begin, int64_t end, int64_t) {
     for (int64_t i = begin; i < end; ++i)
       score[i] = space.score(i, lengths + firsts[i], labels + firsts[i], firsts[i + 1] - firsts[i]);

@@ -1,4 +1,5 @@
-// Kernels of two strings that are recursions over their places: gap-weighted subsequences, weighted degrees, edit distance.
+// Kernels of two strings that are recursions over their places: gap-weighted subsequences, weighted degrees, edit
+// distance.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,8 @@ namespace mercer {
 //   K'_m(i, j) = Σ_{i' ≤ i, j' ≤ j, s_i' = t_j'} λ^(i - i' + j - j' + 2) K'_{m-1}(i' - 1, j' - 1),   K'_0 = 1
 //   K_n = Σ_{i, j, s_i = t_j} λ² K'_{n-1}(i - 1, j - 1)
 //
-// With D_m = λ^-(i + j) K'_m all powers leave the sums: D_m(i, j) adds up D_{m-1}(i' - 1, j' - 1) where the symbols are equal. Eight t at a
-// time, interleaved: the sum along t has to wait for itself, the lanes do not wait for each other.
+// With D_m = λ^-(i + j) K'_m all powers leave the sums: D_m(i, j) adds up D_{m-1}(i' - 1, j' - 1) where the symbols are
+// equal. Eight t at a time, interleaved: the sum along t has to wait for itself, the lanes do not wait for each other.
 
 constexpr int subsequence_lanes = 8;
 typedef double LaneValues __attribute__((vector_size(64)));
@@ -40,14 +41,16 @@ struct SubsequenceTask {
   int64_t n;
   int64_t shortest, length;
   double decay;
-  Lane8* D;       // length × (n + 1)
-  Symbol8* same;  // n: all bits where the symbols are equal
+  Lane8* D;                 // length × (n + 1)
+  Symbol8* same;            // n: all bits where the symbols are equal
   const double *up, *down;  // n: λ^(j + 1), λ^-j
 };
 
-// One row of s at one length m: `own` takes it to D_m, `count` adds up Σ_j λ^(j + 1) D_{m-1}(i - 1, j) over equal symbols.
+// One row of s at one length m: `own` takes it to D_m, `count` adds up Σ_j λ^(j + 1) D_{m-1}(i - 1, j) over equal
+// symbols.
 template <bool own_too, bool count>
-inline __attribute__((always_inline)) LaneValues subsequence_level(const SubsequenceTask& task, const Lane8* shorter, Lane8* own) {
+inline __attribute__((always_inline)) LaneValues subsequence_level(const SubsequenceTask& task, const Lane8* shorter,
+                                                                   Lane8* own) {
   LaneValues run = {}, found = {};
   for (int64_t j = 0; j < task.n; ++j) {
     const LaneValues value = (LaneValues)((LaneBits)shorter[j].v & task.same[j].v);
@@ -89,20 +92,25 @@ inline __attribute__((always_inline)) void subsequence_body(const SubsequenceTas
 
 inline void subsequence_plain(const SubsequenceTask& task, double* total) { subsequence_body(task, total); }
 #ifdef MERCER_LANES_X86
-__attribute__((target("avx2"))) inline void subsequence_avx2(const SubsequenceTask& task, double* total) { subsequence_body(task, total); }
-__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw"))) inline void subsequence_avx512(const SubsequenceTask& task, double* total) {
+__attribute__((target("avx2"))) inline void subsequence_avx2(const SubsequenceTask& task, double* total) {
+  subsequence_body(task, total);
+}
+__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw"))) inline void subsequence_avx512(
+    const SubsequenceTask& task, double* total) {
   subsequence_body(task, total);
 }
 #endif
 
 // The powers λ^-(i + j) and the sums over them stay within the range of doubles.
 inline bool subsequence_in_range(int64_t n_s, int64_t n, int64_t length, double decay) {
-  return -double(n_s + n) * std::log2(decay) + 2.0 * double(length) * std::log2(double(std::max(n_s, n)) + 1.0) < 1000.0;
+  return -double(n_s + n) * std::log2(decay) + 2.0 * double(length) * std::log2(double(std::max(n_s, n)) + 1.0) <
+         1000.0;
 }
 
 inline void subsequence_values(const SubsequenceTask& task, double* total) {
 #ifdef MERCER_LANES_X86
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw"))
     return subsequence_avx512(task, total);
   if (__builtin_cpu_supports("avx2")) return subsequence_avx2(task, total);
 #endif
@@ -110,8 +118,8 @@ inline void subsequence_values(const SubsequenceTask& task, double* total) {
 }
 
 // Long strings, without the change of scale. K: length × (m + 1).
-inline double subsequence_value(const uint32_t* s, int64_t n, const uint32_t* t, int64_t m, int64_t shortest, int64_t length, double decay,
-                                std::vector<double>& K) {
+inline double subsequence_value(const uint32_t* s, int64_t n, const uint32_t* t, int64_t m, int64_t shortest,
+                                int64_t length, double decay, std::vector<double>& K) {
   const int64_t row = m + 1;
   const double square = decay * decay;
   K.assign(size_t(length * row), 0.0);
@@ -139,8 +147,8 @@ inline double subsequence_value(const uint32_t* s, int64_t n, const uint32_t* t,
 //
 //   k(x, z) = Σ_d β_d Σ_{|i - j| ≤ S} (1 - |i - j| / (S + 1)) [x[i:i+d] = z[j:j+d]]
 //
-// A string is kept as bit planes: bit i of plane b is bit b of its i-th symbol. Equal symbols of 64 places are then a few word operations,
-// and equal substrings of length d are the places where d equal symbols follow each other.
+// A string is kept as bit planes: bit i of plane b is bit b of its i-th symbol. Equal symbols of 64 places are then a
+// few word operations, and equal substrings of length d are the places where d equal symbols follow each other.
 
 // Number of planes for symbols below sigma.
 inline int64_t planes_for(int64_t sigma) {
@@ -151,7 +159,8 @@ inline int64_t planes_for(int64_t sigma) {
 
 class WeightedDegree {
  public:
-  WeightedDegree(int64_t degree, int64_t shift, int64_t planes) : degree_(degree), shift_(shift), planes_(planes), counts_(size_t(degree)) {}
+  WeightedDegree(int64_t degree, int64_t shift, int64_t planes)
+      : degree_(degree), shift_(shift), planes_(planes), counts_(size_t(degree)) {}
 
   // Planes of one string with room for shifts: `words` words each.
   void pack(const uint32_t* x, int64_t n, int64_t words, uint64_t* bits) const {
@@ -160,7 +169,8 @@ class WeightedDegree {
       for (int64_t b = 0; b < planes_; ++b) bits[b * words + (i >> 6)] |= uint64_t((x[i] >> b) & 1) << (i & 63);
   }
 
-  double operator()(const uint64_t* x, int64_t nx, int64_t x_words, const uint64_t* z, int64_t nz, int64_t z_words, const double* beta) {
+  double operator()(const uint64_t* x, int64_t nx, int64_t x_words, const uint64_t* z, int64_t nz, int64_t z_words,
+                    const double* beta) {
     std::fill(counts_.begin(), counts_.end(), int64_t(0));
     compare(x, nx, x_words, z, nz, z_words, 0, shift_ + 1);
     for (int64_t s = 1; s <= std::min(shift_, std::max(nx, nz)); ++s) {  // shifted further, nothing lies over anything
@@ -182,7 +192,8 @@ class WeightedDegree {
   static int count(uint64_t bits) { return __builtin_popcountll(bits); }
 
   // Adds `weight` for every substring of x[s:] that stands at the same place in z.
-  void compare(const uint64_t* x, int64_t nx, int64_t x_words, const uint64_t* z, int64_t nz, int64_t z_words, int64_t s, int64_t weight) {
+  void compare(const uint64_t* x, int64_t nx, int64_t x_words, const uint64_t* z, int64_t nz, int64_t z_words,
+               int64_t s, int64_t weight) {
     const int64_t n = std::min(nx - s, nz);
     if (n <= 0) return;
     const int64_t words = (n + 63) >> 6;
@@ -222,7 +233,8 @@ class WeightedDegree {
 // Levenshtein's distance with unit costs, a column of 64 differences at a time (Myers; Hyyrö for the whole distance).
 class UnitDistance {
  public:
-  // The string whose places are the bits; symbols below sigma. False where its table would be too large: many different symbols.
+  // The string whose places are the bits; symbols below sigma. False where its table would be too large: many different
+  // symbols.
   bool set(const uint32_t* x, int64_t n, int64_t sigma) {
     n_ = n;
     blocks_ = std::max<int64_t>(1, (n + 63) / 64);
@@ -278,7 +290,8 @@ class UnitDistance {
 };
 
 // With other costs: one for insertions and deletions, one for substitutions.
-inline double edit_distance(const uint32_t* x, int64_t n, const uint32_t* z, int64_t m, double indel, double substitution, std::vector<double>& row) {
+inline double edit_distance(const uint32_t* x, int64_t n, const uint32_t* z, int64_t m, double indel,
+                            double substitution, std::vector<double>& row) {
   row.resize(size_t(m) + 1);
   for (int64_t j = 0; j <= m; ++j) row[size_t(j)] = double(j) * indel;
   for (int64_t i = 1; i <= n; ++i) {

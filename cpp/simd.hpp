@@ -45,7 +45,11 @@ template <class T> using Vec = typename Simd<T>::V;
 template <class T> using IVec = typename Simd<T>::I;
 template <class T> constexpr int kLanes = kVectorBytes / int(sizeof(T));
 
-template <class T> inline Vec<T> load(const T* p) { Vec<T> v; std::memcpy(&v, p, sizeof v); return v; }
+template <class T> inline Vec<T> load(const T* p) {
+  Vec<T> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
 template <class T> inline void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
 template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 template <class T> inline Vec<T> vmax(Vec<T> a, Vec<T> b) { return a > b ? a : b; }
@@ -84,8 +88,8 @@ template <class T> inline T largest(Vec<T> v) {
   return best;
 }
 
-// exp(x) for x <= 0 (or moderate x): x = n ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, and 2^n put into the
-// exponent bits. Anything below the range, -inf included, gives an exact zero.
+// exp(x) for x <= 0 (or moderate x): x = n ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, and 2^n put into
+// the exponent bits. Anything below the range, -inf included, gives an exact zero.
 inline Vec<double> vexp(Vec<double> x) {
   constexpr double lowest = -708.0, magic = 0x1.8p52;
   const Vec<double> lo = splat(lowest);
@@ -141,7 +145,8 @@ inline Vec<float> vexp(Vec<float> x) {
   return in >= lo ? p : Vec<float>{};
 }
 
-// log(x) for normal x > 0: x = 2^n m with √½ ≤ m < √2, and log m = 2 artanh f with f = (m - 1) / (m + 1), by its series.
+// log(x) for normal x > 0: x = 2^n m with √½ ≤ m < √2, and log m = 2 artanh f with f = (m - 1) / (m + 1), by its
+// series.
 inline Vec<double> vlog(Vec<double> x) {
   IVec<double> bits;
   std::memcpy(&bits, &x, sizeof x);
@@ -167,8 +172,7 @@ inline Vec<double> vlog(Vec<double> x) {
 }
 
 // out = Σ_a x[a] M[a][·] for a block of NV vectors of columns; two running sums hide the latency of the additions.
-template <class T, int NV>
-inline void matvec_block(const T* x, int n, const T* M, int64_t stride, T* out) {
+template <class T, int NV> inline void matvec_block(const T* x, int n, const T* M, int64_t stride, T* out) {
   constexpr int L = kLanes<T>;
   Vec<T> even[NV] = {}, odd[NV] = {};
   int a = 0;
@@ -193,8 +197,7 @@ template <class T> inline void matvec(const T* x, int n, const T* M, int64_t str
 }
 
 // out = max_a (x[a] + M[a][·]): matvec in the max-plus semiring.
-template <class T, int NV>
-inline void maxplus_block(const T* x, int n, const T* M, int64_t stride, T* out) {
+template <class T, int NV> inline void maxplus_block(const T* x, int n, const T* M, int64_t stride, T* out) {
   constexpr int L = kLanes<T>;
   Vec<T> best[NV];
   for (int j = 0; j < NV; ++j) best[j] = splat(-std::numeric_limits<T>::infinity());
@@ -216,8 +219,7 @@ template <class T> inline void maxplus(const T* x, int n, const T* M, int64_t st
 }
 
 // S[a][·] += Σ_t A[t][a] B[t][·]: four rows of S at a time stay in registers over all t.
-template <class T, int NV>
-inline void outer_block(const T* A, const T* B, int64_t steps, int n, int64_t stride, T* S) {
+template <class T, int NV> inline void outer_block(const T* A, const T* B, int64_t steps, int n, int64_t stride, T* S) {
   constexpr int L = kLanes<T>;
   int a = 0;
   for (; a + 4 <= n; a += 4) {

@@ -128,13 +128,13 @@ struct Spins : SpinPlaces<16, 32> {
       connect(g, b);
       slot_starts.push_back(int64_t(bases.size()));
     }
-    field = {bias.data(), slot_starts.data(), bases.data(), weights.data(), places.data(), chunk_starts.data(), colour_starts.data(),
-             int(colour_starts.size()) - 1};
+    field = {bias.data(),   slot_starts.data(),  bases.data(),         weights.data(),
+             places.data(), chunk_starts.data(), colour_starts.data(), int(colour_starts.size()) - 1};
   }
 
  private:
-  // Slots of a block: neighbours at the same distance share one that is read with a plain load; where that would take many slots,
-  // the k-th neighbours do, read place by place.
+  // Slots of a block: neighbours at the same distance share one that is read with a plain load; where that would take
+  // many slots, the k-th neighbours do, read place by place.
   void connect(const SpinGraph& g, int64_t b) {
     const std::vector<int64_t> starts = distances(g, b);
     size_t most = 0;
@@ -157,7 +157,8 @@ struct Spins : SpinPlaces<16, 32> {
       const int64_t i = variable[size_t(16 * b + lane)];
       if (i < 0) continue;
       for (const auto& [j, weight] : g.neighbours[size_t(i)]) {
-        const size_t slot = size_t(std::lower_bound(starts.begin(), starts.end(), place[size_t(j)] - lane) - starts.begin());
+        const size_t slot =
+            size_t(std::lower_bound(starts.begin(), starts.end(), place[size_t(j)] - lane) - starts.begin());
         weights[16 * (first + slot) + size_t(lane)] = float(weight);
       }
     }
@@ -176,7 +177,8 @@ struct Spins : SpinPlaces<16, 32> {
   }
 };
 
-// All weights of a variable equal, as in Ising's model: p(x_i = 1 | rest) takes one value for each number of neighbours that are 1.
+// All weights of a variable equal, as in Ising's model: p(x_i = 1 | rest) takes one value for each number of neighbours
+// that are 1.
 struct Counts : SpinPlaces<64, 8> {
   static constexpr int64_t WIDTH = 64, FLUSH = 255;  // visits are counted in bytes
   static constexpr size_t MOST = 8;                  // neighbours
@@ -215,7 +217,8 @@ struct Counts : SpinPlaces<64, 8> {
         const int64_t i = variable[size_t(64 * b + lane)];
         if (i < 0) continue;
         for (const auto& [j, w] : g.neighbours[size_t(i)]) {
-          const size_t slot = size_t(std::lower_bound(starts.begin(), starts.end(), place[size_t(j)] - lane) - starts.begin());
+          const size_t slot =
+              size_t(std::lower_bound(starts.begin(), starts.end(), place[size_t(j)] - lane) - starts.begin());
           masks[64 * (first + slot) + size_t(lane)] = 1;
         }
       }
@@ -224,8 +227,9 @@ struct Counts : SpinPlaces<64, 8> {
     up.resize(bias.size() * (degree + 1));
     thresholds.assign(length() * (degree + 1), -128);
     exact.assign(length() * (degree + 1), 0);
-    field = {thresholds.data(), exact.data(), slot_starts.data(), bases.data(), masks.data(), chunk_starts.data(), colour_starts.data(),
-             int(colour_starts.size()) - 1, int(degree)};
+    field = {thresholds.data(), exact.data(),        slot_starts.data(),   bases.data(),
+             masks.data(),      chunk_starts.data(), colour_starts.data(), int(colour_starts.size()) - 1,
+             int(degree)};
   }
 
   // Whether these sweeps are all at one temperature and enough to compute the thresholds for it.

@@ -2,12 +2,13 @@
 //
 //   p(x_i = 1 | rest) = 1 / (1 + exp(−β f_i)),    f_i = bias_i + Σ_j weight_ij x_j
 //
-// Variables of one colour have no factor in common, so their order does not matter. They lie side by side in blocks of 16; where the neighbours
-// of a block lie side by side, too (as in grids), they are read with plain loads. Included once for each instruction set.
+// Variables of one colour have no factor in common, so their order does not matter. They lie side by side in blocks of
+// 16; where the neighbours of a block lie side by side, too (as in grids), they are read with plain loads. Included
+// once for each instruction set.
 //
-// Where all neighbours of a variable pull equally, p depends on their number in state 1 alone: states are bytes, 64 a vector, and a random
-// byte is compared with the top byte of a threshold p 2^64 from a table. Only where both are equal are the other 56 bits drawn: p is met to
-// 2^−53, with integers alone, so that all instruction sets draw the same.
+// Where all neighbours of a variable pull equally, p depends on their number in state 1 alone: states are bytes, 64 a
+// vector, and a random byte is compared with the top byte of a threshold p 2^64 from a table. Only where both are equal
+// are the other 56 bits drawn: p is met to 2^−53, with integers alone, so that all instruction sets draw the same.
 #pragma once
 
 #if defined(__SSE2__)
@@ -33,8 +34,8 @@ inline F16 exp16(F16 x) {
   return x;
 }
 
-// 16 generators side by side (xoshiro128+), as odd multiples of 2^−24 in (0, 1): with 0 among them, what has probability 0 would be drawn
-// once in 2^23.
+// 16 generators side by side (xoshiro128+), as odd multiples of 2^−24 in (0, 1): with 0 among them, what has
+// probability 0 would be drawn once in 2^23.
 inline F16 uniform16(U16* s) {
   const U16 sum = s[0] + s[3], t = s[1] << 9;
   s[2] ^= s[0];
@@ -135,15 +136,19 @@ inline uint64_t next_word(uint64_t& counter) {
 }
 
 // Lanes whose random byte equals that of the threshold: the remaining bits decide.
-inline void settle(const CountField& field, int64_t block, uint64_t ties, const B64& count, uint64_t& random, int8_t* x) {
+inline void settle(const CountField& field, int64_t block, uint64_t ties, const B64& count, uint64_t& random,
+                   int8_t* x) {
   for (; ties; ties &= ties - 1) {
     const int lane = __builtin_ctzll(ties);
-    const uint64_t threshold = field.exact[(64 * block + lane) * (field.degree + 1) + count[lane]], low = ~uint64_t(0) >> 8;
+    const uint64_t threshold = field.exact[(64 * block + lane) * (field.degree + 1) + count[lane]],
+                   low = ~uint64_t(0) >> 8;
     x[64 * block + lane] = threshold == ~uint64_t(0) || (next_word(random) & low) < (threshold & low);
   }
 }
 
-template <int D> inline void count_block(const CountField& field, int64_t block, int8_t* x, uint8_t* visits, U16* random, uint64_t& more) {
+template <int D>
+inline void count_block(const CountField& field, int64_t block, int8_t* x, uint8_t* visits, U16* random,
+                        uint64_t& more) {
   B64 count = {};
   for (int64_t slot = field.slot_starts[block]; slot < field.slot_starts[block + 1]; ++slot) {
     B64 y, mask;
@@ -172,7 +177,8 @@ template <int D> inline void count_block(const CountField& field, int64_t block,
     }
 }
 
-template <int D> inline void count_sweep_of(const CountField& field, int8_t* x, uint8_t* visits, uint32_t* random, int threads) {
+template <int D>
+inline void count_sweep_of(const CountField& field, int8_t* x, uint8_t* visits, uint32_t* random, int threads) {
   for (int colour = 0; colour < field.n_colours; ++colour) {
     const int64_t begin = field.colour_starts[colour], end = field.colour_starts[colour + 1];  // in chunks
     in_parallel(end - begin, end - begin >= 256 ? threads : 1, [&](int64_t k) {

@@ -1,9 +1,10 @@
 // Threads that work in many short stages.
 //
-// in_parallel wakes all threads up and waits for all of them at each call: too slow for a stage of some microseconds, and where other
-// programs use the processors too, every stage waits for the thread that is not running. Here a thread begins with a task of its own,
-// always the same, so that its memory stays in its cache, and goes on with tasks that nobody has begun. A thread that is put aside
-// between two tasks holds up nobody, and one that waits for another sleeps before long.
+// in_parallel wakes all threads up and waits for all of them at each call: too slow for a stage of some microseconds,
+// and where other programs use the processors too, every stage waits for the thread that is not running. Here a thread
+// begins with a task of its own, always the same, so that its memory stays in its cache, and goes on with tasks that
+// nobody has begun. A thread that is put aside between two tasks holds up nobody, and one that waits for another sleeps
+// before long.
 #pragma once
 
 #include <atomic>
@@ -22,11 +23,13 @@
 
 namespace mercer {
 
-// Calls run(task) for task = 0 .. tasks, then next(), then run for all tasks again, and so on until next() returns false. All that one
-// stage has written is seen by the next. After an exception no stage begins; it is thrown at the end.
+// Calls run(task) for task = 0 .. tasks, then next(), then run for all tasks again, and so on until next() returns
+// false. All that one stage has written is seen by the next. After an exception no stage begins; it is thrown at the
+// end.
 template <class Run, class Next> class Stages {
  public:
-  Stages(int64_t tasks, Run run, Next next) : tasks_(tasks), run_(run), next_(next), begun_(new std::atomic<int64_t>[tasks]) {
+  Stages(int64_t tasks, Run run, Next next)
+      : tasks_(tasks), run_(run), next_(next), begun_(new std::atomic<int64_t>[tasks]) {
     for (int64_t task = 0; task < tasks; ++task) begun_[task] = 0;
   }
 
@@ -56,14 +59,17 @@ template <class Run, class Next> class Stages {
     for (int64_t stage = 0; stage != kOver;) {
       for (int64_t k = 0; k < tasks_; ++k) {
         const int64_t task = (worker + k) % tasks_;
-        int64_t expected = stage;  // the number of stages in which the task was begun; a stage that is over is begun everywhere
-        if (begun_[task].load(std::memory_order_relaxed) == stage && begun_[task].compare_exchange_strong(expected, stage + 1))
+        int64_t expected =
+            stage;  // the number of stages in which the task was begun; a stage that is over is begun everywhere
+        if (begun_[task].load(std::memory_order_relaxed) == stage &&
+            begun_[task].compare_exchange_strong(expected, stage + 1))
           finish(stage, task);
       }
       stage = after(stage);
     }
   }
-  // Waits for the end of a stage; the next one. First by looking, which sees it at once; then asleep, which leaves the processor to others.
+  // Waits for the end of a stage; the next one. First by looking, which sees it at once; then asleep, which leaves the
+  // processor to others.
   int64_t after(int64_t stage) {
     using Clock = std::chrono::steady_clock;
     constexpr auto kPatience = std::chrono::microseconds(50);

@@ -1,8 +1,8 @@
 // Kernels of strings: n-grams, mismatches, gaps, positions, all substrings, subsequences, edit distance.
 //
-// Strings are stacked: string i is codes[offsets[i] .. offsets[i + 1]]. The functions for Gram matrices fill the rows start .. stop of K; for
-// a collection with itself (no second one) they compute the entries up to the diagonal and copy them over, so that K is symmetric to the last
-// bit. A K of one column takes the diagonal alone.
+// Strings are stacked: string i is codes[offsets[i] .. offsets[i + 1]]. The functions for Gram matrices fill the rows
+// start .. stop of K; for a collection with itself (no second one) they compute the entries up to the diagonal and copy
+// them over, so that K is symmetric to the last bit. A K of one column takes the diagonal alone.
 #include <cmath>
 #include <numeric>
 #include <variant>
@@ -21,7 +21,8 @@ using Offsets = In1<int64_t>;
 
 class Strings {
  public:
-  Strings(const Codes& codes, const Offsets& offsets, const char* name) : codes_(codes.data()), offsets_(offsets.data()) {
+  Strings(const Codes& codes, const Offsets& offsets, const char* name)
+      : codes_(codes.data()), offsets_(offsets.data()) {
     size_ = require_offsets(offsets, int64_t(codes.shape(0)), (std::string(name) + ": offsets").c_str(), "codes");
   }
   void require_below(int64_t sigma) const {
@@ -47,8 +48,8 @@ class Strings {
 // The part of a Gram matrix that one call fills.
 class Target {
  public:
-  Target(const Strings& left, const std::optional<Codes>& codes, const std::optional<Offsets>& offsets, int64_t sigma, int64_t start, int64_t stop,
-         Out2<double>& K)
+  Target(const Strings& left, const std::optional<Codes>& codes, const std::optional<Offsets>& offsets, int64_t sigma,
+         int64_t start, int64_t stop, Out2<double>& K)
       : left_(left),
         symmetric_(!codes),
         right_(codes ? Strings(*codes, require_both(offsets), "the second collection") : left),
@@ -59,7 +60,8 @@ class Target {
     left_.require_below(sigma);
     if (!symmetric_) right_.require_below(sigma);
     diagonal_ = symmetric_ && K.shape(1) == 1;
-    require(int64_t(K.shape(0)) == left_.size() && (diagonal_ || int64_t(K.shape(1)) == right_.size()), "K has the wrong shape");
+    require(int64_t(K.shape(0)) == left_.size() && (diagonal_ || int64_t(K.shape(1)) == right_.size()),
+            "K has the wrong shape");
     require(0 <= start && start <= stop && stop <= left_.size(), "rows must be within the matrix");
   }
   const Strings& left() const { return left_; }
@@ -117,7 +119,8 @@ struct KmerRequest {
 
 void count_string(const KmerRequest& r, const uint32_t* x, int64_t n, KeyTally& tally) {
   if (r.letters > 0) {
-    count_kmers(r.mode, [&](int64_t length) { return AlphabetCoder(uint64_t(r.letters), length); }, x, n, r.settings, tally);
+    count_kmers(
+        r.mode, [&](int64_t length) { return AlphabetCoder(uint64_t(r.letters), length); }, x, n, r.settings, tally);
   } else if (r.hashes) {
     count_kmers(r.mode, [&](int64_t length) { return TokenCoder(r.hashes, length); }, x, n, r.settings, tally);
   } else if (r.exact) {
@@ -140,23 +143,35 @@ bool exact_code_fits(int64_t letters, int64_t length) {
 void check_symbols(const Strings& strings, const uint32_t* letters, int64_t n_letters, int64_t below) {
   const auto known = [&](uint32_t c) { return c == unknown_symbol || int64_t(c) < below; };
   for (int64_t i = 0; i < strings.total(); ++i) require(known(strings.begin(0)[i]), "a code is out of range");
-  for (int64_t i = 0; i < n_letters; ++i) require(letters[i] == any_symbol || known(letters[i]), "a letter is out of range");
+  for (int64_t i = 0; i < n_letters; ++i)
+    require(letters[i] == any_symbol || known(letters[i]), "a letter is out of range");
 }
 
-nb::tuple kmer_rows(Codes codes, Offsets offsets, std::optional<In1<uint64_t>> hashes, int64_t alphabet, const std::string& mode, int64_t shortest,
-                    int64_t longest, int64_t extra, In1<double> values, Codes letters, bool presence, int threads) {
+nb::tuple kmer_rows(Codes codes, Offsets offsets, std::optional<In1<uint64_t>> hashes, int64_t alphabet,
+                    const std::string& mode, int64_t shortest, int64_t longest, int64_t extra, In1<double> values,
+                    Codes letters, bool presence, int threads) {
   const Strings strings(codes, offsets, "the strings");
   threads = thread_count(threads);
   require(1 <= shortest && shortest <= longest, "lengths must be at least 1, the shortest first");
   require(longest <= (int64_t(1) << 40), "lengths must be at most 2^40");
   require(extra >= 0 && extra <= (int64_t(1) << 30), "extra must not be negative");
-  KmerRequest r{kmer_mode(mode), {shortest, longest, extra, values.data(), letters.data(), int64_t(letters.shape(0))}, alphabet, nullptr, false};
-  require_weights(values, longest + 1 + (r.mode == KmerMode::gappy ? extra : 0), "values must be given for all lengths");
+  KmerRequest r{kmer_mode(mode),
+                {shortest, longest, extra, values.data(), letters.data(), int64_t(letters.shape(0))},
+                alphabet,
+                nullptr,
+                false};
+  require_weights(values, longest + 1 + (r.mode == KmerMode::gappy ? extra : 0),
+                  "values must be given for all lengths");
   require(r.mode != KmerMode::gappy || longest <= 1000, "subsequences with gaps have at most 1000 symbols");
   if (hashes) r.hashes = hashes->data();
-  require(alphabet >= 0 && (alphabet == 0 || exact_code_fits(alphabet, longest)), "the alphabet is too large for exact codes");
-  require(alphabet == 0 || r.mode != KmerMode::mismatch || r.settings.n_letters == alphabet, "letters must be those of the alphabet");
-  check_symbols(strings, r.settings.letters, r.settings.n_letters, alphabet ? alphabet : hashes ? int64_t(hashes->shape(0)) : int64_t(any_symbol));
+  require(alphabet >= 0 && (alphabet == 0 || exact_code_fits(alphabet, longest)),
+          "the alphabet is too large for exact codes");
+  require(alphabet == 0 || r.mode != KmerMode::mismatch || r.settings.n_letters == alphabet,
+          "letters must be those of the alphabet");
+  check_symbols(strings, r.settings.letters, r.settings.n_letters,
+                alphabet ? alphabet
+                : hashes ? int64_t(hashes->shape(0))
+                         : int64_t(any_symbol));
 
   const bool changed = r.mode == KmerMode::mismatch && alphabet == 0;  // letters come in that the strings may not have
   r.exact = !changed && !hashes && TextCoder<true>::exact(strings.begin(0), strings.total(), longest);
@@ -185,7 +200,9 @@ nb::tuple kmer_rows(Codes codes, Offsets offsets, std::optional<In1<uint64_t>> h
       std::vector<double>().swap(found[c]);
     }
   }
-  if (chunks == 0) return nb::make_tuple(to_numpy(std::move(ends)), to_numpy(std::vector<uint64_t>()), to_numpy(std::vector<double>()));
+  if (chunks == 0)
+    return nb::make_tuple(to_numpy(std::move(ends)), to_numpy(std::vector<uint64_t>()),
+                          to_numpy(std::vector<double>()));
   return nb::make_tuple(to_numpy(std::move(ends)), to_numpy(std::move(keys[0])), to_numpy(std::move(found[0])));
 }
 
@@ -233,7 +250,8 @@ class Renumbered {
 };
 
 template <class Transitions>
-void automaton_row(const Target& target, int64_t i, const Renumbered& numbers, const std::vector<uint32_t>& x, const double* W) {
+void automaton_row(const Target& target, int64_t i, const Renumbered& numbers, const std::vector<uint32_t>& x,
+                   const double* W) {
   SubstringAutomaton<Transitions> automaton(numbers.count());
   automaton.reset(int64_t(x.size()));
   automaton.add(x.data(), int64_t(x.size()), 1.0);
@@ -251,7 +269,8 @@ double pair_value(const uint32_t* x, int64_t nx, const uint32_t* z, int64_t nz, 
   return SubstringPair<int32_t>()(x, nx, z, nz, sigma, W);
 }
 
-// One row: by an automaton of its string where that is short and there are columns to share it, else by suffix arrays of the pairs.
+// One row: by an automaton of its string where that is short and there are columns to share it, else by suffix arrays
+// of the pairs.
 void substring_row(const Target& target, int64_t i, int64_t sigma, const double* W, Renumbered& numbers) {
   const uint32_t* x = target.left().begin(i);
   const int64_t n = target.left().length(i);
@@ -267,16 +286,19 @@ void substring_row(const Target& target, int64_t i, int64_t sigma, const double*
     automaton_row<HashedTransitions>(target, i, numbers, own, W);
 }
 
-void all_substrings_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes, std::optional<Offsets> other_offsets, int64_t sigma,
-                         In1<double> cumulative, int64_t start, int64_t stop, Out2<double> K, int threads) {
+void all_substrings_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes,
+                         std::optional<Offsets> other_offsets, int64_t sigma, In1<double> cumulative, int64_t start,
+                         int64_t stop, Out2<double> K, int threads) {
   const Target target(Strings(codes, offsets, "the strings"), other_codes, other_offsets, sigma, start, stop, K);
-  require_weights(cumulative, std::max(target.left().longest(), target.right().longest()) + 1, "cumulative weights must reach the longest string");
+  require_weights(cumulative, std::max(target.left().longest(), target.right().longest()) + 1,
+                  "cumulative weights must reach the longest string");
   threads = thread_count(threads);
   nb::gil_scoped_release release;
   const int64_t parts = std::min<int64_t>(target.rows(), 4 * threads);
   in_parallel(parts, threads, [&](int64_t part) {
     Renumbered numbers(sigma);
-    for (int64_t r = part; r < target.rows(); r += parts) substring_row(target, target.start() + r, sigma, cumulative.data(), numbers);
+    for (int64_t r = part; r < target.rows(); r += parts)
+      substring_row(target, target.start() + r, sigma, cumulative.data(), numbers);
   });
 }
 
@@ -296,7 +318,8 @@ class SubstringModel {
         [&](auto& automaton) {
           nb::gil_scoped_release release;
           automaton.reset(strings.total());
-          for (int64_t i = 0; i < strings.size(); ++i) automaton.add(strings.begin(i), strings.length(i), coef.data()[i]);
+          for (int64_t i = 0; i < strings.size(); ++i)
+            automaton.add(strings.begin(i), strings.length(i), coef.data()[i]);
           automaton.annotate(W_.data());
         },
         automaton_);
@@ -308,7 +331,8 @@ class SubstringModel {
     {
       nb::gil_scoped_release release;
       in_parallel(strings.size(), threads, [&](int64_t i) {
-        values[size_t(i)] = std::visit([&](const auto& a) { return a.score(strings.begin(i), strings.length(i), W_.data()); }, automaton_);
+        values[size_t(i)] = std::visit(
+            [&](const auto& a) { return a.score(strings.begin(i), strings.length(i), W_.data()); }, automaton_);
       });
     }
     return to_numpy(std::move(values));
@@ -318,7 +342,8 @@ class SubstringModel {
   using Automaton = std::variant<SubstringAutomaton<DenseTransitions>, SubstringAutomaton<HashedTransitions>>;
   static Automaton make(int64_t sigma, int64_t total) {
     require(sigma >= 0 && sigma < longest_text, "sigma must be from 0 to 2^31");
-    if (sigma <= few_symbols && total * sigma <= (int64_t(1) << 26)) return SubstringAutomaton<DenseTransitions>(std::max<int64_t>(1, sigma));
+    if (sigma <= few_symbols && total * sigma <= (int64_t(1) << 26))
+      return SubstringAutomaton<DenseTransitions>(std::max<int64_t>(1, sigma));
     return SubstringAutomaton<HashedTransitions>(sigma);
   }
   std::vector<double> W_;
@@ -327,8 +352,9 @@ class SubstringModel {
 
 // ---------------------------------------------------------------------------------------------- recursions over places
 
-void weighted_degree_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes, std::optional<Offsets> other_offsets, int64_t sigma,
-                          int64_t shift, In1<double> weights, int64_t start, int64_t stop, Out2<double> K, int threads) {
+void weighted_degree_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes,
+                          std::optional<Offsets> other_offsets, int64_t sigma, int64_t shift, In1<double> weights,
+                          int64_t start, int64_t stop, Out2<double> K, int threads) {
   const Target target(Strings(codes, offsets, "the strings"), other_codes, other_offsets, sigma, start, stop, K);
   const int64_t degree = int64_t(weights.shape(0));
   require(degree >= 1, "there must be a weight for each degree from 1 on");
@@ -344,7 +370,8 @@ void weighted_degree_gram(Codes codes, Offsets offsets, std::optional<Codes> oth
     for (int64_t i = from; i < to; ++i) starts.push_back(starts.back() + planes * ((strings.length(i) + 63) / 64));
     bits.resize(size_t(starts.back()));
     for (int64_t i = from; i < to; ++i)
-      packer.pack(strings.begin(i), strings.length(i), (strings.length(i) + 63) / 64, bits.data() + starts[size_t(i - from)]);
+      packer.pack(strings.begin(i), strings.length(i), (strings.length(i) + 63) / 64,
+                  bits.data() + starts[size_t(i - from)]);
     return bits;
   };
   std::vector<int64_t> left_starts, right_starts;
@@ -370,7 +397,8 @@ class Lanes {
   explicit Lanes(const Strings& strings) : order_(size_t(strings.size())) {
     constexpr int L = subsequence_lanes;
     std::iota(order_.begin(), order_.end(), 0);
-    std::stable_sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return strings.length(a) < strings.length(b); });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](int64_t a, int64_t b) { return strings.length(a) < strings.length(b); });
     starts_.push_back(0);
     for (int64_t g = 0; g < groups(); ++g) {
       lengths_.push_back(strings.length(order_[size_t(std::min<int64_t>(g * L + L, strings.size()) - 1)]));
@@ -416,7 +444,10 @@ class SubsequenceRows {
       double found[L];
       const int64_t from = std::max(first, g * L), to = std::min(last, (g + 1) * L), width = lanes_.length(g);
       const bool scaled = width <= reach_ && subsequence_in_range(n, width, length_, decay_);
-      if (scaled) subsequence_values({s, n, lanes_.symbols(g), width, shortest_, length_, decay_, D_.data(), same_.data(), up_.data(), down_.data()}, found);
+      if (scaled)
+        subsequence_values({s, n, lanes_.symbols(g), width, shortest_, length_, decay_, D_.data(), same_.data(),
+                            up_.data(), down_.data()},
+                           found);
       for (int64_t c = from; c < to; ++c) {
         const int64_t j = lanes_.order()[size_t(c)];
         target_.set(i, j, scaled ? found[c - g * L] : pair(s, n, j));
@@ -438,10 +469,12 @@ class SubsequenceRows {
 };
 
 // start and stop are rows of the matrix, or, for a collection with itself, ranks by length.
-void subsequence_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes, std::optional<Offsets> other_offsets, int64_t sigma,
-                      int64_t shortest, int64_t length, double decay, int64_t start, int64_t stop, Out2<double> K, int threads) {
+void subsequence_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes,
+                      std::optional<Offsets> other_offsets, int64_t sigma, int64_t shortest, int64_t length,
+                      double decay, int64_t start, int64_t stop, Out2<double> K, int threads) {
   const Target target(Strings(codes, offsets, "the strings"), other_codes, other_offsets, sigma, start, stop, K);
-  require(1 <= shortest && shortest <= length && length <= 10000, "lengths must be from 1 to 10000, the shortest first");
+  require(1 <= shortest && shortest <= length && length <= 10000,
+          "lengths must be from 1 to 10000, the shortest first");
   require(std::isfinite(decay) && decay > 0 && decay <= 1, "decay must be above 0 and at most 1");
   threads = thread_count(threads);
   nb::gil_scoped_release release;
@@ -456,10 +489,12 @@ void subsequence_gram(Codes codes, Offsets offsets, std::optional<Codes> other_c
   });
 }
 
-void edit_distance_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes, std::optional<Offsets> other_offsets, int64_t sigma,
-                        double indel, double substitution, int64_t start, int64_t stop, Out2<double> K, int threads) {
+void edit_distance_gram(Codes codes, Offsets offsets, std::optional<Codes> other_codes,
+                        std::optional<Offsets> other_offsets, int64_t sigma, double indel, double substitution,
+                        int64_t start, int64_t stop, Out2<double> K, int threads) {
   const Target target(Strings(codes, offsets, "the strings"), other_codes, other_offsets, sigma, start, stop, K);
-  require(std::isfinite(indel) && indel > 0 && std::isfinite(substitution) && substitution > 0, "costs must be positive");
+  require(std::isfinite(indel) && indel > 0 && std::isfinite(substitution) && substitution > 0,
+          "costs must be positive");
   threads = thread_count(threads);
   nb::gil_scoped_release release;
   const int64_t parts = std::min<int64_t>(target.rows(), 4 * threads);
@@ -483,29 +518,34 @@ void edit_distance_gram(Codes codes, Offsets offsets, std::optional<Codes> other
 }  // namespace
 
 void bind_string_kernels(nb::module_& m) {
-  m.def("kmer_rows", &kmer_rows, "codes"_a, "offsets"_a, "hashes"_a.none(), "alphabet"_a, "mode"_a, "shortest"_a, "longest"_a, "extra"_a, "values"_a,
-        "letters"_a, "presence"_a, "threads"_a);
-  m.def("all_substrings_gram", &all_substrings_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "cumulative"_a,
-        "start"_a, "stop"_a, "K"_a, "threads"_a);
-  m.def("weighted_degree_gram", &weighted_degree_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "shift"_a,
-        "weights"_a, "start"_a, "stop"_a, "K"_a, "threads"_a);
-  m.def("subsequence_gram", &subsequence_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "shortest"_a, "length"_a, "decay"_a,
-        "start"_a, "stop"_a, "K"_a, "threads"_a);
-  m.def("edit_distance_gram", &edit_distance_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(), "sigma"_a, "indel"_a,
-        "substitution"_a, "start"_a, "stop"_a, "K"_a, "threads"_a);
+  m.def("kmer_rows", &kmer_rows, "codes"_a, "offsets"_a, "hashes"_a.none(), "alphabet"_a, "mode"_a, "shortest"_a,
+        "longest"_a, "extra"_a, "values"_a, "letters"_a, "presence"_a, "threads"_a);
+  m.def("all_substrings_gram", &all_substrings_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(),
+        "other_offsets"_a.none(), "sigma"_a, "cumulative"_a, "start"_a, "stop"_a, "K"_a, "threads"_a);
+  m.def("weighted_degree_gram", &weighted_degree_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(),
+        "other_offsets"_a.none(), "sigma"_a, "shift"_a, "weights"_a, "start"_a, "stop"_a, "K"_a, "threads"_a);
+  m.def("subsequence_gram", &subsequence_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(), "other_offsets"_a.none(),
+        "sigma"_a, "shortest"_a, "length"_a, "decay"_a, "start"_a, "stop"_a, "K"_a, "threads"_a);
+  m.def("edit_distance_gram", &edit_distance_gram, "codes"_a, "offsets"_a, "other_codes"_a.none(),
+        "other_offsets"_a.none(), "sigma"_a, "indel"_a, "substitution"_a, "start"_a, "stop"_a, "K"_a, "threads"_a);
   nb::class_<KeyTable>(m, "KeyTable")
-      .def("__init__",
-           [](KeyTable* self, In1<uint64_t> keys, In1<double> weights) {
-             require(keys.shape(0) == weights.shape(0), "keys and weights must be equally many");
-             require(all_finite(weights.data(), int64_t(weights.shape(0))), "weights must be finite");
-             new (self) KeyTable(keys.data(), weights.data(), int64_t(keys.shape(0)));
-           },
-           "keys"_a, "weights"_a)
+      .def(
+          "__init__",
+          [](KeyTable* self, In1<uint64_t> keys, In1<double> weights) {
+            require(keys.shape(0) == weights.shape(0), "keys and weights must be equally many");
+            require(all_finite(weights.data(), int64_t(weights.shape(0))), "weights must be finite");
+            new (self) KeyTable(keys.data(), weights.data(), int64_t(keys.shape(0)));
+          },
+          "keys"_a, "weights"_a)
       .def("scores", &key_scores, "offsets"_a, "keys"_a, "values"_a);
   nb::class_<SubstringModel>(m, "SubstringModel")
-      .def(nb::init<Codes, Offsets, int64_t, In1<double>, In1<double>>(), "codes"_a, "offsets"_a, "sigma"_a, "coef"_a, "cumulative"_a)
+      .def(nb::init<Codes, Offsets, int64_t, In1<double>, In1<double>>(), "codes"_a, "offsets"_a, "sigma"_a, "coef"_a,
+           "cumulative"_a)
       .def("scores", &SubstringModel::scores, "codes"_a, "offsets"_a, "threads"_a);
-  m.def("token_hash", [](nb::bytes name, uint64_t seed) { return feature_hash(std::string_view(name.c_str(), name.size()), seed); }, "name"_a, "seed"_a);
+  m.def(
+      "token_hash",
+      [](nb::bytes name, uint64_t seed) { return feature_hash(std::string_view(name.c_str(), name.size()), seed); },
+      "name"_a, "seed"_a);
 }
 
 }  // namespace mercer

@@ -4,10 +4,13 @@
 //   bounded       every substring of length 1 .. k                         Φ_u(x) = λ_|u| #_u(x)
 //   mismatch      every string of length k that differs from a substring   Φ_u(x) = λ_k #{i : |u ≠ x[i, i + k)| ≤ m}
 //                 in at most m places, other letters from an alphabet
-//   gappy         every subsequence of length k that spans s ≤ k + g       Φ_u(x) = Σ_{i_1 < … < i_k, x[i] = u} λ_s, s = i_k - i_1 + 1
-//   positional    substrings of length 1 .. k with their place             Φ_{u,q}(x) = λ_|u| #{i : x[i, i + |u|) = u, 0 ≤ q - i ≤ shift}
+//   gappy         every subsequence of length k that spans s ≤ k + g
+//                 Φ_u(x) = Σ_{i_1 < … < i_k, x[i] = u} λ_s, s = i_k - i_1 + 1
+//   positional    substrings of length 1 .. k with their place
+//                 Φ_{u,q}(x) = λ_|u| #{i : x[i, i + |u|) = u, 0 ≤ q - i ≤ shift}
 //
-// The hash of a string is feature_hash of its bytes; with a place q, combine(that, q). Characters are those of UTF-8, or bytes.
+// The hash of a string is feature_hash of its bytes; with a place q, combine(that, q). Characters are those of UTF-8,
+// or bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +26,17 @@ enum class StringKernel { spectrum, bounded, mismatch, gappy, positional };
 
 struct StringSettings {
   StringKernel kernel = StringKernel::spectrum;
-  int length = 1;       // k
-  int mismatches = 0;   // m
-  int gap = 0;          // g
+  int length = 1;      // k
+  int mismatches = 0;  // m
+  int gap = 0;         // g
   int shift = 0;
   bool binary = false;  // characters are bytes
   uint64_t seed = 0;
   std::vector<std::string> alphabet;
 };
 
-// Calls take(hash, weight, text) for every feature of a string, with repeats: weight is the length (the span for gappy ones), text() its
-// name. Use one for each thread.
+// Calls take(hash, weight, text) for every feature of a string, with repeats: weight is the length (the span for gappy
+// ones), text() its name. Use one for each thread.
 class StringAnalyzer {
  public:
   explicit StringAnalyzer(const StringSettings& settings) : settings_(settings), hash_(settings.seed) {}

@@ -1,22 +1,25 @@
 // Dual ascent for the multiclass margin machine (multiclass.hpp) on wide sparse rows, cut by features.
 //
-// The features are cut into strips with about as many stored values, once and for all. A batch of examples goes through three steps:
+// The features are cut into strips with about as many stored values, once and for all. A batch of examples goes through
+// three steps:
 //
 //   score    z_k = Σ_strips Σ_{f in strip} x_kf w_f      a strip at a time, for all examples of the batch at the same W
 //   solve    D is maximised over each α_k on its own     an example at a time: ΔW_k = x_k ⊗ δ_k
 //   update   w_f += x_kf δ_k                             a strip at a time, example after example
 //
-// A thread keeps to its strips, so the weights stay in its cache, and two threads meet twice a batch: the update of one batch and the
-// scores of the next are one step. Every sum has a fixed order, hence the same result for any number of threads.
+// A thread keeps to its strips, so the weights stay in its cache, and two threads meet twice a batch: the update of one
+// batch and the scores of the next are one step. Every sum has a fixed order, hence the same result for any number of
+// threads.
 //
-// The examples of a batch do not see each other's changes. On the way of an update to its weights, the scores z'_k with the changes
-// before it cost next to nothing, and with them what D has won is known, as Δ = Σ_k ΔW_k has
+// The examples of a batch do not see each other's changes. On the way of an update to its weights, the scores z'_k with
+// the changes before it cost next to nothing, and with them what D has won is known, as Δ = Σ_k ΔW_k has
 //
 //   ‖Δ‖² = Σ_k ‖x_k‖² ‖δ_k‖² + 2 ⟨z'_k - z_k, δ_k⟩.
 //
-// D along the batch's change is slope · t - ½ curvature · t². The whole change is kept if it wins a quarter of the slope (each example
-// alone would win half of it or more); else the best t is taken. Sparse examples share few features, so that what a batch wins is nearly
-// the sum of what its examples would win alone; where it is not, batches become smaller.
+// D along the batch's change is slope · t - ½ curvature · t². The whole change is kept if it wins a quarter of the
+// slope (each example alone would win half of it or more); else the best t is taken. Sparse examples share few
+// features, so that what a batch wins is nearly the sum of what its examples would win alone; where it is not, batches
+// become smaller.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +33,8 @@ namespace mercer::MERCER_ARCH {
 constexpr int64_t kBatchWork = 3 << 15;  // weights that a batch touches: they fit the cache
 constexpr int64_t kLeastWork = 1 << 13;  // with fewer, meeting takes longer than the work
 constexpr int64_t kBatches = 32;         // in an epoch, at least
-constexpr double kWasted = 0.8, kFree = 0.9;  // share of the sum of separate gains: below, batches become smaller; above, larger
+constexpr double kWasted = 0.8,
+                 kFree = 0.9;  // share of the sum of separate gains: below, batches become smaller; above, larger
 
 // The stored values of row i in a strip.
 template <class T> inline Row<T> strip_of(const MarginProblem<T>& p, const MarginState& s, int64_t i, int strip) {
@@ -38,8 +42,9 @@ template <class T> inline Row<T> strip_of(const MarginProblem<T>& p, const Margi
   return {p.rows.indices + cut[0], p.rows.values ? p.rows.values + cut[0] : nullptr, cut[1] - cut[0]};
 }
 
-// No strips for rows that are dense or whose features are not in order, nor where the weights of a feature may be less than a vector (of
-// eight, whatever the instruction set, so that all take the same steps): two threads would write the vector at a border.
+// No strips for rows that are dense or whose features are not in order, nor where the weights of a feature may be less
+// than a vector (of eight, whatever the instruction set, so that all take the same steps): two threads would write the
+// vector at a border.
 template <class T> void cut_strips(const MarginProblem<T>& p, MarginState& s) {
   const int64_t n = p.rows.n_rows, n_columns = p.rows.n_columns, strips = s.strips.wanted;
   if (!p.rows.indptr || strips < 2 || n == 0 || s.stride % 8 != 0) return;
@@ -69,7 +74,8 @@ template <class T> void cut_strips(const MarginProblem<T>& p, MarginState& s) {
 }
 
 // What the scores of x were, times δ, in the sum of the lanes returned; then w[feature(k)] += value(k) δ.
-template <int NV, class T> inline Vec<double> score_and_update_block(const Row<T>& x, double* w, int64_t stride, const double* delta) {
+template <int NV, class T>
+inline Vec<double> score_and_update_block(const Row<T>& x, double* w, int64_t stride, const double* delta) {
   constexpr int L = kLanes<double>;
   Vec<double> d[NV], total[NV] = {};
   for (int j = 0; j < NV; ++j) d[j] = load(delta + j * L);
@@ -86,7 +92,8 @@ template <int NV, class T> inline Vec<double> score_and_update_block(const Row<T
   for (int j = 0; j < NV; ++j) along += total[j] * d[j];
   return along;
 }
-template <class T> inline double score_and_update(const Row<T>& x, double* w, int64_t stride, int64_t width, const double* delta) {
+template <class T>
+inline double score_and_update(const Row<T>& x, double* w, int64_t stride, int64_t width, const double* delta) {
   constexpr int L = kLanes<double>;
   Vec<double> along{};
   for (int64_t c = 0; c < width; c += 4 * L) {
@@ -100,12 +107,16 @@ template <class T> inline double score_and_update(const Row<T>& x, double* w, in
   return sum<double>(along);
 }
 
-// One epoch's visits. A stage works on the strips (update of the last batch and scores of this one; or, if the last batch went too far,
-// taking back and scores) or on the examples of the batch, in as many parts.
+// One epoch's visits. A stage works on the strips (update of the last batch and scores of this one; or, if the last
+// batch went too far, taking back and scores) or on the examples of the batch, in as many parts.
 template <class T> class StripVisits {
  public:
   StripVisits(const MarginProblem<T>& problem, MarginState& state, std::vector<uint8_t>& rests)
-      : p_(problem), s_(state), rests_(rests), width_(padded(problem.C)), strips_(state.strips.count()),
+      : p_(problem),
+        s_(state),
+        rests_(rests),
+        width_(padded(problem.C)),
+        strips_(state.strips.count()),
         batch_(std::min(state.strips.batch, std::max<int64_t>(1, int64_t(state.active.size()) / kBatches))),
         batches_((int64_t(state.active.size()) + batch_ - 1) / batch_) {
     for (Slots& slots : slots_) {
@@ -126,10 +137,13 @@ template <class T> class StripVisits {
     const int64_t values = p_.rows.indptr[p_.rows.n_rows] - p_.rows.indptr[0];
     const int64_t work = batch_ * s_.stride * (values / std::max<int64_t>(1, p_.rows.n_rows));
     if (batches_ == 0) return 0.0;
-    in_stages(strips_, work < kLeastWork ? 1 : std::min(threads, strips_), [&](int64_t part) { this->part(int(part)); },
-              [&] { return next(); });
-    if (won_ < kWasted * alone_) s_.strips.batch = std::max<int64_t>(2, batch_ / 2);  // 2, or it would never be known to be too small
-    else if (won_ > kFree * alone_) s_.strips.batch = std::max(s_.strips.batch, std::min(s_.strips.most, 2 * batch_));
+    in_stages(
+        strips_, work < kLeastWork ? 1 : std::min(threads, strips_), [&](int64_t part) { this->part(int(part)); },
+        [&] { return next(); });
+    if (won_ < kWasted * alone_)
+      s_.strips.batch = std::max<int64_t>(2, batch_ / 2);  // 2, or it would never be known to be too small
+    else if (won_ > kFree * alone_)
+      s_.strips.batch = std::max(s_.strips.batch, std::min(s_.strips.most, 2 * batch_));
     return total_;
   }
 
@@ -137,7 +151,7 @@ template <class T> class StripVisits {
   enum class Stage { move, take_back, solve };
   // What is known of the examples of a batch.
   struct Slots {
-    Buffer<double> parts, deltas;  // scores by strip; δ
+    Buffer<double> parts, deltas;                       // scores by strip; δ
     std::vector<double> slope, curvature, along, gaps;  // along: ⟨z_k, δ_k⟩
     std::vector<double> crossing;                       // Σ_k ⟨z'_k, δ_k⟩ of each strip
     std::vector<MarginShard<T>> shards;
@@ -147,8 +161,10 @@ template <class T> class StripVisits {
 
   void part(int a) {
     if (stage_ == Stage::solve) return solve(b_, a);
-    if (stage_ == Stage::take_back) take_back(b_ - 1, a);
-    else if (b_ > 0) update(b_ - 1, a);
+    if (stage_ == Stage::take_back)
+      take_back(b_ - 1, a);
+    else if (b_ > 0)
+      update(b_ - 1, a);
     if (b_ < batches_) score(b_, a);
   }
   bool next() {
@@ -246,7 +262,9 @@ template <class T> class StripVisits {
     return step;
   }
 
-  double* scores(Slots& slots, int strip, int64_t k) const { return slots.parts.data() + (strip * batch_ + k) * width_; }
+  double* scores(Slots& slots, int strip, int64_t k) const {
+    return slots.parts.data() + (strip * batch_ + k) * width_;
+  }
   void fetch(int64_t b, int64_t k, int strip) const {
     const Row<T> x = strip_of(p_, s_, example(b, k), strip);
     for (int64_t j = 0; j < x.size; ++j)
@@ -263,16 +281,19 @@ template <class T> class StripVisits {
   std::vector<Buffer<double>> scratch_;  // of every strip
   Stage stage_ = Stage::move;
   int64_t b_ = 0;
-  double step_ = 1, total_ = 0, won_ = 0, alone_ = 0;  // what D has won, and what the examples would each have won alone
+  double step_ = 1, total_ = 0, won_ = 0,
+         alone_ = 0;  // what D has won, and what the examples would each have won alone
 };
 
-template <class T> double visit_by_strips(const MarginProblem<T>& p, MarginState& s, std::vector<uint8_t>& rests, int threads) {
+template <class T>
+double visit_by_strips(const MarginProblem<T>& p, MarginState& s, std::vector<uint8_t>& rests, int threads) {
   return StripVisits<T>(p, s, rests).run(threads);
 }
 
 // shards[0] has the weights that go on; the α are split over as many shards as there are strips.
 template <class T>
-void extrapolate_by_strips(const MarginProblem<T>& p, MarginState& s, std::vector<MarginShard<T>>& shards, int threads) {
+void extrapolate_by_strips(const MarginProblem<T>& p, MarginState& s, std::vector<MarginShard<T>>& shards,
+                           int threads) {
   constexpr int64_t kChunk = 2048;
   const int64_t n = p.rows.n_rows, width = padded(p.C);
   const int strips = s.strips.count();

@@ -1,7 +1,7 @@
 // Subsets of the nodes of a graph, one after another: all connected ones, or all.
 //
-// What a node contributes to a subset is its join: the places of the members that it is joined to. Joins are kept for all nodes while a
-// subset grows and shrinks, so the last node of a subset costs one shift.
+// What a node contributes to a subset is its join: the places of the members that it is joined to. Joins are kept for
+// all nodes while a subset grows and shrinks, so the last node of a subset costs one shift.
 #pragma once
 
 #include "canonical.hpp"
@@ -60,13 +60,17 @@ class Subset {
   std::vector<uint16_t> joins_;
 };
 
-inline uint64_t grown(uint64_t mask, uint16_t join, int place) { return mask | uint64_t(join & ~TAKEN) << pairs_of(place); }
+inline uint64_t grown(uint64_t mask, uint16_t join, int place) {
+  return mask | uint64_t(join & ~TAKEN) << pairs_of(place);
+}
 
-// Every connected subset once (the ESU tree of Wernicke, 2006): a subset is grown from its smallest node, by nodes that are neighbours
-// of none of the members before. Level p of the tree holds the connected subsets of p nodes, so one walk serves several sizes.
+// Every connected subset once (the ESU tree of Wernicke, 2006): a subset is grown from its smallest node, by nodes that
+// are neighbours of none of the members before. Level p of the tree holds the connected subsets of p nodes, so one walk
+// serves several sizes.
 template <class Sink> class ConnectedSubsets {
  public:
-  // sink(mask, nodes, k) for each subset of a wanted size (bit k of sizes). False as soon as there are more than `limit`.
+  // sink(mask, nodes, k) for each subset of a wanted size (bit k of sizes). False as soon as there are more than
+  // `limit`.
   ConnectedSubsets(const Graph& graph, uint32_t sizes, Subset& subset, Sink& sink, int64_t limit)
       : graph_(graph), sizes_(sizes), most_(31 - __builtin_clz(sizes)), subset_(subset), sink_(sink), left_(limit) {}
 

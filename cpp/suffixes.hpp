@@ -2,9 +2,9 @@
 //
 //   k(x, z) = Σ_s w(|s|) #_x(s) #_z(s) = Σ_{i, j} W(lcp(x[i:], z[j:])),   W(l) = w(1) + … + w(l)
 //
-// Both take time linear in |x| + |z|. The array of a pair is made by induced sorting: its passes read and write in long runs, so
-// that the time for a symbol hardly grows with the length. The automaton of x is walked by z in a few steps a symbol; its random
-// reads are slow once it is larger than the caches, but it is made once for all z.
+// Both take time linear in |x| + |z|. The array of a pair is made by induced sorting: its passes read and write in long
+// runs, so that the time for a symbol hardly grows with the length. The automaton of x is walked by z in a few steps a
+// symbol; its random reads are slow once it is larger than the caches, but it is made once for all z.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,8 @@ template <class Symbol> class SuffixSorter {
     for (size_t r = 0; r < sorted.size(); ++r) {
       if (r > 0) {
         const int32_t a = sorted[r - 1], b = sorted[r], size = length[size_t(a) / 2];
-        const bool same = size == length[size_t(b) / 2] && a + size <= n_ && b + size <= n_ && std::equal(text_ + a, text_ + a + size, text_ + b);
+        const bool same = size == length[size_t(b) / 2] && a + size <= n_ && b + size <= n_ &&
+                          std::equal(text_ + a, text_ + a + size, text_ + b);
         names += !same;
       }
       name[size_t(sorted[r]) / 2] = names;
@@ -116,8 +117,10 @@ template <class Symbol> class SuffixSorter {
 };
 
 // Longest common prefixes of neighbours in the order (Kasai and others): lcp[r] of the suffixes of rank r - 1 and r.
-template <class Symbol> void common_prefixes(const Symbol* text, const int32_t* order, int32_t n, std::vector<int32_t>& lcp) {
-  std::vector<int32_t> before(static_cast<size_t>(n));  // at first the suffix one rank lower, then the common prefix with it
+template <class Symbol>
+void common_prefixes(const Symbol* text, const int32_t* order, int32_t n, std::vector<int32_t>& lcp) {
+  std::vector<int32_t> before(
+      static_cast<size_t>(n));  // at first the suffix one rank lower, then the common prefix with it
   before[size_t(order[0])] = -1;
   for (int32_t r = 1; r < n; ++r) before[size_t(order[r])] = order[r - 1];
   int32_t h = 0;
@@ -137,8 +140,9 @@ template <class Symbol> void common_prefixes(const Symbol* text, const int32_t* 
 
 // k(x, z) by the suffix array of x, a separator, z and an end. `symbols` are below sigma; text is a buffer.
 //
-// Σ over the nodes of the suffix tree of (W(depth) - W(depth of the parent)) #_x #_z: the ranks are swept with a stack of the nodes
-// above the current leaf, and a node is added up when it is left. Terms are not negative, so that nothing cancels.
+// Σ over the nodes of the suffix tree of (W(depth) - W(depth of the parent)) #_x #_z: the ranks are swept with a stack
+// of the nodes above the current leaf, and a node is added up when it is left. Terms are not negative, so that nothing
+// cancels.
 template <class Symbol> class SubstringPair {
  public:
   double operator()(const uint32_t* x, int64_t nx, const uint32_t* z, int64_t nz, int64_t sigma, const double* W) {

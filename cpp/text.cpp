@@ -20,18 +20,21 @@ namespace {
 
 // ---------------------------------------------------------------------------------------------- 64 bytes at a time
 
-// For each block of 64 bytes: its lower case (or a copy), and bits for its word characters, white spaces and bytes beyond ASCII.
-using Classify = void (*)(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word, uint64_t* space, uint64_t* high);
+// For each block of 64 bytes: its lower case (or a copy), and bits for its word characters, white spaces and bytes
+// beyond ASCII.
+using Classify = void (*)(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word, uint64_t* space,
+                          uint64_t* high);
 // Where a bit differs from the one before, as in Runs.
-using FindEdges = size_t (*)(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry, uint32_t* out);
+using FindEdges = size_t (*)(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped,
+                             uint64_t& carry, uint32_t* out);
 
 // The hashes of n-grams, as in PaddedHash.
 using NgramHasher = void (*)(const PaddedHash& hash, const char* p, size_t count, size_t n, uint64_t* out);
 
 inline bool between(uint8_t c, char first, char last) { return c >= uint8_t(first) && c <= uint8_t(last); }
 
-[[maybe_unused]] void classify_portable(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word, uint64_t* space,
-                                        uint64_t* high) {
+[[maybe_unused]] void classify_portable(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word,
+                                        uint64_t* space, uint64_t* high) {
   for (size_t b = 0; b < blocks; ++b, in += 64, out += 64) {
     word[b] = space[b] = high[b] = 0;
     for (int i = 0; i < 64; ++i) {
@@ -45,8 +48,9 @@ inline bool between(uint8_t c, char first, char last) { return c >= uint8_t(firs
   }
 }
 
-__attribute__((always_inline)) inline size_t find_edges_with(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped,
-                                                              uint64_t& carry, uint32_t* out) {
+__attribute__((always_inline)) inline size_t find_edges_with(const uint64_t* bits, size_t first, size_t count,
+                                                             size_t size, bool flipped, uint64_t& carry,
+                                                             uint32_t* out) {
   const uint64_t flip = flipped ? ~uint64_t(0) : 0;
   uint32_t* const begin = out;
   for (size_t b = first; b < first + count; ++b) {
@@ -67,11 +71,14 @@ __attribute__((always_inline)) inline size_t find_edges_with(const uint64_t* bit
   return size_t(out - begin);
 }
 
-size_t find_edges_portable(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry, uint32_t* out) {
+size_t find_edges_portable(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry,
+                           uint32_t* out) {
   return find_edges_with(bits, first, count, size, flipped, carry, out);
 }
 
-void ngrams_portable(const PaddedHash& hash, const char* p, size_t count, size_t n, uint64_t* out) { hash.ngrams_portable(p, count, n, out); }
+void ngrams_portable(const PaddedHash& hash, const char* p, size_t count, size_t n, uint64_t* out) {
+  hash.ngrams_portable(p, count, n, out);
+}
 
 #if defined(__x86_64__)
 
@@ -81,7 +88,8 @@ inline __m128i in_range(__m128i x, char first, char last) {
   return _mm_cmpeq_epi8(_mm_min_epu8(y, _mm_set1_epi8(char(last - first))), y);
 }
 
-void classify_sse2(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word, uint64_t* space, uint64_t* high) {
+void classify_sse2(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word, uint64_t* space,
+                   uint64_t* high) {
   const __m128i step = _mm_set1_epi8(lowercase ? 32 : 0);
   for (size_t b = 0; b < blocks; ++b) {
     uint64_t words = 0, spaces = 0, highs = 0;
@@ -90,7 +98,8 @@ void classify_sse2(const char* in, size_t blocks, bool lowercase, char* out, uin
       const __m128i upper = in_range(x, 'A', 'Z');
       const __m128i letter = _mm_or_si128(upper, in_range(x, 'a', 'z'));
       const __m128i other = _mm_or_si128(in_range(x, '0', '9'), _mm_cmpeq_epi8(x, _mm_set1_epi8('_')));
-      const __m128i blank = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')), _mm_or_si128(in_range(x, 9, 13), in_range(x, 28, 31)));
+      const __m128i blank =
+          _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')), _mm_or_si128(in_range(x, 9, 13), in_range(x, 28, 31)));
       _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_add_epi8(x, _mm_and_si128(upper, step)));
       words |= uint64_t(uint16_t(_mm_movemask_epi8(_mm_or_si128(letter, other)))) << i;
       spaces |= uint64_t(uint16_t(_mm_movemask_epi8(blank))) << i;
@@ -107,8 +116,8 @@ __attribute__((target("avx2"))) inline __m256i in_range(__m256i x, char first, c
   return _mm256_cmpeq_epi8(_mm256_min_epu8(y, _mm256_set1_epi8(char(last - first))), y);
 }
 
-__attribute__((target("avx2"))) void classify_avx2(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word,
-                                                   uint64_t* space, uint64_t* high) {
+__attribute__((target("avx2"))) void classify_avx2(const char* in, size_t blocks, bool lowercase, char* out,
+                                                   uint64_t* word, uint64_t* space, uint64_t* high) {
   const __m256i step = _mm256_set1_epi8(lowercase ? 32 : 0);
   for (size_t b = 0; b < blocks; ++b) {
     uint64_t words = 0, spaces = 0, highs = 0;
@@ -117,8 +126,8 @@ __attribute__((target("avx2"))) void classify_avx2(const char* in, size_t blocks
       const __m256i upper = in_range(x, 'A', 'Z');
       const __m256i letter = _mm256_or_si256(upper, in_range(x, 'a', 'z'));
       const __m256i other = _mm256_or_si256(in_range(x, '0', '9'), _mm256_cmpeq_epi8(x, _mm256_set1_epi8('_')));
-      const __m256i blank =
-          _mm256_or_si256(_mm256_cmpeq_epi8(x, _mm256_set1_epi8(' ')), _mm256_or_si256(in_range(x, 9, 13), in_range(x, 28, 31)));
+      const __m256i blank = _mm256_or_si256(_mm256_cmpeq_epi8(x, _mm256_set1_epi8(' ')),
+                                            _mm256_or_si256(in_range(x, 9, 13), in_range(x, 28, 31)));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_add_epi8(x, _mm256_and_si256(upper, step)));
       words |= uint64_t(uint32_t(_mm256_movemask_epi8(_mm256_or_si256(letter, other)))) << i;
       spaces |= uint64_t(uint32_t(_mm256_movemask_epi8(blank))) << i;
@@ -136,8 +145,8 @@ MERCER_WIDE inline uint64_t in_range(__m512i x, char first, char last) {
   return _mm512_cmple_epu8_mask(_mm512_sub_epi8(x, _mm512_set1_epi8(first)), _mm512_set1_epi8(char(last - first)));
 }
 
-MERCER_WIDE void classify_avx512(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word, uint64_t* space,
-                                 uint64_t* high) {
+MERCER_WIDE void classify_avx512(const char* in, size_t blocks, bool lowercase, char* out, uint64_t* word,
+                                 uint64_t* space, uint64_t* high) {
   const __m512i step = _mm512_set1_epi8(lowercase ? 32 : 0);
   for (size_t b = 0; b < blocks; ++b, in += 64, out += 64) {
     const __m512i x = _mm512_loadu_si512(in);
@@ -149,14 +158,16 @@ MERCER_WIDE void classify_avx512(const char* in, size_t blocks, bool lowercase, 
   }
 }
 
-__attribute__((target("popcnt,bmi,bmi2"))) size_t find_edges_bmi(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped,
-                                                                 uint64_t& carry, uint32_t* out) {
+__attribute__((target("popcnt,bmi,bmi2"))) size_t find_edges_bmi(const uint64_t* bits, size_t first, size_t count,
+                                                                 size_t size, bool flipped, uint64_t& carry,
+                                                                 uint32_t* out) {
   return find_edges_with(bits, first, count, size, flipped, carry, out);
 }
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own headers, where an intrinsic needs any vector to start from
+#pragma GCC diagnostic ignored \
+    "-Wmaybe-uninitialized"  // GCC's own headers, where an intrinsic needs any vector to start from
 #endif
 
 // 64-bit products, lane by lane, as PaddedHash has them: the low half xor the high half of 128 bits.
@@ -168,7 +179,8 @@ MERCER_PRODUCTS inline __m512i folded_product(__m512i a, __m512i b) {
   const __m512i p00 = _mm512_mul_epu32(a, b);
   const __m512i middle = _mm512_add_epi64(_mm512_mul_epu32(a1, b), _mm512_srli_epi64(p00, 32));
   const __m512i other = _mm512_add_epi64(_mm512_mul_epu32(a, b1), _mm512_and_si512(middle, low));
-  const __m512i high = _mm512_add_epi64(_mm512_add_epi64(_mm512_mul_epu32(a1, b1), _mm512_srli_epi64(middle, 32)), _mm512_srli_epi64(other, 32));
+  const __m512i high = _mm512_add_epi64(_mm512_add_epi64(_mm512_mul_epu32(a1, b1), _mm512_srli_epi64(middle, 32)),
+                                        _mm512_srli_epi64(other, 32));
   return _mm512_xor_si512(high, _mm512_or_si512(_mm512_slli_epi64(other, 32), _mm512_and_si512(p00, low)));
 }
 
@@ -186,9 +198,12 @@ struct NgramBytes {
     for (size_t lane = 0; lane < 8; ++lane)
       for (size_t byte = 0; byte < 8; ++byte) {
         uint8_t &first = a[8 * lane + byte], &second = b[8 * lane + byte];
-        if (n >= 8) first = second = uint8_t(lane + byte);
-        else if (n >= 4) first = byte < 4 ? uint8_t(lane + byte) : 0x80, second = byte < 4 ? uint8_t(lane + n - 4 + byte) : 0x80;
-        else first = byte < 3 ? uint8_t(lane + (byte == 2 ? 0 : byte == 1 ? n / 2 : n - 1)) : 0x80, second = 0x80;
+        if (n >= 8)
+          first = second = uint8_t(lane + byte);
+        else if (n >= 4)
+          first = byte < 4 ? uint8_t(lane + byte) : 0x80, second = byte < 4 ? uint8_t(lane + n - 4 + byte) : 0x80;
+        else
+          first = byte < 3 ? uint8_t(lane + (byte == 2 ? 0 : byte == 1 ? n / 2 : n - 1)) : 0x80, second = 0x80;
       }
   }
 };
@@ -200,7 +215,8 @@ MERCER_PRODUCTS void ngrams_avx512(const PaddedHash& hasher, const char* p, size
   const NgramBytes& layout = layouts[n < 8 ? n : 8];
   const __m512i bytes_a = _mm512_load_si512(layout.a), bytes_b = _mm512_load_si512(layout.b);
   const __m512i k1 = _mm512_set1_epi64(int64_t(PaddedHash::K1)), k2 = _mm512_set1_epi64(int64_t(PaddedHash::K2));
-  const __m512i key_a = _mm512_set1_epi64(int64_t(PaddedHash::K1 ^ n * PaddedHash::K1)), mixed_seed = _mm512_set1_epi64(int64_t(hasher.mixed_seed()));
+  const __m512i key_a = _mm512_set1_epi64(int64_t(PaddedHash::K1 ^ n * PaddedHash::K1)),
+                mixed_seed = _mm512_set1_epi64(int64_t(hasher.mixed_seed()));
   const size_t behind = n < 8 ? 0 : n - 8;
   for (size_t i = 0; i < count; i += 8) {
     const __m512i at_p = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i)));
@@ -222,7 +238,8 @@ Classify classifier() {
 }
 
 FindEdges edge_finder() {
-  static const bool bmi = __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  static const bool bmi =
+      __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   return bmi && std::string_view(kernels().name) != "baseline" ? find_edges_bmi : find_edges_portable;
 }
 
@@ -246,7 +263,8 @@ uint64_t low_bits(size_t count) { return count >= 64 ? ~uint64_t(0) : (uint64_t(
 
 }  // namespace
 
-size_t Runs::find(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry, uint32_t* out) {
+size_t Runs::find(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry,
+                  uint32_t* out) {
   return edge_finder()(bits, first, count, size, flipped, carry, out);
 }
 
@@ -284,7 +302,8 @@ void PreparedText::append(uint64_t word, uint64_t space, size_t count) {
   size_ += count;
 }
 
-// The pass for text beyond ASCII: stretches of ASCII are copied with their bits, other characters are looked up one by one.
+// The pass for text beyond ASCII: stretches of ASCII are copied with their bits, other characters are looked up one by
+// one.
 void PreparedText::rewrite(std::string_view document, bool lowercase) {
   const CharacterTable& table = CharacterTable::get();
   const uint64_t *word = word_, *space = space_, *high = space_ + (space_ - word_);
@@ -381,7 +400,8 @@ Documents documents_of(const In1<uint8_t>& data, nb::handle offsets, In1<int32_t
 
 TextSettings text_settings(const std::string& analyzer, int min_n, int max_n, bool lowercase, uint64_t seed) {
   TextSettings s;
-  require(analyzer == "word" || analyzer == "char" || analyzer == "char_wb", "analyzer must be 'word', 'char' or 'char_wb'");
+  require(analyzer == "word" || analyzer == "char" || analyzer == "char_wb",
+          "analyzer must be 'word', 'char' or 'char_wb'");
   s.analyzer = analyzer == "word" ? Analyzer::word : analyzer == "char" ? Analyzer::chars : Analyzer::char_wb;
   require(min_n >= 1 && max_n >= min_n, "n-grams must have a length of at least 1, the shortest first");
   s.min_n = min_n;
@@ -422,17 +442,22 @@ struct SingleRow {
 };
 
 template <class T>
-nb::tuple text_rows(const Documents& documents, const TextSettings& settings, int n_bits, bool with_signs, int copies, int threads) {
+nb::tuple text_rows(const Documents& documents, const TextSettings& settings, int n_bits, bool with_signs, int copies,
+                    int threads) {
   const auto all = [&] {
-    return [analyzer = TextAnalyzer(settings), copies](std::string_view document, RowMerger<CountItem>& merger) mutable {
-      CopiedRow row(merger, copies);
-      if (copies == 1) analyzer(document, SingleRow{merger});
-      else analyzer(document, [&](uint64_t hash) { row.add(hash); });
-    };
+    return
+        [analyzer = TextAnalyzer(settings), copies](std::string_view document, RowMerger<CountItem>& merger) mutable {
+          CopiedRow row(merger, copies);
+          if (copies == 1)
+            analyzer(document, SingleRow{merger});
+          else
+            analyzer(document, [&](uint64_t hash) { row.add(hash); });
+        };
   };
   const auto by_words = [&] {
     const size_t bytes = size_t(documents.offset(documents.n) - documents.offset(0));
-    return [analyzer = TextAnalyzer(settings), memo = WordMemo(bytes), copies](std::string_view document, auto& merger) mutable {
+    return [analyzer = TextAnalyzer(settings), memo = WordMemo(bytes), copies](std::string_view document,
+                                                                               auto& merger) mutable {
       analyzer.by_words(document, memo, CopiedRow(merger, copies));
     };
   };
@@ -440,15 +465,16 @@ nb::tuple text_rows(const Documents& documents, const TextSettings& settings, in
   {
     nb::gil_scoped_release released;
     const CountItem item(n_bits);
-    rows = settings.analyzer == Analyzer::char_wb ? hash_documents<T>(documents, n_bits, with_signs, item, threads, by_words)
-                                                  : hash_documents<T>(documents, n_bits, with_signs, item, threads, all);
+    rows = settings.analyzer == Analyzer::char_wb
+               ? hash_documents<T>(documents, n_bits, with_signs, item, threads, by_words)
+               : hash_documents<T>(documents, n_bits, with_signs, item, threads, all);
   }
   return rows.release();
 }
 
 template <class T>
-nb::tuple string_rows(const Documents& documents, const StringSettings& settings, const double* weights, int n_bits, bool with_signs,
-                      int threads) {
+nb::tuple string_rows(const Documents& documents, const StringSettings& settings, const double* weights, int n_bits,
+                      bool with_signs, int threads) {
   SparseRows<T> rows;
   {
     nb::gil_scoped_release released;
@@ -461,8 +487,8 @@ nb::tuple string_rows(const Documents& documents, const StringSettings& settings
   return rows.release();
 }
 
-StringSettings string_settings(const std::string& kernel, int length, int mismatches, int gap, int shift, bool binary, uint64_t seed,
-                               const std::vector<std::string>& alphabet) {
+StringSettings string_settings(const std::string& kernel, int length, int mismatches, int gap, int shift, bool binary,
+                               uint64_t seed, const std::vector<std::string>& alphabet) {
   StringSettings s;
   const char* const names[] = {"spectrum", "bounded", "mismatch", "gappy", "positional"};
   int k = 0;
@@ -470,7 +496,8 @@ StringSettings string_settings(const std::string& kernel, int length, int mismat
   require(k < 5, "kernel must be 'spectrum', 'bounded', 'mismatch', 'gappy' or 'positional'");
   s.kernel = StringKernel(k);
   require(length >= 1 && length <= 1000000, "the length of substrings must lie in 1 .. 1000000");
-  require(mismatches >= 0 && gap >= 0 && gap <= 1000000 && shift >= 0, "mismatches, gap and shift must not be negative");
+  require(mismatches >= 0 && gap >= 0 && gap <= 1000000 && shift >= 0,
+          "mismatches, gap and shift must not be negative");
   s.length = length;
   s.mismatches = std::min(mismatches, length);
   s.gap = gap;
@@ -519,7 +546,7 @@ class NameCounts {
   std::vector<int64_t> counts_;
 };
 
-// ---------------------------------------------------------------------------------------------- Python's strings to one buffer
+// -------------------------------------------------------------------------------------- Python's strings to one buffer
 
 // Writes characters of any width as UTF-8; false at a surrogate.
 template <class Unit> bool encode(const Unit* units, size_t n, Buffer<uint8_t>& out) {
@@ -536,10 +563,13 @@ template <class Unit> bool encode(const Unit* units, size_t n, Buffer<uint8_t>& 
 }
 
 [[noreturn]] void fail_surrogate(int64_t i) {
-  fail("document " + std::to_string(i) + " holds half a surrogate pair, which has no form in UTF-8: encode it yourself and give bytes");
+  fail("document " + std::to_string(i) +
+       " holds half a surrogate pair, which has no form in UTF-8: encode it yourself and give bytes");
 }
 
-void append_bytes(const char* data, size_t size, Buffer<uint8_t>& out) { out.append(reinterpret_cast<const uint8_t*>(data), size); }
+void append_bytes(const char* data, size_t size, Buffer<uint8_t>& out) {
+  out.append(reinterpret_cast<const uint8_t*>(data), size);
+}
 
 void append_str(PyObject* text, int64_t i, Buffer<uint8_t>& out) {
   const auto n = size_t(PyUnicode_GET_LENGTH(text));
@@ -580,8 +610,10 @@ nb::tuple pack_documents(nb::handle documents) {
     if (i == 0) binary = PyBytes_Check(item);
     if (binary ? !PyBytes_Check(item) : !PyUnicode_Check(item))
       fail_item(item, i, i == 0 ? "str or bytes" : binary ? "bytes, as before" : "str, as before");
-    if (binary) append_bytes(PyBytes_AS_STRING(item), size_t(PyBytes_GET_SIZE(item)), out.data);
-    else append_str(item, i, out.data);
+    if (binary)
+      append_bytes(PyBytes_AS_STRING(item), size_t(PyBytes_GET_SIZE(item)), out.data);
+    else
+      append_str(item, i, out.data);
     out.close();
   }
   return out.handed_over(binary);
@@ -595,15 +627,17 @@ template <class Unit> nb::tuple pack_fixed(Array<const Unit, 2> rows) {
     const Unit* row = rows.data() + i * width;
     size_t n = width;
     while (n && row[n - 1] == 0) --n;
-    if constexpr (sizeof(Unit) == 1) append_bytes(reinterpret_cast<const char*>(row), n, out.data);
-    else if (!encode(row, n, out.data)) fail_surrogate(int64_t(i));
+    if constexpr (sizeof(Unit) == 1)
+      append_bytes(reinterpret_cast<const char*>(row), n, out.data);
+    else if (!encode(row, n, out.data))
+      fail_surrogate(int64_t(i));
     out.close();
   }
   return out.handed_over(sizeof(Unit) == 1);
 }
 
-// One document a line; a line ends with \n, \r\n or \r. The lines are moved together where they are, without their ends: offsets of
-// the lines, the last one being how much of the text is left.
+// One document a line; a line ends with \n, \r\n or \r. The lines are moved together where they are, without their
+// ends: offsets of the lines, the last one being how much of the text is left.
 nb::object split_lines(Out1<uint8_t> text) {
   Buffer<int64_t> offsets;
   {
@@ -669,79 +703,102 @@ std::vector<std::string> byte_strings(nb::list items) {
 void bind_text(nb::module_& m) {
   m.attr("UNICODE_VERSION") = UNICODE_VERSION;
 
-  m.def("text_rows", [](In1<uint8_t> data, nb::object offsets, const std::string& analyzer, int min_n, int max_n, bool lowercase,
-                        uint64_t seed, int n_bits, bool with_signs, int copies, bool single, int threads) {
-    In1<int32_t> narrow;
-    In1<int64_t> wide;
-    const Documents documents = documents_of(data, offsets, narrow, wide);
-    const TextSettings settings = text_settings(analyzer, min_n, max_n, lowercase, seed);
-    require_bits(n_bits);
-    require(copies >= 1, "copies must be at least 1");
-    threads = thread_count(threads);
-    return single ? text_rows<float>(documents, settings, n_bits, with_signs, copies, threads)
-                  : text_rows<double>(documents, settings, n_bits, with_signs, copies, threads);
-  }, "data"_a, "offsets"_a, "analyzer"_a, "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a, "n_bits"_a, "with_signs"_a, "copies"_a,
-     "single"_a, "threads"_a);
+  m.def(
+      "text_rows",
+      [](In1<uint8_t> data, nb::object offsets, const std::string& analyzer, int min_n, int max_n, bool lowercase,
+         uint64_t seed, int n_bits, bool with_signs, int copies, bool single, int threads) {
+        In1<int32_t> narrow;
+        In1<int64_t> wide;
+        const Documents documents = documents_of(data, offsets, narrow, wide);
+        const TextSettings settings = text_settings(analyzer, min_n, max_n, lowercase, seed);
+        require_bits(n_bits);
+        require(copies >= 1, "copies must be at least 1");
+        threads = thread_count(threads);
+        return single ? text_rows<float>(documents, settings, n_bits, with_signs, copies, threads)
+                      : text_rows<double>(documents, settings, n_bits, with_signs, copies, threads);
+      },
+      "data"_a, "offsets"_a, "analyzer"_a, "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a, "n_bits"_a, "with_signs"_a,
+      "copies"_a, "single"_a, "threads"_a);
 
-  m.def("text_names", [](In1<uint8_t> data, nb::object offsets, const std::string& analyzer, int min_n, int max_n, bool lowercase,
-                         uint64_t seed) {
-    In1<int32_t> narrow;
-    In1<int64_t> wide;
-    const Documents documents = documents_of(data, offsets, narrow, wide);
-    NameCounts names;
-    {
-      nb::gil_scoped_release released;
-      TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
-      for (int64_t i = 0; i < documents.n; ++i)
-        analyze.with_text(documents[i], [&](uint64_t hash, std::string_view name) { names.add(hash, name); });
-    }
-    return names.handed_over();
-  }, "data"_a, "offsets"_a, "analyzer"_a, "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
+  m.def(
+      "text_names",
+      [](In1<uint8_t> data, nb::object offsets, const std::string& analyzer, int min_n, int max_n, bool lowercase,
+         uint64_t seed) {
+        In1<int32_t> narrow;
+        In1<int64_t> wide;
+        const Documents documents = documents_of(data, offsets, narrow, wide);
+        NameCounts names;
+        {
+          nb::gil_scoped_release released;
+          TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
+          for (int64_t i = 0; i < documents.n; ++i)
+            analyze.with_text(documents[i], [&](uint64_t hash, std::string_view name) { names.add(hash, name); });
+        }
+        return names.handed_over();
+      },
+      "data"_a, "offsets"_a, "analyzer"_a, "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
 
-  m.def("string_rows", [](In1<uint8_t> data, nb::object offsets, const std::string& kernel, int length, int mismatches, int gap,
-                          int shift, bool binary, uint64_t seed, nb::list alphabet, In1<double> weights, int n_bits, bool with_signs,
-                          bool single, int threads) {
-    In1<int32_t> narrow;
-    In1<int64_t> wide;
-    const Documents documents = documents_of(data, offsets, narrow, wide);
-    const StringSettings settings = string_settings(kernel, length, mismatches, gap, shift, binary, seed, byte_strings(alphabet));
-    require_weights(weights, settings);
-    require_bits(n_bits);
-    threads = thread_count(threads);
-    return single ? string_rows<float>(documents, settings, weights.data(), n_bits, with_signs, threads)
-                  : string_rows<double>(documents, settings, weights.data(), n_bits, with_signs, threads);
-  }, "data"_a, "offsets"_a, "kernel"_a, "length"_a, "mismatches"_a, "gap"_a, "shift"_a, "binary"_a, "seed"_a, "alphabet"_a, "weights"_a,
-     "n_bits"_a, "with_signs"_a, "single"_a, "threads"_a);
+  m.def(
+      "string_rows",
+      [](In1<uint8_t> data, nb::object offsets, const std::string& kernel, int length, int mismatches, int gap,
+         int shift, bool binary, uint64_t seed, nb::list alphabet, In1<double> weights, int n_bits, bool with_signs,
+         bool single, int threads) {
+        In1<int32_t> narrow;
+        In1<int64_t> wide;
+        const Documents documents = documents_of(data, offsets, narrow, wide);
+        const StringSettings settings =
+            string_settings(kernel, length, mismatches, gap, shift, binary, seed, byte_strings(alphabet));
+        require_weights(weights, settings);
+        require_bits(n_bits);
+        threads = thread_count(threads);
+        return single ? string_rows<float>(documents, settings, weights.data(), n_bits, with_signs, threads)
+                      : string_rows<double>(documents, settings, weights.data(), n_bits, with_signs, threads);
+      },
+      "data"_a, "offsets"_a, "kernel"_a, "length"_a, "mismatches"_a, "gap"_a, "shift"_a, "binary"_a, "seed"_a,
+      "alphabet"_a, "weights"_a, "n_bits"_a, "with_signs"_a, "single"_a, "threads"_a);
 
-  m.def("string_names", [](In1<uint8_t> data, nb::object offsets, const std::string& kernel, int length, int mismatches, int gap,
-                           int shift, bool binary, uint64_t seed, nb::list alphabet) {
-    In1<int32_t> narrow;
-    In1<int64_t> wide;
-    const Documents documents = documents_of(data, offsets, narrow, wide);
-    const StringSettings settings = string_settings(kernel, length, mismatches, gap, shift, binary, seed, byte_strings(alphabet));
-    NameCounts names;
-    {
-      nb::gil_scoped_release released;
-      StringAnalyzer analyze(settings);
-      for (int64_t i = 0; i < documents.n; ++i)
-        analyze(documents[i], [&](uint64_t hash, int, auto text) { names.add(hash, text()); });
-    }
-    return names.handed_over();
-  }, "data"_a, "offsets"_a, "kernel"_a, "length"_a, "mismatches"_a, "gap"_a, "shift"_a, "binary"_a, "seed"_a, "alphabet"_a);
+  m.def(
+      "string_names",
+      [](In1<uint8_t> data, nb::object offsets, const std::string& kernel, int length, int mismatches, int gap,
+         int shift, bool binary, uint64_t seed, nb::list alphabet) {
+        In1<int32_t> narrow;
+        In1<int64_t> wide;
+        const Documents documents = documents_of(data, offsets, narrow, wide);
+        const StringSettings settings =
+            string_settings(kernel, length, mismatches, gap, shift, binary, seed, byte_strings(alphabet));
+        NameCounts names;
+        {
+          nb::gil_scoped_release released;
+          StringAnalyzer analyze(settings);
+          for (int64_t i = 0; i < documents.n; ++i)
+            analyze(documents[i], [&](uint64_t hash, int, auto text) { names.add(hash, text()); });
+        }
+        return names.handed_over();
+      },
+      "data"_a, "offsets"_a, "kernel"_a, "length"_a, "mismatches"_a, "gap"_a, "shift"_a, "binary"_a, "seed"_a,
+      "alphabet"_a);
 
-  m.def("string_characters", [](In1<uint8_t> data, nb::object offsets, bool binary) {
-    In1<int32_t> narrow;
-    In1<int64_t> wide;
-    return characters(documents_of(data, offsets, narrow, wide), binary);
-  }, "data"_a, "offsets"_a, "binary"_a);
+  m.def(
+      "string_characters",
+      [](In1<uint8_t> data, nb::object offsets, bool binary) {
+        In1<int32_t> narrow;
+        In1<int64_t> wide;
+        return characters(documents_of(data, offsets, narrow, wide), binary);
+      },
+      "data"_a, "offsets"_a, "binary"_a);
 
-  m.def("feature_hash", [](nb::bytes name, uint64_t seed) { return feature_hash(std::string_view(name.c_str(), name.size()), seed); },
-        "name"_a, "seed"_a = 0);
-  m.def("combine_hashes", [](In1<uint64_t> first, uint64_t second) {
-    std::vector<uint64_t> out(first.shape(0));
-    for (size_t i = 0; i < out.size(); ++i) out[i] = combine(first.data()[i], second);
-    return to_numpy(std::move(out));
-  }, "first"_a, "second"_a);
+  m.def(
+      "feature_hash",
+      [](nb::bytes name, uint64_t seed) { return feature_hash(std::string_view(name.c_str(), name.size()), seed); },
+      "name"_a, "seed"_a = 0);
+  m.def(
+      "combine_hashes",
+      [](In1<uint64_t> first, uint64_t second) {
+        std::vector<uint64_t> out(first.shape(0));
+        for (size_t i = 0; i < out.size(); ++i) out[i] = combine(first.data()[i], second);
+        return to_numpy(std::move(out));
+      },
+      "first"_a, "second"_a);
   m.def("pack_documents", &pack_documents, "documents"_a);
   m.def("split_lines", &split_lines, "text"_a.noconvert());
   m.def("pack_ucs4", &pack_fixed<uint32_t>, "rows"_a);

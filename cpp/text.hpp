@@ -1,16 +1,16 @@
 // Text to features: words, character n-grams, and their hashes, straight from UTF-8.
 //
-// A word is a run of two or more letters, digits or underscores of any script (scikit-learn's default: Python's \w\w+); its hash is
-// feature_hash of its bytes, in lower case if so asked. A word n-gram's hash is combine(hash of the first n - 1 words, hash of the
-// last). A character n-gram's hash is feature_hash of its bytes; "char" takes n-grams over the whole document, in which two or more
-// white spaces in a row are one space, "char_wb" over each word between white spaces, with a space on both sides (a word that is not
-// longer than n is one feature, and gives none of higher n).
+// A word is a run of two or more letters, digits or underscores of any script (scikit-learn's default: Python's \w\w+);
+// its hash is feature_hash of its bytes, in lower case if so asked. A word n-gram's hash is combine(hash of the first n
+// - 1 words, hash of the last). A character n-gram's hash is feature_hash of its bytes; "char" takes n-grams over the
+// whole document, in which two or more white spaces in a row are one space, "char_wb" over each word between white
+// spaces, with a space on both sides (a word that is not longer than n is one feature, and gives none of higher n).
 //
-// Lower case is Unicode's for each character by itself: Σ is always σ, İ is i and a dot above, as Python's str.lower() has it but for
-// the sigma at the end of a word. Bytes that are not UTF-8 are characters that belong to no word.
+// Lower case is Unicode's for each character by itself: Σ is always σ, İ is i and a dot above, as Python's str.lower()
+// has it but for the sigma at the end of a word. Bytes that are not UTF-8 are characters that belong to no word.
 //
-// Work is done 64 bytes at a time: one pass writes the text in lower case and a bit for each byte (part of a word? white space?),
-// then runs of bits are words. Text beyond ASCII has a second pass over its non-ASCII characters only.
+// Work is done 64 bytes at a time: one pass writes the text in lower case and a bit for each byte (part of a word?
+// white space?), then runs of bits are words. Text beyond ASCII has a second pass over its non-ASCII characters only.
 #pragma once
 
 #include <cstdint>
@@ -57,11 +57,13 @@ class Runs {
   }
 
  private:
-  static size_t find(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry, uint32_t* out);
+  static size_t find(const uint64_t* bits, size_t first, size_t count, size_t size, bool flipped, uint64_t& carry,
+                     uint32_t* out);
   std::vector<uint32_t> edges_;
 };
 
-// A document made ready: in lower case if so asked, with bits for each byte. It may be read up to 64 bytes beyond both ends.
+// A document made ready: in lower case if so asked, with bits for each byte. It may be read up to 64 bytes beyond both
+// ends.
 class PreparedText {
  public:
   void prepare(std::string_view document, bool lowercase);
@@ -112,8 +114,8 @@ class PaddedHash {
     return of_ends(low, tail << (n < 8 ? (64 - 8 * n) & 63 : 0), n);
   }
 
-  // The hashes of p .. p + n, p + 1 .. p + 1 + n, …: count of them, at least one. A multiple of BLOCK may be written, and 32 bytes behind the
-  // last of them may be read.
+  // The hashes of p .. p + n, p + 1 .. p + 1 + n, …: count of them, at least one. A multiple of BLOCK may be written,
+  // and 32 bytes behind the last of them may be read.
   static constexpr size_t BLOCK = 64;
   void ngrams(const char* p, size_t count, size_t n, uint64_t* out) const { ngrams_(*this, p, count, n, out); }
   // The same, one by one.
@@ -121,12 +123,20 @@ class PaddedHash {
     const auto each = [&](auto hash) {
       for (size_t i = 0; i < count; ++i) out[i] = hash(p + i);
     };
-    if (n == 1) each([&](const char* q) { return finish(uint64_t(uint8_t(q[0])) * 0x10101, 0, 1); });
-    else if (n == 2) each([&](const char* q) { return finish(uint64_t(uint8_t(q[0])) << 16 | uint8_t(q[1]) * 0x101u, 0, 2); });
-    else if (n == 3) each([&](const char* q) { return finish(uint64_t(uint8_t(q[0])) << 16 | uint8_t(q[1]) << 8 | uint8_t(q[2]), 0, 3); });
-    else if (n < 8) each([&](const char* q) { return finish(read32(q), read32(q + n - 4), n); });
-    else if (n <= 16) each([&](const char* q) { return finish(read64(q), read64(q + n - 8), n); });
-    else each([&](const char* q) { return feature_hash(std::string_view(q, n), seed_); });
+    if (n == 1)
+      each([&](const char* q) { return finish(uint64_t(uint8_t(q[0])) * 0x10101, 0, 1); });
+    else if (n == 2)
+      each([&](const char* q) { return finish(uint64_t(uint8_t(q[0])) << 16 | uint8_t(q[1]) * 0x101u, 0, 2); });
+    else if (n == 3)
+      each([&](const char* q) {
+        return finish(uint64_t(uint8_t(q[0])) << 16 | uint8_t(q[1]) << 8 | uint8_t(q[2]), 0, 3);
+      });
+    else if (n < 8)
+      each([&](const char* q) { return finish(read32(q), read32(q + n - 4), n); });
+    else if (n <= 16)
+      each([&](const char* q) { return finish(read64(q), read64(q + n - 8), n); });
+    else
+      each([&](const char* q) { return feature_hash(std::string_view(q, n), seed_); });
   }
   uint64_t mixed_seed() const { return mixed_; }
 
@@ -152,8 +162,9 @@ class PaddedHash {
   void (*ngrams_)(const PaddedHash& hash, const char* p, size_t count, size_t n, uint64_t* out);
 };
 
-// The n-grams of words seen before, packed by whoever asks for them. Text repeats its words, within a document and from one to the next,
-// and a word's n-grams are many: to find them here is cheaper than to hash them again, and a document's repeats become a count.
+// The n-grams of words seen before, packed by whoever asks for them. Text repeats its words, within a document and from
+// one to the next, and a word's n-grams are many: to find them here is cheaper than to hash them again, and a
+// document's repeats become a count.
 class WordMemo {
  public:
   static constexpr size_t LONGEST = 16;  // bytes of a word
@@ -175,18 +186,21 @@ class WordMemo {
     shift_ = 64 - __builtin_ctzll(slots);
   }
 
-  // Takes note of the word in p .. p + n. make(items) packs its n-grams, up to ROOM, and returns how many there are. They come to
-  // row.add_packed when the document ends, or the slot is needed for another word.
+  // Takes note of the word in p .. p + n. make(items) packs its n-grams, up to ROOM, and returns how many there are.
+  // They come to row.add_packed when the document ends, or the slot is needed for another word.
   template <class Row, class Make> void add(const char* p, size_t n, Row& row, Make make) {
     const uint64_t first = read64(p), last = read64(p + n - 8);
     const uint64_t head = n < 8 ? first & ((uint64_t(1) << 8 * n) - 1) : first, tail = n < 8 ? 0 : last;
-    Slot& slot = slots_[(head * 0x9E3779B185EBCA87u ^ (tail + n) * 0xC2B2AE3D27D4EB4Fu) * 0xD6E8FEB86659FD93u >> shift_];
+    Slot& slot =
+        slots_[(head * 0x9E3779B185EBCA87u ^ (tail + n) * 0xC2B2AE3D27D4EB4Fu) * 0xD6E8FEB86659FD93u >> shift_];
     if (slot.head == head && slot.tail == tail && slot.length == n) {
       if (!slot.count++) used_.push_back(&slot);
       return;
     }
-    if (slot.count) row.add_packed(slot.items, slot.size, slot.count);
-    else used_.push_back(&slot);
+    if (slot.count)
+      row.add_packed(slot.items, slot.size, slot.count);
+    else
+      used_.push_back(&slot);
     slot.head = head;
     slot.tail = tail;
     slot.length = uint32_t(n);
@@ -207,21 +221,26 @@ class WordMemo {
   int shift_;
 };
 
-// Calls take(uint64_t hash) for every feature of a document, with repeats, in an order that depends on the document and the settings
-// only; or take(const uint64_t* hashes, size_t count) for some of them at once, where take can be called so. Bytes that are not UTF-8 separate words and never fail. An analyzer keeps its working memory; use one for each thread.
+// Calls take(uint64_t hash) for every feature of a document, with repeats, in an order that depends on the document and
+// the settings only; or take(const uint64_t* hashes, size_t count) for some of them at once, where take can be called
+// so. Bytes that are not UTF-8 separate words and never fail. An analyzer keeps its working memory; use one for each
+// thread.
 class TextAnalyzer {
  public:
   explicit TextAnalyzer(const TextSettings& settings) : settings_(settings), hash_(settings.seed) {}
 
-  template <class Take> void operator()(std::string_view document, Take take) { analyze(document, WithoutText<Take>{take}); }
-  // The same with the text of each feature: take(uint64_t hash, std::string_view text). The words of an n-gram are joined by a space.
+  template <class Take> void operator()(std::string_view document, Take take) {
+    analyze(document, WithoutText<Take>{take});
+  }
+  // The same with the text of each feature: take(uint64_t hash, std::string_view text). The words of an n-gram are
+  // joined by a space.
   template <class Take> void with_text(std::string_view document, Take take) {
     analyze(document, [&](uint64_t hash, auto text) { take(hash, text()); });
   }
 
-  // For "char_wb", where most words came before: row.add(hash) for the features of some words, and for those of the others
-  // row.add_packed(const uint32_t* items, size_t size, uint32_t count), that is, all of them so many times; items are what
-  // row.pack(hash, items) has written, row.copies() for each feature.
+  // For "char_wb", where most words came before: row.add(hash) for the features of some words, and for those of the
+  // others row.add_packed(const uint32_t* items, size_t size, uint32_t count), that is, all of them so many times;
+  // items are what row.pack(hash, items) has written, row.copies() for each feature.
   template <class Row> void by_words(std::string_view document, WordMemo& memo, Row row) {
     text_.prepare(checked(document), settings_.lowercase);
     const size_t copies = row.copies(), sizes = size_t(settings_.max_n - settings_.min_n + 1);
@@ -247,8 +266,10 @@ class TextAnalyzer {
     Take& take;
     template <class Text> __attribute__((always_inline)) void operator()(uint64_t hash, Text) { take(hash); }
     __attribute__((always_inline)) void operator()(const uint64_t* hashes, size_t count) {
-      if constexpr (std::is_invocable_v<Take&, const uint64_t*, size_t>) take(hashes, count);
-      else for (size_t k = 0; k < count; ++k) take(hashes[k]);
+      if constexpr (std::is_invocable_v<Take&, const uint64_t*, size_t>)
+        take(hashes, count);
+      else
+        for (size_t k = 0; k < count; ++k) take(hashes[k]);
     }
   };
   struct Span {
@@ -263,9 +284,12 @@ class TextAnalyzer {
 
   template <class Take> void analyze(std::string_view document, Take take) {
     text_.prepare(checked(document), settings_.lowercase);
-    if (settings_.analyzer == Analyzer::word) words(take);
-    else if (settings_.analyzer == Analyzer::chars) chars(take);
-    else for_each_word([&](size_t begin, size_t end, size_t& place) { ngrams_of_word(begin, end, place, take); });
+    if (settings_.analyzer == Analyzer::word)
+      words(take);
+    else if (settings_.analyzer == Analyzer::chars)
+      chars(take);
+    else
+      for_each_word([&](size_t begin, size_t end, size_t& place) { ngrams_of_word(begin, end, place, take); });
   }
 
   template <class Take> void words(Take take) {
@@ -287,7 +311,8 @@ class TextAnalyzer {
     });
     for (size_t first = 0; first < spans_.size(); ++first) {
       uint64_t hash = spans_[first].hash;
-      const size_t most = spans_.size() - first < size_t(settings_.max_n) ? spans_.size() - first : size_t(settings_.max_n);
+      const size_t most =
+          spans_.size() - first < size_t(settings_.max_n) ? spans_.size() - first : size_t(settings_.max_n);
       for (size_t n = 1; n <= most; ++n) {
         if (n > 1) hash = combine(hash, spans_[first + n - 1].hash);
         if (n >= size_t(settings_.min_n)) take(hash, [&] { return joined(first, n); });
@@ -311,8 +336,8 @@ class TextAnalyzer {
     for (size_t n = size_t(settings_.min_n); n <= size_t(settings_.max_n) && n <= size; ++n) ngrams(0, size, n, take);
   }
 
-  // Calls word(begin, end, place) for what stands between white spaces, with a space written on both sides; place is for
-  // ngrams_of_word.
+  // Calls word(begin, end, place) for what stands between white spaces, with a space written on both sides; place is
+  // for ngrams_of_word.
   template <class Word> void for_each_word(Word word) {
     char* data = text_.data();
     if (!text_.ascii()) text_.find_characters(begins_);
@@ -367,8 +392,10 @@ class TextAnalyzer {
     for (size_t i = 0; i < count; i += PaddedHash::BLOCK) {
       const size_t size = count - i < PaddedHash::BLOCK ? count - i : PaddedHash::BLOCK;
       hash_.ngrams(data + i, size, n, hashes);
-      if constexpr (std::is_invocable_v<Take&, const uint64_t*, size_t>) take(static_cast<const uint64_t*>(hashes), size);
-      else for (size_t k = 0; k < size; ++k) take(hashes[k], [&] { return std::string_view(data + i + k, n); });
+      if constexpr (std::is_invocable_v<Take&, const uint64_t*, size_t>)
+        take(static_cast<const uint64_t*>(hashes), size);
+      else
+        for (size_t k = 0; k < size; ++k) take(hashes[k], [&] { return std::string_view(data + i + k, n); });
     }
   }
 

@@ -1,10 +1,11 @@
 // Weighted transducers: the weight of a pair of strings, and the weighted outputs of a string.
 //
 //   [[T]](x, y) = ⊕ over paths that read x and write y of the ⊗ of their weights      forward over (i, j, state)
-//   [[T]](x, z) for all z, where finitely many outputs are possible                   a walk over the prefixes of outputs
+//   [[T]](x, z) for all z, where finitely many outputs are possible
+//   a walk over the prefixes of outputs
 //
-// Machines come without arcs that read and write nothing: those are removed before (kernels/transducers.py). So every arc moves on
-// in x or in y, and a single pass over the cells (i, j) is enough.
+// Machines come without arcs that read and write nothing: those are removed before (kernels/transducers.py). So every
+// arc moves on in x or in y, and a single pass over the cells (i, j) is enough.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,21 +39,25 @@ struct Arc {
 // Arcs sorted by (input, output): those of a pair of labels lie side by side.
 class Machine {
  public:
-  Machine(int64_t n_states, int64_t n_symbols, In1<int32_t> sources, In1<int32_t> inputs, In1<int32_t> outputs, In1<int32_t> targets,
-          In1<double> weights, In1<double> initial, In1<double> final, bool tropical)
+  Machine(int64_t n_states, int64_t n_symbols, In1<int32_t> sources, In1<int32_t> inputs, In1<int32_t> outputs,
+          In1<int32_t> targets, In1<double> weights, In1<double> initial, In1<double> final, bool tropical)
       : n_states_(n_states), tropical_(tropical) {
-    require(n_states >= 0 && n_states < INT32_MAX && n_symbols >= 0 && n_symbols < INT32_MAX - 2, "a machine is too large");
+    require(n_states >= 0 && n_states < INT32_MAX && n_symbols >= 0 && n_symbols < INT32_MAX - 2,
+            "a machine is too large");
     const size_t n = sources.shape(0);
     require(inputs.shape(0) == n && outputs.shape(0) == n && targets.shape(0) == n && weights.shape(0) == n,
             "arcs must have one length");
-    require(int64_t(initial.shape(0)) == n_states && int64_t(final.shape(0)) == n_states, "initial and final need a weight a state");
+    require(int64_t(initial.shape(0)) == n_states && int64_t(final.shape(0)) == n_states,
+            "initial and final need a weight a state");
     require(all_finite(weights.data(), int64_t(n)), "weights of arcs must be finite");
     take_ends(initial, initial_);
     take_ends(final, final_);
     for (size_t k = 0; k < n; ++k) {
       const Arc arc{sources.data()[k], inputs.data()[k], outputs.data()[k], targets.data()[k], weights.data()[k]};
-      require(arc.source >= 0 && arc.source < n_states && arc.target >= 0 && arc.target < n_states, "an arc leads outside of the machine");
-      require(arc.input >= 0 && arc.input <= n_symbols && arc.output >= 0 && arc.output <= n_symbols, "a label is out of range");
+      require(arc.source >= 0 && arc.source < n_states && arc.target >= 0 && arc.target < n_states,
+              "an arc leads outside of the machine");
+      require(arc.input >= 0 && arc.input <= n_symbols && arc.output >= 0 && arc.output <= n_symbols,
+              "a label is out of range");
       require(arc.input > 0 || arc.output > 0, "arcs that read and write nothing must be removed before");
       arcs_.push_back(arc);
     }
@@ -79,7 +84,8 @@ class Machine {
   std::pair<const Arc*, const Arc*> arcs(int32_t input, int32_t output) const {
     if (input < 0 || output < 0) return {nullptr, nullptr};
     const auto range = reading(input);
-    const Arc* low = std::lower_bound(range.first, range.second, output, [](const Arc& a, int32_t label) { return a.output < label; });
+    const Arc* low = std::lower_bound(range.first, range.second, output,
+                                      [](const Arc& a, int32_t label) { return a.output < label; });
     const Arc* high = low;
     while (high != range.second && high->output == output) ++high;
     return {low, high};
@@ -101,14 +107,15 @@ class Machine {
   void take_ends(const In1<double>& from, std::vector<double>& to) const {
     for (size_t s = 0; s < from.shape(0); ++s) {
       const double w = from.data()[s];
-      require(std::isfinite(w) || (tropical_ && w == Tropical::zero), "weights of initial and final states must be finite");
+      require(std::isfinite(w) || (tropical_ && w == Tropical::zero),
+              "weights of initial and final states must be finite");
       to.push_back(w);
     }
   }
 
   int64_t n_states_;
   bool tropical_;
-  std::vector<Arc> arcs_, leaving_;         // by (input, output); by (source, input, output)
+  std::vector<Arc> arcs_, leaving_;        // by (input, output); by (source, input, output)
   std::vector<int64_t> starts_, sources_;  // where the arcs of an input, of a source begin
   std::vector<double> initial_, final_;
 };
@@ -183,21 +190,24 @@ void all_weights(const Machine& machine, const Strings& left, const Strings& rig
   });
 }
 
-void transducer_weights(const Machine& machine, In1<int64_t> left_offsets, In1<int32_t> left_symbols, In1<int64_t> right_offsets,
-                        In1<int32_t> right_symbols, Out2<double> out, int threads) {
-  const Strings left = checked(machine, left_offsets, left_symbols), right = checked(machine, right_offsets, right_symbols);
+void transducer_weights(const Machine& machine, In1<int64_t> left_offsets, In1<int32_t> left_symbols,
+                        In1<int64_t> right_offsets, In1<int32_t> right_symbols, Out2<double> out, int threads) {
+  const Strings left = checked(machine, left_offsets, left_symbols),
+                right = checked(machine, right_offsets, right_symbols);
   require(int64_t(out.shape(0)) == left.n && int64_t(out.shape(1)) == right.n, "out has the wrong shape");
   threads = thread_count(threads);
   double* K = out.data();
   nb::gil_scoped_release unlocked;
-  machine.tropical() ? all_weights<Tropical>(machine, left, right, K, threads) : all_weights<Real>(machine, left, right, K, threads);
+  machine.tropical() ? all_weights<Tropical>(machine, left, right, K, threads)
+                     : all_weights<Real>(machine, left, right, K, threads);
 }
 
 // ---------------------------------------------------------------------------------------------- outputs of a string
 
-// All outputs z of a string with [[T]](x, z): the prefixes of outputs form a tree, walked with a stack. A prefix carries the weights of
-// the places (i, state) where it can have been written; moves that write nothing are followed from there, but only where something
-// may still be written: what is left until the end of x is known from a pass backwards.
+// All outputs z of a string with [[T]](x, z): the prefixes of outputs form a tree, walked with a stack. A prefix
+// carries the weights of the places (i, state) where it can have been written; moves that write nothing are followed
+// from there, but only where something may still be written: what is left until the end of x is known from a pass
+// backwards.
 class Outputs {
  public:
   Outputs(const Machine& machine, int64_t limit) : machine_(machine), n_(machine.n_states()), limit_(limit) {}
@@ -321,8 +331,9 @@ class Outputs {
       for (auto [arc, end] = machine_.leaving(s, x[i]); arc != end; ++arc)
         if (arc->output > 0) write(*arc, i + 1, p.weight);
     }
-    std::stable_sort(moves_.begin(), moves_.end(),
-                     [](const Move& a, const Move& b) { return a.symbol != b.symbol ? a.symbol < b.symbol : a.at < b.at; });
+    std::stable_sort(moves_.begin(), moves_.end(), [](const Move& a, const Move& b) {
+      return a.symbol != b.symbol ? a.symbol < b.symbol : a.at < b.at;
+    });
     for (size_t k = 0; k < moves_.size();) {
       Prefix next{combine(key, feature_hash(uint64_t(moves_[k].symbol), 0)), {}};
       const int32_t symbol = moves_[k].symbol;
@@ -385,9 +396,10 @@ nb::object transducer_outputs(const Machine& machine, In1<int64_t> offsets, In1<
 
 void bind_transducers(nb::module_& m) {
   nb::class_<Machine>(m, "Machine", "A weighted transducer whose arcs all read or write a symbol.")
-      .def(nb::init<int64_t, int64_t, In1<int32_t>, In1<int32_t>, In1<int32_t>, In1<int32_t>, In1<double>, In1<double>, In1<double>, bool>(),
-           "n_states"_a, "n_symbols"_a, "sources"_a, "inputs"_a, "outputs"_a, "targets"_a, "weights"_a, "initial"_a, "final"_a,
-           "tropical"_a);
+      .def(nb::init<int64_t, int64_t, In1<int32_t>, In1<int32_t>, In1<int32_t>, In1<int32_t>, In1<double>, In1<double>,
+                    In1<double>, bool>(),
+           "n_states"_a, "n_symbols"_a, "sources"_a, "inputs"_a, "outputs"_a, "targets"_a, "weights"_a, "initial"_a,
+           "final"_a, "tropical"_a);
   m.def("transducer_weights", &transducer_weights, "machine"_a, "left_offsets"_a, "left_symbols"_a, "right_offsets"_a,
         "right_symbols"_a, "out"_a, "threads"_a = 1);
   m.def("transducer_outputs", &transducer_outputs, "machine"_a, "offsets"_a, "symbols"_a, "limit"_a);

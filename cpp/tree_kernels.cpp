@@ -4,9 +4,10 @@
 //   partial trees  Δ(a, b) = μ (λ² + Σ_{I, J} λ^{span I + span J} Π_k Δ(a_{I_k}, b_{J_k}))  a, b with one label
 //   subtrees       count of every complete subtree, under the hash of its shape and labels
 //
-// The nodes of a tree are numbered so that children come after their parents, and sorted into groups of one production (or label). A
-// pair of trees is a look at the groups of one in a table of those of the other; the values of matched pairs lie side by side, so that
-// memory and time go with the number of matched pairs. Nothing is recursive: trees may be as deep as memory allows.
+// The nodes of a tree are numbered so that children come after their parents, and sorted into groups of one production
+// (or label). A pair of trees is a look at the groups of one in a table of those of the other; the values of matched
+// pairs lie side by side, so that memory and time go with the number of matched pairs. Nothing is recursive: trees may
+// be as deep as memory allows.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -21,8 +22,8 @@
 namespace mercer {
 namespace {
 
-constexpr uint64_t LABEL = 1, WORD = 2;              // seeds: a word is never equal to a label
-constexpr int64_t MOST_PAIRS = int64_t(1) << 30;     // of matched nodes of two trees: 8 GiB of values
+constexpr uint64_t LABEL = 1, WORD = 2;           // seeds: a word is never equal to a label
+constexpr int64_t MOST_PAIRS = int64_t(1) << 30;  // of matched nodes of two trees: 8 GiB of values
 constexpr int64_t MOST_NODES = int64_t(INT32_MAX) - 1;
 
 // One tree as it is read: a node before its children, from left to right.
@@ -65,7 +66,9 @@ class BracketReader {
         at = end;
       }
     }
-    if (!stack_.empty()) fail_at(text_.size(), "the text ends inside a tree: closing brackets are missing: " + std::to_string(stack_.size()));
+    if (!stack_.empty())
+      fail_at(text_.size(),
+              "the text ends inside a tree: closing brackets are missing: " + std::to_string(stack_.size()));
     if (!done_) fail_at(text_.size(), "there is no tree");
   }
 
@@ -83,7 +86,8 @@ class BracketReader {
       ++column;
       if (text_[i] == '\n') ++line, column = 1;
     }
-    fail("tree " + std::to_string(number_) + ": line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what);
+    fail("tree " + std::to_string(number_) + ": line " + std::to_string(line) + ", column " + std::to_string(column) +
+         ": " + what);
   }
 
   size_t skip_space(size_t at) const {
@@ -117,7 +121,8 @@ class BracketReader {
     expect_label_ = false;
     // The Penn Treebank's outer brackets have no label.
     if (top.node < 0 && (!stack_.empty() || top.children != 1 || top.words)) fail_at(at, "a node without a label");
-    if (top.children == 0) fail_at(at, "the node '" + std::string(top.label) + "' has no children: a tree ends in words");
+    if (top.children == 0)
+      fail_at(at, "the node '" + std::string(top.label) + "' has no children: a tree ends in words");
     done_ = done_ || stack_.empty();
   }
 
@@ -158,8 +163,9 @@ std::string_view utf8(nb::handle object, int64_t number) {
 void read_flat(nb::handle object, int64_t number, bool leaves, RawTree& out) {
   nb::tuple parts;
   nb::list names, parents, words;
-  require(nb::try_cast(object, parts) && parts.size() == 3 && nb::try_cast(parts[0], names) && nb::try_cast(parts[1], parents) &&
-              nb::try_cast(parts[2], words) && names.size() == parents.size() && names.size() == words.size() && names.size() > 0,
+  require(nb::try_cast(object, parts) && parts.size() == 3 && nb::try_cast(parts[0], names) &&
+              nb::try_cast(parts[1], parents) && nb::try_cast(parts[2], words) && names.size() == parents.size() &&
+              names.size() == words.size() && names.size() > 0,
           "a flat tree is (names, parents, words): three lists of one length");
   std::vector<int32_t> place(names.size(), -1);
   for (size_t v = 0; v < names.size(); ++v) {
@@ -195,21 +201,22 @@ template <class Each> void for_each_tree(const nb::list& objects, bool leaves, E
 // Nodes of many trees; all numbers of nodes count from the beginning of their tree.
 struct Nodes {
   std::vector<int64_t> offsets{0};
-  std::vector<uint64_t> keys;            // production or label
+  std::vector<uint64_t> keys;  // production or label
   std::vector<int64_t> child_offsets{0};
   std::vector<int32_t> children;
-  std::vector<int32_t> order;            // nodes sorted by key
-  std::vector<int32_t> ranks;            // place in the own group
+  std::vector<int32_t> order;             // nodes sorted by key
+  std::vector<int32_t> ranks;             // place in the own group
   std::vector<int64_t> group_offsets{0};  // of every tree
   std::vector<uint64_t> group_keys;
-  std::vector<int32_t> group_starts;     // in the order of the tree
+  std::vector<int32_t> group_starts;  // in the order of the tree
 
   // With productions, words are parts of their parent's key and no nodes; with labels, they are nodes as all others.
   void add(const RawTree& tree, bool productions) {
     const size_t n = tree.names.size();
     std::vector<uint64_t> key(tree.names);
     if (productions)
-      for (size_t v = 1; v < n; ++v) key[size_t(tree.parents[v])] = combine(key[size_t(tree.parents[v])], tree.names[v]);
+      for (size_t v = 1; v < n; ++v)
+        key[size_t(tree.parents[v])] = combine(key[size_t(tree.parents[v])], tree.names[v]);
     std::vector<int32_t> place(n, -1), parent;
     for (size_t v = 0; v < n; ++v) {
       if (productions && tree.words[v]) continue;
@@ -280,8 +287,15 @@ struct Forest {
     const Nodes& a = *nodes;
     const auto t = size_t(start + i);
     const auto v = size_t(a.offsets[t]), g = size_t(a.group_offsets[t]);
-    return {int32_t(a.offsets[t + 1] - a.offsets[t]), a.keys.data() + v, a.child_offsets.data() + v, a.children.data(), a.order.data() + v,
-            a.ranks.data() + v, int32_t(a.group_offsets[t + 1] - a.group_offsets[t]), a.group_keys.data() + g, a.group_starts.data() + g};
+    return {int32_t(a.offsets[t + 1] - a.offsets[t]),
+            a.keys.data() + v,
+            a.child_offsets.data() + v,
+            a.children.data(),
+            a.order.data() + v,
+            a.ranks.data() + v,
+            int32_t(a.group_offsets[t + 1] - a.group_offsets[t]),
+            a.group_keys.data() + g,
+            a.group_starts.data() + g};
   }
 };
 
@@ -355,7 +369,8 @@ class Matches {
         used += count;
       }
     }
-    if (used > MOST_PAIRS) fail("two trees have " + std::to_string(used) + " pairs of matched nodes: more than memory is used for");
+    if (used > MOST_PAIRS)
+      fail("two trees have " + std::to_string(used) + " pairs of matched nodes: more than memory is used for");
     if (values_.size() < size_t(used)) values_.resize(size_t(used));
   }
 
@@ -396,8 +411,8 @@ class PartialTrees {
   }
 
  private:
-  // Σ over equally long subsequences of children. S(i, j): those that end in the children i and j; above[j]: Σ λ^{distance} S over
-  // all ends before i and up to j.
+  // Σ over equally long subsequences of children. S(i, j): those that end in the children i and j; above[j]: Σ
+  // λ^{distance} S over all ends before i and up to j.
   //   S(i, j) = λ² Δ(i, j) (1 + Σ_{i' < i, j' < j} λ^{i - 1 - i' + j - 1 - j'} S(i', j'))
   double children(const TreeView& t, int32_t a, int32_t b) {
     const TreeView& s = matches_.tree();
@@ -408,7 +423,8 @@ class PartialTrees {
     double total = 0.0;
     for (int32_t i = 0; i < n; ++i) {
       poll_signals(8 * int64_t(m));
-      double along = 0.0, diagonal = 0.0;  // along: Σ_{j' <= j} λ^{j - j'} S(i, j'); diagonal: above[j - 1] of the row before
+      double along = 0.0,
+             diagonal = 0.0;  // along: Σ_{j' <= j} λ^{j - j'} S(i, j'); diagonal: above[j - 1] of the row before
       for (int32_t j = 0; j < m; ++j) {
         const double pair = matches_.at(t, of_a[i], of_b[j]);
         const double ending = decay_ * decay_ * pair * (1.0 + diagonal);
@@ -535,39 +551,49 @@ nb::tuple subtree_rows(const nb::list& objects, bool leaves, double decay) {
 
 void bind_tree_kernels(nb::module_& m) {
   nb::class_<Forest>(m, "Forest", "Trees, their nodes sorted into groups of one production or label.")
-      .def("__init__",
-           [](Forest* self, const nb::list& objects, bool leaves, bool productions) {
-             new (self) Forest(make_forest(objects, leaves, productions));
-           },
-           "objects"_a, "leaves"_a, "productions"_a)
+      .def(
+          "__init__",
+          [](Forest* self, const nb::list& objects, bool leaves, bool productions) {
+            new (self) Forest(make_forest(objects, leaves, productions));
+          },
+          "objects"_a, "leaves"_a, "productions"_a)
       .def("__len__", &Forest::size)
-      .def_prop_ro("n_nodes", [](const Forest& self) {
-        return self.nodes->offsets[size_t(self.stop)] - self.nodes->offsets[size_t(self.start)];
-      })
-      .def("cut",
-           [](const Forest& self, int64_t start, int64_t stop) {
-             require(start >= 0 && start <= stop && stop <= self.size(), "a cut of a forest needs 0 <= start <= stop <= its length");
-             return Forest{self.nodes, self.start + start, self.start + stop};
-           },
-           "start"_a, "stop"_a);
-  m.def("subset_tree_gram",
-        [](const Forest& left, const Forest* right, double decay, Out2<double> out, int threads) {
-          tree_gram(left, right, out, threads, subset_trees(decay));
-        },
-        "left"_a, "right"_a.none(), "decay"_a, "out"_a, "threads"_a = 1);
-  m.def("subset_tree_diagonal",
-        [](const Forest& forest, double decay, int threads) { return tree_diagonal(forest, threads, subset_trees(decay)); },
-        "forest"_a, "decay"_a, "threads"_a = 1);
-  m.def("partial_tree_gram",
-        [](const Forest& left, const Forest* right, double decay, double depth, Out2<double> out, int threads) {
-          tree_gram(left, right, out, threads, partial_trees(decay, depth));
-        },
-        "left"_a, "right"_a.none(), "decay"_a, "decay_depth"_a, "out"_a, "threads"_a = 1);
-  m.def("partial_tree_diagonal",
-        [](const Forest& forest, double decay, double depth, int threads) {
-          return tree_diagonal(forest, threads, partial_trees(decay, depth));
-        },
-        "forest"_a, "decay"_a, "decay_depth"_a, "threads"_a = 1);
+      .def_prop_ro("n_nodes",
+                   [](const Forest& self) {
+                     return self.nodes->offsets[size_t(self.stop)] - self.nodes->offsets[size_t(self.start)];
+                   })
+      .def(
+          "cut",
+          [](const Forest& self, int64_t start, int64_t stop) {
+            require(start >= 0 && start <= stop && stop <= self.size(),
+                    "a cut of a forest needs 0 <= start <= stop <= its length");
+            return Forest{self.nodes, self.start + start, self.start + stop};
+          },
+          "start"_a, "stop"_a);
+  m.def(
+      "subset_tree_gram",
+      [](const Forest& left, const Forest* right, double decay, Out2<double> out, int threads) {
+        tree_gram(left, right, out, threads, subset_trees(decay));
+      },
+      "left"_a, "right"_a.none(), "decay"_a, "out"_a, "threads"_a = 1);
+  m.def(
+      "subset_tree_diagonal",
+      [](const Forest& forest, double decay, int threads) {
+        return tree_diagonal(forest, threads, subset_trees(decay));
+      },
+      "forest"_a, "decay"_a, "threads"_a = 1);
+  m.def(
+      "partial_tree_gram",
+      [](const Forest& left, const Forest* right, double decay, double depth, Out2<double> out, int threads) {
+        tree_gram(left, right, out, threads, partial_trees(decay, depth));
+      },
+      "left"_a, "right"_a.none(), "decay"_a, "decay_depth"_a, "out"_a, "threads"_a = 1);
+  m.def(
+      "partial_tree_diagonal",
+      [](const Forest& forest, double decay, double depth, int threads) {
+        return tree_diagonal(forest, threads, partial_trees(decay, depth));
+      },
+      "forest"_a, "decay"_a, "decay_depth"_a, "threads"_a = 1);
   m.def("subtree_rows", &subtree_rows, "objects"_a, "leaves"_a, "decay"_a);
 }
 

@@ -1,10 +1,10 @@
 // Orders of elimination for a graph whose variables have different numbers of states.
 //
-// Eliminating a variable v joins its neighbours; {v} ∪ neighbours(v) at that moment is a clique of the triangulated graph. The cost
-// of an order is the number of entries Σ_C Π_{v ∈ C} states(v) of tables over the maximal cliques. To find the best order is
-// NP-hard. Greedy rules do well, and none is best everywhere (Kjærulff 1990), so several run, then the better ones with noise on
-// their keys, as long as the search costs less than the tables that it may save. Steps are counted, not timed: a graph always gets
-// the same order.
+// Eliminating a variable v joins its neighbours; {v} ∪ neighbours(v) at that moment is a clique of the triangulated
+// graph. The cost of an order is the number of entries Σ_C Π_{v ∈ C} states(v) of tables over the maximal cliques. To
+// find the best order is NP-hard. Greedy rules do well, and none is best everywhere (Kjærulff 1990), so several run,
+// then the better ones with noise on their keys, as long as the search costs less than the tables that it may save.
+// Steps are counted, not timed: a graph always gets the same order.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +51,8 @@ inline std::vector<int32_t> next_of(const Elimination& done, const std::vector<i
       if (next[v] < 0 || place[size_t(u)] < place[size_t(next[v])]) next[v] = u;
   return next;
 }
-// The first variable of the clique that each variable is eliminated in: the set of v takes in that of the next variable p if it
-// holds all of it.
+// The first variable of the clique that each variable is eliminated in: the set of v takes in that of the next variable
+// p if it holds all of it.
 inline std::vector<int32_t> clique_heads(const Elimination& done, const std::vector<int32_t>& next) {
   std::vector<int32_t> head(done.order.size(), -1);
   for (int32_t v : done.order) {
@@ -77,7 +77,8 @@ class Eliminator {
     }
   }
 
-  // Gives up where the cliques have more than `limit` entries. `noise` multiplies keys with 1 + noise · u, u uniform in [0, 1).
+  // Gives up where the cliques have more than `limit` entries. `noise` multiplies keys with 1 + noise · u, u uniform in
+  // [0, 1).
   Elimination run(EliminationRule rule, double limit, double noise = 0.0, uint64_t seed = 0) {
     const auto whole = near_;
     steps_ += 8.0;
@@ -130,7 +131,10 @@ class Eliminator {
     if (rule_ != EliminationRule::kMinDegree) {
       const auto [count, weight] = fill(v);
       // A variable whose neighbours are all joined goes at once: that is never worse.
-      key = count == 0 ? -1.0 : rule_ == EliminationRule::kMinFill ? double(count) : rule_ == EliminationRule::kMinWeight ? size : weight;
+      key = count == 0                             ? -1.0
+            : rule_ == EliminationRule::kMinFill   ? double(count)
+            : rule_ == EliminationRule::kMinWeight ? size
+                                                   : weight;
     }
     if (noise_ > 0.0 && key > 0.0) key *= 1.0 + noise_ * uniform();
     steps_ += 8.0 + double(around.size());
@@ -177,7 +181,8 @@ class Eliminator {
     for (int32_t u : around) {
       clean(u);
       joined.clear();
-      std::set_union(near_[size_t(u)].begin(), near_[size_t(u)].end(), around.begin(), around.end(), std::back_inserter(joined));
+      std::set_union(near_[size_t(u)].begin(), near_[size_t(u)].end(), around.begin(), around.end(),
+                     std::back_inserter(joined));
       joined.erase(std::lower_bound(joined.begin(), joined.end(), u));
       near_[size_t(u)] = joined;
       steps_ += double(joined.size());
@@ -217,7 +222,8 @@ constexpr double kMostSteps = 2e8;  // of a search: below a second
 
 // The best order that a search finds, in at most `effort` steps for each entry of the tables that are at stake.
 inline Elimination search_order(const FactorStructure& s, double limit, double effort) {
-  constexpr EliminationRule rules[] = {EliminationRule::kMinFill, EliminationRule::kWeightedFill, EliminationRule::kMinWeight};
+  constexpr EliminationRule rules[] = {EliminationRule::kMinFill, EliminationRule::kWeightedFill,
+                                       EliminationRule::kMinWeight};
   constexpr double noises[] = {0.2, 1.0, 0.5, 3.0};
   Eliminator eliminator(s);
   Elimination best = eliminator.run(EliminationRule::kMinDegree, limit);
@@ -230,8 +236,7 @@ inline Elimination search_order(const FactorStructure& s, double limit, double e
   for (EliminationRule rule : rules)
     if (!best.complete || eliminator.steps() < best.maximal_entries) try_rule(rule, 0.0, 0);
   auto affordable = [&] { return eliminator.steps() < std::min(kMostSteps, effort * best.maximal_entries); };
-  for (uint64_t seed = 1; best.complete && affordable(); ++seed)
-    try_rule(rules[seed % 3], noises[seed / 3 % 4], seed);
+  for (uint64_t seed = 1; best.complete && affordable(); ++seed) try_rule(rules[seed % 3], noises[seed / 3 % 4], seed);
   return best;
 }
 

@@ -9,7 +9,8 @@
 
 namespace mercer {
 
-// The character that begins at p, or length 0 where the bytes are not UTF-8 (cut short, overlong, a surrogate, beyond U+10FFFF).
+// The character that begins at p, or length 0 where the bytes are not UTF-8 (cut short, overlong, a surrogate, beyond
+// U+10FFFF).
 struct Character {
   uint32_t code;
   int length;
@@ -79,7 +80,8 @@ class CharacterTable {
     for (const CodeRange& r : WORD_RANGES)
       for (uint32_t c = r.first; c <= r.last; ++c) word_[c >> 6] |= uint64_t(1) << (c & 63);
     for (const CodeRange& r : SPACE_RANGES)
-      for (uint32_t c = last_space_ = r.first; c <= r.last; last_space_ = c++) space_[c >> 6] |= uint64_t(1) << (c & 63);
+      for (uint32_t c = last_space_ = r.first; c <= r.last; last_space_ = c++)
+        space_[c >> 6] |= uint64_t(1) << (c & 63);
     uint32_t last = 0;
     for (const LowerRun& run : LOWER_RUNS) last = run.last > last ? run.last : last;
     deltas_.assign(last + 1, 0);

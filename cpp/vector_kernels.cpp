@@ -1,7 +1,7 @@
 // Gram matrices of vectors: functions of all pairs of rows, dense (pairwise.cpp) or sparse.
 //
-// Sparse rows: with f(0, 0) = 0, Σ_k f(x_k, z_k) = Σ_k f(x_k, 0) + Σ_k f(0, z_k) + Σ_{k: z_k ≠ 0} (f(x_k, z_k) - f(x_k, 0) - f(0, z_k)),
-// and the last sum needs only the entries of z once x is spread out.
+// Sparse rows: with f(0, 0) = 0, Σ_k f(x_k, z_k) = Σ_k f(x_k, 0) + Σ_k f(0, z_k) + Σ_{k: z_k ≠ 0} (f(x_k, z_k) - f(x_k,
+// 0) - f(0, z_k)), and the last sum needs only the entries of z once x is spread out.
 #include <cmath>
 #include <cstring>
 
@@ -23,7 +23,8 @@ const PairLoops& pair_loops() {
 template <class T> using Rows2 = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
 PairTerm term_named(const std::string& name) {
-  static const char* names[] = {"product", "squared", "absolute", "minimum", "chi_squared", "harmonic", "subsets", "groups", "splines"};
+  static const char* names[] = {"product",  "squared", "absolute", "minimum", "chi_squared",
+                                "harmonic", "subsets", "groups",   "splines"};
   for (int i = 0; i < 9; ++i)
     if (name == names[i]) return PairTerm(i);
   fail("there is no term '" + name + "'");
@@ -58,8 +59,10 @@ struct PairSettings {
     rule.inner = gamma > 0;
     rule.inner_gamma = gamma;
   }
-  void set_groups(In1<int64_t> starts, In1<int64_t> members, In1<double> member_values, In1<double> group_weights, int64_t inner) {
-    require(starts.shape(0) >= 1 && group_weights.shape(0) + 1 == starts.shape(0), "groups and weights must be equally many");
+  void set_groups(In1<int64_t> starts, In1<int64_t> members, In1<double> member_values, In1<double> group_weights,
+                  int64_t inner) {
+    require(starts.shape(0) >= 1 && group_weights.shape(0) + 1 == starts.shape(0),
+            "groups and weights must be equally many");
     require(members.shape(0) == member_values.shape(0), "indices and values must be equally many");
     require(inner >= 1, "the inner degree must be at least 1");
     rule.n_groups = int64_t(group_weights.shape(0));
@@ -104,23 +107,36 @@ template <class T> struct Output {
 };
 
 template <class T>
-void pairwise(In2<T> A, In2<T> B, const PairSettings& rule, std::optional<In1<T>> a_norms, std::optional<In1<T>> b_norms, Rows2<T> out,
-              int64_t row0, bool mirror, int threads) {
+void pairwise(In2<T> A, In2<T> B, const PairSettings& rule, std::optional<In1<T>> a_norms,
+              std::optional<In1<T>> b_norms, Rows2<T> out, int64_t row0, bool mirror, int threads) {
   const Output<T> to(out);
   const int64_t n = int64_t(A.shape(0)), m = int64_t(B.shape(0)), d = int64_t(A.shape(1));
   require(d == int64_t(B.shape(1)), "both collections must have vectors of one length");
   to.check(row0, n, m, mirror);
   rule.check(d);
   const bool normed = rule.rule.finish == PairFinish::gaussian;
-  require(a_norms.has_value() == normed && b_norms.has_value() == normed, "the finish gaussian takes norms, others do not");
-  if (normed) require(int64_t(a_norms->shape(0)) == n && int64_t(b_norms->shape(0)) == m, "norms must be one for each row");
-  const PairTask<T> task{A.data(), B.data(), normed ? a_norms->data() : nullptr, normed ? b_norms->data() : nullptr,
-                         n, m, d, to.data, to.stride, row0, mirror};
+  require(a_norms.has_value() == normed && b_norms.has_value() == normed,
+          "the finish gaussian takes norms, others do not");
+  if (normed)
+    require(int64_t(a_norms->shape(0)) == n && int64_t(b_norms->shape(0)) == m, "norms must be one for each row");
+  const PairTask<T> task{A.data(),
+                         B.data(),
+                         normed ? a_norms->data() : nullptr,
+                         normed ? b_norms->data() : nullptr,
+                         n,
+                         m,
+                         d,
+                         to.data,
+                         to.stride,
+                         row0,
+                         mirror};
   const int n_threads = thread_count(threads);
   const PairLoops& loops = pair_loops();
   nb::gil_scoped_release release;
-  if constexpr (sizeof(T) == 4) loops.f32(task, rule.rule, n_threads);
-  else loops.f64(task, rule.rule, n_threads);
+  if constexpr (sizeof(T) == 4)
+    loops.f32(task, rule.rule, n_threads);
+  else
+    loops.f64(task, rule.rule, n_threads);
 }
 
 // ---------------------------------------------------------------------------------------------- sparse rows
@@ -146,7 +162,8 @@ template <class T> struct SparseRows {
       : indptr(p.data()), indices(k.data()), data(v.data()), n(int64_t(p.shape(0)) - 1) {
     require(k.shape(0) == v.shape(0), "indices and values must be equally many");
     require_offsets_within(p, int64_t(k.shape(0)), "indptr", "indices");
-    for (int64_t t = indptr[0]; t < indptr[n]; ++t) require(indices[t] >= 0 && indices[t] < d, "a column index is out of range");
+    for (int64_t t = indptr[0]; t < indptr[n]; ++t)
+      require(indices[t] >= 0 && indices[t] < d, "a column index is out of range");
   }
   double alone(PairTerm term, int64_t i) const {
     double total = 0;
@@ -156,8 +173,8 @@ template <class T> struct SparseRows {
 };
 
 template <class T, class Term>
-void sparse_row(const SparseRows<T>& B, const double* x, double alone, const std::vector<double>& others, bool distance, T* out,
-                Term term) {
+void sparse_row(const SparseRows<T>& B, const double* x, double alone, const std::vector<double>& others, bool distance,
+                T* out, Term term) {
   for (int64_t j = 0; j < B.n; ++j) {
     double total = alone + others[size_t(j)];
     for (int64_t t = B.indptr[j]; t < B.indptr[j + 1]; ++t) {
@@ -169,8 +186,9 @@ void sparse_row(const SparseRows<T>& B, const double* x, double alone, const std
 }
 
 template <class T>
-void sparse_pairwise(In1<int64_t> a_indptr, In1<int32_t> a_indices, In1<T> a_data, In1<int64_t> b_indptr, In1<int32_t> b_indices,
-                     In1<T> b_data, int64_t d, const std::string& name, Rows2<T> out, int threads) {
+void sparse_pairwise(In1<int64_t> a_indptr, In1<int32_t> a_indices, In1<T> a_data, In1<int64_t> b_indptr,
+                     In1<int32_t> b_indices, In1<T> b_data, int64_t d, const std::string& name, Rows2<T> out,
+                     int threads) {
   const Output<T> to(out);
   require(d >= 0, "the number of columns must not be negative");
   const SparseRows<T> A(a_indptr, a_indices, a_data, d), B(b_indptr, b_indices, b_data, d);
@@ -193,7 +211,9 @@ void sparse_pairwise(In1<int64_t> a_indptr, In1<int32_t> a_indices, In1<T> a_dat
       switch (term) {
         case PairTerm::product: run([](double u, double v) { return u * v; }); break;
         case PairTerm::squared: run([](double u, double v) { return -2 * u * v; }); break;
-        case PairTerm::absolute: run([](double u, double v) { return std::abs(u - v) - std::abs(u) - std::abs(v); }); break;
+        case PairTerm::absolute:
+          run([](double u, double v) { return std::abs(u - v) - std::abs(u) - std::abs(v); });
+          break;
         case PairTerm::minimum: run([](double u, double v) { return std::min(u, v); }); break;
         case PairTerm::chi_squared: run([](double u, double v) { return (u - v) * (u - v) / (u + v) - u - v; }); break;
         default: run([](double u, double v) { return 2 * u * v / (u + v); }); break;
@@ -222,18 +242,20 @@ template <class T> void bind_for(nb::module_& m) {
   m.def("pairwise", &pairwise<T>, "A"_a.noconvert(), "B"_a.noconvert(), "rule"_a, "a_norms"_a.noconvert().none(),
         "b_norms"_a.noconvert().none(), "out"_a.noconvert(), "row0"_a = 0, "mirror"_a = false, "threads"_a = 1,
         "A function of all pairs of rows, into out.");
-  m.def("sparse_pairwise", &sparse_pairwise<T>, "a_indptr"_a.noconvert(), "a_indices"_a.noconvert(), "a_data"_a.noconvert(),
-        "b_indptr"_a.noconvert(), "b_indices"_a.noconvert(), "b_data"_a.noconvert(), "n_columns"_a, "term"_a, "out"_a.noconvert(),
-        "threads"_a = 1, "Sums over coordinates for all pairs of sparse rows, into out.");
-  m.def("transpose_into", &transpose_into<T>, "matrix"_a.noconvert(), "out"_a.noconvert(), "Copies the transposed matrix.");
+  m.def("sparse_pairwise", &sparse_pairwise<T>, "a_indptr"_a.noconvert(), "a_indices"_a.noconvert(),
+        "a_data"_a.noconvert(), "b_indptr"_a.noconvert(), "b_indices"_a.noconvert(), "b_data"_a.noconvert(),
+        "n_columns"_a, "term"_a, "out"_a.noconvert(), "threads"_a = 1,
+        "Sums over coordinates for all pairs of sparse rows, into out.");
+  m.def("transpose_into", &transpose_into<T>, "matrix"_a.noconvert(), "out"_a.noconvert(),
+        "Copies the transposed matrix.");
 }
 
 }  // namespace
 
 void bind_vector_kernels(nb::module_& m) {
   nb::class_<PairSettings>(m, "PairRule")
-      .def(nb::init<const std::string&, const std::string&, double, double, int64_t>(), "term"_a, "finish"_a = "none", "gamma"_a = 1.0,
-           "coef"_a = 0.0, "degree"_a = 1)
+      .def(nb::init<const std::string&, const std::string&, double, double, int64_t>(), "term"_a, "finish"_a = "none",
+           "gamma"_a = 1.0, "coef"_a = 0.0, "degree"_a = 1)
       .def("set_subsets", &PairSettings::set_subsets, "degree"_a, "gamma"_a)
       .def("set_groups", &PairSettings::set_groups, "offsets"_a, "indices"_a, "values"_a, "weights"_a, "degree"_a)
       .def("set_splines", &PairSettings::set_splines, "pieces"_a, "width"_a);

@@ -178,12 +178,14 @@ struct Place {
   Py_ssize_t sequence, token;
 };
 
-// Puts the place in front of the error that is set: of a string that is no UTF-8, of a number that is no float. What other
-// errors the user's own __float__ raises stay as they are.
+// Puts the place in front of the error that is set: of a string that is no UTF-8, of a number that is no float. What
+// other errors the user's own __float__ raises stay as they are.
 bool placed(const Place& at) {
   PyObject* kind = nullptr;
-  if (PyErr_ExceptionMatches(PyExc_TypeError)) kind = PyExc_TypeError;
-  else if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError)) kind = PyExc_ValueError;
+  if (PyErr_ExceptionMatches(PyExc_TypeError))
+    kind = PyExc_TypeError;
+  else if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError))
+    kind = PyExc_ValueError;
   if (!kind) return false;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -197,7 +199,8 @@ bool placed(const Place& at) {
 
 bool text_of(PyObject* object, const Place& at, std::string_view& out) {
   if (PyUnicode_IS_COMPACT_ASCII(object)) {  // the usual case, without a call: its bytes are UTF-8 as they are
-    out = std::string_view(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(object)), size_t(PyUnicode_GET_LENGTH(object)));
+    out = std::string_view(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(object)),
+                           size_t(PyUnicode_GET_LENGTH(object)));
     return true;
   }
   Py_ssize_t size = 0;
@@ -219,10 +222,14 @@ class TokenReader {
 
   bool read(PyObject* token, const Place& at) {
     bool good;
-    if (PyDict_Check(token)) good = read_dict(token, at);
-    else if (PyUnicode_Check(token)) good = add_text(token, at);
-    else if (PyList_Check(token) || PyTuple_Check(token)) good = read_list(token, at);
-    else return wrong(at, "a dict of features, a list of feature strings or one string", token);
+    if (PyDict_Check(token))
+      good = read_dict(token, at);
+    else if (PyUnicode_Check(token))
+      good = add_text(token, at);
+    else if (PyList_Check(token) || PyTuple_Check(token))
+      good = read_list(token, at);
+    else
+      return wrong(at, "a dict of features, a list of feature strings or one string", token);
     if (good) batch_.close_row();
     return good;
   }
@@ -305,7 +312,10 @@ bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, RowsBui
   if (!outer) return false;
   bool good = true;
   for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(outer); ++i) {
-    if (i % 1024 == 0 && PyErr_CheckSignals() != 0) { good = false; break; }
+    if (i % 1024 == 0 && PyErr_CheckSignals() != 0) {
+      good = false;
+      break;
+    }
     PyObject* item = PySequence_Fast_GET_ITEM(outer, i);
     if (PyUnicode_Check(item) || PyBytes_Check(item) || PyDict_Check(item)) {
       PyErr_Format(PyExc_TypeError, "sequence %zd: expected a list of tokens, found %.100s", i, Py_TYPE(item)->tp_name);
@@ -313,7 +323,10 @@ bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, RowsBui
       break;
     }
     PyObject* tokens = items_of(item, "expected a list of tokens");
-    if (!tokens) { good = false; break; }
+    if (!tokens) {
+      good = false;
+      break;
+    }
     for (Py_ssize_t t = 0; good && t < PySequence_Fast_GET_SIZE(tokens); ++t) {
       PyObject* token = PySequence_Fast_GET_ITEM(tokens, t);
       Py_INCREF(token);
@@ -336,10 +349,14 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
   std::vector<std::string_view> cells;
   std::string buffer;
   for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(outer); ++i) {
-    if (i % 1024 == 0 && PyErr_CheckSignals() != 0) { good = false; break; }
+    if (i % 1024 == 0 && PyErr_CheckSignals() != 0) {
+      good = false;
+      break;
+    }
     PyObject* sentence = PySequence_Fast_GET_ITEM(outer, i);
     if (!PyList_Check(sentence) && !PyTuple_Check(sentence)) {
-      PyErr_Format(PyExc_TypeError, "sentence %zd: expected a list of tokens, found %.100s", i, Py_TYPE(sentence)->tp_name);
+      PyErr_Format(PyExc_TypeError, "sentence %zd: expected a list of tokens, found %.100s", i,
+                   Py_TYPE(sentence)->tp_name);
       good = false;
       break;
     }
@@ -348,7 +365,10 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
     cells.clear();
     for (Py_ssize_t t = 0; good && t < length; ++t) {
       PyObject* token = PySequence_Fast_GET_ITEM(sentence, t);
-      if (!PyTuple_Check(token) && !PyList_Check(token)) { good = wrong(Place{i, t}, "a tuple of columns", token); break; }
+      if (!PyTuple_Check(token) && !PyList_Check(token)) {
+        good = wrong(Place{i, t}, "a tuple of columns", token);
+        break;
+      }
       if (width < 0) width = PySequence_Fast_GET_SIZE(token);
       if (PySequence_Fast_GET_SIZE(token) != width) {
         PyErr_Format(PyExc_ValueError, "sentence %zd, token %zd: expected %zd columns, found %zd", i, t, width,
@@ -359,8 +379,10 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
       for (Py_ssize_t c = 0; good && c < width; ++c) {
         PyObject* cell = PySequence_Fast_GET_ITEM(token, c);
         std::string_view text;
-        if (!PyUnicode_Check(cell)) good = wrong(Place{i, t}, "strings in the columns", cell);
-        else good = text_of(cell, Place{i, t}, text);
+        if (!PyUnicode_Check(cell))
+          good = wrong(Place{i, t}, "strings in the columns", cell);
+        else
+          good = text_of(cell, Place{i, t}, text);
         cells.push_back(text);
       }
     }
@@ -379,9 +401,12 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
             break;
           }
           const Py_ssize_t at = t + piece.row;
-          if (at < 0) buffer.append("_B").append(std::to_string(at));
-          else if (at >= length) buffer.append("_B+").append(std::to_string(at - length + 1));
-          else buffer.append(cells[size_t(at * width + piece.column)]);
+          if (at < 0)
+            buffer.append("_B").append(std::to_string(at));
+          else if (at >= length)
+            buffer.append("_B+").append(std::to_string(at - length + 1));
+          else
+            buffer.append(cells[size_t(at * width + piece.column)]);
         }
         if (!good) break;
         batch.add(buffer, 1.0);

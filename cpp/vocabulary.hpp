@@ -1,4 +1,5 @@
-// Feature names to columns: a growing table of strings, or hashing into 2^n_bits buckets; and the reading of Python tokens.
+// Feature names to columns: a growing table of strings, or hashing into 2^n_bits buckets; and the reading of Python
+// tokens.
 #pragma once
 
 #include <Python.h>
@@ -17,8 +18,8 @@
 
 namespace mercer {
 
-// Memory for large tables that are read at random: in huge pages where the system gives them on request, so that an access does not
-// have to look up its page first.
+// Memory for large tables that are read at random: in huge pages where the system gives them on request, so that an
+// access does not have to look up its page first.
 template <class T> struct HugePages {
   using value_type = T;
   static constexpr size_t kPage = size_t(1) << 21;
@@ -35,14 +36,17 @@ template <class T> struct HugePages {
     return static_cast<T*>(p);
   }
   void deallocate(T* p, size_t n) {
-    if (n * sizeof(T) < kPage) ::operator delete(p);
-    else ::operator delete(p, std::align_val_t(kPage));
+    if (n * sizeof(T) < kPage)
+      ::operator delete(p);
+    else
+      ::operator delete(p, std::align_val_t(kPage));
   }
   template <class U> bool operator==(const HugePages<U>&) const { return true; }
   template <class U> bool operator!=(const HugePages<U>&) const { return false; }
 };
 
-// Where names end in their bytes: the end of a block of names in full, those within it from there on, in half the memory.
+// Where names end in their bytes: the end of a block of names in full, those within it from there on, in half the
+// memory.
 class NameEnds {
  public:
   static constexpr size_t kBlock = 64, kMaxName = size_t(1) << 24;  // a block spans less than 2^32 bytes
@@ -75,8 +79,8 @@ class Vocabulary {
   }
   // The column of a name; -1 if it is not in the table and the table is not to grow.
   int64_t column(std::string_view name, bool grow);
-  // Puts the names into byte order; returns the new column of each old one. The table of places is made again when a name is next looked
-  // up: a training that follows does not need it.
+  // Puts the names into byte order; returns the new column of each old one. The table of places is made again when a
+  // name is next looked up: a training that follows does not need it.
   std::vector<int32_t> sort();
   const std::string& bytes() const { return bytes_; }
   const NameEnds& ends() const { return ends_; }
@@ -130,11 +134,13 @@ struct RowsBuilder {
   std::vector<uint32_t> order_, sorted_;
 };
 
-// The names of a sequence's features, looked up together: by the time a name is compared, the places in memory that its look-up
-// touches are on their way for all of them.
+// The names of a sequence's features, looked up together: by the time a name is compared, the places in memory that its
+// look-up touches are on their way for all of them.
 class NameBatch {
  public:
-  NameBatch(Vocabulary& vocabulary, bool grow, RowsBuilder& out) : v_(vocabulary), grow_(grow), out_(out) { v_.prepare(); }
+  NameBatch(Vocabulary& vocabulary, bool grow, RowsBuilder& out) : v_(vocabulary), grow_(grow), out_(out) {
+    v_.prepare();
+  }
   void add(std::string_view name, double value);
   void add(std::string_view key, char separator, std::string_view name);  // key + separator + name, value 1
   void close_row() { row_ends_.push_back(items_.size()); }

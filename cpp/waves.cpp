@@ -78,27 +78,32 @@ template <class T, int R> inline void stages(T* x, int64_t size, int64_t step) {
 template <class T> void hadamard(const T* x, const T* signs, int64_t size, T* out) {
   constexpr int L = kLanes<T>;
   int64_t step = L * (size >= 8 * L ? 8 : 4);  // size is at least 64: four vectors of the longest kind
-  if (step == 8 * L) first_stages<T, 8>(x, signs, size, out);
-  else first_stages<T, 4>(x, signs, size, out);
+  if (step == 8 * L)
+    first_stages<T, 8>(x, signs, size, out);
+  else
+    first_stages<T, 4>(x, signs, size, out);
   while (step < size) {
     const int64_t left = size / step;
-    if (left >= 8) stages<T, 8>(out, size, step), step *= 8;
-    else if (left == 4) stages<T, 4>(out, size, step), step *= 4;
-    else stages<T, 2>(out, size, step), step *= 2;
+    if (left >= 8)
+      stages<T, 8>(out, size, step), step *= 8;
+    else if (left == 4)
+      stages<T, 4>(out, size, step), step *= 4;
+    else
+      stages<T, 2>(out, size, step), step *= 2;
   }
 }
 
 // ---------------------------------------------------------------------------------------------- cosines and sines
 
-// a = q π/2 + r with |r| ≤ π/4, q π/2 in three parts so that the first product is exact, Taylor polynomials in r, and the
-// quadrant from the last two bits of q. Holds up to kLargestAngle; beyond, the library's functions are called.
+// a = q π/2 + r with |r| ≤ π/4, q π/2 in three parts so that the first product is exact, Taylor polynomials in r, and
+// the quadrant from the last two bits of q. Holds up to kLargestAngle; beyond, the library's functions are called.
 template <class T> constexpr T kLargestAngle = sizeof(T) == 4 ? T(8192) : T(1 << 20);
 
 inline void sincos(Vec<double> a, Vec<double>& sine, Vec<double>& cosine) {
   constexpr double magic = 0x1.8p52;
   const Vec<double> t = a * 0x1.45f306dc9c883p-1 + magic, q = t - magic;
-  Vec<double> r = a - q * 0x1.921fb544p0;     // π/2 to 33 bits
-  r = r - q * 0x1.0b4611a6p-34;               // the next 33
+  Vec<double> r = a - q * 0x1.921fb544p0;  // π/2 to 33 bits
+  r = r - q * 0x1.0b4611a6p-34;            // the next 33
   r = r - q * 0x1.3198a2e037073p-69;
   const Vec<double> z = r * r;
   Vec<double> s = splat(1.0 / 355687428096000.0), c = splat(1.0 / 20922789888000.0);
@@ -133,8 +138,8 @@ inline void sincos(Vec<double> a, Vec<double>& sine, Vec<double>& cosine) {
 inline void sincos(Vec<float> a, Vec<float>& sine, Vec<float>& cosine) {
   constexpr float magic = 0x1.8p23f;
   const Vec<float> t = a * 0x1.45f306p-1f + magic, q = t - magic;
-  Vec<float> r = a - q * 0x1.92p0f;     // π/2 to 8 bits
-  r = r - q * 0x1.fb4p-12f;             // the next 11
+  Vec<float> r = a - q * 0x1.92p0f;  // π/2 to 8 bits
+  r = r - q * 0x1.fb4p-12f;          // the next 11
   r = r - q * 0x1.4442d2p-24f;
   const Vec<float> z = r * r;
   Vec<float> s = splat(1.0f / 362880.0f), c = splat(-1.0f / 3628800.0f);

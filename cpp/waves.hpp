@@ -1,10 +1,11 @@
-// Cosines and sines of many angles, and angles that come from fast Hadamard blocks, compiled once for each instruction set.
+// Cosines and sines of many angles, and angles that come from fast Hadamard blocks, compiled once for each instruction
+// set.
 //
-// A row of m angles a becomes a row of features: amplitude · [cos a_0 .. cos a_{p-1} | sin a_0 .. sin a_{p-1} | cos(a_p + b_0) ..],
-// the first p = `paired` angles with both, the others with a phase b each.
+// A row of m angles a becomes a row of features: amplitude · [cos a_0 .. cos a_{p-1} | sin a_0 .. sin a_{p-1} | cos(a_p
+// + b_0) ..], the first p = `paired` angles with both, the others with a phase b each.
 //
-// Structured angles: a = scale ∘ H S₃ H S₂ H S₁ x for each block, where H is the Hadamard matrix without its factor, in D log D
-// additions, and S are diagonals of signs; x is padded with zeros to the D entries of a block.
+// Structured angles: a = scale ∘ H S₃ H S₂ H S₁ x for each block, where H is the Hadamard matrix without its factor, in
+// D log D additions, and S are diagonals of signs; x is padded with zeros to the D entries of a block.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,16 @@ struct WaveLoops {
   void (*f64)(const WaveTask<double>&, int threads);
 };
 
-namespace baseline { const WaveLoops& wave_loops(); }
+namespace baseline {
+const WaveLoops& wave_loops();
+}
 #if defined(MERCER_X86)
-namespace avx2 { const WaveLoops& wave_loops(); }
-namespace avx512 { const WaveLoops& wave_loops(); }
+namespace avx2 {
+const WaveLoops& wave_loops();
+}
+namespace avx512 {
+const WaveLoops& wave_loops();
+}
 #endif
 
 }  // namespace mercer
