@@ -12,7 +12,7 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: demo test test-fast lint bench bench-smoke mutate signatures docs fuzz sanitize clean install
+.PHONY: demo test test-fast lint format bench bench-smoke mutate signatures docs fuzz sanitize clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -51,9 +51,15 @@ install: $(VENV)/.stamp-dev
 demo: $(VENV)/.stamp
 	@$(BIN)/mercer demo --output mercer-demo.html
 
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/clang-format --dry-run -Werror cpp/*.[ch]pp && $(BIN)/mypy
+
 lint: $(VENV)/.stamp-dev
-	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(LINT)
+
+format: $(VENV)/.stamp-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i cpp/*.[ch]pp
 
 # Two workers: each takes half of the files, and who is done first takes over from the other.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -61,7 +67,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # Lint runs beside the tests, its output follows theirs.
 test: $(VENV)/.stamp-dev
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
-	{ $(BIN)/ruff check . && $(BIN)/mypy; } >"$$log" 2>&1 & lint=$$!; \
+	{ $(LINT); } >"$$log" 2>&1 & lint=$$!; \
 	$(PYTEST) || status=1; wait $$lint || status=1; cat "$$log"; exit $$status
 
 # Under a minute on two free cores: what is marked slow (tests/conftest.py) is left out, and the examples in docstrings.
