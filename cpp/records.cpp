@@ -857,6 +857,7 @@ class RecordColumns {
       for (const int64_t f : fields)
         require(f >= 0 && f < int64_t(columns_.size()), "a cross names a column that does not exist");
     }
+    require(rows_ == 0 || !columns_.empty(), "a table with rows needs at least one column");
     const int64_t part_rows = threads == 1 ? std::max<int64_t>(rows_, 1) : 1 << 16;
     const int64_t parts = std::max<int64_t>(1, (rows_ + part_rows - 1) / part_rows);
     std::vector<std::unique_ptr<RowWriter<T>>> written(static_cast<size_t>(parts));

@@ -18,6 +18,7 @@ import resource
 import signal
 import struct
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -27,10 +28,14 @@ from typing import Any
 
 Case = Any
 CORPUS = Path(__file__).with_name("corpus")
-CPU_SECONDS = 5.0  # of one case
+SANITIZED = "ASAN_OPTIONS" in os.environ
+CPU_SECONDS = 30.0 if SANITIZED else 5.0  # of one case
 WALL_SECONDS = 120.0  # of one case that waits
 MEMORY = 2 << 30  # bytes beyond those of the parent
 UNCLEAR = re.compile(r"std::|_M_|basic_string|vector::|bad_cast|bad_alloc|map::at|Unknown exception")
+# Where memory is missing the sanitizer ends the process; without it the same case ends in a MemoryError.
+OUT_OF_MEMORY = re.compile(r"AddressSanitizer: (out.of.memory|allocation-size-too-big|requested allocation)")
+REFUSED = "refused"  # what `Target.run` may return for a case that ended in a clear error
 
 
 class Target:
@@ -122,43 +127,57 @@ def describe(error: BaseException) -> str | None:
 
 def _limit(cpu_seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if "ASAN_OPTIONS" not in os.environ:  # the sanitizer reserves terabytes of addresses
+    if not SANITIZED:  # the sanitizer reserves terabytes of addresses
         used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 
-def _child(work: Callable[[], None]) -> int:
-    """Fork a child that does the work and ends; return its number."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        faulthandler.disable()
-        if "ASAN_OPTIONS" not in os.environ:
-            quiet = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(quiet, 2)
-        work()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
+class _Child:
+    """A forked process that does some work and ends; what it writes to standard error is kept."""
 
+    def __init__(self, work: Callable[[], None]) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `ending`)
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._work(work)
 
-def _ending(status: int) -> str | None:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        if number == signal.SIGPROF:
-            return f"hang: {CPU_SECONDS:.0f} s of processor time"
-        if number == signal.SIGKILL:
-            return "hang: no progress"
-        return f"crash: {signal.Signals(number).name}"
-    return None if os.WEXITSTATUS(status) == 0 else f"crash: exit status {os.WEXITSTATUS(status)}"
+    def _work(self, work: Callable[[], None]) -> None:
+        status = 1
+        try:
+            faulthandler.disable()
+            os.dup2(self.errors.fileno(), 2)
+            work()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def ending(self, status: int) -> str | None:
+        """Return what is wrong with the way the child ended, or None; its errors are shown where it crashed."""
+        self.errors.seek(0)
+        said = self.errors.read().decode(errors="replace")
+        self.errors.close()
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            if number == signal.SIGPROF:
+                return f"hang: {CPU_SECONDS:.0f} s of processor time"
+            if number == signal.SIGKILL:
+                return "hang: no progress"
+            why = f"crash: {signal.Signals(number).name}"
+        elif os.WEXITSTATUS(status) == 0:
+            return None
+        else:
+            why = f"crash: exit status {os.WEXITSTATUS(status)}"
+        if OUT_OF_MEMORY.search(said):
+            return REFUSED
+        if said:
+            print(said[:8000], file=sys.stderr)
+        return why
 
 
 def run_alone(target: Target, case: Case, patience: float = 1.0) -> str | None:
@@ -170,19 +189,19 @@ def run_alone(target: Target, case: Case, patience: float = 1.0) -> str | None:
         _limit(patience * CPU_SECONDS)
         os.write(write, (target.run(case) or "").encode()[:2000])
 
-    pid = _child(work)
+    child = _Child(work)
     os.close(write)
     deadline = time.monotonic() + WALL_SECONDS
     while True:
-        done, status = os.waitpid(pid, os.WNOHANG)
+        done, status = os.waitpid(child.pid, os.WNOHANG)
         if done:
             break
         if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(child.pid, signal.SIGKILL)
         time.sleep(0.001)
     with open(read, "rb") as pipe:
         said = pipe.read().decode(errors="replace")
-    return _ending(status) or said or None
+    return child.ending(status) or said or None
 
 
 def minimised(target: Target, case: Case, why: str, tries: int = 60) -> Case:
@@ -221,7 +240,7 @@ class _Worker:
     def start(self) -> None:
         self.read, write = os.pipe()
         self.shared[: _SLOT.size] = _SLOT.pack(-1, 0, 0, time.monotonic())
-        self.pid = _child(lambda: self._work(write))
+        self.child = _Child(lambda: self._work(write))
         os.close(write)
 
     def _work(self, write: int) -> None:
@@ -256,9 +275,6 @@ class _Worker:
     def said(self) -> list[tuple[int, str]]:
         with open(self.read, "rb") as pipe:
             return [tuple(json.loads(line)) for line in pipe.read().decode().splitlines() if line.endswith("]")]
-
-
-REFUSED = "refused"  # what `Target.run` may return for a case that ended in a clear error
 
 
 def fuzz(
@@ -298,21 +314,24 @@ def fuzz(
     while running:
         time.sleep(0.01)
         for worker in list(running):
-            done, status = os.waitpid(worker.pid, os.WNOHANG)
+            done, status = os.waitpid(worker.child.pid, os.WNOHANG)
             number, cases, refused, at = worker.slot()
             if not done:
                 if time.monotonic() - at > WALL_SECONDS:
-                    os.kill(worker.pid, signal.SIGKILL)
+                    os.kill(worker.child.pid, signal.SIGKILL)
                 continue
             report.cases += cases
             report.refused += refused
             for at_number, why in worker.said():
                 note(at_number, why)
-            ending = _ending(status)
+            ending = worker.child.ending(status)
             running.remove(worker)
             if ending and number >= 0:
                 report.cases += 1
-                note(number, ending)
+                if ending == REFUSED:
+                    report.refused += 1
+                else:
+                    note(number, ending)
                 if time.monotonic() < until and len(report.findings) < most_findings:
                     running.append(_Worker(target, seed, number + workers, workers, until, most_cases))
     report.seconds = time.monotonic() - begin

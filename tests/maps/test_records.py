@@ -385,6 +385,13 @@ def test_no_records_make_no_rows(X):
     assert RecordHasher(5).transform(X).shape == (0, 32)
 
 
+def test_rows_without_columns_are_refused():
+    with pytest.raises(ValueError, match="3 rows and no columns"):
+        RecordHasher(5).transform(pd.DataFrame(index=range(3)))
+    with pytest.raises(ValueError, match="at least one column"):
+        _core.RecordColumns(3, 0, False).transform(5, False, [], False, 1)
+
+
 def test_records_without_fields_make_empty_rows():
     matrix = RecordHasher(5, "pairs").transform([{}, {"a": None}, [], {"a": 0}])
     assert matrix.shape == (4, 32)

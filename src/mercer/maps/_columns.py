@@ -57,6 +57,8 @@ def columns_of(X: Any) -> list[tuple[str, Any]] | None:
         columns = list(X.items())
     else:
         return None
+    if not columns and len(X) > 0:
+        raise ValueError(f"the table has {len(X)} rows and no columns")
     return _checked(columns)
 
 
