@@ -28,10 +28,10 @@ from _timing import parse
 from mercer.data.labels import TagSequences
 from mercer.datasets import make_regions
 from mercer.inference import grid_edges
-from mercer.labeling import GraphInputs, GraphLabeler, GridLabeler, Piecewise, PseudoLikelihood, mean_iou
+from mercer.labeling import GraphInputs, GraphLabeler, GridLabeler, Piecewise, PseudoLikelihood
 from mercer.learning import Hybrid, Log, Risk
 from mercer.learning.training import train
-from mercer.metrics import token_accuracy
+from mercer.metrics import mean_iou, token_accuracy
 from mercer.report import labelling_picture, write_png
 from mercer.structures import Graph
 
