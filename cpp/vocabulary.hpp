@@ -161,7 +161,7 @@ class NameBatch {
   std::vector<size_t> row_ends_;
 };
 
-// A feature template as pieces: literals and (row, column) references. See mercer.data.conll.Template.
+// A feature template as pieces: literals and (row, column) references. See mercer.data.Template.
 struct TemplatePiece {
   std::string literal;
   int row = 0, column = -1;  // column == -1: a literal

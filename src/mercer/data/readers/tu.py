@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mercer.data.conll import DataFileError
 from mercer.data.graphs import Graphs, cumulated
+from mercer.exceptions import DataFileError
 
 __all__ = ["read_tu"]
 
