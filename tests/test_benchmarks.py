@@ -47,6 +47,10 @@ CLAIMS: dict[str, list[str]] = {
     "hidden_markov": [],
     "inference": [r"chains: 1000 nodes", r"networks: 100 nodes", r"loopy: 30 x 30", r"sweeps/s", r"cut of noise"],
     "kernel_defaults": [r"\| digits \| 200 × 64, 10 \| \d", r"\| mean \|"],
+    "kernel_machines": [
+        r"\| classes \| hard.*\dx", r"\| many classes .*\dx", r"\| nu .*\dx", r"\| regression .*\dx",
+        r"\| one class .*\dx",
+    ],
     "kernels": [
         r"\| Gaussian Gram.*x \|", r"\| spectrum k = 3", r"\| subset trees, ", r"\| shortest path, \d+ x generated",
         r"\| HSIC, n = 60", r"\| words, 30 texts", r"exponent -?\d",
