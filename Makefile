@@ -84,16 +84,16 @@ fuzz: $(VENV)/.stamp-dev
 
 $(BENCH)/.stamp: $(CORE)
 	$(call install_into,$(BENCH),data$(comma)plot,)
-	@$(BENCH)/bin/python benchmarks/_all.py --install-only
+	@$(BENCH)/bin/python -m benchmarks --install-only
 
 # All benchmarks at full size, and the comparisons of answers with peers; a failure shows in the status, after all ran.
 bench: $(BENCH)/.stamp
 	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
-	$(BENCH)/bin/python benchmarks/_all.py || status=1; exit $$status
+	$(BENCH)/bin/python -m benchmarks --all --json || status=1; exit $$status
 
 bench-smoke: $(BENCH)/.stamp
 	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
-	$(BENCH)/bin/python benchmarks/_all.py --smoke || status=1; exit $$status
+	$(BENCH)/bin/python -m benchmarks --all --smoke || status=1; exit $$status
 
 MUTANTS ?= 40
 mutate: $(VENV)/.stamp-dev
