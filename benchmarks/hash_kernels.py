@@ -47,8 +47,7 @@ from mercer.datasets import (
     make_zipf_corpus,
     path_features,
 )
-from mercer.maps import RandomProjection, TextHasher
-from mercer.maps._inverse import expected_collision_rate
+from mercer.maps import RandomProjection, TextHasher, expected_collision_rate
 from mercer.metrics import error_by_class_size
 from mercer.online import HashedClassifier
 

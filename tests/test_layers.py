@@ -17,6 +17,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "mercer"
 # From the top down, as in docs/architecture.md; a layer may import its own and those below it.
 LAYERS = [
     {"cli", "serve", "report", "__main__"},
+    {"theory"},
     {
         "tagging", "segmentation", "labeling", "parsing", "multilabel", "proportions", "online", "markov",
         "recognition", "registration", "attributes", "classification", "structured", "alignment", "ranking",
@@ -26,11 +27,11 @@ LAYERS = [
     {"structures"},
     {"inference"},
     {"kernels", "maps"},
-    {"theory"},
     {"data", "datasets"},
     {"metrics"},
     {
-        "_command", "_core", "_em", "_estimator", "_limits", "_persistence", "_validation", "exceptions", "__init__",
+        "_arrays", "_command", "_core", "_em", "_estimator", "_limits", "_persistence", "_validation",
+        "exceptions", "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
