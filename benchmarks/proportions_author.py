@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 import warnings
 from itertools import product
@@ -213,7 +214,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=[m for m in METHODS if m != "best start"])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--out", default="proportions_author.jsonl", help="results, one line for each fold")
-    options = parse(parser, parts=["tables", "split", "toy"], methods=["mean-map"], runs=1)
+    options = parse(parser, parts=["tables", "split", "toy"], methods=["mean-map"], runs=1, out=os.devnull)
     for part in options.parts:
         with from_data(part):
             PARTS[part](options)
