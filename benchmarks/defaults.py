@@ -178,7 +178,7 @@ def letters() -> tuple[list, list, list, list]:
     with gzip.open(path, "rt") as file:
         rows = list(csv.reader(file))[1:]
     label = np.array([row[0].strip('"').lower() for row in rows])
-    numbers = np.array([[int(value) for value in row[1:]] for row in rows])
+    numbers = np.array([[float(value) for value in row[1:]] for row in rows])
     pixels = (numbers[:, :, None] == np.arange(16)).reshape(len(rows), -1).astype(float)
     random = np.random.default_rng(1)
     words = sorted({t[0].lower() for s in load_conll2000("train") for t in s if t[0].isalpha() and t[0].isascii()})

@@ -16,8 +16,8 @@ rows, from any tables, names them, one a line, with other words for a measure af
     -->
     <!-- figures: end -->
 
-Rows beside a peer have the columns measure, peer, the peer's figure, ours and the ratio; other rows have a column for
-each of their values. Below a table stands how, when and where it was measured. ``python -m benchmarks SCRIPT --json``
+Rows beside a peer have the columns measure, peer, the peer's figure, ours and the ratio, and are left out where the
+peer was not installed; other rows have a column for each of their values. Below a table stands how, when and where it was measured. ``python -m benchmarks SCRIPT --json``
 writes the rows.
 """
 
@@ -103,6 +103,7 @@ def shown(value: Any, decimals: int | None) -> str:
 
 def table(rows: list[Row], first: str) -> Iterator[str]:
     """The lines of a table in Markdown, and those below it that say where the rows come from."""
+    rows = [row for row in rows if not row.get("peer") or row.get("theirs") is not None or row.get("ratio") is not None]
     values = [row["values"] for row in rows if "values" in row]
     if values and len(values) < len(rows):
         raise ValueError(f"{rows[0]['script']}: rows beside a peer and rows of values in one table")
