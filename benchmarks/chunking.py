@@ -34,7 +34,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import from_data, parse, sized
+from _timing import from_data, parse, record, sized
 
 from mercer.data import FeatureIndex, Sequences, Template
 from mercer.datasets import load_basenp, load_conll2000, load_conll2002
@@ -233,7 +233,15 @@ def four(values: Any) -> str:
 HEAD = f"{'':34s} {'accuracy':>8s}  {'precis.':>8s}  {'recall':>8s}  {'F1':>8s}"
 
 
+PART: list[str] = []  # those begun; the last one is running
+
+
 def row(name: str, values: Any, note: str = "") -> None:
+    titles = ("accuracy", "precision", "recall", "F1")
+    shown = {
+        title: "" if np.isnan(value) else round(float(value), 2) for title, value in zip(titles, values, strict=True)
+    }
+    record(PART[-1], name.strip(), values=shown, note=note.strip())
     print(f"{name:34s} {four(values)}  {note}".rstrip(), flush=True)
 
 
@@ -505,6 +513,7 @@ def main() -> None:
     print(f"python {platform.python_version()}, numpy {np.__version__}, {args.jobs} of {os.cpu_count()} cores")
     for part in args.parts:
         begin = time.perf_counter()
+        PART.append(part)
         print(f"\n=== {part} " + "=" * (100 - len(part)))
         with from_data(part):
             PARTS[part](args)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from _timing import from_data, interleaved, missing, parse, sized
+from _timing import from_data, interleaved, missing, parse, record, sized
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 from sklearn.exceptions import ConvergenceWarning
@@ -96,9 +96,12 @@ def compare_samplers(name: str, graphs: Graphs) -> None:
     if missing("grakel"):
         sample, mcmc = (1e6 * s / samples for s in interleaved(3, ours("sample"), ours("mcmc")))
         print(f"{name:20s} {'':9s} {sample:9.3f} {'':8s} {mcmc:9.3f}")
+        record("speed", f"{name}, sampled", ours=sample, unit="µs")
         return
     seconds = interleaved(3, peer, ours("sample"), ours("mcmc"))
     grakel, sample, mcmc = (1e6 * s / samples for s in seconds)
+    for how, mine in (("sampled", sample), ("by a Markov chain", mcmc)):
+        record("speed", f"{name}, {how}", peer="GraKeL", theirs=grakel, ours=mine, unit="µs")
     print(f"{name:20s} {grakel:9.1f} {sample:9.3f} {grakel / sample:7.0f}x {mcmc:9.3f} {grakel / mcmc:7.0f}x")
 
 
@@ -276,6 +279,8 @@ class Scores:
         features = f"{made:6.2f} s features" if made else f"{'':17s}"
         columns = f"   {width} columns" if width else ""
         score = f"{100 * values.mean():5.1f} ± {100 * values.std():3.1f}"
+        accuracy = {"value": round(100 * values.mean(), 1), "deviation": round(100 * values.std(), 1)}
+        record("accuracy", f"{self.key[0]}, {title}", values={"%": accuracy}, sizes=f"{len(self.y)} graphs")
         print(f"  {title:22s} {score}   {features} {cpu:6.1f} s folds{columns}", flush=True)
 
     def one(self, title: str, fold: Fold, repeat: int) -> tuple[float, float]:

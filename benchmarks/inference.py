@@ -48,7 +48,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
-from _timing import SMOKE, missing, parse, sized
+from _timing import SMOKE, missing, parse, record, sized
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
@@ -96,6 +96,11 @@ def show(title: str, seconds: dict[str, float]) -> None:
         own = next((t for other, t in ours.items() if other.endswith(kind)), None)
         ratio = "" if name in ours or own is None else f"   mercer is {s / own:8.1f}x as fast"
         print(f"  {name:34s} {1e3 * s:11.3f} ms{ratio}")
+        if name in ours:
+            record("exact", f"{title}, {kind}", ours=1e3 * s, unit="ms")
+        elif own is not None:
+            other = name.split(",")[0]
+            record("exact", f"{title}, {kind}", peer=other, theirs=1e3 * s, ours=1e3 * own, unit="ms")
 
 
 # ---------------------------------------------------------------------------------------------- exact
@@ -352,6 +357,10 @@ def compare(
     marginals, exact, method, n_bytes = found[1]
     own = float(np.median(mine))
     method = method if exact else f"{method} (!)"
+    measure = f"{name}, {len(evidence)} observed" if evidence else name
+    took = float(np.median(theirs)) if theirs and flat is not None else None
+    figures = {"peer": "pyAgrum", "theirs": took, "ours": own}
+    record("repository", measure, **figures, sizes=f"tables of {n_bytes:.2g} bytes")  # type: ignore[arg-type]
     row = f"{name:16s} {len(evidence):8d} {method:>14s} {n_bytes:9.2g} {1e3 * own:7.2f} ms"
     if gum is None:
         return row
@@ -475,6 +484,10 @@ def gibbs(repeats: int, side: int = 100, sweeps: int = 200, coupling: float = 0.
     print(f"Gibbs sweeps, {side} x {side} Ising grid")
     for name, value in seconds.items():
         print(f"  {name:22s} {sweeps / value:10.0f} sweeps/s   {seconds['numpy, checkerboard'] / value:6.1f} x")
+        if name != "numpy, checkerboard":
+            theirs = sweeps / seconds["numpy, checkerboard"]
+            sizes = f"{side} x {side}"
+            record("gibbs", name, peer="NumPy", theirs=theirs, ours=sweeps / value, unit="sweeps/s", sizes=sizes)
 
 
 def cuts(repeats: int, side: int = 512) -> None:
@@ -506,6 +519,15 @@ def cuts(repeats: int, side: int = 512) -> None:
             if maxflow is not None:
                 assert np.isclose(results["mercer"], results["PyMaxflow"])
                 ratio = seconds["PyMaxflow"] / seconds["mercer"]
+                times = {"theirs": 1e3 * seconds["PyMaxflow"], "ours": 1e3 * seconds["mercer"]}
+                record(
+                    "cuts",
+                    f"{name}, strength {strength}",
+                    peer="PyMaxflow",
+                    unit="ms",
+                    sizes=f"{side} x {side}",
+                    **times,
+                )
                 line += f", PyMaxflow {1e3 * seconds['PyMaxflow']:.0f} ms, {ratio:.2f} x"
             print(line)
 

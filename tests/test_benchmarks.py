@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import __main__ as runner
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("[!_]*.py") if '__name__ == "__main__"' in path.read_text())
@@ -162,8 +163,13 @@ def test_every_script_says_what_it_prints():
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_runs_at_its_smallest_size_and_prints_its_figures(script, tmp_path):
+def test_a_script_runs_at_its_smallest_size_and_prints_its_figures(script, tmp_path, monkeypatch):
+    file = tmp_path / "rows.jsonl"
+    monkeypatch.setenv(runner.ROWS, str(file))
     output = run(script, tmp_path, "--smoke")
+    rows = runner.read(file) or runner.rows_of_tables(script, output.splitlines())
+    check_rows(script, rows)
+    assert rows or not CLAIMS[script], f"{script} prints figures and records none"
     expected = CLAIMS[script] + (WITH_DATA.get(script, []) if os.environ.get("MERCER_DATA") else [])
     for claim in expected:
         assert re.search(claim, output), f"{script} did not print {claim!r}:\n{output[-4000:]}"
@@ -173,6 +179,22 @@ def test_a_script_runs_at_its_smallest_size_and_prints_its_figures(script, tmp_p
             assert not re.search(ratio, output), f"{script} compares with {module}, which is not installed"
 
 
+def check_rows(script: str, rows: list[dict]) -> None:
+    """Every row says what it is about and has a figure; ratios are of its own two sides."""
+    for row in rows:
+        assert row["script"] == script
+        assert row["table"], row
+        assert row["measure"], row
+        assert row.get("ours") is not None or row.get("values") or row.get("note"), row
+        assert ("ratio" in row) <= ("ours" in row and "theirs" in row and bool(row["peer"])), row
+        if "ratio" in row:
+            ours, theirs = row["ours"], row["theirs"]
+            expected = ours / theirs if row["unit"].endswith("/s") else theirs / ours
+            assert row["ratio"] == pytest.approx(expected, rel=1e-2), row
+    keys = [tuple(row.get(key) for key in runner.KEY) for row in rows]
+    assert len(set(keys)) == len(keys), f"{script} gives two rows of one name: {keys}"
+
+
 @pytest.mark.parametrize("script", ["census", "chunking", "kernels_strings", "proportions", "proportions_convex"])
 def test_a_script_says_which_data_are_missing(script, tmp_path, monkeypatch):
     monkeypatch.delenv("MERCER_DATA", raising=False)
@@ -180,10 +202,10 @@ def test_a_script_says_which_data_are_missing(script, tmp_path, monkeypatch):
 
 
 def test_all_scripts_run_before_a_failure_shows_in_the_status(tmp_path):
-    (tmp_path / "broken.py").write_text("print('first'); raise ValueError('here')\n")
-    (tmp_path / "fine.py").write_text("print('dlib: not installed\\nsecond')\n")
+    (tmp_path / "broken.py").write_text("if __name__ == \"__main__\":\n    print('first'); raise ValueError('here')\n")
+    (tmp_path / "fine.py").write_text("if __name__ == \"__main__\":\n    print('dlib: not installed\\nsecond')\n")
     (tmp_path / "_shared.py").write_text("raise SystemExit(3)\n")
-    command = [sys.executable, str(FOLDER / "_all.py"), "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks", f"--folder={tmp_path}", "--all"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert re.search(r"== broken.py\nfirst\n(.*\n)*.*here\n(.*\n)*== fine.py\n(.*\n)*second\n", done.stdout)

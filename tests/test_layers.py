@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,12 @@ OPTIONAL = {
     "networkx",
 }  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
+
+CPP = SOURCE.parent.parent / "cpp"
+COMPILED = sorted(CPP.rglob("*.[ch]pp"))
+# From the bottom up: a file in cpp/ includes from its own folder and those before it.
+FOLDERS = ["base", "hashing", "io", "structures", "inference", "graphs", "kernels", "maps", "solvers", "bind"]
+UPWARD = {("base", "hashing/vocabulary.hpp")}
 
 
 def part_of(path: Path) -> str:
@@ -88,8 +95,18 @@ def test_the_page_on_the_architecture_names_every_part():
     root = SOURCE.parent.parent
     page = (root / "docs" / "architecture.md").read_text()
     parts = {part_of(path) for path in MODULES} - {"__init__", "__main__"}
-    names = parts | {path.name for path in (root / "cpp").iterdir()}
+    names = parts | {path.relative_to(CPP).as_posix() for path in COMPILED}
     assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
+@pytest.mark.parametrize("path", COMPILED, ids=lambda path: path.relative_to(CPP).as_posix())
+def test_compiled_code_includes_what_lies_beneath_only(path):
+    own = path.relative_to(CPP).parts[0]
+    for include in re.findall(r'#include "(.+)"', path.read_text()):
+        assert (CPP / include).is_file(), f"{path}: {include} is not a path in cpp/"
+        folder = include.split("/")[0]
+        allowed = FOLDERS.index(folder) <= FOLDERS.index(own) or (own, include) in UPWARD
+        assert allowed, f"{path}: {own} includes {include}, which lies above it"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))

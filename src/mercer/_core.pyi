@@ -1,4 +1,4 @@
-"""Types of the compiled core; see cpp/bindings.cpp."""
+"""Types of the compiled core; see cpp/bind/module.cpp."""
 
 from typing import Any
 

@@ -35,8 +35,10 @@ def test_box_programs_on_some_rows_are_solved(seed, rank):
     s, g, b, _, norm, _, gap, steps, converged = _core.KernelMachine(K).solve_box(
         members, slope, low, high, start, 0, 1e-9, LIMIT
     )
-    assert converged and 0 < steps < LIMIT
-    assert (low <= s).all() and (s <= high).all()
+    assert converged
+    assert 0 < steps < LIMIT
+    assert (low <= s).all()
+    assert (s <= high).all()
     assert abs(s.sum()) < 1e-13 * np.abs(s).sum()
     np.testing.assert_allclose(g, own @ s, atol=1e-10 * np.abs(g).max())
     assert norm == pytest.approx(s @ own @ s, rel=1e-8)
@@ -76,7 +78,8 @@ def test_tubes_are_solved_over_their_corners(seed, width):
         members, target, width, upper, 1e-9, LIMIT
     )
     assert converged
-    assert (np.abs(s) <= upper).all() and abs(s.sum()) < 1e-12 * np.abs(s).sum()
+    assert (np.abs(s) <= upper).all()
+    assert abs(s.sum()) < 1e-12 * np.abs(s).sum()
     primal = s @ K @ s / 2 + upper @ np.maximum(0.0, np.abs(target - K @ s - b) - width)
     dual = target @ s - width * np.abs(s).sum() - s @ K @ s / 2
     assert primal - dual < 1e-6 * primal
@@ -92,7 +95,9 @@ def test_a_start_is_gone_on_from():
     machine, members = _core.KernelMachine(K), np.arange(60)
     s, *_, steps, _ = machine.solve_box(members, y, low, high, np.zeros(60), 0, 1e-6, LIMIT)
     again, *_, more, converged = machine.solve_box(members, y, low, high, s, 0, 1e-6, LIMIT)
-    assert steps > 20 and more < 3 and converged
+    assert steps > 20
+    assert more < 3
+    assert converged
     np.testing.assert_allclose(again, s, atol=1e-5 * upper)
 
 
@@ -101,11 +106,12 @@ def test_too_few_steps_are_said():
     *_, steps, converged = _core.KernelMachine(K).solve_tube(
         np.arange(60), rng.normal(size=60), 0.0, np.ones(60), 1e-9, 3
     )
-    assert steps == 3 and not converged
+    assert steps == 3
+    assert not converged
 
 
 @pytest.mark.parametrize(
-    "change, message",
+    ("change", "message"),
     [
         ({"members": np.array([0, 0, 1])}, "each of them once"),
         ({"members": np.array([0, 1, 4])}, "rows of K"),

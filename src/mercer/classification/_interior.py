@@ -7,8 +7,8 @@ has columns, and one more:
 
     (Q + Aᵀ diag(α / (z + α ξ / ν) + β / p + γ / q) A) Δu = …,      A = y [V 1],  u = (w, b),  Q = diag(1, …, 1, 0).
 
-Steps over two variables (``cpp/relative.cpp``) crawl where the kernel matrix has a low rank; this method does not. What
-it finds is a start for them, so that the certificate comes from one place.
+Steps over two variables (``cpp/solvers/relative_margin.cpp``) crawl where the kernel matrix has a low rank; this method
+does not. What it finds is a start for them, so that the certificate comes from one place.
 """
 
 from __future__ import annotations

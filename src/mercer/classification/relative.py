@@ -3,7 +3,7 @@
     min ½‖w‖² + C Σ ξ_i,   y_i f(x_i) ≥ 1 − ξ_i,   −B ≤ f(x_i) ≤ B,   f(x) = ⟨w, φ(x)⟩ + b
 
 The band bounds the spread of the outputs, so that the margin counts relative to it; B = ∞ is the ordinary machine.
-The dual is solved in compiled code, two variables at a time (``cpp/relative.cpp``).
+The dual is solved in compiled code, two variables at a time (``cpp/solvers/relative_margin.cpp``).
 """
 
 from __future__ import annotations

@@ -200,7 +200,8 @@ def train_proportions(
 
 def read_table(file: str, separator: str | None) -> Table:
     """The columns of a csv file with a header."""
-    from mercer.data.conll import DataFileError, read_lines
+    from mercer.data.readers.lines import read_lines
+    from mercer.exceptions import DataFileError
 
     name = shown(file)
     if separator in ("\\t", "tab") or (separator is None and ".tsv" in os.path.basename(file)):

@@ -368,7 +368,7 @@ class Graphs:
         >>> Graphs.from_tu("MUTAG")  # doctest: +SKIP
         Graphs(188 graphs, 3371 nodes, 3721 edges, node labels, edge labels)
         """
-        from mercer.data.tu import read_tu
+        from mercer.data.readers.tu import read_tu
 
         return read_tu(path, simplify=simplify)[0]
 

@@ -8,6 +8,7 @@ the sums repeat to the last bit.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.sparse import csr_array, vstack
 
 from mercer.learning.losses import Log, Loss, PlaneLoss, check_known
 from mercer.structures.base import Structure
+from mercer.structures.labels import Labels
 
 # Part scores of one batch stay in the processor's second-level cache.
 BATCH_POSITIONS = 4096
@@ -118,6 +120,73 @@ class Risk:
             leads.append(lead)
             slopes.append(self.structure.difference(X, y, z))
         return np.concatenate(leads), csr_array(vstack(slopes, format="csr"))
+
+
+class WeightedRisk(Risk):
+    """A risk whose examples count differently: Σ_i weight_i loss_i.
+
+    Where the loss is a maximum of planes, the planes of an example are scaled, which scales its loss. Marginals of a
+    batch are sums in part, so that a batch holds examples of one weight only: runs of equal weights are faster.
+
+    Parameters
+    ----------
+    structure, loss, X, y : see :class:`Risk`
+    weights : array of shape (n_examples,), not negative
+    """
+
+    def __init__(self, structure: Structure, loss: Loss, X: Any, y: Any, weights: np.ndarray) -> None:
+        super().__init__(structure, loss, X, y)
+        self.weights = weights
+        self._at_once = False
+        self._batches = list(structure.batches(X, BATCH_POSITIONS))
+        self._by_row = isinstance(structure, Labels)
+        if not self._by_row:
+            self._batches = [part for batch in self._batches for part in _runs(weights, batch)]
+
+    def value_and_gradient(self, w: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """The weighted sum of losses and its gradient."""
+        gradient = np.zeros(self.n_weights) if out is None else out
+        gradient[:] = 0.0
+        total = 0.0
+        for batch in self._batches:
+            X, y, weights = self.X[batch], self.y[batch], self.weights[batch]
+            if not weights.any():
+                continue
+            theta = self.structure.scores(w, X)
+            values, slope = self.loss.value_and_gradient(self.structure, theta, y)
+            total += float(weights @ _feasible(values, batch))
+            if self._by_row:
+                slope.probabilities *= weights[:, None].astype(slope.probabilities.dtype)
+            else:
+                slope.scale(float(weights[0]))
+            self.structure.backward(X, slope, gradient)
+        return total, gradient
+
+    def value(self, w: np.ndarray) -> float:
+        """The weighted sum of losses."""
+        total = 0.0
+        for batch in self._batches:
+            if not self.weights[batch].any():
+                continue
+            theta = self.structure.scores(w, self.X[batch])
+            values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
+            total += float(self.weights[batch] @ _feasible(values, batch))
+        return total
+
+    def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
+        """The highest plane of each example, scaled."""
+        assert isinstance(self.loss, PlaneLoss)
+        values, slopes, offsets = super().oracle(w, examples)
+        scale = self.weights[slice(None) if examples is None else examples] ** (1.0 / self.loss.power)
+        scaled = slopes.data * np.repeat(scale, np.diff(slopes.indptr))
+        return values * scale, csr_array((scaled, slopes.indices, slopes.indptr), shape=slopes.shape), offsets * scale
+
+
+def _runs(weights: np.ndarray, batch: slice) -> list[slice]:
+    """A batch cut where the weight changes."""
+    cuts = batch.start + 1 + np.flatnonzero(np.diff(weights[batch]) != 0)
+    bounds = [batch.start, *cuts.tolist(), batch.stop]
+    return [slice(a, b) for a, b in pairwise(bounds)]
 
 
 def _feasible(values: np.ndarray, batch: slice) -> np.ndarray:

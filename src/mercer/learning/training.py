@@ -39,6 +39,7 @@ def train(
     patience: int = 10,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     fingerprint: Callable[[], str] | None = None,
+    stacklevel: int = 4,
 ) -> tuple[Result, dict[str, list[float]]]:
     """Minimises ``penalty(w) + C · risk(w)``; returns the result and the history.
 
@@ -87,9 +88,28 @@ def train(
             checkpoint.release()
     if warn and not result.converged:  # 4: the caller of a fit, which Estimator wraps
         message = f"training was {result.message}" if result.interrupted else result.message
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
     if checkpoint is not None and not result.interrupted:
         checkpoint.close()
+    return result, monitor.history
+
+
+def one_pass(
+    risk: Any,
+    solver: Solver,
+    penalty: Penalty,
+    C: float,
+    w0: np.ndarray | None,
+    random_state: Any,
+    state: dict[str, Any],
+) -> tuple[Result, dict[str, list[float]]]:
+    """One pass of an online solver, from the weights and the ``state`` of the last one; the result and the history."""
+    solver.check(risk, penalty)
+    monitor = Monitor(verbose=0, max_iter=1)
+    with monitor:
+        result = solver.minimize(
+            risk, penalty, C, w0, max_iter=1, tol=0.0, monitor=monitor, random_state=random_state, state=state
+        )
     return result, monitor.history
 
 

@@ -269,7 +269,10 @@ class HashedLearner(FileLearning, Estimator):
         return (scores[1:] - scores[0]).T, scores[0]
 
     def _table_weights(self) -> np.ndarray:
-        """The weights of the table alone, without what the optimizer keeps beside them (cpp/learner.hpp)."""
+        """The weights of the table alone, without what the optimizer keeps beside them.
+
+        Compiled in ``cpp/solvers/hashed_learner.hpp``.
+        """
         check_is_fitted(self, "model_")
         settings, state = self.model_.settings(), self.model_.state()
         several = settings["task"] == "multiclass"

@@ -15,18 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from mercer.learning.checkpoint import Checkpoint, arrays_of
+from mercer._validation import thread_count
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import check_weights
 from mercer.learning.solvers import Solver
 from mercer.ranking import preference_graph
-from mercer.ranking.base import LinearModel, check_shape
+from mercer.ranking.base import LinearRanker, check_shape
 from mercer.ranking.preference_graph import Edge, Graph
 from mercer.ranking.risks import LabelRankingRisk
 
 Decomposition = Callable[[Graph], Sequence[Graph]]
 
 
-class LabelRanker(LinearModel):
-    """Learns to put the labels of an example in order.
+class LabelRanker(LinearRanker):
+    """Learn to put the labels of an example in order.
 
     Parameters
     ----------
@@ -36,15 +38,23 @@ class LabelRanker(LinearModel):
         list of lists of edges that together hold every edge.
     loss : {"hinge", "squared-hinge"}, default="hinge"
         ξ or ξ² of a part.
-    solver : {"auto", "bmrm", "lbfgs"} or Solver, default="auto"
+    solver : {"auto", "bmrm", "lbfgs", "owlqn"} or Solver, default="auto"
         ``"bmrm"`` stops at a certified gap; ``"lbfgs"``, for the squared hinge of single edges, is faster and has
-        none. ``"auto"``: ``"lbfgs"`` where it can be, else ``"bmrm"``.
+        none. ``"auto"``: ``"lbfgs"`` where it can be (``"owlqn"`` with an ℓ1 penalty), else ``"bmrm"``.
     C : float, default=1.0
         Weight of the summed loss against ½‖W‖².
     fit_intercept : bool, default=True
         A further weight for each label, of a constant feature 1; it is penalised with the others.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ½‖W‖², ‖W‖₁, or ``l1_ratio · ‖W‖₁ + (1 − l1_ratio) · ½‖W‖²``. ℓ1 needs ``"owlqn"``, so a smooth loss.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     max_iter, tol : int and float or None
         None: the solver's own.
+    patience : int, default=10
+        With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; labels may be new, the number of features not.
     n_jobs : int or None
         Threads for products with a sparse X; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -58,7 +68,9 @@ class LabelRanker(LinearModel):
     coef_ : array of shape (n_labels, n_features)
     intercept_ : array of shape (n_labels,)
     history_ : dict of lists, one value an iteration
+    solver_ : str, the solver that ran
     converged_ : bool
+    interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
     n_features_in_ : int
 
@@ -85,8 +97,12 @@ class LabelRanker(LinearModel):
         C: float = 1.0,
         *,
         fit_intercept: bool = True,
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         max_iter: int | None = None,
         tol: float | None = None,
+        patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -96,8 +112,12 @@ class LabelRanker(LinearModel):
         self.solver = solver
         self.C = C
         self.fit_intercept = fit_intercept
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -115,10 +135,12 @@ class LabelRanker(LinearModel):
         self,
         X: Any,
         y: Sequence[Sequence[Edge]],
+        sample_weight: Any = None,
         *,
+        dev: tuple[Any, Sequence[Sequence[Edge]]] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> LabelRanker:
-        """Learns from preferences.
+        """Learn from preferences.
 
         Parameters
         ----------
@@ -127,6 +149,11 @@ class LabelRanker(LinearModel):
             Each a list of edges (u, v): for this example label u is preferred to label v. Labels are strings or
             numbers. An empty list says nothing. :mod:`mercer.ranking.preference_graph` makes them from labels, label
             sets and rankings.
+        sample_weight : array of n numbers, optional
+            Factors of C, not negative.
+        dev : (X, y), optional
+            Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
+            rises.
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
@@ -134,30 +161,88 @@ class LabelRanker(LinearModel):
         -------
         self
         """
-        threads = self._check_parameters()
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
+
+    def _check(self) -> None:
+        super()._check()
+        _resolve(self.decomposition)
+
+    def _learn(self, X: Any, y: Any, loss: Any, last: Any) -> LabelRankingRisk:
+        X = self._rows(X, fitting=True)
+        graphs = self._graphs(X, y)
+        classes, place = _index(graphs, [] if last is None else last.classes_.tolist())
         decompose = _resolve(self.decomposition)
-        X = self._read(X, fitting=True)
+        parts = [_parts(decompose, graph, i) for i, graph in enumerate(graphs)]
+        numbered = [[[(place[u], place[v]) for u, v in part] for part in graph] for graph in parts]
+        self.n_features_in_, self.classes_ = X.shape[1], classes
+        self._has_intercept = bool(self.fit_intercept)
+        return LabelRankingRisk(
+            X,
+            numbered,
+            len(classes),
+            squared=self.loss == "squared-hinge",
+            intercept=self._has_intercept,
+            threads=thread_count(self.n_jobs),
+        )
+
+    @staticmethod
+    def _graphs(X: Any, y: Any) -> list[Graph]:
         graphs = preference_graph.check(y)
         if len(graphs) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows and y {len(graphs)} preference graphs")
-        classes, place = _index(graphs)
-        parts = [_parts(decompose, graph, i) for i, graph in enumerate(graphs)]
-        numbered = [[[(place[u], place[v]) for u, v in part] for part in graph] for graph in parts]
-        intercept = bool(self.fit_intercept)
-        risk = LabelRankingRisk(
-            X, numbered, len(classes), squared=self.loss == "squared-hinge", intercept=intercept, threads=threads
-        )
-        W = self._train(risk, checkpoint, (intercept, numbered), lambda: arrays_of(X)).reshape(risk.shape)
-        self.n_features_in_, self.classes_ = X.shape[1], classes
-        self.coef_ = W[:, : X.shape[1]].copy()
-        self.intercept_ = W[:, -1].copy() if intercept else np.zeros(len(classes))
-        return self
+        return graphs
+
+    def _weigh(self, risk: LabelRankingRisk, sample_weight: Any) -> LabelRankingRisk:
+        risk.weigh(check_weights(sample_weight, risk.n_examples))
+        return risk
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
+        X = self._rows(X)
+        place = {label: k for k, label in enumerate(self.classes_.tolist())}
+        edges = []
+        for i, graph in enumerate(self._graphs(X, y)):
+            for u, v in graph:
+                if u not in place or v not in place:
+                    raise ValueError(
+                        f"y[{i}] holds the label {v if u in place else u!r}, which the model does not know"
+                    )
+                edges.append((i, place[u], place[v]))
+        if not edges:
+            raise ValueError("y has no preferences to compare with")
+        return X, tuple(np.array(edges).T)
+
+    def _quality(self, w: np.ndarray, X: Any, y: Any) -> float:
+        W = w.reshape(len(self.classes_), -1)
+        scores = np.asarray(X @ W[:, : X.shape[1]].T) + (W[:, -1] if self._has_intercept else 0.0)
+        example, better, worse = y
+        lead = scores[example, better] - scores[example, worse]
+        return float(np.where(lead > 0, 1.0, np.where(lead == 0, 0.5, 0.0)).mean())
+
+    def _flat(self, model: Any) -> np.ndarray:
+        if not model._has_intercept:
+            return model.coef_.ravel()
+        return np.hstack([model.coef_, model.intercept_[:, None]]).ravel()
+
+    def _carry(self, w: np.ndarray, last: Any, risk: LabelRankingRisk) -> np.ndarray:
+        W = w.reshape(len(last.classes_), -1)
+        if W.shape[1] != risk.shape[1]:
+            raise ValueError(
+                f"the model to go on from has {W.shape[1]} weights a label, this data needs {risk.shape[1]}"
+            )
+        carried = np.zeros(risk.shape)
+        carried[np.searchsorted(self.classes_, last.classes_)] = W
+        return carried.ravel()
+
+    def _keep(self, w: np.ndarray) -> None:
+        W = w.reshape(len(self.classes_), -1)
+        self.coef_ = W[:, : self.n_features_in_].copy()
+        self.intercept_ = W[:, -1].copy() if self._has_intercept else np.zeros(len(W))
 
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The scores ⟨w_u, x⟩ + intercept of all labels, an array (n, n_labels)."""
-        X = self._read(X)
+        X = self._rows(X)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
@@ -167,24 +252,7 @@ class LabelRanker(LinearModel):
 
     def score(self, X: Any, y: Sequence[Sequence[Edge]]) -> float:
         """The share of preferences that the predicted rankings respect, ties half: a mean over all edges."""
-        scores = self.decision_function(X)
-        graphs = preference_graph.check(y)
-        if len(graphs) != len(scores):
-            raise ValueError(f"X has {len(scores)} rows and y {len(graphs)} preference graphs")
-        place = {label: k for k, label in enumerate(self.classes_.tolist())}
-        right = total = 0.0
-        for i, graph in enumerate(graphs):
-            for u, v in graph:
-                if u not in place or v not in place:
-                    raise ValueError(
-                        f"y[{i}] holds the label {v if u in place else u!r}, which the model does not know"
-                    )
-                lead = scores[i, place[u]] - scores[i, place[v]]
-                right += 1.0 if lead > 0 else 0.5 if lead == 0 else 0.0
-                total += 1
-        if not total:
-            raise ValueError("y has no preferences to compare with")
-        return right / total
+        return self._quality(self._flat(self), *self._read(X, y))
 
     # ------------------------------------------------------------------ model files
 
@@ -206,6 +274,7 @@ class LabelRanker(LinearModel):
         n = len(model.classes_)
         if n < 2 or model.classes_.ndim != 1 or len(set(meta["classes"])) != n:
             raise ValueError("classes: expected at least two different labels")
+        model._has_intercept = bool(model.fit_intercept)
         model.coef_ = check_shape("coef", arrays["coef"], (n, model.n_features_in_))
         model.intercept_ = check_shape("intercept", arrays["intercept"], (n,))
         return model
@@ -247,11 +316,12 @@ def _parts(decompose: Decomposition, graph: Graph, example: int) -> list[Graph]:
     return parts
 
 
-def _index(graphs: list[Graph]) -> tuple[np.ndarray, dict[Any, int]]:
-    """All labels, sorted, and their numbers."""
+def _index(graphs: list[Graph], known: list[Any]) -> tuple[np.ndarray, dict[Any, int]]:
+    """All labels, those of the last fit among them, sorted, and their numbers."""
     labels = {label for graph in graphs for edge in graph for label in edge}
     if not labels:
         raise ValueError("y has no preferences to learn from: all graphs are empty")
+    labels.update(known)
     for label in labels:
         if not isinstance(label, (str, int, float)) or label != label:
             raise ValueError(f"labels must be strings or numbers, NaN excluded; found {label!r}")

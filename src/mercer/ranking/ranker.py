@@ -9,25 +9,26 @@ conjoint analysis), or a bound on ROC area, average precision or F1 of the whole
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.utils.validation import column_or_1d
 
-from mercer._validation import check_choice, group_order
-from mercer.learning.checkpoint import Checkpoint, arrays_of
+from mercer._validation import check_choice, group_order, thread_count
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import Run
 from mercer.learning.solvers import Solver
 from mercer.metrics import pairwise_error
-from mercer.ranking.base import LinearModel, check_shape
+from mercer.ranking.base import LinearRanker, check_shape
 from mercer.ranking.risks import MEASURES, RankingRisk
 
 # Thresholds between grades take O(n) for each grade; with more grades than this y is a number, not an ordinal scale.
 _MOST_GRADES = 256
 
 
-class Ranker(LinearModel):
-    """Learns to put examples in order.
+class Ranker(LinearRanker):
+    """Learn to put examples in order.
 
     Parameters
     ----------
@@ -37,9 +38,9 @@ class Ranker(LinearModel):
         1 − measure of each group as a whole: a group is one training example.
     loss : {"hinge", "squared-hinge"}, default="hinge"
         Of a pair. The other measures have the hinge only (margin rescaling).
-    solver : {"auto", "bmrm", "lbfgs"} or Solver, default="auto"
+    solver : {"auto", "bmrm", "lbfgs", "owlqn"} or Solver, default="auto"
         ``"bmrm"`` stops at a certified gap; ``"lbfgs"``, for the squared hinge, is faster and has none. ``"auto"``:
-        ``"lbfgs"`` for the squared hinge, else ``"bmrm"``.
+        ``"lbfgs"`` for the squared hinge (``"owlqn"`` with an ℓ1 penalty), else ``"bmrm"``.
     C : float, default=1.0
         Weight of the loss in ``½‖w‖² + C · loss``. The loss is a **sum over pairs** for ``"pairs"``, and a sum over
         groups of means otherwise, so good values are small for the first (1 / number of pairs and upwards) and large
@@ -47,8 +48,16 @@ class Ranker(LinearModel):
     fit_intercept : bool, default=True
         For ``"f1"``: learn the score above which an example is labelled positive. It is the weight of a constant
         feature 1, so it is penalised with the others. A ranking does not depend on it: other measures have none.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"``, so a smooth loss.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     max_iter, tol : int and float or None
         None: the solver's own.
+    patience : int, default=10
+        With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; the number of features must be the same.
     n_jobs : int or None
         Threads, over groups; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -67,7 +76,9 @@ class Ranker(LinearModel):
         For ``"pairs"``: the scores at which :meth:`predict_grades` goes to the next grade; None for more than 256
         grades.
     history_ : dict of lists, one value an iteration
+    solver_ : str, the solver that ran
     converged_ : bool
+    interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
     n_features_in_ : int
 
@@ -90,6 +101,9 @@ class Ranker(LinearModel):
     classes_: np.ndarray
     thresholds_: np.ndarray | None
 
+    lacks: ClassVar[dict[str, str]] = {**LinearRanker.lacks, "sample_weight": "an example is a group of rows here"}
+    _dev_sizes = (2, 3)
+
     def __init__(
         self,
         measure: str = "pairs",
@@ -98,8 +112,12 @@ class Ranker(LinearModel):
         C: float = 1.0,
         *,
         fit_intercept: bool = True,
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         max_iter: int | None = None,
         tol: float | None = None,
+        patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -109,8 +127,12 @@ class Ranker(LinearModel):
         self.solver = solver
         self.C = C
         self.fit_intercept = fit_intercept
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -123,9 +145,10 @@ class Ranker(LinearModel):
         y: Any,
         groups: Any = None,
         *,
+        dev: tuple[Any, ...] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> Ranker:
-        """Learns from graded examples.
+        """Learn from graded examples.
 
         Parameters
         ----------
@@ -136,6 +159,9 @@ class Ranker(LinearModel):
         groups : array of n values, optional
             The query or the user each example belongs to: only examples of one group are compared. None: all are one
             group.
+        dev : (X, y) or (X, y, groups), optional
+            Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
+            rises.
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
@@ -143,52 +169,87 @@ class Ranker(LinearModel):
         -------
         self
         """
-        threads = self._check_parameters()
+        return self._fit(X, y, groups=groups, dev=dev, checkpoint=checkpoint)
+
+    def _check(self) -> None:
+        super()._check()
         check_choice("measure", self.measure, MEASURES)
         if self.measure != "pairs" and self.loss != "hinge":
             raise ValueError(
                 f"loss {self.loss!r} is for measure='pairs'; measure={self.measure!r} has loss='hinge' only"
             )
-        X = self._read(X, fitting=True)
+
+    def _learn(self, X: Any, y: Any, loss: Any, last: Any, groups: Any = None) -> RankingRisk:
+        X = self._rows(X, fitting=True)
         grades = _read_grades(y, X.shape[0])
         classes = np.unique(grades)
         if self.measure != "pairs":
             _check_binary(classes, self.measure)
-        intercept = self.measure == "f1" and bool(self.fit_intercept)
         risk = RankingRisk(
             X,
             grades if self.measure == "pairs" else grades == classes[-1],
             groups,
             measure=self.measure,
             squared=self.loss == "squared-hinge",
-            intercept=intercept,
-            threads=threads,
+            intercept=self.measure == "f1" and bool(self.fit_intercept),
+            threads=thread_count(self.n_jobs),
         )
         if len(classes) < 2:
             raise ValueError(f"y has only one grade (one class), {classes[0]}: there is nothing to rank")
         if self.measure != "f1" and not risk.n_pairs.any():
             raise ValueError("y has only one grade in each of the groups: there is no pair to learn from")
-        grouped = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-        w = self._train(
-            risk,
-            checkpoint,
-            (self.measure, intercept, grouped is None),
-            lambda: [*arrays_of(X), grades, *([] if grouped is None else [grouped])],
-        )
-        self.n_features_in_ = X.shape[1]
-        self.classes_ = classes
-        self.coef_, self.intercept_ = (w[:-1].copy(), float(w[-1])) if intercept else (w, 0.0)
+        self.n_features_in_, self.classes_ = X.shape[1], classes
+        self._has_intercept = risk.intercept
+        return risk
+
+    def _read(self, X: Any, y: Any, groups: Any = None) -> tuple[Any, Any]:
+        X = self._rows(X)
+        grades = _read_grades(y, X.shape[0])
+        if self.measure != "pairs" and len(unknown := np.setdiff1d(grades, self.classes_)):
+            raise ValueError(f"y holds {unknown[0]!r}; the model knows {self.classes_[0]!r} and {self.classes_[1]!r}")
+        order, offsets = group_order(groups, X.shape[0])
+        group = np.empty(len(order), np.int64)
+        group[order] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        return X, (grades, group)
+
+    def _quality(self, w: np.ndarray, X: Any, y: tuple[np.ndarray, np.ndarray]) -> float:
+        grades, group = y
+        coef, intercept = (w[:-1], w[-1]) if self._has_intercept else (w, 0.0)
+        scores = np.asarray(X @ coef) + intercept
+        if self.measure == "pairs":
+            return 1.0 - pairwise_error(grades, scores, group)
+        positive = grades == self.classes_[1]
+        order, offsets = group_order(group, len(scores))
+        parts = [(positive[i], scores[i]) for i in np.split(order, offsets[1:-1])]
+        if self.measure == "f1":
+            values = [f1_score(truth, s > 0, zero_division=1.0) for truth, s in parts]
+        elif self.measure == "roc-area":
+            values = [roc_auc_score(truth, s) for truth, s in parts if truth.any() and not truth.all()]
+        else:
+            values = [average_precision_score(truth, s) for truth, s in parts if truth.any()]
+        if not values:
+            raise ValueError(f"y has no group in which {self.measure} is defined: both classes are needed")
+        return float(np.mean(values))
+
+    def _flat(self, model: Any) -> np.ndarray:
+        return np.append(model.coef_, model.intercept_) if model._has_intercept else model.coef_
+
+    def _keep(self, w: np.ndarray) -> None:
+        self.coef_, self.intercept_ = (w[:-1].copy(), float(w[-1])) if self._has_intercept else (w, 0.0)
+
+    def _finish(self, run: Run) -> None:
+        super()._finish(run)
         self.thresholds_ = None
-        if self.measure == "pairs" and len(classes) <= _MOST_GRADES:
-            ranks = np.searchsorted(classes, grades)
-            self.thresholds_ = fit_thresholds(np.asarray(X @ self.coef_), ranks, len(classes))
-        return self
+        if self.measure == "pairs" and len(self.classes_) <= _MOST_GRADES:
+            X, (grades, *_) = run.risk.X, run.risk.y
+            ranks = np.searchsorted(self.classes_, grades)
+            self.thresholds_ = fit_thresholds(np.asarray(X @ self.coef_), ranks, len(self.classes_))
 
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The scores ⟨w, x⟩ + intercept, higher is better."""
-        X = self._read(X)
+        X = self._rows(X)
         return np.asarray(X @ self.coef_) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
@@ -220,25 +281,7 @@ class Ranker(LinearModel):
         Groups in which it is not defined are left out: those of one class for the ROC area, without a positive for
         the average precision. F1 without positives is 1 if none is predicted.
         """
-        scores = self.decision_function(X)
-        grades = _read_grades(y, len(scores))
-        if self.measure == "pairs":
-            return 1.0 - pairwise_error(grades, scores, groups)
-        unknown = np.setdiff1d(grades, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y holds {unknown[0]!r}; the model knows {self.classes_[0]!r} and {self.classes_[1]!r}")
-        positive = grades == self.classes_[1]
-        order, offsets = group_order(groups, len(scores))
-        parts = [(positive[i], scores[i]) for i in np.split(order, offsets[1:-1])]
-        if self.measure == "f1":
-            values = [f1_score(truth, s > 0, zero_division=1.0) for truth, s in parts]
-        elif self.measure == "roc-area":
-            values = [roc_auc_score(truth, s) for truth, s in parts if truth.any() and not truth.all()]
-        else:
-            values = [average_precision_score(truth, s) for truth, s in parts if truth.any()]
-        if not values:
-            raise ValueError(f"y has no group in which {self.measure} is defined: both classes are needed")
-        return float(np.mean(values))
+        return self._quality(self._flat(self), *self._read(X, y, groups))
 
     # ------------------------------------------------------------------ model files
 
@@ -257,6 +300,7 @@ class Ranker(LinearModel):
         check_choice("measure", model.measure, MEASURES)
         model.coef_ = check_shape("coef", arrays["coef"], (model.n_features_in_,))
         model.classes_ = check_shape("classes", arrays["classes"], (max(2, len(arrays["classes"])),))
+        model._has_intercept = model.measure == "f1" and bool(model.fit_intercept)
         model.intercept_ = float(check_shape("intercept", np.asarray(meta["intercept"], float), ()))
         model.thresholds_ = arrays.get("thresholds")
         if model.thresholds_ is not None and (

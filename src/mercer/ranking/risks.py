@@ -11,7 +11,7 @@ swapping all pairs that gain by it gives a ranking: that of the scores with 1 ta
 A labelling's score is Σ_i ±½ s_i over twice the number P of positives: one wrong label costs about 1/(2P) of F1, so
 that it asks for a margin of about 1, as the plain hinge does.
 
-The losses are compiled (cpp/ranking.cpp); here are the products with X.
+The losses are compiled (cpp/solvers/ranking_losses.cpp); here are the products with X.
 
 Label ranking, with f(x, u) = ⟨w_u, x⟩ and A(y) the parts of the preference graph y:
 
@@ -105,12 +105,14 @@ class RankingRisk:
         threads: int = 1,
     ) -> None:
         self.products = Products(X, 1, threads)
+        self.X = X
         self.measure, self.squared, self.intercept, self.threads = measure, squared, intercept, threads
         self.order, self.offsets = group_order(groups, X.shape[0])
         self.grades = _ranks(y[self.order], self.offsets) if measure == "pairs" else y[self.order].astype(np.int32)
         self.n_examples = len(self.offsets) - 1
         self.n_weights = X.shape[1] + int(intercept)
         self.n_pairs = _count_pairs(self.grades, self.offsets)
+        self.y = y, self.order, self.offsets
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """s = Xw, with the intercept if there is one."""
@@ -177,6 +179,7 @@ class LabelRankingRisk:
         threads: int = 1,
     ) -> None:
         self.products = Products(X, n_labels, threads)
+        self.X = X
         self.squared, self.intercept = squared, intercept
         self.n_examples = X.shape[0]
         self.shape = n_labels, X.shape[1] + int(intercept)
@@ -187,7 +190,15 @@ class LabelRankingRisk:
         self._sizes = np.array([len(graph) for graphs in parts for graph in graphs], dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(self._sizes)])[:-1]
         self._part = np.repeat(np.arange(len(self._sizes)), self._sizes)
-        self._weight = np.repeat([1.0 / max(1, len(graphs)) for graphs in parts], [len(graphs) for graphs in parts])
+        self._n_parts = np.array([len(graphs) for graphs in parts], dtype=np.int64)
+        self._weight = np.repeat([1.0 / max(1, len(graphs)) for graphs in parts], self._n_parts)
+        self.y = self._better, self._worse, self._sizes
+
+    def weigh(self, weights: np.ndarray | None) -> None:
+        """Multiply the loss of each example by its weight."""
+        self.weights = weights
+        if weights is not None:
+            self._weight = self._weight * np.repeat(weights, self._n_parts)
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """f(x_i, u) as a matrix (n_examples, n_labels)."""

@@ -1,9 +1,9 @@
 """Exact search among packed codes by Hamming distance.
 
-Codes lie in blocks of eight, word by word (`cpp/hamming.cpp`), in memory as in files, so that a file is searched where
-it lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of threads,
-the instruction set, the method, or the device. Queries that lie on a GPU are answered there, from a copy of the codes
-that is made for the first of them (`_tensors`).
+Codes lie in blocks of eight, word by word (`cpp/maps/hamming.cpp`), in memory as in files, so that a file is searched
+where it lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of
+threads, the instruction set, the method, or the device. Queries that lie on a GPU are answered there, from a copy of
+the codes that is made for the first of them (`_tensors`).
 
 A file holds, little endian:
 

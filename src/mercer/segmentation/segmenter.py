@@ -26,7 +26,6 @@ from sklearn.exceptions import NotFittedError
 from mercer._estimator import Estimator
 from mercer._persistence import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_flag, thread_count
-from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
 from mercer.data.segments import (
@@ -39,6 +38,7 @@ from mercer.data.segments import (
     segments_to_boundaries,
 )
 from mercer.data.sequences import Sequences
+from mercer.data.templates import Template
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import LOSSES, Loss, RelativeMargin, loss_from_json, resolve_loss
 from mercer.learning.penalties import Penalty

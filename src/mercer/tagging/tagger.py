@@ -19,10 +19,10 @@ from sklearn.exceptions import NotFittedError
 
 from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
+from mercer.data.templates import Template
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.monitor import Monitor

@@ -23,7 +23,7 @@ from mercer._validation import check_choice, check_count
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.risk import InfeasibleError, Risk
+from mercer.learning.risk import InfeasibleError, Risk, WeightedRisk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_planes, check_ridge, named, part_of
 from mercer.learning.solvers.cutting_plane import WorkingSets
@@ -149,7 +149,7 @@ class BCFW(Solver):
         return random.permutation(order)
 
     def _visit(self, sets: WorkingSets, order: np.ndarray, tol: float) -> None:
-        ascent = getattr(sets.risk.structure, "ascent", None)
+        ascent = None if isinstance(sets.risk, WeightedRisk) else getattr(sets.risk.structure, "ascent", None)
         if ascent is not None and not np.isfinite(sets.bound):
             total = ascent(sets.risk.loss, sets.risk.X, sets.risk.y, order, sets.w, sets.planes, _MAX_IDLE)
             if total is not None:

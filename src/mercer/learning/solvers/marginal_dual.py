@@ -22,7 +22,7 @@ from mercer.learning.checkpoint import array_of, generator_from_state, generator
 from mercer.learning.losses import Hinge
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.risk import Risk
+from mercer.learning.risk import Risk, WeightedRisk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_planes, check_ridge
 from mercer.structures.base import check_random_seed
@@ -39,6 +39,8 @@ class MarginalDual(Solver):
         """The hinge, ½‖w‖²."""
         check_ridge(penalty, self.name)
         check_planes(risk, self.name)
+        if isinstance(risk, WeightedRisk):
+            raise ValueError("solver 'marginal-dual' takes no weights of examples (sample_weight); use 'bcfw'")
         if type(risk.loss) is not Hinge:
             raise ValueError(f"solver 'marginal-dual' is for the hinge; the loss is {risk.loss.name!r}")
 

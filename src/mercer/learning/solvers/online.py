@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
-from mercer.learning.risk import InfeasibleError, Risk
+from mercer.learning.risk import InfeasibleError, Risk, WeightedRisk
 from mercer.learning.vectors import zeros
 from mercer.structures.base import check_random_seed
 
@@ -31,7 +31,9 @@ def side_by_side(threads: int, calls: list[Callable[[], Given]]) -> list[Given]:
 
 
 def check_online(risk: Risk, name: str) -> None:
-    """The structure must have an online loop."""
+    """The structure must have an online loop, and all examples count alike."""
+    if isinstance(risk, WeightedRisk):
+        raise ValueError(f"solver {name!r} takes no weights of examples (sample_weight); use 'auto'")
     if not hasattr(risk.structure, "online"):
         raise ValueError(
             f"solver {name!r} needs a structure with an online loop (a method 'online', as Chain and Graph have it), "

@@ -16,7 +16,7 @@ from mercer import _core
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.risk import InfeasibleError, Risk
+from mercer.learning.risk import InfeasibleError, Risk, WeightedRisk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_planes, check_ridge
 from mercer.structures.base import check_random_seed
@@ -96,7 +96,7 @@ class Subgradient(Solver):
     @staticmethod
     def _epoch(risk: Risk, mass: float, order: np.ndarray, total: np.ndarray, steps: Any) -> float:
         """One step an example; returns mass · Σ offsets."""
-        compiled = getattr(risk.structure, "subgradient", None)
+        compiled = None if isinstance(risk, WeightedRisk) else getattr(risk.structure, "subgradient", None)
         if compiled is not None:
             found = compiled(risk.loss, risk.X, risk.y, order, total, mass, steps)
             if found is not None:

@@ -1,0 +1,469 @@
+"""The way from parameters and data to weights, once for all estimators that minimise a regularised risk.
+
+    minimise  penalty(w) + C · risk(w),   risk(w) = Σ_i weight_i loss(x_i, y_i; w)
+
+:class:`RiskEstimator` checks, resolves the loss and the solver, trains and keeps what training left; a subclass says
+how data become a risk. :class:`StructuredEstimator` adds the questions that a structure answers about p(y | x).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+
+from mercer._estimator import Estimator
+from mercer._validation import check_count, check_positive
+from mercer.learning.checkpoint import Checkpoint, fingerprint
+from mercer.learning.losses import Loss, loss_from_json, resolve_loss
+from mercer.learning.penalties import Penalty
+from mercer.learning.risk import WeightedRisk
+from mercer.learning.solvers import Result, Solver, best_solver, resolve_solver
+from mercer.learning.training import history_from_json, history_to_json, one_pass, train
+from mercer.structures.base import Structure, check_random_seed
+from mercer.structures.costs import Cost
+
+__all__ = ["RiskEstimator", "StructuredEstimator"]
+
+_PLAIN = (str, int, float, bool, type(None))
+_BATCH = 8192  # positions whose scores are held at once in prediction
+
+
+@dataclass
+class Run:
+    """One training: what it minimised, with which solver, and what came out."""
+
+    risk: Any
+    penalty: Penalty
+    solver: Solver
+    result: Result
+    history: dict[str, list[float]]
+    held_out: tuple[Any, Any] | None = None
+
+
+class RiskEstimator(Estimator):
+    """Weights that minimise ``penalty(w) + C · risk(w)``.
+
+    A subclass writes ``__init__``, the signature of ``fit``, and the hooks that raise NotImplementedError here.
+    """
+
+    loss: Any
+    solver: str | Solver
+    C: Any
+    penalty: str | None
+    l1_ratio: float
+    max_iter: int | None
+    tol: float | None
+    patience: int
+    warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    coef_: Any
+    history_: dict[str, list[float]]
+    converged_: bool
+    interrupted_: bool
+    solver_: str
+    n_iter_: int
+    _online_state: dict[str, Any]
+
+    lacks: ClassVar[dict[str, str]] = {}
+    """What the estimator cannot do, and why: names of verbs and of arguments of ``fit``."""
+
+    may_change: ClassVar[frozenset[str]] = frozenset(
+        {"n_jobs", "verbose", "max_iter", "tol", "patience", "random_state", "warm_start"}
+    )
+    """Parameters that a resumed training may change (or that its fingerprint holds in another form)."""
+
+    _dev_sizes: ClassVar[tuple[int, ...]] = (2,)
+
+    # ------------------------------------------------------------------ what a subclass writes
+
+    def _check(self) -> None:
+        """Check the parameters that no other estimator has."""
+
+    def _learn(self, X: Any, y: Any, loss: Any, last: Any, *args: Any, **more: Any) -> Any:
+        """Read training data, learn indices, labels and structure, and return the risk.
+
+        ``last`` holds the attributes of the fitted model to go on from, None to begin anew.
+        """
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return inputs and outputs as the fitted model sees them."""
+        raise NotImplementedError
+
+    def _quality(self, w: np.ndarray, X: Any, y: Any) -> float:
+        """Return the score of weights on what :meth:`_read` gave, higher is better."""
+        raise NotImplementedError
+
+    def _arrays(self, X: Any, y: Any) -> Iterable[np.ndarray | None]:
+        """Return the arrays that tell data apart, for the fingerprint of a run."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ what it may replace
+
+    def _cost(self) -> Cost | None:
+        """Return the cost of the margin losses; None: that of the structure."""
+        return None
+
+    def _loss(self) -> Any:
+        """Return the loss with its cost."""
+        return resolve_loss(self.loss, self._cost())
+
+    def _auto(self, loss: Any, penalty: Penalty, risk: Any) -> Solver:
+        """Return the solver that ``"auto"`` stands for."""
+        return best_solver(loss, penalty)
+
+    def _check_strength(self) -> None:
+        """Check C."""
+        check_positive("C", self.C)
+
+    def _strength(self, risk: Any) -> float:
+        """Return C as a number."""
+        return float(self.C)
+
+    def _flat(self, model: Any) -> np.ndarray:
+        """Return the weights of a fitted model in the layout of the solver."""
+        return model.coef_
+
+    def _carry(self, w: np.ndarray, last: Any, risk: Any) -> np.ndarray:
+        """Return a vector in the layout of the last fit in the layout of this one."""
+        if len(w) != risk.n_weights:
+            raise ValueError(
+                f"the model to go on from has {len(w)} weights, this data needs {risk.n_weights}: it has other "
+                "features or labels"
+            )
+        return w
+
+    def _keep(self, w: np.ndarray) -> None:
+        """Store the weights in the form that users see."""
+        self.coef_ = w
+
+    def _weigh(self, risk: Any, sample_weight: Any) -> Any:
+        """Return the risk with a weight for each example."""
+        weights = check_weights(sample_weight, risk.n_examples)
+        return risk if weights is None else WeightedRisk(risk.structure, risk.loss, risk.X, risk.y, weights)
+
+    def _while_training(self) -> AbstractContextManager[Any]:
+        """Return what surrounds the run of the solver."""
+        return nullcontext()
+
+    def _settings(self, risk: Any) -> Any:
+        """Return what else tells two runs apart, as data whose ``repr`` says it all."""
+        return None
+
+    # ------------------------------------------------------------------ training
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        dev: tuple[Any, ...] | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        sample_weight: Any = None,
+        **more: Any,
+    ) -> Self:
+        """Check, read, train and keep; to be called by ``fit`` alone."""
+        loss, penalty = self._resolve()
+        last = self._snapshot() if self.warm_start else None
+        risk = self._weigh(self._learn(X, y, loss, last, **more), sample_weight)
+        loss = getattr(risk, "loss", loss)
+        solver = self._auto(loss, penalty, risk) if _is_auto(self.solver) else resolve_solver(self.solver)
+        held_out = None if dev is None else self._read(*_pair(dev, self._dev_sizes))
+        strength = self._strength(risk)
+        with self._while_training():
+            result, history = train(
+                risk,
+                solver=solver,
+                C=strength,
+                penalty=penalty,
+                w0=None if last is None else self._carry(self._flat(last), last, risk),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=self.random_state,
+                verbose=self.verbose,
+                evaluate=None if held_out is None else lambda w: self._quality(w, *held_out),
+                patience=self.patience,
+                checkpoint=checkpoint,
+                fingerprint=lambda: self._fingerprint(risk, strength, held_out),
+                stacklevel=5,  # the caller of fit, which Estimator wraps and which calls this
+            )
+        self._finish(Run(risk, penalty, solver, result, history, held_out))
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, **more: Any) -> Self:
+        """Make one pass of an online solver over more data; to be called by ``partial_fit`` alone."""
+        loss, penalty = self._resolve()
+        solver = resolve_solver(self.solver, loss, penalty)
+        if not solver.online:
+            raise ValueError(
+                f"partial_fit needs an online solver ('sgd', 'averaged-perceptron' or 'passive-aggressive'), "
+                f"the solver is {solver.name!r}"
+            )
+        last = self._snapshot()
+        risk = self._learn(X, y, loss, last, **more)
+        w0, state = None, {}
+        if last is not None:
+            w0 = self._carry(self._flat(last), last, risk)
+            state = {
+                name: self._carry(value, last, risk) if isinstance(value, np.ndarray) and value.size else value
+                for name, value in last._online_state.items()
+            }
+        goes_on = last is not None and isinstance(self.C, str)  # with the C that was found for the first data
+        strength = float(last.C_) if goes_on else self._strength(risk)
+        result, history = one_pass(risk, solver, penalty, strength, w0, self.random_state, state)
+        if result.interrupted:  # the caller's loop over the data must stop too; the model is that of the last call
+            raise KeyboardInterrupt
+        if last is not None:
+            history = {name: [*last.history_.get(name, ()), *values] for name, values in history.items()}
+        result.converged = False
+        self._finish(Run(risk, Penalty(), solver, result, history))  # weights may still leave 0: none is dropped
+        return self
+
+    def _resolve(self) -> tuple[Any, Penalty]:
+        """Check the parameters; return loss and penalty."""
+        self._check_strength()
+        penalty = Penalty.named(self.penalty, self.l1_ratio)
+        check_count("patience", self.patience)
+        self._check()
+        if not _is_auto(self.solver):
+            resolve_solver(self.solver)  # an unknown name shows before the data is read
+        return self._loss(), penalty
+
+    def _snapshot(self) -> Any:
+        """Return the attributes of the fitted model; None where nothing is fitted."""
+        return SimpleNamespace(**vars(self)) if hasattr(self, "coef_") else None
+
+    def _finish(self, run: Run) -> None:
+        """Store what training left."""
+        self._keep(run.result.w)
+        self.history_, self.solver_ = run.history, run.solver.name
+        self.converged_, self.interrupted_ = run.result.converged, run.result.interrupted
+        recorded = len(run.history.get("seconds", ()))
+        self.n_iter_ = recorded if run.result.n_iter is None else run.result.n_iter
+        self._online_state = run.result.state
+
+    def _fingerprint(self, risk: Any, strength: float, held_out: tuple[Any, Any] | None) -> str:
+        """Return a digest of settings and data: equal runs have equal ones. ``train`` adds those of the solver."""
+        parameters = {
+            name: value
+            for name, value in sorted(self.get_params(deep=False).items())
+            if name not in self.may_change and name not in ("solver", "loss", "cost", "C")
+        }
+        loss = risk.loss.to_json() if hasattr(risk, "loss") else self.loss
+        said = (type(self).__name__, _plain(parameters), loss, strength, self._settings(risk), held_out is None)
+        arrays = [*self._arrays(risk.X, risk.y), getattr(risk, "weights", None)]
+        if held_out is not None:
+            arrays += self._arrays(*held_out)
+        return fingerprint(said, arrays)
+
+    # ------------------------------------------------------------------ fitted models
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")  # a training that failed leaves its history
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    # ------------------------------------------------------------------ model files
+
+    def _training_to_state(self, classes: Sequence[Any] | None = None) -> dict[str, Any]:
+        """Return parameters and what training left, as plain data; costs are written for these labels."""
+        self._check_is_fitted()
+        params = self.get_params(deep=False)
+        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
+        if isinstance(self.loss, Loss):
+            loss = self.loss if classes is None else self.loss.for_labels(classes)
+            params["loss"] = loss.to_json()
+        if not isinstance(self.random_state, (int, type(None))):
+            params["random_state"] = None
+        return {
+            "params": {
+                name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()
+            },
+            "history": history_to_json(self.history_),
+            "converged": bool(self.converged_),
+            "solver": self.solver_,
+            "n_iter": self.n_iter_,
+        }
+
+    @classmethod
+    def _from_training_state(cls, meta: dict[str, Any], **params: Any) -> Self:
+        """Return a model with the parameters of :meth:`_training_to_state`, and what training left."""
+        given = {**meta["params"], **params}
+        given["loss"] = given["loss"] if given["loss"] == "auto" else loss_from_json(given["loss"])
+        model = cls(**given)
+        model.history_ = history_from_json(meta["history"])
+        model.converged_, model.interrupted_ = bool(meta["converged"]), False
+        model.solver_, model.n_iter_ = str(meta["solver"]), check_count("n_iter", meta["n_iter"], 0)
+        model._online_state = {}
+        return model
+
+
+def where_structure_has(verb: str) -> Callable[[Callable[..., Any]], Any]:
+    """Offer a method only where the class does not lack it; asking for it elsewhere gives the reason."""
+
+    def has(model: RiskEstimator) -> bool:
+        if verb in model.lacks:
+            raise AttributeError(f"{type(model).__name__} has no {verb}: {model.lacks[verb]}")
+        return True
+
+    return available_if(has)
+
+
+class StructuredEstimator(RiskEstimator):
+    """A :class:`RiskEstimator` over a structure, with the questions that the structure answers.
+
+    A subclass also writes the hooks ``_inputs`` and ``_decode``.
+    """
+
+    structure_: Any
+
+    # ------------------------------------------------------------------ what a subclass writes
+
+    def _inputs(self, X: Any) -> Any:
+        """Return new inputs as the structure of the fitted model takes them."""
+        raise NotImplementedError
+
+    def _decode(self, outputs: Any, inputs: Any) -> Sequence[Any]:
+        """Return outputs of the structure in the form that users write, one for each of the inputs."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ what it may replace
+
+    def _structure(self) -> Structure:
+        """Return the structure with the verbs on batches."""
+        return self.structure_
+
+    def _scored(self, X: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield inputs and part scores θ, batch by batch."""
+        inputs, structure, w = self._inputs(X), self._structure(), self._flat(self)
+        for batch in structure.batches(inputs, _BATCH):
+            part = inputs[batch]
+            yield part, structure.scores(w, part)
+
+    def _check_feasible(self, scores: np.ndarray, inputs: Any) -> None:
+        """Raise ValueError where an example has no allowed output."""
+        if np.isneginf(scores).any():
+            raise ValueError("the constraints leave no output of an example")
+
+    # ------------------------------------------------------------------ verbs
+
+    @where_structure_has("k_best")
+    def k_best(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """The k best outputs of each example (or all, if fewer) with their log-probabilities, best first."""
+        return self._k_best(self._scored(X), k)
+
+    def _k_best(self, scored: Iterable[tuple[Any, Any]], k: int) -> list[list[tuple[Any, float]]]:
+        check_count("k", k)
+        structure = self._structure()
+        out: list[list[tuple[Any, float]]] = []
+        for inputs, theta in scored:
+            outputs, scores = structure.k_best(theta, k)
+            self._check_feasible(scores[:, 0], inputs)
+            scores = scores - structure.log_partition(theta)[:, None]
+            ranks = [self._decode(one, inputs) for one in outputs]
+            for i in range(len(theta)):
+                out.append([(ranks[r][i], float(scores[i, r])) for r in range(k) if scores[i, r] > -np.inf])
+        return out
+
+    @where_structure_has("sample")
+    def sample(self, X: Any, n_samples: int = 1) -> list[list[Any]]:
+        """Outputs drawn from p(y | x): ``n_samples`` for each example."""
+        return self._sample(self._scored(X), n_samples)
+
+    def _sample(self, scored: Iterable[tuple[Any, Any]], n_samples: int) -> list[list[Any]]:
+        check_count("n_samples", n_samples)
+        structure = self._structure()
+        random = np.random.default_rng(check_random_seed(self.random_state))
+        out: list[list[Any]] = []
+        for inputs, theta in scored:
+            self._check_feasible(structure.log_partition(theta), inputs)
+            draws = [self._decode(one, inputs) for one in structure.sample(theta, n_samples, random)]
+            out.extend([draw[i] for draw in draws] for i in range(len(theta)))
+        return out
+
+    @where_structure_has("log_likelihood")
+    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
+        """log p(y | x) of each example; where y is partly known, of all outputs that agree with the rest."""
+        inputs, truth = self._read(X, y)
+        structure, w = self._structure(), self._flat(self)
+        out = np.empty(len(inputs))
+        for batch in structure.batches(inputs, _BATCH):
+            part, known = inputs[batch], truth[batch]
+            theta = structure.scores(w, part)
+            log_z = structure.log_partition(theta)
+            self._check_feasible(log_z, part)
+            if structure.is_partial(known):
+                value = structure.log_partition(structure.restrict(theta, known))
+            else:
+                value = structure.score(theta, known)
+            out[batch] = value - log_z
+        return out
+
+    @where_structure_has("entropy")
+    def entropy(self, X: Any) -> np.ndarray:
+        """The entropy of p(y | x) of each example, in nats: how unsure the model is."""
+        structure, out = self._structure(), [np.zeros(0)]
+        for inputs, theta in self._scored(X):
+            self._check_feasible(structure.log_partition(theta), inputs)
+            out.append(structure.entropy(theta))
+        return np.concatenate(out)
+
+    def score(self, X: Any, y: Any) -> float:
+        """How good predictions are, higher is better."""
+        self._check_is_fitted()
+        return self._quality(self._flat(self), *self._read(X, y))
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Weights of n examples: finite, not negative, not all 0; None where none are given."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold numbers") from None
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must hold a number for each of the {n} examples, got shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must hold finite numbers of at least 0")
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for all examples: there is nothing to learn from")
+    return weights
+
+
+def _is_auto(solver: Any) -> bool:
+    return isinstance(solver, str) and solver == "auto"
+
+
+def _pair(dev: Any, sizes: tuple[int, ...]) -> tuple[Any, ...]:
+    if not isinstance(dev, (tuple, list)) or len(dev) not in sizes:
+        raise ValueError("dev must be a tuple (X, y) of held-out data")
+    return tuple(dev)
+
+
+def _plain(value: Any) -> Any:
+    """Parameters as data whose ``repr`` is the same in every process; others show in the data they make."""
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return [(_plain(name), _plain(item)) for name, item in value.items()]
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return value.shape, fingerprint(None, [value])
+    return value.to_json() if hasattr(value, "to_json") else type(value).__name__
