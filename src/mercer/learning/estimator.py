@@ -253,6 +253,12 @@ class RiskEstimator(Estimator):
         self.n_iter_ = recorded if run.result.n_iter is None else run.result.n_iter
         self._online_state = run.result.state
 
+    def _keep_given(self, w: np.ndarray, source: str) -> None:
+        """Store weights that were not trained, and where they come from in the place of the solver."""
+        self._keep(w)
+        self.history_, self.solver_, self.n_iter_ = {}, source, 0
+        self.converged_, self.interrupted_, self._online_state = True, False, {}
+
     def _fingerprint(self, risk: Any, strength: float, held_out: tuple[Any, Any] | None) -> str:
         """Return a digest of settings and data: equal runs have equal ones. ``train`` adds those of the solver."""
         parameters = {
