@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import IO, Any, BinaryIO, TypeAlias, cast
 
+from mercer._state.values import Codec, register
+
 __all__ = ["DataFileError", "Sentence", "Template", "iter_conll", "read_conll", "write_conll"]
 
 Sentence: TypeAlias = list[tuple[str, ...]]
@@ -542,3 +544,9 @@ def _cell(sentence: Sequence[Sequence[str]], t: int, column: int) -> str:
     if t >= len(sentence):
         return f"_B+{t - len(sentence) + 1}"
     return sentence[t][column]
+
+
+register(
+    Template,
+    Codec("template", lambda template, out: {"text": template.text}, lambda node, source: Template.parse(node["text"])),
+)

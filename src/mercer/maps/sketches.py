@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
-from mercer._limits import OUTPUT_ROWS, reserve
+from mercer._state.limits import OUTPUT_ROWS, reserve
 from mercer._validation import check_count, check_positive, thread_count
 from mercer.maps._arrays import (
     Copies,
