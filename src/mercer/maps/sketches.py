@@ -30,7 +30,7 @@ from mercer._arrays import (
     row_blocks,
 )
 from mercer._estimator import Estimator
-from mercer._limits import OUTPUT_ROWS, reserve
+from mercer._state.limits import OUTPUT_ROWS, reserve
 from mercer._validation import check_count, check_positive, thread_count
 from mercer.maps.fourier import check_arrays, plain_params
 
