@@ -30,7 +30,8 @@ LAYERS = [
     {"data", "datasets"},
     {"metrics"},
     {
-        "_command", "_core", "_em", "_estimator", "_limits", "_persistence", "_validation", "exceptions", "__init__",
+        "_command", "_core", "_em", "_estimator", "_limits", "_linalg", "_persistence", "_validation", "exceptions",
+        "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
