@@ -31,7 +31,8 @@ LAYERS = [
     {"data", "datasets"},
     {"metrics"},
     {
-        "_arrays", "_command", "_core", "_em", "_estimator", "_state", "_validation", "exceptions", "__init__",
+        "_arrays", "_command", "_core", "_em", "_estimator", "_linalg", "_state", "_validation",
+        "exceptions", "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

@@ -21,6 +21,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._estimator import Estimator
+from mercer._linalg import asymmetry
 from mercer._state.saved import Fields, Ints, Number, Objects, Optional, Saved
 from mercer._validation import check_positive, check_sparse, thread_count
 from mercer.data.graphs import Graph
@@ -140,10 +141,8 @@ class KernelMethod(Saved, Estimator):
             return K
         if K.shape[0] != K.shape[1]:
             raise ValueError(f"with kernel='precomputed', X must be a square matrix in fit, got shape {K.shape}")
-        size = float(np.abs(K).max(initial=0.0))
-        apart = np.abs(K - K.T)
-        if apart.max(initial=0.0) > 1e-8 * size:
-            i, j = np.unravel_index(int(apart.argmax()), K.shape)
+        apart, i, j = asymmetry(K)
+        if apart > 0 and apart > 1e-8 * max(float(K.max()), -float(K.min())):
             raise ValueError(
                 f"with kernel='precomputed', X must be symmetric in fit, but X[{i}, {j}] = {K[i, j]:.6g} and"
                 f" X[{j}, {i}] = {K[j, i]:.6g}"

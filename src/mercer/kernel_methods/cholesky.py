@@ -16,11 +16,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from mercer._linalg import pivoted_cholesky
 from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count, thread_count
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernels.base import Work
-from mercer.kernels.rkhs import pivoted
 
 __all__ = ["IncompleteCholesky", "cholesky_of_matrix"]
 
@@ -35,7 +35,7 @@ def _to_tolerance(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Until no residual is above ``tol`` times the largest value of the diagonal."""
     least = tol * float(diagonal.max(initial=0.0))
-    return pivoted(diagonal, column, rank, lambda largest, total: largest <= least)
+    return pivoted_cholesky(diagonal, column, rank, lambda largest, total: largest <= least)
 
 
 class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod):

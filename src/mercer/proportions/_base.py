@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh, solve_triangular
-from scipy.linalg.lapack import dpstrf
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from mercer._linalg import pivoted_cholesky_of
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
 from mercer.kernel_methods._base import KernelMethod
@@ -184,16 +184,15 @@ class Space:
         """Z by Cholesky's method with pivots, a tenth of the work of eigenvectors; None where K has negative ones."""
         assert self.gram is not None
         K, largest = self.gram, float(self.gram.diagonal().max(initial=0.0))
-        L, pivots, rank, _ = dpstrf(K, tol=_NULL * largest, lower=1)
-        if not rank > 0 or largest <= 0:
+        if not largest > 0:
             return None
-        order = pivots - 1
-        Z = np.empty((len(K), rank))
-        Z[order] = np.tril(L[:, :rank])
+        Z, pivots = pivoted_cholesky_of(K, _NULL * largest)
+        if len(pivots) == 0:
+            return None
         probe = np.cos(np.arange(len(K), dtype=np.float64))  # any vector sees what is missing
         if np.abs(K @ probe - Z @ (Z.T @ probe)).max() > 1e-7 * largest * len(K):
             return None
-        self._factor = np.ascontiguousarray(L[:rank, :rank]), order[:rank]
+        self._factor = np.ascontiguousarray(Z[pivots]), pivots
         return Z
 
     def _by_axes(self) -> np.ndarray:
