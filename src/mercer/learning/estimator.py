@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from mercer._estimator import Estimator
-from mercer._validation import check_count, check_positive
+from mercer._validation import check_count, check_positive, thread_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.penalties import Penalty
@@ -28,12 +28,11 @@ from mercer.learning.risk import WeightedRisk
 from mercer.learning.solvers import Result, Solver, best_solver, resolve_solver
 from mercer.learning.training import history_from_json, history_to_json, one_pass, train
 from mercer.structures.base import Structure, check_random_seed
-from mercer.structures.costs import Cost
+from mercer.structures.costs import Cost, cost_from_json, resolve_cost
 
 __all__ = ["RiskEstimator", "StructuredEstimator"]
 
 _PLAIN = (str, int, float, bool, type(None))
-_BATCH = 8192  # positions whose scores are held at once in prediction
 
 
 @dataclass
@@ -104,6 +103,9 @@ class RiskEstimator(Estimator):
     def _quality(self, w: np.ndarray, X: Any, y: Any) -> float:
         """Return the score of weights on what :meth:`_read` gave, higher is better."""
         raise NotImplementedError
+
+    def _check_comparable(self, y: Any) -> None:
+        """Raise ValueError where :meth:`_quality` has nothing to compare with."""
 
     def _arrays(self, X: Any, y: Any) -> Iterable[np.ndarray | None]:
         """Return the arrays that tell data apart, for the fingerprint of a run."""
@@ -180,6 +182,8 @@ class RiskEstimator(Estimator):
         loss = getattr(risk, "loss", loss)
         solver = self._auto(loss, penalty, risk) if _is_auto(self.solver) else resolve_solver(self.solver)
         held_out = None if dev is None else self._read(*_pair(dev, self._dev_sizes))
+        if held_out is not None:
+            self._check_comparable(held_out[1])
         strength = self._strength(risk)
         with self._while_training():
             result, history = train(
@@ -292,6 +296,8 @@ class RiskEstimator(Estimator):
         if isinstance(self.loss, Loss):
             loss = self.loss if classes is None else self.loss.for_labels(classes)
             params["loss"] = loss.to_json()
+        if classes is not None and not isinstance(params.get("cost", ""), str):
+            params["cost"] = resolve_cost(self.cost).bind(list(classes)).to_json()
         if not isinstance(self.random_state, (int, type(None))):
             params["random_state"] = None
         return {
@@ -308,6 +314,8 @@ class RiskEstimator(Estimator):
     def _from_training_state(cls, meta: dict[str, Any], **params: Any) -> Self:
         """Return a model with the parameters of :meth:`_training_to_state`, and what training left."""
         given = {**meta["params"], **params}
+        if isinstance(given.get("cost"), dict):
+            given["cost"] = cost_from_json(given["cost"])
         given["loss"] = given["loss"] if given["loss"] == "auto" else loss_from_json(given["loss"])
         model = cls(**given)
         model.history_ = history_from_json(meta["history"])
@@ -336,6 +344,11 @@ class StructuredEstimator(RiskEstimator):
 
     structure_: Any
 
+    _batch_positions: ClassVar[int] = 8192
+    """Positions whose scores are held at once in prediction."""
+    _may_be_infeasible: ClassVar[bool] = True
+    """Whether constraints can leave an example without an output, so that verbs must look."""
+
     # ------------------------------------------------------------------ what a subclass writes
 
     def _inputs(self, X: Any) -> Any:
@@ -350,12 +363,13 @@ class StructuredEstimator(RiskEstimator):
 
     def _structure(self) -> Structure:
         """Return the structure with the verbs on batches."""
+        self.structure_.threads = thread_count(self.n_jobs)
         return self.structure_
 
     def _scored(self, X: Any) -> Iterator[tuple[Any, Any]]:
         """Yield inputs and part scores θ, batch by batch."""
         inputs, structure, w = self._inputs(X), self._structure(), self._flat(self)
-        for batch in structure.batches(inputs, _BATCH):
+        for batch in structure.batches(inputs, self._batch_positions):
             part = inputs[batch]
             yield part, structure.scores(w, part)
 
@@ -397,7 +411,8 @@ class StructuredEstimator(RiskEstimator):
         random = np.random.default_rng(check_random_seed(self.random_state))
         out: list[list[Any]] = []
         for inputs, theta in scored:
-            self._check_feasible(structure.log_partition(theta), inputs)
+            if self._may_be_infeasible:
+                self._check_feasible(structure.log_partition(theta), inputs)
             draws = [self._decode(one, inputs) for one in structure.sample(theta, n_samples, random)]
             out.extend([draw[i] for draw in draws] for i in range(len(theta)))
         return out
@@ -409,7 +424,7 @@ class StructuredEstimator(RiskEstimator):
         inputs, truth = self._read(X, y)
         structure, w = self._structure(), self._flat(self)
         out = np.empty(len(inputs))
-        for batch in structure.batches(inputs, _BATCH):
+        for batch in structure.batches(inputs, self._batch_positions):
             part, known = inputs[batch], truth[batch]
             theta = structure.scores(w, part)
             log_z = structure.log_partition(theta)
@@ -427,14 +442,17 @@ class StructuredEstimator(RiskEstimator):
         self._check_is_fitted()
         structure, out = self._structure(), [np.zeros(0)]
         for inputs, theta in self._scored(X):
-            self._check_feasible(structure.log_partition(theta), inputs)
+            if self._may_be_infeasible:
+                self._check_feasible(structure.log_partition(theta), inputs)
             out.append(structure.entropy(theta))
         return np.concatenate(out)
 
     def score(self, X: Any, y: Any) -> float:
         """How good predictions are, higher is better."""
         self._check_is_fitted()
-        return self._quality(self._flat(self), *self._read(X, y))
+        inputs, truth = self._read(X, y)
+        self._check_comparable(truth)
+        return self._quality(self._flat(self), inputs, truth)
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
