@@ -366,12 +366,11 @@ class StructuredEstimator(RiskEstimator):
         self.structure_.threads = thread_count(self.n_jobs)
         return self.structure_
 
-    def _scored(self, X: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield inputs and part scores θ, batch by batch."""
-        inputs, structure, w = self._inputs(X), self._structure(), self._flat(self)
+    def _scores(self, inputs: Any) -> Iterator[tuple[slice, Any]]:
+        """Yield slices of the inputs and their part scores θ, batch by batch."""
+        structure, w = self._structure(), self._flat(self)
         for batch in structure.batches(inputs, self._batch_positions):
-            part = inputs[batch]
-            yield part, structure.scores(w, part)
+            yield batch, structure.scores(w, inputs[batch])
 
     def _check_feasible(self, scores: np.ndarray, inputs: Any) -> None:
         """Raise ValueError where an example has no allowed output."""
@@ -383,18 +382,19 @@ class StructuredEstimator(RiskEstimator):
     @where_structure_has("k_best")
     def k_best(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
         """The k best outputs of each example (or all, if fewer) with their log-probabilities, best first."""
-        return self._k_best(self._scored(X), k)
-
-    def _k_best(self, scored: Iterable[tuple[Any, Any]], k: int) -> list[list[tuple[Any, float]]]:
         check_count("k", k)
         self._check_is_fitted()
+        inputs = self._inputs(X)
+        return self._k_best(inputs, self._scores(inputs), k)
+
+    def _k_best(self, inputs: Any, scored: Iterable[tuple[slice, Any]], k: int) -> list[list[tuple[Any, float]]]:
         structure = self._structure()
         out: list[list[tuple[Any, float]]] = []
-        for inputs, theta in scored:
+        for batch, theta in scored:
             outputs, scores = structure.k_best(theta, k)
             self._check_feasible(scores[:, 0], inputs)
             scores = scores - structure.log_partition(theta)[:, None]
-            ranks = [self._decode(one, inputs) for one in outputs]
+            ranks = [self._decode(one, inputs[batch]) for one in outputs]
             for i in range(len(theta)):
                 out.append([(ranks[r][i], float(scores[i, r])) for r in range(k) if scores[i, r] > -np.inf])
         return out
@@ -402,18 +402,19 @@ class StructuredEstimator(RiskEstimator):
     @where_structure_has("sample")
     def sample(self, X: Any, n_samples: int = 1) -> list[list[Any]]:
         """Outputs drawn from p(y | x): ``n_samples`` for each example."""
-        return self._sample(self._scored(X), n_samples)
-
-    def _sample(self, scored: Iterable[tuple[Any, Any]], n_samples: int) -> list[list[Any]]:
         check_count("n_samples", n_samples)
         self._check_is_fitted()
+        inputs = self._inputs(X)
+        return self._sample(inputs, self._scores(inputs), n_samples)
+
+    def _sample(self, inputs: Any, scored: Iterable[tuple[slice, Any]], n_samples: int) -> list[list[Any]]:
         structure = self._structure()
         random = np.random.default_rng(check_random_seed(self.random_state))
         out: list[list[Any]] = []
-        for inputs, theta in scored:
+        for batch, theta in scored:
             if self._may_be_infeasible:
                 self._check_feasible(structure.log_partition(theta), inputs)
-            draws = [self._decode(one, inputs) for one in structure.sample(theta, n_samples, random)]
+            draws = [self._decode(one, inputs[batch]) for one in structure.sample(theta, n_samples, random)]
             out.extend([draw[i] for draw in draws] for i in range(len(theta)))
         return out
 
@@ -422,13 +423,10 @@ class StructuredEstimator(RiskEstimator):
         """log p(y | x) of each example; where y is partly known, of all outputs that agree with the rest."""
         self._check_is_fitted()
         inputs, truth = self._read(X, y)
-        structure, w = self._structure(), self._flat(self)
-        out = np.empty(len(inputs))
-        for batch in structure.batches(inputs, self._batch_positions):
-            part, known = inputs[batch], truth[batch]
-            theta = structure.scores(w, part)
-            log_z = structure.log_partition(theta)
-            self._check_feasible(log_z, part)
+        structure, out = self._structure(), np.empty(len(inputs))
+        for batch, theta in self._scores(inputs):
+            log_z, known = structure.log_partition(theta), truth[batch]
+            self._check_feasible(log_z, inputs)
             if structure.is_partial(known):
                 value = structure.log_partition(structure.restrict(theta, known))
             else:
@@ -440,8 +438,8 @@ class StructuredEstimator(RiskEstimator):
     def entropy(self, X: Any) -> np.ndarray:
         """The entropy of p(y | x) of each example, in nats: how unsure the model is."""
         self._check_is_fitted()
-        structure, out = self._structure(), [np.zeros(0)]
-        for inputs, theta in self._scored(X):
+        inputs, structure, out = self._inputs(X), self._structure(), [np.zeros(0)]
+        for _, theta in self._scores(inputs):
             if self._may_be_infeasible:
                 self._check_feasible(structure.log_partition(theta), inputs)
             out.append(structure.entropy(theta))
