@@ -243,8 +243,9 @@ def test_models_are_loaded_from_threads_with_budgets_of_their_own(files: dict[st
 # ---------------------------------------------------------------------------------------- changed descriptions
 
 LOADED_AND_FAILED = [
-    ("HiddenMarkovModel", "named", 0),
-    ("HiddenMarkovModel", "named", None),
+    ("HiddenMarkovModel", "fitted.index_", 0),
+    ("HiddenMarkovModel", "fitted._emission.is", "LabelIndex"),
+    ("HiddenMarkovModel", "fitted._labels.params.classes", 3),
     ("Parser", "params.preterminals", 2**31 - 1),
     ("Parser", "params.preterminals", 0),
     ("GridLabeler", "params.block", 0),
@@ -293,7 +294,7 @@ def test_blocks_larger_than_an_image_take_no_memory(files: dict[str, Path], tmp_
 @pytest.mark.parametrize(
     ("kind", "name", "array"),
     [
-        ("HiddenMarkovModel", "start", lambda a: -a),
+        ("HiddenMarkovModel", "start_", lambda a: -a),
         ("FourierFeatures", "scales_", lambda a: a.astype(np.int64)),
         ("GridLabeler", "scale", lambda a: 0 * a),
         ("OnlineKernelClassifier", "support_", lambda a: a[:1]),
@@ -312,7 +313,7 @@ def test_arrays_that_failed_at_their_first_use_are_refused(
 
 def test_probabilities_in_single_precision_are_read(files: dict[str, Path], tmp_path: Path) -> None:
     arrays = read_file(files["HiddenMarkovModel"]).arrays
-    single = {**arrays, "start": arrays["start"].astype(np.float32)}
+    single = {**arrays, "start_": arrays["start_"].astype(np.float32)}
     ZOO["HiddenMarkovModel"].use(mercer.load(changed(files["HiddenMarkovModel"], tmp_path / "m", arrays=single)))
 
 

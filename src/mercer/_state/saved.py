@@ -49,6 +49,7 @@ __all__ = [
     "Objects",
     "OnlyInside",
     "Optional",
+    "PackedStrings",
     "Saved",
     "SparseInts",
     "Strings",
@@ -197,6 +198,16 @@ class Strings(Kind):
 
     def check(self, name: str, value: Any, model: Any) -> None:
         _check_length(name, value, self.size, model)
+
+
+class PackedStrings(Kind):
+    """Strings as `pack_strings` lays them out: a dict of bytes and offsets."""
+
+    def write(self, value: Any, out: Writer) -> Node:
+        return {part: out.place(value[part], part) for part in ("bytes", "offsets")}
+
+    def read(self, node: Node, source: Reader) -> dict[str, np.ndarray]:
+        return {part: source.array(node[part]) for part in ("bytes", "offsets")}
 
 
 class LabelValues(Kind):
@@ -412,7 +423,10 @@ class ByName(_Plain):
 
 
 class History(Kind):
-    """Figures of every iteration by name. Elapsed seconds are not written, and NaN when read."""
+    """Figures of every iteration by name. Elapsed seconds are not written, and NaN when read, where there are any."""
+
+    def __init__(self, seconds: bool = True) -> None:
+        self.seconds = seconds
 
     def write(self, value: Any, out: Writer) -> Node:
         return {
@@ -425,7 +439,7 @@ class History(Kind):
         if not isinstance(node, dict):
             raise ValueError("the history must be an object of lists")
         history = {str(name): [np.nan if x is None else float(x) for x in values] for name, values in node.items()}
-        if history:
+        if history and self.seconds:
             history["seconds"] = [np.nan] * max(len(values) for values in history.values())
         return history
 
