@@ -243,8 +243,9 @@ def test_models_are_loaded_from_threads_with_budgets_of_their_own(files: dict[st
 # ---------------------------------------------------------------------------------------- changed descriptions
 
 LOADED_AND_FAILED = [
-    ("HiddenMarkovModel", "named", 0),
-    ("HiddenMarkovModel", "named", None),
+    ("HiddenMarkovModel", "fitted.index_", 0),
+    ("HiddenMarkovModel", "fitted._emission.is", "LabelIndex"),
+    ("HiddenMarkovModel", "fitted._labels.params.classes", 3),
     ("Parser", "params.preterminals", 2**31 - 1),
     ("Parser", "params.preterminals", 0),
     ("GridLabeler", "params.block", 0),
@@ -254,14 +255,14 @@ LOADED_AND_FAILED = [
     ("HashedClassifier", "params.loss", "x"),
     ("HashedClassifier", "params.n_bits", 9),
     ("HashedRegressor", "params.n_bits", 1.5),
-    ("CompactClassifier", "map.classes.1", "ab"),
+    ("CompactClassifier", "fitted.map_.fitted.classes_.shape", [1, 2]),
     ("PolynomialSketch", "params.n_components", 2**31 - 1),
     ("PolynomialSketch", "params.n_components", 10**6),
     ("StringHasher", "params.gap", 2**62),
     ("StringHasher", "params.mismatches", 2**62),
-    ("RecordHasher", "params.interactions.0.0", "\ud800"),
-    ("TableEncoder", "columns", []),
-    ("TableEncoder", "columns.0", {"name": "city", "kind": "category", "categories": ["Rome"]}),
+    ("RecordHasher", "params.interactions", {"kind": "list", "items": [{"kind": "list", "items": ["a", "\ud800"]}]}),
+    ("TableEncoder", "fitted.columns_", []),
+    ("TableEncoder", "fitted.columns_.0", {"name": "city", "kind": "category", "categories": ["Rome"]}),
     ("KernelOneClass", "fitted.offset_", "x"),
     ("KernelOneClass", "fitted.offset_", None),
     ("KernelFisher", "params.n_components", 1.5),
@@ -293,11 +294,11 @@ def test_blocks_larger_than_an_image_take_no_memory(files: dict[str, Path], tmp_
 @pytest.mark.parametrize(
     ("kind", "name", "array"),
     [
-        ("HiddenMarkovModel", "start", lambda a: -a),
-        ("FourierFeatures", "phases", lambda a: a.astype(np.int64)),
+        ("HiddenMarkovModel", "start_", lambda a: -a),
+        ("FourierFeatures", "scales_", lambda a: a.astype(np.int64)),
         ("GridLabeler", "scale", lambda a: 0 * a),
         ("OnlineKernelClassifier", "support_", lambda a: a[:1]),
-        ("RandomProjection", "components", lambda a: a[:0]),
+        ("RandomProjection", "components_", lambda a: a[:0]),
         ("HashedClassifier", "table_lines", lambda a: a.astype(float)),
     ],
 )
@@ -312,7 +313,7 @@ def test_arrays_that_failed_at_their_first_use_are_refused(
 
 def test_probabilities_in_single_precision_are_read(files: dict[str, Path], tmp_path: Path) -> None:
     arrays = read_file(files["HiddenMarkovModel"]).arrays
-    single = {**arrays, "start": arrays["start"].astype(np.float32)}
+    single = {**arrays, "start_": arrays["start_"].astype(np.float32)}
     ZOO["HiddenMarkovModel"].use(mercer.load(changed(files["HiddenMarkovModel"], tmp_path / "m", arrays=single)))
 
 

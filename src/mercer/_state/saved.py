@@ -24,8 +24,10 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._state.limits import reserve
 from mercer._state.registry import RUN_SETTINGS
 from mercer._state.values import Node, Reader, Writer, read_csr, read_strings, write_csr, write_strings
+from mercer._validation import check_count
 
 __all__ = [
     "ByName",
@@ -38,6 +40,7 @@ __all__ = [
     "Floats",
     "History",
     "Ints",
+    "Json",
     "Kind",
     "LabelValues",
     "ListOf",
@@ -46,10 +49,13 @@ __all__ = [
     "Objects",
     "OnlyInside",
     "Optional",
+    "PackedStrings",
     "Saved",
+    "SparseInts",
     "Strings",
     "Text",
     "Transient",
+    "check_shapes",
     "outputs",
 ]
 
@@ -194,6 +200,16 @@ class Strings(Kind):
         _check_length(name, value, self.size, model)
 
 
+class PackedStrings(Kind):
+    """Strings as `pack_strings` lays them out: a dict of bytes and offsets."""
+
+    def write(self, value: Any, out: Writer) -> Node:
+        return {part: out.place(value[part], part) for part in ("bytes", "offsets")}
+
+    def read(self, node: Node, source: Reader) -> dict[str, np.ndarray]:
+        return {part: source.array(node[part]) for part in ("bytes", "offsets")}
+
+
 class LabelValues(Kind):
     """An array of labels: numbers, strings, or both as objects; at least so many."""
 
@@ -292,6 +308,39 @@ class Csr(Kind):
             raise ValueError(f"{name} must hold finite numbers")
 
 
+class SparseInts(Kind):
+    """A vector of integers of at least 0, most of which are 0: a file holds the others."""
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+
+    def write(self, value: Any, out: Writer) -> Node:
+        used = np.flatnonzero(value)
+        return {"size": len(value), "places": out.place(used, "places"), "values": out.place(value[used], "values")}
+
+    def read(self, node: Node, source: Reader) -> np.ndarray:
+        places, values = source.array(node["places"]), source.array(node["values"])
+        if places.ndim != 1 or places.shape != values.shape or {places.dtype, values.dtype} != {np.dtype("i8")}:
+            raise ValueError("numbers and their places must be equally many integers")
+        size = check_count("size", node["size"], 0)
+        reserve(8 * size, f"a vector of {size} numbers")
+        if len(places) and (places.min() < 0 or places.max() >= size or values.min() < 0):
+            raise ValueError(f"a place lies outside of 0 .. {size - 1}, or a number is negative")
+        vector = np.zeros(size, np.int64)
+        vector[places] = values
+        return vector
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        _check_length(name, value, self.size, model)
+
+
+class Json(_Plain):
+    """Short plain data: dicts with string keys, lists, strings, finite numbers. For `_check_state` to look at."""
+
+    def write(self, value: Any, out: Writer) -> Node:
+        return value
+
+
 class Optional(Kind):
     """An attribute that may be None, or not be there."""
 
@@ -374,7 +423,10 @@ class ByName(_Plain):
 
 
 class History(Kind):
-    """Figures of every iteration by name. Elapsed seconds are not written, and NaN when read."""
+    """Figures of every iteration by name. Elapsed seconds are not written, and NaN when read, where there are any."""
+
+    def __init__(self, seconds: bool = True) -> None:
+        self.seconds = seconds
 
     def write(self, value: Any, out: Writer) -> Node:
         return {
@@ -387,7 +439,7 @@ class History(Kind):
         if not isinstance(node, dict):
             raise ValueError("the history must be an object of lists")
         history = {str(name): [np.nan if x is None else float(x) for x in values] for name, values in node.items()}
-        if history:
+        if history and self.seconds:
             history["seconds"] = [np.nan] * max(len(values) for values in history.values())
         return history
 
@@ -402,6 +454,12 @@ class Transient(Kind):
 def outputs(model: Any) -> int:
     """The rows of a classifier's coefficients: one for two classes, else one for each. A size for arrays."""
     return 1 if len(model.classes_) == 2 else len(model.classes_)
+
+
+def check_shapes(model: Any, **shapes: tuple[int, ...]) -> None:
+    """Raise ValueError unless attributes have these shapes."""
+    for name, shape in shapes.items():
+        _check_shape(name, np.shape(getattr(model, name)), shape, model)
 
 
 def _size(size: Size, model: Any) -> int:

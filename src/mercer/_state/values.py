@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 Node = Any  # of JSON
+_SHORT = 8  # strings and numbers that stay in JSON
 Arrays = dict[str, np.ndarray]
 
 
@@ -202,6 +203,8 @@ def write_csr(value: Any, out: Writer) -> Node:
 
 def _list(items: list[Any], out: Writer) -> dict[str, Node]:
     """A list: of equal things in one array where that is possible, since what is large does not belong in JSON."""
+    if len(items) <= _SHORT and all(isinstance(item, (str, int, float, type(None), np.generic)) for item in items):
+        return {"kind": "list", "items": [_scalar(item) for item in items]}
     for kind, belongs, write in _LISTS:
         if items and all(map(belongs, items)):
             node = write(items, out)
