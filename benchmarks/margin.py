@@ -34,7 +34,7 @@ from scipy import sparse
 from mercer.data import Template
 from mercer.datasets import load_conll2000, make_chain_task
 from mercer.learning import ConvergenceWarning, Hinge, Risk
-from mercer.learning.qp import simplex_qp
+from mercer.learning.qp.simplex import simplex_qp
 from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, Solver, Subgradient
 from mercer.learning.training import train
 from mercer.structured import Structure, StructuredPredictor

@@ -9,7 +9,8 @@
 // most sqrt(tol) |w|, however small the bounds (a gap relative to P says nothing about w while all u_i are tiny, as at
 // the start of annealing). As w may be 0, a gap of max(1e-7 tol, 1e-12) sum_i u_i is small enough too.
 //
-// KernelMachine: steps on the pair (i, j) that promises most by a second-order model, with shrinking.
+// KernelMachine: ascent by pairs (svm_smo.hpp). `solve_box` and `solve_tube` go to a violation
+// instead and keep nothing, for the estimators of mercer.kernel_methods.
 // LinearMachine: augmented Lagrangian of the dual; its inner problem, smooth and piecewise quadratic in (w, b), is
 // solved by Newton steps that cost O(non-zeros). The intercept is a free variable there, and sum_i beta_i = 0 holds
 // when the inner problem is solved.
@@ -23,8 +24,88 @@
 #include "base/clones.hpp"
 #include "base/dense.hpp"
 #include "base/signals.hpp"
+#include "solvers/svm_smo.hpp"
 
 namespace mercer {
+namespace smo {
+namespace {
+
+constexpr int64_t kBlock = 64;  // entries among which the place of an extreme value is looked for
+
+template <class Read>
+[[gnu::always_inline]] inline Extremes moved(Watched w, const double* ki, const double* kj, double t, Read read) {
+  Extremes found;
+  double* __restrict values = w.v;
+  const double* __restrict grows = w.grows, * __restrict falls = w.falls;
+  for (int64_t first = 0; first < w.size; first += kBlock) {
+    const int64_t end = std::min(first + kBlock, w.size);
+    double up = -kInfinity, down = kInfinity;
+#pragma omp simd reduction(max : up) reduction(min : down)
+    for (int64_t s = first; s < end; ++s) {
+      const double v = values[s] - t * (read(ki, s) - read(kj, s)), grown = v + grows[s], fallen = v + falls[s];
+      values[s] = v;
+      up = grown > up ? grown : up;
+      down = fallen < down ? fallen : down;
+    }
+    if (up > found.up) {
+      found.up = up;
+      found.block = first;
+    }
+    found.down = std::min(found.down, down);
+  }
+  return found;
+}
+
+// What a pair with s promises: (up - v_s)^2 / curvature, 0 where s may not fall.
+template <class Read>
+[[gnu::always_inline]] inline double promise(Watched w, const double* ki, double up, double kii, int64_t s, Read read) {
+  const double violation = up - (w.v[s] + w.falls[s]), curvature = kii + w.diagonal[s] - 2 * read(ki, s);
+  const double positive = violation > 0 ? violation : 0.0;
+  return positive * positive / (curvature > w.flat ? curvature : w.flat);
+}
+
+template <class Read>
+[[gnu::always_inline]] inline int64_t most_promising(Watched w, const double* ki, double up, double kii, Read read) {
+  double most = 0;
+  int64_t block = -1, at = -1;
+  for (int64_t first = 0; first < w.size; first += kBlock) {
+    const int64_t end = std::min(first + kBlock, w.size);
+    double here = 0;
+#pragma omp simd reduction(max : here)
+    for (int64_t s = first; s < end; ++s) {
+      const double of_s = promise(w, ki, up, kii, s, read);
+      here = of_s > here ? of_s : here;
+    }
+    if (here > most) {
+      most = here;
+      block = first;
+    }
+  }
+  if (block < 0) return -1;
+  most = -1;
+  for (int64_t s = block; s < std::min(block + kBlock, w.size); ++s)
+    if (const double here = promise(w, ki, up, kii, s, read); here > most) {
+      most = here;
+      at = s;
+    }
+  return at;
+}
+
+}  // namespace
+
+MERCER_CLONES Extremes move(Watched w, const double* ki, const double* kj, double t) {
+  if (w.places) return moved(w, ki, kj, t, [places = w.places](const double* k, int64_t s) { return k[places[s]]; });
+  return moved(w, ki, kj, t, [](const double* k, int64_t s) { return k[s]; });
+}
+
+MERCER_CLONES int64_t partner(Watched w, const double* ki, double up, double kii) {
+  if (w.places)
+    return most_promising(w, ki, up, kii, [places = w.places](const double* k, int64_t s) { return k[places[s]]; });
+  return most_promising(w, ki, up, kii, [](const double* k, int64_t s) { return k[s]; });
+}
+
+}  // namespace smo
+
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -63,123 +144,79 @@ MERCER_CLONES void add_squares(const double* x, const double* c, int64_t m, doub
 
 // ---------------------------------------------------------------------------------------------- over a kernel matrix
 
-constexpr int64_t kBlock = 64;  // entries among which the place of an extreme value is looked for
+using BoxDual = smo::PairAscent<smo::Box, smo::MatrixRows>;
+using TubeDual = smo::PairAscent<smo::Tube, smo::MatrixRows>;
 
-// What a machine looks through at every step, of the instances not set aside. v_s = y_s - g_s; grows_s is 0 where
-// beta_s may grow and -infinity elsewhere, falls_s is 0 where it may fall and infinity elsewhere. Rows of K are read at
-// `places`, or straight where that is null.
-struct Watched {
-  double* v;
-  const double *grows, *falls, *diagonal;
-  const int32_t* places;
-  int64_t size;
-};
-
-struct Extremes {
-  double up = -kInfinity, down = kInfinity;  // the largest v + grows, the smallest v + falls
-  int64_t block = 0;                         // where the largest is
-};
-
-template <class Read>
-[[gnu::always_inline]] inline Extremes moved(Watched w, const double* ki, const double* kj, double t, Read read) {
-  Extremes found;
-  double* __restrict values = w.v;
-  const double* __restrict grows = w.grows, * __restrict falls = w.falls;
-  for (int64_t first = 0; first < w.size; first += kBlock) {
-    const int64_t end = std::min(first + kBlock, w.size);
-    double up = -kInfinity, down = kInfinity;
-#pragma omp simd reduction(max : up) reduction(min : down)
-    for (int64_t s = first; s < end; ++s) {
-      const double v = values[s] - t * (read(ki, s) - read(kj, s)), grown = v + grows[s], fallen = v + falls[s];
-      values[s] = v;
-      up = grown > up ? grown : up;
-      down = fallen < down ? fallen : down;
-    }
-    if (up > found.up) {
-      found.up = up;
-      found.block = first;
-    }
-    found.down = std::min(found.down, down);
+// The rows of a kernel matrix, looked through once.
+smo::MatrixRows checked_rows(const In2<double>& K) {
+  const int64_t n = int64_t(K.shape(0));
+  require(K.shape(0) == K.shape(1) && n >= 1, "K must be a square matrix with at least one row");
+  require(n <= std::numeric_limits<int32_t>::max(), "K has too many rows");
+  bool small = true;
+  for (int64_t i = 0; i < n && small; ++i) {
+    const double* row = K.data() + i * n;
+    int large = 0;
+#pragma omp simd reduction(| : large)
+    for (int64_t j = 0; j < n; ++j) large |= !(std::abs(row[j]) <= 1e150);
+    small = !large;
   }
-  return found;
-}
-
-// v -= t (ki - kj) and what is extreme then.
-MERCER_CLONES Extremes move(Watched w, const double* ki, const double* kj, double t) {
-  if (w.places) return moved(w, ki, kj, t, [places = w.places](const double* k, int64_t s) { return k[places[s]]; });
-  return moved(w, ki, kj, t, [](const double* k, int64_t s) { return k[s]; });
-}
-
-// What a pair with s promises: (up - v_s)^2 / curvature, 0 where s may not fall.
-template <class Read>
-[[gnu::always_inline]] inline double promise(Watched w, const double* ki, double up, double kii, int64_t s, Read read) {
-  const double violation = up - (w.v[s] + w.falls[s]), curvature = kii + w.diagonal[s] - 2 * read(ki, s);
-  const double positive = violation > 0 ? violation : 0.0;
-  return positive * positive / (curvature > 1e-12 ? curvature : 1e-12);
-}
-
-template <class Read>
-[[gnu::always_inline]] inline int64_t most_promising(Watched w, const double* ki, double up, double kii, Read read) {
-  double most = 0;
-  int64_t block = -1, at = -1;
-  for (int64_t first = 0; first < w.size; first += kBlock) {
-    const int64_t end = std::min(first + kBlock, w.size);
-    double here = 0;
-#pragma omp simd reduction(max : here)
-    for (int64_t s = first; s < end; ++s) {
-      const double of_s = promise(w, ki, up, kii, s, read);
-      here = of_s > here ? of_s : here;
-    }
-    if (here > most) {
-      most = here;
-      block = first;
-    }
-  }
-  if (block < 0) return -1;
-  most = -1;
-  for (int64_t s = block; s < std::min(block + kBlock, w.size); ++s)
-    if (const double here = promise(w, ki, up, kii, s, read); here > most) {
-      most = here;
-      at = s;
-    }
-  return at;
-}
-
-// The best partner of an instance by a second-order model; -1 if none promises anything.
-MERCER_CLONES int64_t partner(Watched w, const double* ki, double up, double kii) {
-  if (w.places)
-    return most_promising(w, ki, up, kii, [places = w.places](const double* k, int64_t s) { return k[places[s]]; });
-  return most_promising(w, ki, up, kii, [](const double* k, int64_t s) { return k[s]; });
+  require(small || all_finite(K.data(), n * n), "K must be finite");
+  require(small, "K must not exceed 1e150: scale the features down");
+  return {K.data(), n};
 }
 
 class KernelMachine {
  public:
-  explicit KernelMachine(In2<double> K) : K_(K), n_(int64_t(K.shape(0))) {
-    require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
-    require(n_ <= std::numeric_limits<int32_t>::max(), "K has too many rows");
-    require(all_finite(K.data(), n_ * n_), "K must be finite");
-    for (int64_t i = 0; i < n_ * n_; ++i)
-      require(std::abs(K.data()[i]) <= 1e150, "K must not exceed 1e150: scale the features down");
-    y_.assign(size_t(n_), 0.0);
+  explicit KernelMachine(In2<double> K) : K_(K), n_(int64_t(K.shape(0))), dual_(checked_rows(K), n_) {
+    for (auto* values : {&y_, &low_, &high_}) values->assign(size_t(n_), 0.0);
     upper_.assign(size_t(n_), 0.0);
-    beta_.assign(size_t(n_), 0.0);
-    g_.assign(size_t(n_), 0.0);
   }
+  KernelMachine(const KernelMachine&) = delete;
+  KernelMachine& operator=(const KernelMachine&) = delete;
 
   nb::tuple solve(In1<int8_t> labels, In1<double> upper, double tol, int64_t max_iter) {
     check_problem(n_, labels, upper, tol, max_iter);
     nb::gil_scoped_release unlocked;
     start(labels.data(), upper.data());
-    Outcome found;
+    const double total = std::accumulate(upper_.begin(), upper_.end(), 0.0);
+    smo::Outcome found;
     try {
-      found = iterate(tol, max_iter);
+      found = dual_.ascend({tol, small_enough(tol, 0.0, total), 0.0, max_iter});
     } catch (...) {
-      recompute();
+      dual_.recompute();
       throw;
     }
-    intercept_ = found.intercept;
+    intercept_ = found.intercepts[0];
     nb::gil_scoped_acquire locked;
-    return shown(found);
+    return nb::make_tuple(intercept_, found.squared_norm, found.loss, found.gap, found.iterations, found.converged);
+  }
+
+  // One problem over some of the rows, to a violation of tol, whatever `solve` has found.
+  nb::tuple solve_box(In1<int64_t> members, In1<double> slope, In1<double> low, In1<double> high, In1<double> start,
+                      int64_t split, double tol, int64_t max_iter) const {
+    const int64_t m = int64_t(members.shape(0));
+    require(split >= 0 && split <= m, "split must be a number of members");
+    BoxDual dual(rows(), n_, checked_members(members), split);
+    scatter(members, slope, "slope needs a finite value for each member", dual.reward.slope);
+    scatter(members, low, "low needs a finite value for each member", dual.reward.low);
+    scatter(members, high, "high needs a finite value for each member", dual.reward.high);
+    scatter(members, start, "start needs a finite value for each member", dual.s);
+    for (int64_t at = 0; at < m; ++at)
+      require(low.data()[at] <= start.data()[at] && start.data()[at] <= high.data()[at],
+              "start must lie between low and high");
+    return ascended(dual, members, tol, max_iter);
+  }
+
+  nb::tuple solve_tube(In1<int64_t> members, In1<double> target, double width, In1<double> upper, double tol,
+                       int64_t max_iter) const {
+    TubeDual dual(rows(), n_, checked_members(members));
+    require(width >= 0 && std::isfinite(width), "width must be finite and at least 0");
+    dual.reward.width = width;
+    scatter(members, target, "target needs a finite value for each member", dual.reward.target);
+    scatter(members, upper, "upper needs a finite value for each member", dual.reward.upper);
+    for (int64_t at = 0; at < int64_t(members.shape(0)); ++at)
+      require(upper.data()[at] >= 0, "upper must be at least 0");
+    return ascended(dual, members, tol, max_iter);
   }
 
   nb::object scores() const {
@@ -190,9 +227,49 @@ class KernelMachine {
   nb::object weights() const { return to_numpy(std::vector<double>(beta_)); }
 
  private:
-  const double* row(int64_t i) const { return K_.data() + i * n_; }
-  double low(int64_t i) const { return y_[size_t(i)] > 0 ? 0.0 : -upper_[size_t(i)]; }
-  double high(int64_t i) const { return y_[size_t(i)] > 0 ? upper_[size_t(i)] : 0.0; }
+  smo::MatrixRows rows() const { return {K_.data(), n_}; }
+
+  std::vector<int32_t> checked_members(const In1<int64_t>& members) const {
+    require(members.shape(0) >= 1, "members must be at least one");
+    std::vector<int32_t> found;
+    std::vector<uint8_t> seen(size_t(n_), 0);
+    for (size_t at = 0; at < members.shape(0); ++at) {
+      const int64_t i = members.data()[at];
+      require(i >= 0 && i < n_ && !seen[size_t(i)], "members must be rows of K, each of them once");
+      seen[size_t(i)] = 1;
+      found.push_back(int32_t(i));
+    }
+    const bool all = int64_t(found.size()) == n_ && std::is_sorted(found.begin(), found.end());
+    return all ? std::vector<int32_t>() : found;
+  }
+
+  void scatter(const In1<int64_t>& members, const In1<double>& values, const char* message,
+               std::vector<double>& out) const {
+    require(values.shape(0) == members.shape(0) && all_finite(values.data(), int64_t(values.shape(0))), message);
+    out.assign(size_t(n_), 0.0);
+    for (size_t at = 0; at < members.shape(0); ++at) out[size_t(members.data()[at])] = values.data()[at];
+  }
+
+  template <class Dual>
+  static nb::tuple ascended(Dual& dual, const In1<int64_t>& members, double tol, int64_t max_iter) {
+    require(tol > 0 && std::isfinite(tol), "tol must be positive");
+    require(max_iter >= 1, "max_iter must be at least 1");
+    smo::Outcome found;
+    std::vector<double> s, g;
+    {
+      nb::gil_scoped_release unlocked;
+      dual.scale_flat();
+      dual.recompute();
+      found = dual.ascend({0.0, 0.0, tol, max_iter});
+      for (size_t at = 0; at < members.shape(0); ++at) {
+        s.push_back(dual.s[size_t(members.data()[at])]);
+        g.push_back(dual.g[size_t(members.data()[at])]);
+      }
+    }
+    const auto [first, second] = found.intercepts;
+    return nb::make_tuple(to_numpy(std::move(s)), to_numpy(std::move(g)), first, second, found.squared_norm, found.loss,
+                          found.gap, found.iterations, found.converged);
+  }
 
   // A feasible beta for new labels and bounds, near the old one, and g = K beta.
   void start(const int8_t* labels, const double* upper) {
@@ -207,6 +284,8 @@ class KernelMachine {
       total += upper[i];
       y_[s] = double(labels[i]);
       upper_[s] = upper[i];
+      low_[s] = y_[s] > 0 ? 0.0 : -upper[i];
+      high_[s] = y_[s] > 0 ? upper[i] : 0.0;
       beta_[s] = y_[s] * share * upper[i];
     }
     balance(relabelled);
@@ -217,12 +296,12 @@ class KernelMachine {
     for (int64_t i = 0; i < n_; ++i)
       changed += std::abs(beta_[size_t(i)] - ratio * old[size_t(i)]) > 1e-14 * upper_[size_t(i)];
     if (++solves_ % 32 == 0 || changed > n_ / 2) {
-      recompute();
+      dual_.recompute();
       return;
     }
     for (int64_t i = 0; i < n_; ++i) {
       const double change = beta_[size_t(i)] - ratio * old[size_t(i)];
-      if (change != 0.0) add(i, change);
+      if (change != 0.0) dual_.add(i, change);
     }
   }
 
@@ -254,159 +333,13 @@ class KernelMachine {
     }
   }
 
-  void add(int64_t i, double change) { add_row(row(i), change, g_.data(), n_); }
-
-  void recompute() {
-    std::fill(g_.begin(), g_.end(), 0.0);
-    for (int64_t i = 0; i < n_; ++i)
-      if (beta_[size_t(i)] != 0.0) add(i, beta_[size_t(i)]);
-  }
-
-  // Between two looks at the gap, steps are cheap enough not to count how far they lead past the aim.
-  Outcome iterate(double tol, int64_t max_iter) {
-    watch_all();
-    Outcome found;
-    Extremes now = look_around();
-    double width = now.up - now.down;
-    const double total = std::accumulate(upper_.begin(), upper_.end(), 0.0);
-    const int64_t period = std::max<int64_t>(n_, 256);
-    int64_t look = 0, until = period, fresh = 0;  // fresh: the step at which g was last summed up
-    while (true) {
-      const bool settled =
-          !(now.up - now.down > 1e-13 * std::max(1.0, width));  // differences below rounding are no violations
-      const bool last = settled || found.iterations >= max_iter;
-      if (last || found.iterations >= look) {
-        evaluate(found, now);
-        found.converged = found.gap <= small_enough(tol, found.squared_norm, total);
-        if (found.converged || last) {
-          restore();
-          if (places_.empty() && found.iterations - fresh < period) return found;
-          recompute();  // what was set aside may violate by now, and rounding errors have come together
-          watch_all();
-          now = look_around();
-          width = now.up - now.down;
-          fresh = look = found.iterations;
-          until = found.iterations + period;
-          continue;
-        }
-        look = found.iterations + std::max<int64_t>(32, int64_t(v_.size()) / 16);
-      }
-      if (found.iterations >= until) {
-        until += period;
-        set_aside(now);
-        now = look_around();
-        check_signals();
-      }
-      now = step(now);
-      ++found.iterations;
-    }
-  }
-
-  Watched watched() {
-    return {
-        v_.data(),         grows_.data(), falls_.data(), diagonal_.data(), places_.empty() ? nullptr : places_.data(),
-        int64_t(v_.size())};
-  }
-  int64_t place(int64_t s) const { return places_.empty() ? s : int64_t(places_[size_t(s)]); }
-
-  void mark(int64_t s) {
-    const int64_t i = place(s);
-    grows_[size_t(s)] = beta_[size_t(i)] < high(i) ? 0.0 : -kInfinity;
-    falls_[size_t(s)] = beta_[size_t(i)] > low(i) ? 0.0 : kInfinity;
-  }
-
-  Extremes look_around() { return move(watched(), row(0), row(0), 0.0); }
-
-  void watch_all() {
-    places_.clear();
-    square_ = 0;
-    for (auto* values : {&v_, &grows_, &falls_, &diagonal_}) values->resize(size_t(n_));
-    for (int64_t i = 0; i < n_; ++i) {
-      v_[size_t(i)] = y_[size_t(i)] - g_[size_t(i)];
-      diagonal_[size_t(i)] = row(i)[i];
-      square_ += beta_[size_t(i)] * g_[size_t(i)];
-      mark(i);
-    }
-  }
-
-  // g of the instances watched.
-  void restore() {
-    for (size_t s = 0; s < v_.size(); ++s) {
-      const size_t i = size_t(place(int64_t(s)));
-      g_[i] = y_[i] - v_[s];
-    }
-  }
-
-  Extremes step(const Extremes& now) {
-    const Watched w = watched();
-    int64_t a = now.block;
-    while (w.v[a] + w.grows[a] != now.up) ++a;
-    const int64_t i = place(a);
-    const double* ki = row(i);
-    const int64_t b = partner(w, ki, now.up, w.diagonal[a]);
-    if (b < 0) fail("K is not finite any more: it must not be changed while the machine is in use");
-    const int64_t j = place(b);
-    const double curvature = w.diagonal[a] + w.diagonal[b] - 2 * ki[j], violation = now.up - w.v[b];
-    const double room_i = high(i) - beta_[size_t(i)], room_j = beta_[size_t(j)] - low(j);
-    const double t = std::min({violation / std::max(curvature, 1e-12), room_i, room_j});
-    beta_[size_t(i)] = t == room_i ? high(i) : beta_[size_t(i)] + t;
-    beta_[size_t(j)] = t == room_j ? low(j) : beta_[size_t(j)] - t;
-    // |w + t (x_i - x_j)|^2, g_i - g_j being that of v and y.
-    square_ += t * (2 * (y_[size_t(i)] - y_[size_t(j)] - violation) + t * curvature);
-    mark(a);
-    mark(b);
-    return move(w, ki, row(j), t);
-  }
-
-  // Sets aside those at a bound that no pair would move.
-  void set_aside(const Extremes& now) {
-    std::vector<int32_t> kept;
-    size_t count = 0;
-    for (size_t s = 0; s < v_.size(); ++s) {
-      const bool top = grows_[s] != 0, bottom = falls_[s] != 0;
-      if ((top && v_[s] > now.up) || (bottom && v_[s] < now.down) || (top && bottom)) {
-        const size_t i = size_t(place(int64_t(s)));
-        g_[i] = y_[i] - v_[s];
-        continue;
-      }
-      kept.push_back(int32_t(place(int64_t(s))));
-      for (auto* values : {&v_, &grows_, &falls_, &diagonal_}) (*values)[count] = (*values)[s];
-      ++count;
-    }
-    if (count == v_.size() || count == 0) return;
-    for (auto* values : {&v_, &grows_, &falls_, &diagonal_}) values->resize(count);
-    places_ = std::move(kept);
-  }
-
-  // P - D = sum_i of (u_i - |beta_i|) e_i or -|beta_i| e_i, whichever is positive, e_i = 1 - y_i f_i. Instances set
-  // aside have none as long as they are where they belong.
-  void evaluate(Outcome& found, const Extremes& now) const {
-    double free = 0, sum = 0;
-    for (size_t s = 0; s < v_.size(); ++s)
-      if (grows_[s] == 0 && falls_[s] == 0) {
-        free += 1;
-        sum += v_[s];
-      }
-    found.intercept = free > 0                ? sum / free
-                      : now.up == -kInfinity  ? (now.down == kInfinity ? 0.0 : now.down)
-                      : now.down == kInfinity ? now.up
-                                              : 0.5 * (now.up + now.down);
-    found.squared_norm = std::max(square_, 0.0);
-    found.loss = found.gap = 0;
-    for (size_t s = 0; s < v_.size(); ++s) {
-      const size_t i = size_t(place(int64_t(s)));
-      const double e = y_[i] * (v_[s] - found.intercept), beta = std::abs(beta_[i]);
-      found.loss += upper_[i] * std::max(0.0, e);
-      found.gap += e > 0 ? (upper_[i] - beta) * e : -beta * e;
-    }
-  }
-
   In2<double> K_;
   int64_t n_, solves_ = 0;
-  std::vector<double> y_, upper_, beta_, g_;          // of all instances
-  std::vector<double> v_, grows_, falls_, diagonal_;  // of those watched
-  std::vector<int32_t> places_;                       // which these are; empty: all
-  double intercept_ = 0, square_ = 0;
+  BoxDual dual_;
+  std::vector<double>&y_ = dual_.reward.slope, &low_ = dual_.reward.low, &high_ = dual_.reward.high;
+  std::vector<double>&beta_ = dual_.s, &g_ = dual_.g;
+  std::vector<double> upper_;
+  double intercept_ = 0;
 };
 
 // ---------------------------------------------------------------------------------------------- over features
@@ -754,6 +687,14 @@ void bind_machines(nb::module_& m) {
       .def(nb::init<In2<double>>(), "K"_a)
       .def("solve", &KernelMachine::solve, "labels"_a, "upper"_a, "tol"_a, "max_iter"_a,
            "(intercept, |w|^2, sum of weighted losses, duality gap, steps, converged).")
+      .def("solve_box", &KernelMachine::solve_box, "members"_a, "slope"_a, "low"_a, "high"_a, "start"_a, "split"_a,
+           "tol"_a, "max_iter"_a,
+           "max slope's - 1/2 s'Ks over low <= s <= high with the sums of start before and from the split-th member, "
+           "to a "
+           "violation of tol: (s, Ks, intercept, intercept of the second group, s'Ks, loss, gap, steps, converged).")
+      .def("solve_tube", &KernelMachine::solve_tube, "members"_a, "target"_a, "width"_a, "upper"_a, "tol"_a,
+           "max_iter"_a,
+           "max target's - width |s| - 1/2 s'Ks over |s| <= upper with the sum 0; gives what solve_box does.")
       .def("scores", &KernelMachine::scores, "f of every instance.")
       .def("weights", &KernelMachine::weights, "beta: f(x) = sum_i beta_i k(x_i, x) + b.");
   nb::class_<LinearMachine>(m, "LinearMachine", "A linear support vector machine that starts where it ended.")

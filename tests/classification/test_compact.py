@@ -61,7 +61,7 @@ def test_a_file_keeps_the_model(circulant, tmp_path):
 def test_a_file_of_another_task_is_refused():
     X, y = rings(100)
     meta, arrays = CompactClassifier(4, max_iter=1, random_state=0).fit(X, y).to_state()
-    meta["map"]["params"]["task"] = "kernel"
+    meta["fitted"]["map_"]["params"]["task"] = "kernel"
     with pytest.raises(ValueError, match="classification"):
         CompactClassifier.from_state(meta, arrays)
 

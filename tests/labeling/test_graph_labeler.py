@@ -53,7 +53,7 @@ def test_solvers_agree_on_the_optimum(small, loss, solvers):
     for solver in solvers:
         model = GraphLabeler(loss, solver=solver, C=0.5, tol=1e-4, max_iter=2000, random_state=0).fit(X, y)
         inputs = model._inputs(X)
-        risk = Risk(model.structure_, model._check_parameters(), inputs, model._encode(y, inputs))
+        risk = Risk(model.structure_, model._loss(), inputs, model._encode(y, inputs))
         objectives.append(0.5 * model.coef_ @ model.coef_ + 0.5 * risk.value(model.coef_))
     assert max(objectives) <= min(objectives) * (1 + 1e-3)
 
@@ -63,7 +63,7 @@ def test_the_log_loss_has_one_optimum_from_two_starts(small):
     X, y = small
     model = GraphLabeler(C=0.5, tol=1e-9, max_iter=2000).fit(X, y)
     inputs = model._inputs(X)
-    risk = Risk(model.structure_, model._check_parameters(), inputs, model._encode(y, inputs))
+    risk = Risk(model.structure_, model._loss(), inputs, model._encode(y, inputs))
     from mercer.learning.training import train
 
     w0 = np.random.default_rng(0).normal(size=len(model.coef_))
@@ -221,7 +221,7 @@ def test_a_separable_task_is_learnt_without_error():
     X = [(np.eye(2)[labels], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]) for labels in y]
     model = GraphLabeler("hinge", C=100.0).fit(X, y)
     inputs = model._inputs(X)
-    risk = Risk(model.structure_, model._check_parameters(), inputs, model._encode(y, inputs))
+    risk = Risk(model.structure_, model._loss(), inputs, model._encode(y, inputs))
     assert risk.value(model.coef_) < 1e-2
     assert model.score(X, y) == 1.0
 

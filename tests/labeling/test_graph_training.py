@@ -111,7 +111,7 @@ def test_gradient_descent_comes_close_to_the_optimum():
     values = {}
     for name, model in models.items():
         inputs = model._inputs(task.X)
-        risk = Risk(model.structure_, model._check_parameters(), inputs, model._encode(task.y, inputs))
+        risk = Risk(model.structure_, model._loss(), inputs, model._encode(task.y, inputs))
         values[name] = 0.5 * model.coef_ @ model.coef_ + 0.3 * risk.value(model.coef_)
     assert values["sgd"] <= 1.02 * values["lbfgs"]
 
@@ -145,13 +145,6 @@ def test_online_solvers_take_unknown_labels():
     hidden = [[None if i == 0 else label for i, label in enumerate(labels)] for labels in task.y]
     model = GraphLabeler(solver="averaged-perceptron", random_state=0).fit(task.X, hidden)
     assert model.score(task.X, task.y) > 0.7
-
-
-def test_a_structure_without_a_loop_is_named():
-    from mercer.segmentation import Segmenter
-
-    with pytest.raises(ValueError, match="Segments has not; use 'lbfgs'"):
-        Segmenter(loss="log", solver="sgd").fit([np.zeros((3, 2))], [["a", "b", "a"]])
 
 
 # ---------------------------------------------------------------------------------------------- warm starts

@@ -432,7 +432,7 @@ def test_files_pickles_and_clones_keep_the_map(kernel, options, truth, variant, 
 def test_a_state_with_arrays_of_another_shape_is_refused():
     meta, arrays = FourierFeatures(13, nu=np.inf, random_state=0).fit(rows()).to_state()
     assert FourierFeatures.from_state(meta, arrays).nu == np.inf
-    with pytest.raises(ValueError, match="'scales'"):
-        FourierFeatures.from_state(meta, {**arrays, "scales": arrays["scales"][:-1]})
-    with pytest.raises(ValueError, match="'phases'"):
-        FourierFeatures.from_state(meta, {**arrays, "phases": arrays["phases"] * np.nan})
+    with pytest.raises(ValueError, match="scales_"):
+        FourierFeatures.from_state(meta, {**arrays, "scales_": arrays["scales_"][:-1]})
+    with pytest.raises(ValueError, match="phases_"):
+        FourierFeatures.from_state(meta, {**arrays, "phases_": arrays["phases_"] * np.nan})

@@ -97,5 +97,7 @@ def test_a_model_file_keeps_the_choice(tmp_path):
     selector = CorrelationSelector().fit(X, y)
     mercer.save(selector, tmp_path / "selector.mercer")
     np.testing.assert_array_equal(mercer.load(tmp_path / "selector.mercer").transform(X), selector.transform(X))
-    with pytest.raises(ValueError, match="scores"):
-        CorrelationSelector.from_state({"threshold": 0.0}, {"scores": np.array([np.nan]), "varies": np.array([True])})
+    meta, arrays = selector.to_state()
+    for wrong in (arrays["scores_"] * np.nan, arrays["scores_"][1:]):
+        with pytest.raises(ValueError, match="scores_"):
+            CorrelationSelector.from_state(meta, {**arrays, "scores_": wrong})

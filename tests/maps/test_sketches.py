@@ -116,5 +116,5 @@ def test_a_file_keeps_the_map(tmp_path):
     mercer.save(map_, tmp_path / "map.mercer")
     assert np.array_equal(mercer.load(tmp_path / "map.mercer").transform(rows()), map_.transform(rows()))
     meta, arrays = map_.to_state()
-    with pytest.raises(ValueError, match="columns from 0 to 11"):
-        PolynomialSketch.from_state(meta, {**arrays, "columns": arrays["columns"] + 12})
+    with pytest.raises(ValueError, match="columns_ must hold integers below 12"):
+        PolynomialSketch.from_state(meta, {**arrays, "columns_": arrays["columns_"] + 12})

@@ -393,29 +393,32 @@ def test_files_bring_back_the_same_map(settings, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("columns", np.array([2**14])),
-        ("columns", np.array([-1])),
-        ("document_frequency", np.array([61])),
-        ("document_frequency", np.array([1, 2])),
+        ("places", np.array([2**14])),
+        ("places", np.array([-1])),
+        ("values", np.array([61])),
+        ("values", np.array([-1])),
+        ("values", np.array([1, 2])),
     ],
 )
 def test_damaged_states_are_refused(name, value):
     hasher = TextHasher(n_bits=14, weighting="tfidf").fit(DOCUMENTS)
     meta, _ = hasher.to_state()
-    arrays = {"columns": np.array([5]), "document_frequency": np.array([1])}
+    where = "document_frequency_"
+    arrays = {f"{where}.places": np.array([5]), f"{where}.values": np.array([1])}
     TextHasher.from_state(meta, arrays)
-    with pytest.raises(ValueError, match=r"column|document frequenc"):
-        TextHasher.from_state(meta, {**arrays, name: value})
+    with pytest.raises(ValueError, match=r"place|document frequenc"):
+        TextHasher.from_state(meta, {**arrays, f"{where}.{name}": value})
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("ends", [0, 1]), ("ends", [0, 3]), ("entries", [1]), ("entries", [1, 2**20])]
+    "seen", [{"cat": [1]}, {"cat": [1, 2**20]}, {"cat": [1, -1]}, {"cat": [1.5, 2]}, {3: [1, 2]}, ["cat"], {"cat": 3}]
 )
-def test_damaged_names_are_refused(name, value):
-    meta, arrays = TextHasher(n_bits=14, inverse_size=10).fit(["cat"]).to_state()
-    TextHasher.from_state(meta, arrays)
+def test_damaged_names_are_refused(seen):
+    hasher = TextHasher(n_bits=14, inverse_size=10).fit(["cat"])
+    TextHasher.from_state(*hasher.to_state())
+    hasher.inverse_._seen = seen
     with pytest.raises(ValueError, match="damaged"):
-        TextHasher.from_state(meta, {**arrays, f"inverse.{name}": np.array(value, np.int64)})
+        TextHasher.from_state(*hasher.to_state())
 
 
 # ------------------------------------------------------------------------------------------------ inputs

@@ -216,9 +216,9 @@ def test_wrong_settings_are_refused(settings, message):
 
 
 def test_wrong_data_are_refused():
-    with pytest.raises(ValueError, match="trees is empty"):
+    with pytest.raises(ValueError, match="y is empty"):
         Parser().fit(None, [])
-    with pytest.raises(TypeError, match=r"trees\[0\] must be a Tree"):
+    with pytest.raises(TypeError, match=r"y\[0\] must be a Tree"):
         Parser().fit(None, ["(S a)"])
     with pytest.raises(ValueError, match="4 sentences"):
         Parser().fit([["a"]], TREES)

@@ -146,7 +146,7 @@ def test_every_loss_and_solver_lowers_the_objective(loss, solver, cost):
         from mercer.learning.risk import Risk
 
         bound = resolve_loss(loss, fitted._cost()).for_labels(list(fitted.classes_))
-        risk = Risk(fitted.structure_, bound, fitted._sequences(X), fitted._encoded(y, fitted._sequences(X)))
+        risk = Risk(fitted.structure_, bound, fitted._inputs(X), fitted._encoded(y, fitted._inputs(X)))
         risks.append(0.5 * float(fitted.coef_ @ fitted.coef_) + risk.value(fitted.coef_))
     assert risks[1] < 0.9 * risks[0]
     assert model.score(X, y) > first.score(X, y)

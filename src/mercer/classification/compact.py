@@ -13,13 +13,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Nested, Saved
 from mercer.maps import CompactNonlinearMap
-from mercer.maps.fourier import plain_params
 
 __all__ = ["CompactClassifier"]
 
 
-class CompactClassifier(ClassifierMixin, Estimator):
+class CompactClassifier(Saved, ClassifierMixin, Estimator):
     """Classify with a few learnt cosine features: near the accuracy of a kernel machine at the price of a linear one.
 
     A model has (d + n_classes + 1) · n_components numbers, or about (n_classes + 2) · n_components if circulant.
@@ -53,6 +53,8 @@ class CompactClassifier(ClassifierMixin, Estimator):
     >>> model.predict([[0.1, 0.0], [2.5, 2.0]])
     array(['inside', 'outside'], dtype='<U7')
     """
+
+    saved = Fields(n_features_in_=Count(1), map_=Nested(CompactNonlinearMap))
 
     def __init__(
         self,
@@ -132,19 +134,7 @@ class CompactClassifier(ClassifierMixin, Estimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")  # a parameter, lambda_, looks like something fitted
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
-        meta, arrays = self.map_.to_state()
-        return {"params": plain_params(self), "map": meta}, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CompactClassifier:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        model.map_ = CompactNonlinearMap.from_state(meta["map"], arrays)
-        if model.map_.task != "classification":
-            raise ValueError("expected features that were learnt for classification")
-        model.classes_, model.n_iter_ = model.map_.classes_, model.map_.n_iter_
-        model.n_features_in_ = model.map_.n_features_in_
-        return model
+    def _check_state(self) -> None:
+        if self.map_.task != "classification" or self.map_.n_features_in_ != self.n_features_in_:
+            raise ValueError(f"expected features of {self.n_features_in_} columns that were learnt for classification")
+        self.classes_, self.n_iter_ = self.map_.classes_, self.map_.n_iter_

@@ -249,6 +249,8 @@ class LinearClassifier(ClassifierMixin, StructuredEstimator):
         labels = np.searchsorted(found, y).astype(np.int32)
         return Risk(self._structure(), loss.for_labels(found.tolist()), inputs, labels)
 
+    _may_be_infeasible = False
+
     def _structure(self) -> Labels:
         n_columns = self.n_features_in_ + bool(self.fit_intercept)
         return Labels(len(self.classes_), n_columns, threads=thread_count(self.n_jobs))

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer._state.saved import Fields, Optional, PackedStrings, Saved
 from mercer.data.sequences import Rows, Sequences
 from mercer.data.templates import Template
 
 
-class FeatureIndex:
+class FeatureIndex(Saved):
     """Columns of named features.
 
     Parameters
@@ -33,6 +34,8 @@ class FeatureIndex:
     >>> index.encode([[{"word": "dog", "unknown": True}]])[0].toarray()
     array([[0., 0., 0., 1., 0.]])
     """
+
+    saved = Fields(_names=Optional(PackedStrings()))
 
     def __init__(self, n_bits: int = 0) -> None:
         if not isinstance(n_bits, (int, np.integer)) or not 0 <= n_bits <= 30:
@@ -57,8 +60,8 @@ class FeatureIndex:
             return True
         if not isinstance(other, FeatureIndex) or self.n_bits != other.n_bits or len(self) != len(other):
             return False
-        mine, theirs = self.to_arrays(), other.to_arrays()
-        return all(np.array_equal(mine[key], theirs[key]) for key in mine)
+        mine, theirs = self._core.state(), other._core.state()
+        return all(map(np.array_equal, mine, theirs))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -148,26 +151,31 @@ class FeatureIndex:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The names as bytes and offsets, for a model file."""
-        data, offsets = self._core.state()
-        return {"bytes": data, "offsets": offsets}
+        return dict(zip(("bytes", "offsets"), self._core.state(), strict=True))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_bits: int = 0) -> FeatureIndex:
         """The inverse of :meth:`to_arrays`."""
         index = cls(n_bits)
-        if not n_bits:
-            index._core.add_names(
-                np.array(arrays["bytes"], dtype=np.uint8), np.array(arrays["offsets"], dtype=np.int64)
-            )
+        index._names = None if n_bits else arrays
         return index
 
+    @property
+    def _names(self) -> dict[str, np.ndarray] | None:
+        """The names of a vocabulary as bytes and offsets."""
+        return None if self.n_bits else self.to_arrays()
+
+    @_names.setter
+    def _names(self, names: dict[str, np.ndarray] | None) -> None:
+        if names is not None:
+            self._core.add_names(np.array(names["bytes"], np.uint8), np.array(names["offsets"], np.int64))
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"n_bits": self.n_bits, **self.to_arrays()}
+        return {"n_bits": self.n_bits, "names": self._names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._core = _core.Vocabulary(state["n_bits"])
-        if not state["n_bits"]:
-            self._core.add_names(np.array(state["bytes"]), np.array(state["offsets"]))
+        self.__init__(state["n_bits"])  # type: ignore[misc]
+        self._names = state["names"]
 
 
 def _is_arrow(X: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer._state.saved import Saved
 
 
 class TagSequences:
@@ -49,7 +50,7 @@ def _check_list(y: Any) -> None:
         raise TypeError(f"expected a list of label sequences, found {type(y).__name__}")
 
 
-class LabelIndex:
+class LabelIndex(Saved):
     """A fixed, sorted set of labels.
 
     Parameters

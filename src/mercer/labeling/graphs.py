@@ -1,34 +1,32 @@
 """Learning to label the nodes of graphs: conditional random fields, margins and their blends on any graph.
 
-    minimise  ½‖w‖² + C Σ_i loss(x_i, y_i; w),   score(x, y) = Σ_v ⟨w_{y_v}, x_v⟩ + Σ_uv ⟨w_{y_u y_v}, x_uv⟩
-. Where inference is not exact the loss is that of the approximation, and the model
-says so.
+    minimise  penalty(w) + C Σ_i loss(x_i, y_i; w),   score(x, y) = Σ_v ⟨w_{y_v}, x_v⟩ + Σ_uv ⟨w_{y_u y_v}, x_uv⟩
+
+Where inference is not exact the loss is that of the approximation, and the model says so.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
-from sklearn.exceptions import NotFittedError
 
-from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
-from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, loss_from_json, resolve_loss
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import Run, StructuredEstimator
+from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
-from mercer.learning.solvers import Solver, resolve_solver
+from mercer.learning.solvers import Solver
 from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
-from mercer.learning.training import history_from_json, history_to_json, train
-from mercer.structures.base import check_random_seed
-from mercer.structures.costs import cost_from_json, resolve_cost
+from mercer.structures.costs import Cost, resolve_cost
 from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
 from mercer.structures.graph_search import INFERENCE
@@ -37,10 +35,6 @@ __all__ = ["ApproximateInferenceWarning", "GraphLabeler"]
 
 TRAINING = ("joint", "pseudo-likelihood", "piecewise")
 _PREDICT_NODES = 1 << 16
-# Settings that a resumed training may change, and those that the fingerprint holds in another form.
-_NOT_IN_FINGERPRINT = frozenset(
-    ("n_jobs", "verbose", "max_iter", "tol", "patience", "random_state", "solver", "loss", "cost", "features")
-)
 
 
 class ApproximateInferenceWarning(UserWarning):
@@ -54,8 +48,8 @@ class ApproximateInferenceWarning(UserWarning):
     """
 
 
-class GraphLabeler(Estimator):
-    """Labels the nodes of graphs; neighbours depend on each other.
+class GraphLabeler(StructuredEstimator):
+    """Label the nodes of graphs; neighbours depend on each other.
 
     Parameters
     ----------
@@ -67,9 +61,9 @@ default="log"
 default="auto"
         See :class:`mercer.structures.Graph`. What "auto" picked is in ``inference_``.
     solver : str or Solver, default="auto"
-        lbfgs for smooth losses, bcfw for margins, bmrm for the hybrid.
+        lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for margins, bmrm for the hybrid.
     C : float or "auto", default="auto"
-        Weight of the summed loss against ½‖w‖²; smaller values regularise more. ``"auto"``: 1 for losses with a
+        Weight of the summed loss against the penalty; smaller values regularise more. ``"auto"``: 1 for losses with a
         likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
         a wrong label (see :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
@@ -81,6 +75,10 @@ default="auto"
         Δ(y, z) of the margin losses.
     bias : bool, default=True
         Adds a constant to the features of nodes.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     max_iter, tol : int and float or None
         None: the solver's own.
     patience : int, default=10
@@ -124,8 +122,11 @@ default="auto"
     """
 
     coef_: np.ndarray
-    history_: dict[str, list[float]]
-    interrupted_: bool
+    structure_: Graph
+    C_: float
+
+    _batch_positions = _PREDICT_NODES
+    _may_be_infeasible = False
 
     def __init__(
         self,
@@ -138,6 +139,8 @@ default="auto"
         training: str = "joint",
         cost: Any = "hamming",
         bias: bool = True,
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         max_iter: int | None = None,
         tol: float | None = None,
         patience: int = 10,
@@ -154,6 +157,8 @@ default="auto"
         self.training = training
         self.cost = cost
         self.bias = bias
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.tol = tol
         self.patience = patience
@@ -168,11 +173,12 @@ default="auto"
         self,
         X: Any,
         y: Sequence[Any],
+        sample_weight: Any = None,
         *,
         dev: tuple[Any, Sequence[Any]] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> GraphLabeler:
-        """Trains on graphs and the labels of their nodes.
+        """Train on graphs and the labels of their nodes.
 
         Parameters
         ----------
@@ -181,8 +187,11 @@ default="auto"
             node numbers of the graph, features matrices with a row for each node or edge.
         y : list of lists of labels
             ``None`` where a label is not known, a set where it is one of several.
+        sample_weight : array of a number for each graph, optional
+            Factors of C, not negative.
         dev : (X, y), optional
-            Held-out data: the weights with the best accuracy on it are kept.
+            Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
+            rises.
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
@@ -190,43 +199,97 @@ default="auto"
         -------
         self
         """
-        loss = self._check_parameters()
-        previous = self._previous() if self.warm_start and hasattr(self, "coef_") else None
-        inputs = self._learn_inputs(X)
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
+
+    def partial_fit(self, X: Any, y: Sequence[Any]) -> GraphLabeler:
+        """Make one pass of an online solver over more graphs; labels and types of edges may be new.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y)
+
+    def _check_strength(self) -> None:
+        check_strength(self.C)
+
+    def _check(self) -> None:
+        check_choice("inference", hyphenated(self.inference), INFERENCE)
+        check_choice("edge_weights", self.edge_weights, EDGE_WEIGHTS)
+        check_choice("training", self.training, TRAINING)
+
+    def _cost(self) -> Cost:
+        return resolve_cost(self.cost)
+
+    def _loss(self) -> Loss:
+        loss = super()._loss()
+        if self.training == "joint":
+            return loss
+        if loss.name != "log":
+            raise ValueError(f"training={self.training!r} is a likelihood: it goes with loss='log', not {loss.name!r}")
+        return PseudoLikelihood() if self.training == "pseudo-likelihood" else Piecewise()
+
+    def _learn(self, X: Any, y: Any, loss: Loss, last: Any) -> Risk:
+        inputs = self._learn_inputs(X, last)
         if not len(inputs) or not inputs.nodes.shape[0]:
             raise ValueError("nothing to learn from: there are no graphs, or none has a node")
-        self._labels, tags = self._learn_labels(y, inputs, [] if previous is None else previous[0].classes)
+        self._labels, tags = self._learn_labels(y, inputs, [] if last is None else last._labels.classes)
         self.classes_ = self._labels.array
         self.n_edge_features_ = inputs.n_edge_features
-        self.structure_ = self._structure(max(inputs.n_types, 1 if previous is None else previous[1].n_types))
-        w0 = None if previous is None else self._carried(*previous)
+        self.structure_ = self._make_structure(max(inputs.n_types, 1 if last is None else last.structure_.n_types))
         risk = Risk(self.structure_, loss.for_labels(self._labels.classes), inputs, tags)
         self._say_what_is_approximate(inputs, risk.loss)
-        held_out = None if dev is None else self._held_out(*dev)
-        strength = resolve_strength(self.C, risk.loss, inputs.nodes, tags, len(self._labels))
-        with self.structure_.remembering():
-            result, history = train(
-                risk,
-                solver=self.solver,
-                C=strength,
-                w0=w0,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=self.random_state,
-                verbose=self.verbose,
-                evaluate=None if held_out is None else self._evaluator(*held_out),
-                patience=self.patience,
-                checkpoint=checkpoint,
-                fingerprint=lambda: self._fingerprint(risk, held_out),
-            )
-        self.coef_, self.C_ = self.structure_.feasible(result.w), strength
-        self.history_, self.converged_, self.interrupted_ = history, result.converged, result.interrupted
-        self.n_iter_ = len(history.get("seconds", ()))
-        self.solver_ = resolve_solver(self.solver, risk.loss).name
-        if not result.interrupted:
-            self._compare(inputs, tags, held_out)
-        self._say_what_did_not_settle("training", 4)
-        return self
+        return risk
+
+    def _strength(self, risk: Risk) -> float:
+        self.C_ = resolve_strength(self.C, risk.loss, risk.X.nodes, risk.y, len(self._labels))
+        return self.C_
+
+    def _while_training(self) -> AbstractContextManager[Any]:
+        return self.structure_.remembering()
+
+    def _carry(self, w: np.ndarray, last: Any, risk: Risk) -> np.ndarray:
+        place = np.array([self._labels.classes.index(c) for c in last._labels.classes])
+        try:
+            return self.structure_.carry_over(w, last.structure_, place)
+        except ValueError as error:
+            raise ValueError(f"warm_start: {error}") from None
+
+    def _keep(self, w: np.ndarray) -> None:
+        self.coef_ = self.structure_.feasible(w)
+
+    def _finish(self, run: Run) -> None:
+        super()._finish(run)
+        if not run.result.interrupted:
+            self._compare(run.risk.X, run.risk.y, run.held_out)
+        self._say_what_did_not_settle("training", 6)
+
+    def _read(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
+        inputs = self._inputs(X)
+        return inputs, self._encode(y, inputs)
+
+    def _check_comparable(self, y: TagSequences) -> None:
+        if not (y.labels >= 0).any():
+            raise ValueError("no known label to compare with")
+
+    def _quality(self, w: np.ndarray, X: GraphInputs, y: TagSequences) -> float:
+        known = y.labels >= 0
+        return float((self._argmax(w, X)[known] == y.labels[known]).mean())
+
+    def _arrays(self, X: GraphInputs, y: TagSequences) -> Iterable[np.ndarray | None]:
+        nodes = [X.nodes.data, X.nodes.indices, X.nodes.indptr] if issparse(X.nodes) else [X.nodes]
+        return [*nodes, X.offsets, X.edges, X.edge_features, X.edge_types, y.labels, y.allowed]
+
+    def _settings(self, risk: Risk) -> Any:
+        return self._labels.classes
+
+    def _decode(self, outputs: np.ndarray, inputs: GraphInputs) -> Sequence[Any]:
+        return self._labels.decode(outputs, inputs.offsets)
 
     def _compare(
         self, inputs: GraphInputs, tags: TagSequences, held_out: tuple[GraphInputs, TagSequences] | None
@@ -251,19 +314,7 @@ default="auto"
                 stacklevel=stacklevel,
             )
 
-    def _check_parameters(self) -> Loss:
-        check_strength(self.C)
-        check_choice("inference", hyphenated(self.inference), INFERENCE)
-        check_choice("edge_weights", self.edge_weights, EDGE_WEIGHTS)
-        check_choice("training", self.training, TRAINING)
-        loss = resolve_loss(self.loss, resolve_cost(self.cost))
-        if self.training == "joint":
-            return loss
-        if loss.name != "log":
-            raise ValueError(f"training={self.training!r} is a likelihood: it goes with loss='log', not {loss.name!r}")
-        return PseudoLikelihood() if self.training == "pseudo-likelihood" else Piecewise()
-
-    def _structure(self, n_types: int) -> Graph:
+    def _make_structure(self, n_types: int) -> Graph:
         return Graph(
             len(self._labels),
             self.n_features_in_ + bool(self.bias),
@@ -273,27 +324,6 @@ default="auto"
             inference=self.inference,
             threads=thread_count(self.n_jobs),
         )
-
-    def _previous(self) -> tuple[LabelIndex, Graph, np.ndarray]:
-        """Labels, structure and weights of the last fit."""
-        return self._labels, self.structure_, self.coef_
-
-    def _carried(self, labels: LabelIndex, structure: Graph, w: np.ndarray) -> np.ndarray:
-        place = np.array([self._labels.classes.index(c) for c in labels.classes])
-        try:
-            return self.structure_.carry_over(w, structure, place)
-        except ValueError as error:
-            raise ValueError(f"warm_start: {error}") from None
-
-    def _fingerprint(self, risk: Risk, held_out: tuple[GraphInputs, TagSequences] | None) -> str:
-        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
-        solver = resolve_solver(self.solver, risk.loss)
-        said = solver.name, risk.loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
-        arrays: list[np.ndarray | None] = []
-        for X, y in ((risk.X, risk.y), *(() if held_out is None else (held_out,))):
-            nodes = [X.nodes.data, X.nodes.indices, X.nodes.indptr] if issparse(X.nodes) else [X.nodes]
-            arrays += [*nodes, X.offsets, X.edges, X.edge_features, X.edge_types, y.labels, y.allowed]
-        return fingerprint((said, held_out is None), arrays)
 
     def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
         labels = LabelIndex.from_sequences(y)
@@ -322,23 +352,8 @@ default="auto"
             warnings.warn(
                 f"the loss {loss.name!r} is minimised with approximate inference ({self.inference_})",
                 ApproximateInferenceWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
-
-    def _held_out(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
-        inputs = self._inputs(X)
-        tags = self._encode(y, inputs)
-        if not (tags.labels >= 0).any():
-            raise ValueError("the held-out data has no known label")
-        return inputs, tags
-
-    def _evaluator(self, X: GraphInputs, y: TagSequences) -> Any:
-        known = y.labels >= 0
-
-        def accuracy(w: np.ndarray) -> float:
-            return float((self._argmax(w, X)[known] == y.labels[known]).mean())
-
-        return accuracy
 
     # ------------------------------------------------------------------ prediction
 
@@ -354,40 +369,34 @@ default="auto"
         self._say_what_did_not_settle("prediction")
         return _split(np.concatenate(parts) if parts else np.zeros((0, len(self._labels))), inputs)
 
+    def k_best(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+        """The k best labellings that inference finds for each graph, with their log-probabilities, best first.
+
+        They are exact where best labellings and sums are (see ``inference_``).
+        """
+        found = super().k_best(X, k)
+        self._say_what_did_not_settle("k_best")
+        return found
+
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
         """Labellings drawn from p(y | x): ``n_samples`` for each graph."""
-        check_count("n_samples", n_samples)
-        inputs = self._fitted(X)
-        random = np.random.default_rng(check_random_seed(self.random_state))
-        parts = [self.structure_.sample(theta, n_samples, random) for theta in self._theta(self.coef_, inputs)]
-        drawn = np.concatenate(parts, axis=1) if parts else np.zeros((n_samples, 0), np.int32)
-        rows = [self._labels.decode(row, inputs.offsets) for row in drawn]
-        return [[row[i] for row in rows] for i in range(len(inputs))]
+        return super().sample(X, n_samples)
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         """log p(y | x) of each graph (with the plan's log Z); with unknown labels, of all that agrees with the rest."""
-        inputs = self._fitted(X)
-        tags = self._encode(y, inputs)
-        out, done = np.empty(len(inputs)), 0
-        for theta in self._theta(self.coef_, inputs):
-            part = tags[done : done + len(theta)]
-            if part.partial:
-                value = self.structure_.log_partition(self.structure_.restrict(theta, part))
-            else:
-                value = self.structure_.score(theta, part)
-            out[done : done + len(theta)] = value - self.structure_.log_partition(theta)
-            done += len(theta)
+        found = super().log_likelihood(X, y)
         self._say_what_did_not_settle("log_likelihood")
-        return out
+        return found
+
+    def entropy(self, X: Any) -> np.ndarray:
+        """The entropy of p(y | x) of each graph, in nats, as inference finds it: how unsure the model is."""
+        found = super().entropy(X)
+        self._say_what_did_not_settle("entropy")
+        return found
 
     def score(self, X: Any, y: Any) -> float:
         """Share of nodes labelled right, over those whose label is known."""
-        inputs = self._fitted(X)
-        tags = self._encode(y, inputs)
-        known = tags.labels >= 0
-        if not known.any():
-            raise ValueError("no known label to compare with")
-        return float((self._argmax(self.coef_, inputs)[known] == tags.labels[known]).mean())
+        return super().score(X, y)
 
     # ------------------------------------------------------------------ looking inside
 
@@ -408,25 +417,15 @@ default="auto"
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
         self._check_is_fitted()
-        params = self.get_params(deep=False)
         classes = self._labels.classes
-        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
-        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.for_labels(classes).to_json()
-        params["cost"] = self.cost if isinstance(self.cost, str) else resolve_cost(self.cost).bind(classes).to_json()
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
-        params = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
         meta = {
-            "params": params,
+            **self._training_to_state(classes),
             "classes": classes,
             "n_features": self.n_features_in_,
             "n_edge_features": self.n_edge_features_,
             "n_types": self.structure_.n_types,
             "inference": self.inference_,
             "exact": bool(self.exact_),
-            "history": history_to_json(self.history_),
-            "converged": bool(self.converged_),
-            "solver": self.solver_,
             "C": self.C_,
         }
         return meta, {"w": self.coef_}
@@ -434,30 +433,25 @@ default="auto"
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> GraphLabeler:
         """The inverse of :meth:`to_state`."""
-        params = dict(meta["params"])
-        params["loss"], params["cost"] = loss_from_json(params["loss"]), cost_from_json(params["cost"])
-        model = cls(**params)
-        model._check_parameters()
+        model = cls._from_training_state(meta)
+        model._resolve()
         model._labels = LabelIndex(meta["classes"])
         model.classes_ = model._labels.array
         model.n_features_in_ = check_count("n_features", meta["n_features"], 0)
         model.n_edge_features_ = check_count("n_edge_features", meta["n_edge_features"], 0)
-        model.structure_ = model._structure(check_count("n_types", meta["n_types"]))
+        model.structure_ = model._make_structure(check_count("n_types", meta["n_types"]))
         model.coef_ = np.array(arrays["w"], dtype=float)
         if model.coef_.shape != (model.structure_.n_weights,):
             raise ValueError(f"expected {model.structure_.n_weights} weights, found {model.coef_.shape}")
         if not np.isfinite(model.coef_).all():
             raise ValueError("a weight is not finite")
         model.inference_, model.exact_ = str(meta["inference"]), bool(meta["exact"])
-        model.history_ = history_from_json(meta["history"])
-        model.converged_, model.solver_ = bool(meta["converged"]), str(meta["solver"])
-        model.C_ = strength_from_state(meta, params)
-        model.n_iter_, model.interrupted_ = len(model.history_.get("seconds", ())), False
+        model.C_ = strength_from_state(meta, meta["params"])
         return model
 
     # ------------------------------------------------------------------ parts
 
-    def _learn_inputs(self, X: Any) -> GraphInputs:
+    def _learn_inputs(self, X: Any, last: Any) -> GraphInputs:
         inputs = GraphInputs.from_list(X)
         self.n_features_in_ = inputs.n_features
         return self._with_bias(inputs)
@@ -478,13 +472,6 @@ default="auto"
 
     def _encode(self, y: Any, inputs: GraphInputs) -> TagSequences:
         return self._labels.encode(y, inputs.lengths)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
-
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "coef_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
     def _fitted(self, X: Any) -> GraphInputs:
         self._check_is_fitted()

@@ -35,11 +35,12 @@ _LARGEST_BLOCK, _ENOUGH_BLOCKS = 8, 400
 
 
 class GridLabeler(GraphLabeler):
-    """Labels the pixels of images, block by block, where neighbouring blocks depend on each other.
+    """Label the pixels of images, block by block, where neighbouring blocks depend on each other.
 
     Parameters
     ----------
-    loss, inference, solver, C, training, cost, max_iter, tol, patience, warm_start, n_jobs, random_state, verbose
+    loss, inference, solver, C, training, cost, penalty, l1_ratio, max_iter, tol, patience, warm_start, n_jobs, \
+random_state, verbose
         As of :class:`GraphLabeler`. With ``warm_start`` features stay standardised as in the first fit.
     block : int or "auto", default="auto"
         Pixels of a side of a block; all pixels of a block get one label. ``"auto"``: the largest up to 8 that leaves at
@@ -93,6 +94,8 @@ class GridLabeler(GraphLabeler):
         unknown: Any = None,
         training: str = "joint",
         cost: Any = "hamming",
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         max_iter: int | None = None,
         tol: float | None = None,
         patience: int = 10,
@@ -102,9 +105,9 @@ class GridLabeler(GraphLabeler):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            loss, inference, solver, C, edge_weights=edge_weights, training=training, cost=cost, max_iter=max_iter,
-            tol=tol, patience=patience, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
-            verbose=verbose,
+            loss, inference, solver, C, edge_weights=edge_weights, training=training, cost=cost, penalty=penalty,
+            l1_ratio=l1_ratio, max_iter=max_iter, tol=tol, patience=patience, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.block = block
         self.connectivity = connectivity
@@ -115,11 +118,12 @@ class GridLabeler(GraphLabeler):
         self,
         X: Any,
         y: Sequence[Any],
+        sample_weight: Any = None,
         *,
         dev: tuple[Any, Sequence[Any]] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> GridLabeler:
-        """Trains on images and their label maps.
+        """Train on images and their label maps.
 
         Parameters
         ----------
@@ -127,6 +131,8 @@ class GridLabeler(GraphLabeler):
             Sizes may differ, channels not.
         y : list of arrays of shape (H, W)
             A label for each pixel; None where it is not known.
+        sample_weight : array of a number for each image, optional
+            Factors of C, not negative.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy of blocks on it are kept.
         checkpoint : path or Checkpoint, optional
@@ -136,10 +142,23 @@ class GridLabeler(GraphLabeler):
         -------
         self
         """
-        for images, maps in ((X, y), *([] if dev is None else [dev])):
-            _check_sizes(images, maps)
-        super().fit(X, y, dev=dev, checkpoint=checkpoint)
-        return self
+        _check_sizes(X, y)
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
+
+    def partial_fit(self, X: Any, y: Sequence[Any]) -> GridLabeler:
+        """Make one pass of an online solver over more images; features stay standardised as in the first call.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        _check_sizes(X, y)
+        return self._partial_fit(X, y)
 
     # ------------------------------------------------------------------ prediction
 
@@ -169,8 +188,11 @@ class GridLabeler(GraphLabeler):
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         """log p(labels of the blocks | image) of each image, with the plan's log Z."""
-        _check_sizes(X, y)
         return super().log_likelihood(X, y)
+
+    def _read(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
+        _check_sizes(X, y)
+        return super()._read(X, y)
 
     def _enlarged(self, rows: np.ndarray, image: np.ndarray) -> np.ndarray:
         H, W = image.shape[:2]
@@ -211,7 +233,7 @@ class GridLabeler(GraphLabeler):
 
     # ------------------------------------------------------------------ parts
 
-    def _check_parameters(self) -> Loss:
+    def _check(self) -> None:
         if not (isinstance(self.block, str) and self.block == "auto"):
             try:
                 check_count("block", self.block)
@@ -220,11 +242,10 @@ class GridLabeler(GraphLabeler):
         check_choice("connectivity", self.connectivity, (4, 8))
         if not callable(self.features):
             check_choice("features", self.features, ("auto",))
-        return super()._check_parameters()
+        super()._check()
 
-    def _learn_inputs(self, X: Any) -> GraphInputs:
-        images = _images(X)
-        goes_on = self.warm_start and hasattr(self, "coef_")
+    def _learn_inputs(self, X: Any, last: Any) -> GraphInputs:
+        images, goes_on = _images(X), last is not None
         if not (goes_on and isinstance(self.block, str)):
             self.block_ = _block_of(images) if isinstance(self.block, str) else self.block
         inputs = self._grids(images)
@@ -260,7 +281,7 @@ class GridLabeler(GraphLabeler):
                 f"{'training' if held_out is None else 'held-out'} blocks right, blocks one by one "
                 f"{self.alone_score_:.1%}; try{smaller} edge_weights='none'",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _inputs(self, X: Any) -> GraphInputs:

@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from mercer._estimator import Estimator
-from mercer._validation import check_count, check_positive
+from mercer._validation import check_count, check_positive, thread_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import Loss, loss_from_json, resolve_loss
 from mercer.learning.penalties import Penalty
@@ -28,12 +28,11 @@ from mercer.learning.risk import WeightedRisk
 from mercer.learning.solvers import Result, Solver, best_solver, resolve_solver
 from mercer.learning.training import history_from_json, history_to_json, one_pass, train
 from mercer.structures.base import Structure, check_random_seed
-from mercer.structures.costs import Cost
+from mercer.structures.costs import Cost, cost_from_json, resolve_cost
 
 __all__ = ["RiskEstimator", "StructuredEstimator"]
 
 _PLAIN = (str, int, float, bool, type(None))
-_BATCH = 8192  # positions whose scores are held at once in prediction
 
 
 @dataclass
@@ -104,6 +103,9 @@ class RiskEstimator(Estimator):
     def _quality(self, w: np.ndarray, X: Any, y: Any) -> float:
         """Return the score of weights on what :meth:`_read` gave, higher is better."""
         raise NotImplementedError
+
+    def _check_comparable(self, y: Any) -> None:
+        """Raise ValueError where :meth:`_quality` has nothing to compare with."""
 
     def _arrays(self, X: Any, y: Any) -> Iterable[np.ndarray | None]:
         """Return the arrays that tell data apart, for the fingerprint of a run."""
@@ -180,6 +182,8 @@ class RiskEstimator(Estimator):
         loss = getattr(risk, "loss", loss)
         solver = self._auto(loss, penalty, risk) if _is_auto(self.solver) else resolve_solver(self.solver)
         held_out = None if dev is None else self._read(*_pair(dev, self._dev_sizes))
+        if held_out is not None:
+            self._check_comparable(held_out[1])
         strength = self._strength(risk)
         with self._while_training():
             result, history = train(
@@ -253,6 +257,12 @@ class RiskEstimator(Estimator):
         self.n_iter_ = recorded if run.result.n_iter is None else run.result.n_iter
         self._online_state = run.result.state
 
+    def _keep_given(self, w: np.ndarray, source: str) -> None:
+        """Store weights that were not trained, and where they come from in the place of the solver."""
+        self._keep(w)
+        self.history_, self.solver_, self.n_iter_ = {}, source, 0
+        self.converged_, self.interrupted_, self._online_state = True, False, {}
+
     def _fingerprint(self, risk: Any, strength: float, held_out: tuple[Any, Any] | None) -> str:
         """Return a digest of settings and data: equal runs have equal ones. ``train`` adds those of the solver."""
         parameters = {
@@ -286,6 +296,8 @@ class RiskEstimator(Estimator):
         if isinstance(self.loss, Loss):
             loss = self.loss if classes is None else self.loss.for_labels(classes)
             params["loss"] = loss.to_json()
+        if classes is not None and not isinstance(params.get("cost", ""), str):
+            params["cost"] = resolve_cost(self.cost).bind(list(classes)).to_json()
         if not isinstance(self.random_state, (int, type(None))):
             params["random_state"] = None
         return {
@@ -302,6 +314,8 @@ class RiskEstimator(Estimator):
     def _from_training_state(cls, meta: dict[str, Any], **params: Any) -> Self:
         """Return a model with the parameters of :meth:`_training_to_state`, and what training left."""
         given = {**meta["params"], **params}
+        if isinstance(given.get("cost"), dict):
+            given["cost"] = cost_from_json(given["cost"])
         given["loss"] = given["loss"] if given["loss"] == "auto" else loss_from_json(given["loss"])
         model = cls(**given)
         model.history_ = history_from_json(meta["history"])
@@ -330,6 +344,11 @@ class StructuredEstimator(RiskEstimator):
 
     structure_: Any
 
+    _batch_positions: ClassVar[int] = 8192
+    """Positions whose scores are held at once in prediction."""
+    _may_be_infeasible: ClassVar[bool] = True
+    """Whether constraints can leave an example without an output, so that verbs must look."""
+
     # ------------------------------------------------------------------ what a subclass writes
 
     def _inputs(self, X: Any) -> Any:
@@ -344,14 +363,14 @@ class StructuredEstimator(RiskEstimator):
 
     def _structure(self) -> Structure:
         """Return the structure with the verbs on batches."""
+        self.structure_.threads = thread_count(self.n_jobs)
         return self.structure_
 
-    def _scored(self, X: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield inputs and part scores θ, batch by batch."""
-        inputs, structure, w = self._inputs(X), self._structure(), self._flat(self)
-        for batch in structure.batches(inputs, _BATCH):
-            part = inputs[batch]
-            yield part, structure.scores(w, part)
+    def _scores(self, inputs: Any) -> Iterator[tuple[slice, Any]]:
+        """Yield slices of the inputs and their part scores θ, batch by batch."""
+        structure, w = self._structure(), self._flat(self)
+        for batch in structure.batches(inputs, self._batch_positions):
+            yield batch, structure.scores(w, inputs[batch])
 
     def _check_feasible(self, scores: np.ndarray, inputs: Any) -> None:
         """Raise ValueError where an example has no allowed output."""
@@ -363,18 +382,19 @@ class StructuredEstimator(RiskEstimator):
     @where_structure_has("k_best")
     def k_best(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
         """The k best outputs of each example (or all, if fewer) with their log-probabilities, best first."""
-        return self._k_best(self._scored(X), k)
-
-    def _k_best(self, scored: Iterable[tuple[Any, Any]], k: int) -> list[list[tuple[Any, float]]]:
         check_count("k", k)
         self._check_is_fitted()
+        inputs = self._inputs(X)
+        return self._k_best(inputs, self._scores(inputs), k)
+
+    def _k_best(self, inputs: Any, scored: Iterable[tuple[slice, Any]], k: int) -> list[list[tuple[Any, float]]]:
         structure = self._structure()
         out: list[list[tuple[Any, float]]] = []
-        for inputs, theta in scored:
+        for batch, theta in scored:
             outputs, scores = structure.k_best(theta, k)
             self._check_feasible(scores[:, 0], inputs)
             scores = scores - structure.log_partition(theta)[:, None]
-            ranks = [self._decode(one, inputs) for one in outputs]
+            ranks = [self._decode(one, inputs[batch]) for one in outputs]
             for i in range(len(theta)):
                 out.append([(ranks[r][i], float(scores[i, r])) for r in range(k) if scores[i, r] > -np.inf])
         return out
@@ -382,17 +402,19 @@ class StructuredEstimator(RiskEstimator):
     @where_structure_has("sample")
     def sample(self, X: Any, n_samples: int = 1) -> list[list[Any]]:
         """Outputs drawn from p(y | x): ``n_samples`` for each example."""
-        return self._sample(self._scored(X), n_samples)
-
-    def _sample(self, scored: Iterable[tuple[Any, Any]], n_samples: int) -> list[list[Any]]:
         check_count("n_samples", n_samples)
         self._check_is_fitted()
+        inputs = self._inputs(X)
+        return self._sample(inputs, self._scores(inputs), n_samples)
+
+    def _sample(self, inputs: Any, scored: Iterable[tuple[slice, Any]], n_samples: int) -> list[list[Any]]:
         structure = self._structure()
         random = np.random.default_rng(check_random_seed(self.random_state))
         out: list[list[Any]] = []
-        for inputs, theta in scored:
-            self._check_feasible(structure.log_partition(theta), inputs)
-            draws = [self._decode(one, inputs) for one in structure.sample(theta, n_samples, random)]
+        for batch, theta in scored:
+            if self._may_be_infeasible:
+                self._check_feasible(structure.log_partition(theta), inputs)
+            draws = [self._decode(one, inputs[batch]) for one in structure.sample(theta, n_samples, random)]
             out.extend([draw[i] for draw in draws] for i in range(len(theta)))
         return out
 
@@ -401,13 +423,10 @@ class StructuredEstimator(RiskEstimator):
         """log p(y | x) of each example; where y is partly known, of all outputs that agree with the rest."""
         self._check_is_fitted()
         inputs, truth = self._read(X, y)
-        structure, w = self._structure(), self._flat(self)
-        out = np.empty(len(inputs))
-        for batch in structure.batches(inputs, _BATCH):
-            part, known = inputs[batch], truth[batch]
-            theta = structure.scores(w, part)
-            log_z = structure.log_partition(theta)
-            self._check_feasible(log_z, part)
+        structure, out = self._structure(), np.empty(len(inputs))
+        for batch, theta in self._scores(inputs):
+            log_z, known = structure.log_partition(theta), truth[batch]
+            self._check_feasible(log_z, inputs)
             if structure.is_partial(known):
                 value = structure.log_partition(structure.restrict(theta, known))
             else:
@@ -419,16 +438,19 @@ class StructuredEstimator(RiskEstimator):
     def entropy(self, X: Any) -> np.ndarray:
         """The entropy of p(y | x) of each example, in nats: how unsure the model is."""
         self._check_is_fitted()
-        structure, out = self._structure(), [np.zeros(0)]
-        for inputs, theta in self._scored(X):
-            self._check_feasible(structure.log_partition(theta), inputs)
+        inputs, structure, out = self._inputs(X), self._structure(), [np.zeros(0)]
+        for _, theta in self._scores(inputs):
+            if self._may_be_infeasible:
+                self._check_feasible(structure.log_partition(theta), inputs)
             out.append(structure.entropy(theta))
         return np.concatenate(out)
 
     def score(self, X: Any, y: Any) -> float:
         """How good predictions are, higher is better."""
         self._check_is_fitted()
-        return self._quality(self._flat(self), *self._read(X, y))
+        inputs, truth = self._read(X, y)
+        self._check_comparable(truth)
+        return self._quality(self._flat(self), inputs, truth)
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:

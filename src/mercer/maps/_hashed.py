@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.base import TransformerMixin
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Fields, Nested, Optional, Saved
 from mercer._validation import check_count
 from mercer.maps._inverse import CollisionReport, InverseDictionary
 
-__all__ = ["HashedMap", "check_bits", "check_seed"]
+__all__ = ["HashedMap", "check_bits", "check_dtype", "check_seed", "to_csr"]
 
 MAX_BITS = 30
 """CSR matrices count their columns in 32-bit integers."""
@@ -31,7 +33,28 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-class HashedMap(TransformerMixin, Estimator):
+def check_dtype(dtype: Any) -> np.dtype[Any]:
+    """float32 or float64."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = np.dtype(object)
+    if found not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be numpy.float32 or numpy.float64, got {dtype!r}")
+    return found
+
+
+def to_csr(rows: tuple[np.ndarray, np.ndarray, np.ndarray], n_columns: int) -> csr_matrix:
+    """A matrix from (indptr, indices, values) of the compiled core, whose columns ascend without repeats."""
+    indptr, indices, values = rows
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)
+    matrix = csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_columns), copy=False)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+class HashedMap(Saved, TransformerMixin, Estimator):
     """Base of maps into 2^n_bits columns.
 
     A map needs no fitting; with ``inverse_size`` > 0, `fit` and `partial_fit` take note of the names of features, at
@@ -45,6 +68,7 @@ class HashedMap(TransformerMixin, Estimator):
     inverse_size: int
     inverse_: InverseDictionary
     _learnt: tuple[str, ...] = ("inverse_",)  # what `fit` begins without
+    saved = Fields(inverse_=Optional(Nested(InverseDictionary)))
 
     @property
     def n_features_out_(self) -> int:
@@ -95,6 +119,14 @@ class HashedMap(TransformerMixin, Estimator):
     def _check_parameters(self) -> None:
         check_bits(self.n_bits)
         check_count("inverse_size", self.inverse_size, 0)
+
+    def _check_complete(self) -> None:
+        self._check_parameters()
+
+    def _check_state(self) -> None:
+        self._check_parameters()
+        if hasattr(self, "inverse_") and self.inverse_.n_buckets != self.n_features_out_:
+            raise ValueError(f"the kept names are those of {self.inverse_.n_buckets} columns")
 
     def _kept_names(self) -> InverseDictionary:
         if not hasattr(self, "inverse_"):

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
+from mercer._state.saved import Count, Fields, Objects, Saved
 from mercer._validation import check_count
 
 __all__ = ["CollisionReport", "InverseDictionary", "expected_collision_rate"]
@@ -48,7 +48,7 @@ class CollisionReport:
         return "\n".join(lines)
 
 
-class InverseDictionary:
+class InverseDictionary(Saved):
     """From buckets back to likely names, in bounded memory.
 
     Keeps at most ``capacity`` names with their counts. When full, the rarer half is forgotten, so that frequent
@@ -68,6 +68,8 @@ class InverseDictionary:
     >>> names.names(3)
     ['dog', 'cat']
     """
+
+    saved = Fields(dropped=Count(), _seen=Objects())
 
     def __init__(self, capacity: int, n_buckets: int) -> None:
         self.capacity = capacity
@@ -125,17 +127,16 @@ class InverseDictionary:
             crowded=[(bucket, names) for bucket, names in crowded if len(names) > 1],
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON data, for model files."""
-        return {"capacity": self.capacity, "n_buckets": self.n_buckets, "dropped": self.dropped, "seen": self._seen}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> InverseDictionary:
-        """From `to_json`."""
-        found = cls(int(data["capacity"]), int(data["n_buckets"]))
-        found.dropped = int(data["dropped"])
-        found._seen = {str(name): [int(x) for x in entry] for name, entry in data["seen"].items()}
-        return found
+    def _check_state(self) -> None:
+        check_count("capacity", self.capacity)
+        check_count("n_buckets", self.n_buckets)
+        if not isinstance(self._seen, dict) or not all(isinstance(name, str) for name in self._seen):
+            raise ValueError("the kept names are damaged: they must be strings")
+        for entry in self._seen.values():
+            if not isinstance(entry, list) or len(entry) < 2 or not all(type(x) is int and x >= 0 for x in entry):
+                raise ValueError("the kept names are damaged: their counts and buckets do not fit them")
+            if max(entry[1:]) >= self.n_buckets:
+                raise ValueError(f"the kept names are damaged: a bucket lies outside of 0 .. {self.n_buckets - 1}")
 
     def _forget(self) -> None:
         kept = sorted(self._seen.items(), key=lambda item: (-item[1][0], item[0]))[: max(1, self.capacity // 2)]

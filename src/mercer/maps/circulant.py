@@ -30,13 +30,14 @@ from mercer._arrays import (
     to_numpy,
 )
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Floats, Saved, check_shapes
 from mercer._validation import check_choice, check_count
-from mercer.maps.fourier import check_arrays, padded_to, plain_params
+from mercer.maps.fourier import padded_to
 
 __all__ = ["CirculantProjection"]
 
 
-class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Project onto the rows of a circulant matrix by Fourier transforms.
 
     Parameters
@@ -75,6 +76,8 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
     >>> bool(np.abs((Z**2).sum(axis=1) / (X**2).sum(axis=1) - 1).max() < 0.2)
     True
     """
+
+    saved = Fields(n_features_in_=Count(1), vectors_=Floats(single=True), signs_=Floats(single=True))
 
     def __init__(
         self,
@@ -221,30 +224,15 @@ class CirculantProjection(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags.target_tags.required = isinstance(self.vector, str) and self.vector == "fitted"
         return tags
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
-        params = plain_params(self)
-        given = not isinstance(self.vector, str)
-        if given:
-            params["vector"] = "fitted"
-        meta = {"params": params, "given": given, "n_features": self.n_features_in_}
-        return meta, {"vectors": self.vectors_, "signs": self.signs_}
+    def _saved_params(self) -> dict[str, Any]:
+        return {**super()._saved_params(), "vector": self.vector if isinstance(self.vector, str) else self.vectors_}
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CirculantProjection:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        model._check_params()
-        model.n_features_in_ = check_count("n_features", meta["n_features"])
-        model._n_features_out = model.n_components or model.n_features_in_
-        blocks, length = model._shape()
-        signs = blocks if model.sign_flip == "blocks" else 1
-        check_arrays(arrays, {"vectors": (blocks, length), "signs": (signs, model.n_features_in_)})
-        model.vectors_, model.signs_ = arrays["vectors"], arrays["signs"]
-        if meta["given"]:
-            model.vector = model.vectors_
-        return model
+    def _check_state(self) -> None:
+        self._check_params()
+        self._n_features_out = self.n_components or self.n_features_in_
+        blocks, length = self._shape()
+        signs = blocks if self.sign_flip == "blocks" else 1
+        check_shapes(self, vectors_=(blocks, length), signs_=(signs, self.n_features_in_))
 
 
 def _least_squares(spectrum: Any, target: Any, length: int) -> Any:

@@ -39,17 +39,29 @@ from mercer._arrays import (
     to_numpy,
 )
 from mercer._estimator import Estimator
+from mercer._state.saved import (
+    Count,
+    Fields,
+    Floats,
+    LabelValues,
+    ListOf,
+    Number,
+    Optional,
+    Saved,
+    check_shapes,
+    outputs,
+)
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.maps import _spectra
 from mercer.maps.circulant import CirculantProjection
-from mercer.maps.fourier import check_arrays, padded_to, plain_params
+from mercer.maps.fourier import padded_to
 
 __all__ = ["CompactNonlinearMap"]
 
 SPARSE_HINT = "use X.toarray(), or hash or project it to fewer columns first"
 
 
-class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Cosine features with learnt frequencies: far fewer of them do the work of random ones.
 
     Parameters
@@ -122,6 +134,19 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
     >>> Z.shape, bool(((Z @ map.coef_[0] + map.intercept_[0] > 0) == y).mean() > 0.9)
     ((1000, 8), True)
     """
+
+    saved = Fields(
+        n_features_in_=Count(1),
+        gamma_=Number(0.0),
+        history_=ListOf(Number(finite=False)),
+        frequencies_=Floats("n_features_in_", "n_components", single=True),
+        phases_=Floats("n_components", single=True),
+        vectors_=Optional(Floats(single=True)),
+        signs_=Optional(Floats(single=True)),
+        classes_=Optional(LabelValues(2)),
+        coef_=Optional(Floats(single=True)),
+        intercept_=Optional(Floats(single=True)),
+    )
 
     def __init__(
         self,
@@ -377,48 +402,15 @@ class CompactNonlinearMap(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMi
         state.pop("_learner", None)  # it holds modules; `partial_fit` goes on without it
         return state
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
-        meta: dict[str, Any] = {
-            "params": plain_params(self),
-            "n_features": self.n_features_in_,
-            "gamma": self.gamma_,
-            "history": self.history_,
-        }
-        arrays = {"frequencies": self.frequencies_, "phases": self.phases_}
+    def _check_state(self) -> None:
+        self._check_params()
+        check_positive("gamma_", self.gamma_)
+        d, k = self.n_features_in_, self.n_components
         if self.circulant:
-            arrays.update(vectors=self.vectors_, signs=self.signs_)
+            check_shapes(self, vectors_=(-(-k // d), d), signs_=(1, d))
         if self.task == "classification":
-            arrays.update(coef=self.coef_, intercept=self.intercept_)
-            meta["classes"] = [self.classes_.dtype.kind, self.classes_.tolist()]
-        return meta, {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CompactNonlinearMap:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        model._check_params()
-        d, k = check_count("n_features", meta["n_features"]), model.n_components
-        expected: dict[str, tuple[int, ...]] = {"frequencies": (d, k), "phases": (k,)}
-        if model.circulant:
-            expected.update(vectors=(-(-k // d), d), signs=(1, d))
-        if model.task == "classification":
-            kind, labels = meta["classes"]
-            if kind not in ("b", "i", "u", "f", "U", "O") or not isinstance(labels, list) or len(labels) < 2:
-                raise ValueError("expected at least two labels")
-            model.classes_ = np.array(labels, dtype=object if kind == "O" else None)
-            if model.classes_.shape != (len(labels),):
-                raise ValueError("expected a list of labels")
-            outputs = 1 if len(labels) == 2 else len(labels)
-            expected.update(coef=(outputs, k), intercept=(outputs,))
-        check_arrays(arrays, expected)
-        for name in expected:
-            setattr(model, f"{name}_", arrays[name])
-        model.gamma_ = check_positive("gamma", meta["gamma"])
-        model.history_ = [float(value) for value in meta["history"]]
-        model.n_iter_, model.n_features_in_, model._n_features_out = len(model.history_), d, k
-        return model
+            check_shapes(self, coef_=(outputs(self), k), intercept_=(outputs(self),))
+        self.n_iter_, self._n_features_out = len(self.history_), k
 
 
 def _like(X: Any, array: np.ndarray) -> Any:

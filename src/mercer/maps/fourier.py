@@ -36,6 +36,7 @@ from mercer._arrays import (
     row_blocks,
 )
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Floats, Number, Saved, check_shapes
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.maps import _spectra
 
@@ -46,7 +47,7 @@ VARIANTS = ("iid", "orthogonal", "structured", "circulant")
 SMALLEST_BLOCK = 64  # Hadamard blocks of few rows have few directions: rows are padded to at least this
 
 
-class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random features of a Gaussian, Laplacian or Matérn kernel, in O(n_components log n_features) if structured.
 
     Inner products of features estimate the kernel with an error of about 1 / √n_components. NumPy arrays and tensors
@@ -104,6 +105,16 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     >>> Z.shape, Z.dtype, bool(np.abs(Z @ Z.T - K).max() < 0.1)
     ((40, 4000), dtype('float32'), True)
     """
+
+    saved = Fields(
+        n_features_in_=Count(1),
+        gamma_=Number(0.0),
+        length_scale_=Number(0.0),
+        directions_=Floats(single=True),
+        signs_=Floats(single=True),
+        scales_=Floats(single=True),
+        phases_=Floats(single=True),
+    )
 
     def __init__(
         self,
@@ -303,37 +314,17 @@ class FourierFeatures(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     # ------------------------------------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
-        meta = {
-            "params": plain_params(self),
-            "gamma": self.gamma_,
-            "length_scale": self.length_scale_,
-            "n_features": self.n_features_in_,
-        }
-        return meta, self._numbers()
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FourierFeatures:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**from_plain_params(meta["params"]))
-        model._n_features_out = model._check_params()
-        model.gamma_ = check_positive("gamma", meta["gamma"])
-        model.length_scale_ = check_positive("length_scale", meta.get("length_scale", model.length_scale))
-        d = model.n_features_in_ = check_count("n_features", meta["n_features"])
-        waves, paired = model._counts()
+    def _check_state(self) -> None:
+        self._n_features_out = self._check_params()
+        d, (waves, paired) = self.n_features_in_, self._counts()
         size = max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
-        expected = {
-            "directions": {"structured": (0,), "circulant": (-(-waves // d), d)}.get(model.variant, (d, waves)),
-            "signs": {"structured": (-(-waves // size), 3, size), "circulant": (d,)}.get(model.variant, (0,)),
-            "scales": (waves,),
-            "phases": (waves - paired,),
-        }
-        check_arrays(arrays, expected)
-        for name in expected:
-            setattr(model, f"{name}_", arrays[name])
-        return model
+        check_shapes(
+            self,
+            directions_={"structured": (0,), "circulant": (-(-waves // d), d)}.get(self.variant, (d, waves)),
+            signs_={"structured": (-(-waves // size), 3, size), "circulant": (d,)}.get(self.variant, (0,)),
+            scales_=(waves,),
+            phases_=(waves - paired,),
+        )
 
 
 def check_width(name: str, value: Any, words: tuple[str, ...]) -> None:
@@ -378,34 +369,3 @@ def padded_to(xp: Any, X: Any, size: int) -> Any:
 
 def _rows_of(matrix: Any) -> list[Any]:
     return [matrix[i, :] for i in range(matrix.shape[0])]
-
-
-def plain_params(estimator: Any) -> dict[str, Any]:
-    """The parameters of a map as JSON data: a generator of random numbers is not kept, infinity is a word."""
-    params = estimator.get_params(deep=False)
-    if not isinstance(params.get("random_state"), (int, type(None))):
-        params["random_state"] = None
-    for name, value in params.items():
-        if isinstance(value, np.generic):
-            params[name] = value = value.item()
-        if isinstance(value, float) and math.isinf(value):
-            params[name] = "inf"
-    return params
-
-
-def from_plain_params(params: dict[str, Any]) -> dict[str, Any]:
-    """The inverse of `plain_params`."""
-    return {name: math.inf if value == "inf" else value for name, value in params.items()}
-
-
-def check_arrays(
-    arrays: dict[str, np.ndarray], expected: dict[str, tuple[int, ...]], integers: tuple[str, ...] = ()
-) -> None:
-    """Arrays of a model file: there, of these shapes, finite, and floating-point numbers but for some."""
-    for name, shape in expected.items():
-        found = arrays.get(name)
-        if found is None or found.shape != shape or not np.isfinite(found).all():
-            where = "nothing" if found is None else f"shape {found.shape}"
-            raise ValueError(f"expected finite numbers of shape {shape} as {name!r}, found {where}")
-        if name not in integers and found.dtype not in (np.float32, np.float64):
-            raise ValueError(f"expected floating-point numbers as {name!r}, found {found.dtype}")

@@ -16,7 +16,6 @@ from mercer import _core
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.graphs import Graphs, as_graphs, check_labels
 from mercer.maps._hashed import HashedMap, check_bits, check_seed
-from mercer.maps._inverse import InverseDictionary
 
 __all__ = ["GraphletHasher", "canonical_form", "graphlet_name"]
 
@@ -160,27 +159,11 @@ class GraphletHasher(HashedMap):
         shape = (len(graphs), self.n_features_out_)
         return csr_matrix((values.astype(self.dtype, copy=False), indices, indptr), shape=shape)
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """For model files; see `mercer.save`. An ``edge_weighting`` that is a function cannot be saved."""
+    def _saved_params(self) -> dict[str, Any]:
         if callable(self.edge_weighting):
             raise ValueError("edge_weighting is a function, which a model file cannot hold: give its values as a list")
-        self._check_parameters()
-        parameters = self.get_params() | {"sizes": self._sizes(), "dtype": np.dtype(self.dtype).name}
-        if self.edge_weighting is not None:
-            parameters["edge_weighting"] = [float(weight) for weight in self.edge_weighting]
-        names = self.inverse_.to_json() if hasattr(self, "inverse_") else None
-        return {"parameters": parameters, "inverse": names}, {}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> GraphletHasher:
-        """From `to_state`."""
-        parameters = dict(meta["parameters"])
-        parameters["dtype"] = np.dtype(parameters["dtype"]).type
-        hasher = cls(**parameters)
-        hasher._check_parameters()
-        if meta["inverse"] is not None:
-            hasher.inverse_ = InverseDictionary.from_json(meta["inverse"])
-        return hasher
+        weights = None if self.edge_weighting is None else [float(weight) for weight in self.edge_weighting]
+        return {**super()._saved_params(), "sizes": self._sizes(), "edge_weighting": weights}
 
     # ------------------------------------------------------------------ parts
 

@@ -20,13 +20,14 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Objects, Saved
 from mercer._validation import check_choice, check_count, check_sparse
-from mercer.maps._state import check_dtype
+from mercer.maps._hashed import check_dtype
 
 __all__ = ["EmpiricalKernelMap", "RandomFeatures", "RandomProjection"]
 
 
-class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Project onto random directions, so that inner products and distances are kept on average.
 
     x ↦ R x with entries of mean 0 and variance 1 / n_components, so that E⟨Rx, Rz⟩ = ⟨x, z⟩.
@@ -59,6 +60,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estima
     >>> Z.shape, bool(abs(Z @ Z.T - X).max() < 0.15)
     ((50, 2000), True)
     """
+
+    saved = Fields(n_features_in_=Count(1), components_=Objects())
 
     def __init__(
         self, n_components: int = 256, kind: str = "gaussian", random_state: Any = None, dtype: Any = np.float64
@@ -94,27 +97,19 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estima
         product = X @ self.components_
         return product.toarray() if sp.issparse(product) else np.asarray(product)
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
+    def _check_complete(self) -> None:
         if not hasattr(self, "components_"):
             raise NotFittedError("this RandomProjection is not fitted yet: call fit first")
-        params = {**self.get_params(deep=False), "dtype": np.dtype(self.dtype).name}
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
-        dense = self.components_.toarray() if sp.issparse(self.components_) else self.components_
-        return {"params": params}, {"components": dense}
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> RandomProjection:
-        """The inverse of :meth:`to_state`."""
-        params = meta["params"]
-        model = cls(**{**params, "dtype": check_dtype(params["dtype"]).type})
-        drawn = arrays["components"]
-        if drawn.ndim != 2 or not len(drawn) or drawn.shape[1] != model.n_components or not np.isfinite(drawn).all():
-            raise ValueError(f"expected a finite matrix of {model.n_components} columns, found shape {drawn.shape}")
-        model.components_ = sp.csr_matrix(drawn) if model.kind == "achlioptas" else drawn
-        model.n_features_in_, model._n_features_out = drawn.shape
-        return model
+    def _check_state(self) -> None:
+        check_dtype(self.dtype)
+        drawn = self.components_
+        if sp.issparse(drawn) != (self.kind == "achlioptas") or drawn.ndim != 2 or drawn.dtype.kind != "f":
+            raise ValueError("expected a matrix of floating-point numbers as components_, sparse if kind='achlioptas'")
+        values = drawn.data if sp.issparse(drawn) else drawn
+        if drawn.shape != (self.n_features_in_, self.n_components) or not np.isfinite(values).all():
+            raise ValueError(f"expected a finite matrix of {self.n_components} columns, found shape {drawn.shape}")
+        self._n_features_out = drawn.shape[1]
 
     def _checked(self, X: Any, reset: bool) -> Any:
         if np.dtype(self.dtype) not in (np.float32, np.float64):

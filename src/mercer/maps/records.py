@@ -21,7 +21,6 @@ from mercer import _core
 from mercer._validation import check_choice, thread_count
 from mercer.maps._columns import add_column, as_rows, columns_of, row_count
 from mercer.maps._hashed import HashedMap, check_seed
-from mercer.maps._inverse import InverseDictionary
 
 __all__ = ["RecordHasher"]
 
@@ -135,27 +134,6 @@ class RecordHasher(HashedMap):
             crosses = self._column_crosses([name for name, _ in columns])
             parts = core.transform(self.n_bits, bool(self.signed), crosses, single, thread_count(self.n_jobs))
         return self._matrix(*parts)
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        self._check_parameters()
-        params = {**self.get_params(deep=False), "dtype": np.dtype(self.dtype).name}
-        if not isinstance(self.interactions, str):
-            params["interactions"] = self._crosses() or None
-        inverse = self.inverse_.to_json() if hasattr(self, "inverse_") else None
-        return {"params": params, "inverse": inverse}, {}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> RecordHasher:
-        """The inverse of :meth:`to_state`."""
-        params = dict(meta["params"])
-        if isinstance(params["interactions"], list):
-            params["interactions"] = [tuple(cross) for cross in params["interactions"]]
-        model = cls(**{**params, "dtype": np.dtype(params["dtype"]).type})
-        model._check_parameters()
-        if meta["inverse"] is not None:
-            model.inverse_ = InverseDictionary.from_json(meta["inverse"])
-        return model
 
     # ------------------------------------------------------------------ parts
 

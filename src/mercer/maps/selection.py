@@ -13,12 +13,13 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Flags, Floats, Number, Saved
 from mercer._validation import check_sparse
 
 __all__ = ["CorrelationSelector"]
 
 
-class CorrelationSelector(SelectorMixin, Estimator):
+class CorrelationSelector(Saved, SelectorMixin, Estimator):
     """Keeps the features whose correlation with the target is above the median.
 
     A feature's score is the absolute value of its correlation with y; for several classes the largest one over the
@@ -47,6 +48,13 @@ class CorrelationSelector(SelectorMixin, Estimator):
     >>> selector.get_support().tolist()
     [True, False, False, False]
     """
+
+    saved = Fields(
+        n_features_in_=Count(),
+        scores_=Floats("n_features_in_", single=True),
+        threshold_=Number(),
+        _varies=Flags("n_features_in_"),
+    )
 
     def fit(self, X: Any, y: Any) -> CorrelationSelector:
         """Score the features.
@@ -83,28 +91,6 @@ class CorrelationSelector(SelectorMixin, Estimator):
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self, "scores_")
         return (self.scores_ > self.threshold_) & self._varies
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """For model files; see `mercer.save`."""
-        check_is_fitted(self, "scores_")
-        return {"threshold": self.threshold_}, {"scores": self.scores_, "varies": self._varies}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CorrelationSelector:
-        """From `to_state`."""
-        selector = cls()
-        scores, varies = arrays["scores"], arrays["varies"]
-        if (
-            scores.ndim != 1
-            or scores.shape != varies.shape
-            or varies.dtype != np.bool_
-            or not np.isfinite(scores).all()
-        ):
-            raise ValueError("scores must be finite, one for each feature")
-        selector.scores_, selector._varies = scores, varies
-        selector.threshold_ = float(meta["threshold"])
-        selector.n_features_in_ = len(scores)
-        return selector
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

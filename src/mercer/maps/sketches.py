@@ -30,14 +30,14 @@ from mercer._arrays import (
     row_blocks,
 )
 from mercer._estimator import Estimator
-from mercer._limits import OUTPUT_ROWS, reserve
+from mercer._state.limits import OUTPUT_ROWS, reserve
+from mercer._state.saved import Count, Fields, Floats, Ints, Saved, check_shapes
 from mercer._validation import check_count, check_positive, thread_count
-from mercer.maps.fourier import check_arrays, plain_params
 
 __all__ = ["PolynomialSketch"]
 
 
-class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Features whose inner products estimate (γ⟨x, z⟩ + c)^p: the tensor sketch.
 
     Unbiased, with an error of about (γ‖x‖‖z‖ + c)^p / √n_components. NumPy arrays, sparse matrices (dense features
@@ -74,6 +74,8 @@ class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     >>> Z.dtype, bool(np.abs(Z @ Z.T - (X @ X.T + 1) ** 2).max() < 0.5)
     (dtype('float32'), True)
     """
+
+    saved = Fields(n_features_in_=Count(1), columns_=Ints(None, None, below="n_components"), signs_=Floats(single=True))
 
     def __init__(
         self,
@@ -195,23 +197,9 @@ class PolynomialSketch(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
-        meta = {"params": plain_params(self), "n_features": self.n_features_in_}
-        return meta, {"columns": self.columns_, "signs": self.signs_}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> PolynomialSketch:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        n, degree = model._check_params()
-        d = check_count("n_features", meta["n_features"])
+    def _check_state(self) -> None:
+        n, degree = self._check_params()
         reserve(OUTPUT_ROWS * 8 * n, f"{OUTPUT_ROWS} rows of n_components={n}")
-        check_arrays(arrays, {"columns": (degree, d + 1), "signs": (degree, d + 1)}, integers=("columns",))
-        columns = arrays["columns"]
-        if columns.dtype.kind != "i" or columns.min() < 0 or columns.max() >= n:
-            raise ValueError(f"expected columns from 0 to {n - 1}")
-        model.columns_, model.signs_ = columns.astype(np.int64), arrays["signs"]
-        model.n_features_in_, model._n_features_out = d, n
-        return model
+        check_shapes(self, columns_=(degree, self.n_features_in_ + 1), signs_=(degree, self.n_features_in_ + 1))
+        self.columns_ = self.columns_.astype(np.int64)
+        self._n_features_out = n

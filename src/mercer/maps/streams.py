@@ -13,6 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
+from mercer._state.limits import reserve
+from mercer._state.saved import Count, Fields, Floats, Ints, Number, Optional, Saved
+from mercer._state.values import Reader, Writer
 from mercer._validation import check_count
 from mercer.maps._columns import hash_keys
 from mercer.maps._hashed import check_bits, check_seed
@@ -43,7 +46,19 @@ def _as_weights(weights: Any, n: int) -> np.ndarray | None:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-class HashAccumulator:
+class _Mass(Count):
+    """An integer of up to 127 bits, as text: JSON numbers have fewer."""
+
+    def write(self, value: Any, out: Writer) -> str:
+        return str(value)
+
+    def read(self, node: Any, source: Reader) -> int:
+        if not isinstance(node, str) or len(node) > 39:
+            raise ValueError("the sum of the sizes of all weights is out of range")
+        return int(node)
+
+
+class HashAccumulator(Saved):
     """The hashed vector of a stream of weighted keys, whatever the order and the pieces in which they come.
 
     Memory is 8 bytes a bucket, or 16 once a weight has a fraction. Nothing of the keys is kept.
@@ -77,6 +92,12 @@ class HashAccumulator:
     >>> float(left.merge(right).value.sum())
     3.5
     """
+
+    saved = Fields(
+        _whole=Ints(lambda model: 1 << model.n_bits, low=None),
+        _fraction=Optional(Ints("_whole")),
+        _mass=_Mass(most=(1 << 127) - 1),
+    )
 
     def __init__(self, n_bits: int = 20, signed: bool = False, seed: int = 0, dtype: Any = np.float64) -> None:
         self.n_bits = check_bits(n_bits)
@@ -153,38 +174,17 @@ class HashAccumulator:
         self._mass += other._mass
         return self
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta = {
-            "n_bits": self.n_bits,
-            "signed": self.signed,
-            "seed": str(self.seed),
-            "dtype": self.dtype.name,
-            "mass": str(self._mass),
-        }
-        arrays = {"whole": self._whole}
-        if self._fraction is not None:
-            arrays["fraction"] = self._fraction
-        return meta, arrays
-
     @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> HashAccumulator:
-        """The inverse of :meth:`to_state`."""
-        made = cls(meta["n_bits"], meta["signed"], int(meta["seed"]), np.dtype(meta["dtype"]))
-        for name, dtype in (("whole", np.int64), ("fraction", np.uint64)):
-            found = arrays.get(name)
-            if found is None and name == "fraction":
-                continue
-            if found is None or found.dtype != dtype or found.shape != made._whole.shape:
-                raise ValueError(f"expected {len(made._whole)} numbers of type {np.dtype(dtype).name} as {name}")
-            setattr(made, f"_{name}", found.copy())
-        made._mass = int(meta["mass"])
-        if not 0 <= made._mass < 1 << 127:
-            raise ValueError("the sum of the sizes of all weights is out of range")
-        return made
+    def _make(cls, params: dict[str, Any]) -> HashAccumulator:
+        reserve(8 << check_bits(params["n_bits"]), "the buckets")
+        return cls(**params)
+
+    def _check_state(self) -> None:
+        if self._whole.dtype != np.int64 or (self._fraction is not None and self._fraction.dtype != np.uint64):
+            raise ValueError("buckets must be integers of 64 bits, with a sign and without")
 
 
-class CountMinSketch:
+class CountMinSketch(Saved):
     """Approximate counts of the keys of a stream, never too low, in fixed memory.
 
     An estimate exceeds the true count by more than eps · (sum of all counts) with a probability of at most delta, for a
@@ -222,6 +222,8 @@ class CountMinSketch:
     >>> sketch.query("cat"), sketch.query(["cow", "ant"]).tolist()
     (2.0, [10.0, 0.0])
     """
+
+    saved = Fields(table=Floats("depth", "width", low=0.0), total=Number(0.0))
 
     def __init__(
         self,
@@ -294,28 +296,13 @@ class CountMinSketch:
         self.total += other.total
         return self
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta = {
-            "width": self.width,
-            "depth": self.depth,
-            "seed": str(self.seed),
-            "conservative": self.conservative,
-            "total": self.total,
-        }
-        return meta, {"table": self.table}
+    def _saved_params(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("width", "depth", "seed", "conservative")}
 
     @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CountMinSketch:
-        """The inverse of :meth:`to_state`."""
-        made = cls(meta["width"], meta["depth"], seed=int(meta["seed"]), conservative=meta["conservative"])
-        table, total = arrays["table"], float(meta["total"])
-        if table.shape != made.table.shape or table.dtype != np.float64:
-            raise ValueError(f"expected a table of shape {made.table.shape}, found {table.shape}")
-        if not np.isfinite(table).all() or (table < 0).any() or not total >= 0 or not math.isfinite(total):
-            raise ValueError("counts must be finite and not negative")
-        made.table, made.total = table.copy(), total
-        return made
+    def _make(cls, params: dict[str, Any]) -> CountMinSketch:
+        reserve(8 * check_count("width", params["width"]) * check_count("depth", params["depth"]), "the cells")
+        return cls(**params)
 
     def _check_alike(self, other: CountMinSketch) -> None:
         if not isinstance(other, CountMinSketch):

@@ -15,10 +15,10 @@ from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
+from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data import TextBuffer
-from mercer.maps._hashed import HashedMap, check_seed
-from mercer.maps._state import check_dtype, inverse_from_arrays, inverse_to_arrays, params_to_json, to_csr
+from mercer.maps._hashed import HashedMap, check_dtype, check_seed, to_csr
 
 __all__ = ["StringHasher"]
 
@@ -106,6 +106,7 @@ class StringHasher(HashedMap):
 
     alphabet_: list[bytes]
     _learnt = ("inverse_", "alphabet_")
+    saved = HashedMap.saved | Fields(alphabet_=Optional(Objects()))
 
     def __init__(
         self,
@@ -256,38 +257,20 @@ class StringHasher(HashedMap):
 
     # ------------------------------------------------------------------------------------------------ files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`.
-
-        A callable ``weights`` is kept as the numbers it gives.
-        """
-        self._check_parameters()
-        params = params_to_json(self.get_params(deep=False))
+    def _saved_params(self) -> dict[str, Any]:
+        """A callable ``weights`` is kept as the numbers it gives."""
+        params = super()._saved_params()
         if self.weights is not None and not isinstance(self.weights, Real):
             params["weights"] = self._weights()[1:].tolist()
-        params["alphabet"] = None if self.alphabet is None else [letter.hex() for letter in _letters(self.alphabet)]
-        meta: dict[str, Any] = {"params": params}
-        arrays: dict[str, np.ndarray] = {}
-        if hasattr(self, "alphabet_"):
-            meta["alphabet"] = [letter.hex() for letter in self.alphabet_]
-        if hasattr(self, "inverse_"):
-            meta["inverse"], arrays = inverse_to_arrays(self.inverse_)
-        return meta, arrays
+        params["alphabet"] = None if self.alphabet is None else _letters(self.alphabet)
+        return params
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> StringHasher:
-        """The inverse of :meth:`to_state`."""
-        params = {**meta["params"], "dtype": check_dtype(meta["params"]["dtype"]).type}
-        if params["alphabet"] is not None:
-            params["alphabet"] = [bytes.fromhex(letter) for letter in params["alphabet"]]
-        hasher = cls(**params)
-        hasher._check_parameters()
-        if "alphabet" in meta:
-            hasher.alphabet_ = [bytes.fromhex(letter) for letter in meta["alphabet"]]
-            hasher._check_size(len(hasher.alphabet_))
-        if "inverse" in meta:
-            hasher.inverse_ = inverse_from_arrays(meta["inverse"], arrays, hasher.n_features_out_)
-        return hasher
+    def _check_state(self) -> None:
+        super()._check_state()
+        if hasattr(self, "alphabet_"):
+            if self.alphabet_ != _letters(self.alphabet_):
+                raise ValueError("alphabet_ must be a list of letters, sorted")
+            self._check_size(len(self.alphabet_))
 
     # ------------------------------------------------------------------------------------------------ checks
 

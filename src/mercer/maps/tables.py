@@ -17,6 +17,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Fields, Json, Saved
 from mercer._validation import check_count
 from mercer.maps._columns import _as_list, columns_of, row_count
 
@@ -26,7 +27,7 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _REST = "(rare)"
 
 
-class TableEncoder(TransformerMixin, Estimator):
+class TableEncoder(Saved, TransformerMixin, Estimator):
     """Features for linear models from a table with numbers and categories.
 
     Parameters
@@ -61,6 +62,8 @@ class TableEncoder(TransformerMixin, Estimator):
     >>> encoder.transform(table).toarray().tolist()
     [[-1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
     """
+
+    saved = Fields(columns_=Json())
 
     def __init__(
         self,
@@ -134,23 +137,15 @@ class TableEncoder(TransformerMixin, Estimator):
         check_is_fitted(self)
         return np.array([name for column in self.columns_ for name in _names(column)], dtype=object)
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
-        categorical, ignore = (None if names is None else list(names) for names in (self.categorical, self.ignore))
-        params = {"categorical": categorical, "ignore": ignore, "max_categories": self.max_categories}
-        return {"params": params, "columns": self.columns_}, {}
+    def _saved_params(self) -> dict[str, Any]:
+        names = {name: getattr(self, name) for name in ("categorical", "ignore")}
+        return {**super()._saved_params(), **{k: None if v is None else list(v) for k, v in names.items()}}
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableEncoder:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        if not isinstance(meta["columns"], list) or not all(map(_is_column, meta["columns"])):
+    def _check_state(self) -> None:
+        if not isinstance(self.columns_, list) or not all(map(_is_column, self.columns_)):
             raise ValueError("a column of the table is damaged")
-        model.columns_ = meta["columns"]
-        if not model._n_features_out:
+        if not self._n_features_out:
             raise ValueError("no column of the table gives a feature")
-        return model
 
 
 def _is_column(column: Any) -> bool:

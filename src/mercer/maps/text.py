@@ -18,10 +18,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import normalize
 
 from mercer import _core
+from mercer._state.saved import Count, Fields, Optional, SparseInts
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data import TextBuffer
-from mercer.maps._hashed import HashedMap, check_seed
-from mercer.maps._state import check_dtype, inverse_from_arrays, inverse_to_arrays, params_to_json, to_csr
+from mercer.maps._hashed import HashedMap, check_dtype, check_seed, to_csr
 
 __all__ = ["TextHasher"]
 
@@ -112,6 +112,9 @@ class TextHasher(HashedMap):
     document_frequency_: np.ndarray
     n_documents_: int
     _learnt = ("inverse_", "document_frequency_", "n_documents_")
+    saved = HashedMap.saved | Fields(
+        document_frequency_=Optional(SparseInts("n_features_out_")), n_documents_=Optional(Count())
+    )
 
     def __init__(
         self,
@@ -263,7 +266,7 @@ class TextHasher(HashedMap):
     def to_json(self) -> dict[str, Any]:
         """The parameters as JSON data."""
         self._check_parameters()
-        params = params_to_json(self.get_params(deep=False))
+        params = {**self.get_params(deep=False), "dtype": check_dtype(self.dtype).name}
         return {**params, "ngrams": [int(n) for n in self.ngrams]}
 
     @classmethod
@@ -273,37 +276,10 @@ class TextHasher(HashedMap):
         hasher._check_parameters()
         return hasher
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta: dict[str, Any] = {"params": self.to_json()}
-        arrays: dict[str, np.ndarray] = {}
-        if hasattr(self, "document_frequency_"):
-            used = np.flatnonzero(self.document_frequency_)
-            meta["n_documents"] = self.n_documents_
-            arrays.update({"columns": used, "document_frequency": self.document_frequency_[used]})
-        if hasattr(self, "inverse_"):
-            meta["inverse"], kept = inverse_to_arrays(self.inverse_)
-            arrays.update(kept)
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> TextHasher:
-        """The inverse of :meth:`to_state`."""
-        hasher = cls.from_json(meta["params"])
-        if "n_documents" in meta:
-            n, columns, counts = int(meta["n_documents"]), arrays["columns"], arrays["document_frequency"]
-            if columns.ndim != 1 or columns.shape != counts.shape or {columns.dtype, counts.dtype} != {np.dtype("i8")}:
-                raise ValueError("document frequencies and their columns must be equally many integers")
-            if len(columns) and (columns.min() < 0 or columns.max() >= hasher.n_features_out_):
-                raise ValueError(f"a column lies outside of 0 .. {hasher.n_features_out_ - 1}")
-            if len(counts) and (counts.min() < 0 or counts.max() > n):
-                raise ValueError(f"a document frequency lies outside of 0 .. {n}")
-            hasher.document_frequency_ = np.zeros(hasher.n_features_out_, np.int64)
-            hasher.document_frequency_[columns] = counts
-            hasher.n_documents_ = n
-        if "inverse" in meta:
-            hasher.inverse_ = inverse_from_arrays(meta["inverse"], arrays, hasher.n_features_out_)
-        return hasher
+    def _check_state(self) -> None:
+        super()._check_state()
+        if hasattr(self, "document_frequency_") and self.document_frequency_.max(initial=0) > self.n_documents_:
+            raise ValueError(f"a document frequency lies outside of 0 .. {self.n_documents_}")
 
     # ------------------------------------------------------------------------------------------------ checks
 

@@ -19,14 +19,16 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from mercer import _em
+from mercer._state.saved import Fields, Floats, Saved
+from mercer._validation import check_choice, check_count
 
 COVARIANCES = ("diag", "full", "spherical")
 
 
-class Multinomial:
+class Multinomial(Saved):
     """Features are counts drawn from a distribution of the state; one feature a position is the categorical case."""
 
-    kind = "multinomial"
+    saved = Fields(probabilities=Floats(None, None))
 
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
@@ -72,7 +74,7 @@ class Multinomial:
         return np.minimum(drawn, self.probabilities.shape[1] - 1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a model file keeps."""
+        """All parameters."""
         return {"emission": self.probabilities}
 
     def restore(self, arrays: dict[str, np.ndarray], n_states: int, n_features: int) -> None:
@@ -82,14 +84,14 @@ class Multinomial:
             raise ValueError("expected positive probabilities of emission")
 
 
-class Mixture:
+class Mixture(Saved):
     """Vectors from a mixture of normal distributions in each state; one component is the Gaussian case.
 
     ``weights`` (states, components), ``means`` (states, components, d), ``covariances`` (states, components, …):
     variances for "diag", matrices for "full", single variances for "spherical".
     """
 
-    kind = "mixture"
+    saved = Fields(weights=Floats(), means=Floats(), covariances=Floats(), pooled=Floats())
 
     def __init__(self, smoothing: float, covariance: str, n_components: int) -> None:
         self.smoothing = smoothing
@@ -239,12 +241,13 @@ class Mixture:
         return self.means[states, component] + noise
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What a model file keeps."""
+        """All parameters."""
         return {"weights": self.weights, "means": self.means, "covariances": self.covariances, "pooled": self.pooled}
 
     def restore(self, arrays: dict[str, np.ndarray], n_states: int, n_features: int) -> None:
         """The inverse of `arrays`."""
-        S, M, d = n_states, self.n_components, n_features
+        check_choice("covariance", self.covariance, COVARIANCES)
+        S, M, d = n_states, check_count("n_components", self.n_components), n_features
         inner = {"diag": (d,), "full": (d, d), "spherical": (1,)}[self.covariance]
         self.weights = checked(arrays["weights"], (S, M))
         self.means = checked(arrays["means"], (S, M, d))
@@ -253,7 +256,7 @@ class Mixture:
 
 
 def checked(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of a model file, which must be finite and of the given shape."""
+    """An array of parameters, which must be finite and of the given shape."""
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected a finite array of shape {shape}, found {array.shape}")
     return np.asarray(array, np.float64)

@@ -20,12 +20,13 @@ from sklearn.exceptions import NotFittedError
 from mercer import _core
 from mercer._em import Run, is_over, pair_counts, race
 from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_count, check_flag, check_positive, thread_count
+from mercer._state.saved import Count, Fields, Floats, History, Ints, Nested, Optional, Saved
+from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
 from mercer.learning.solvers import ConvergenceWarning
-from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial, checked
+from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial
 from mercer.markov.symbols import IntegerSequences
 from mercer.structures.chain import Chain, ChainScores
 
@@ -34,7 +35,7 @@ EXCERPT = 20_000  # positions on which starts are compared; the best one goes on
 PIECE = 500  # positions of a piece of an excerpt
 
 
-class HiddenMarkovModel(Estimator):
+class HiddenMarkovModel(Saved, Estimator):
     """A hidden Markov model: with labels, with some labels, or without.
 
     Sequences may be of any lengths: lists of names, of dicts or of integers, strings, arrays of vectors, or sparse
@@ -111,6 +112,17 @@ class HiddenMarkovModel(Estimator):
        getting the highest likelihood in multivariate Gaussian mixture models", Computational Statistics & Data Analysis
        41, 2003.
     """
+
+    saved = Fields(
+        n_features_in_=Count(),
+        _labels=Nested(LabelIndex),
+        index_=Optional(Nested(FeatureIndex)),
+        symbols_=Optional(Ints("n_features_in_", low=None)),
+        start_=Floats("_labels", low=0.0),
+        transitions_=Floats("_labels", "_labels", low=0.0),
+        _emission=Nested(Multinomial, Mixture),
+        history_=History(seconds=False),
+    )
 
     def __init__(
         self,
@@ -555,54 +567,12 @@ class HiddenMarkovModel(Estimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
+    def _check_complete(self) -> None:
         self._check_fitted()
-        params = self.get_params(deep=False)
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
-        emission = self._emission
-        meta = {
-            "params": params,
-            "classes": self._labels.classes,
-            "kind": emission.kind,
-            "components": getattr(emission, "n_components", 0),
-            "n_features": self.n_features_in_,
-            "named": self.index_ is not None,
-            "history": self.history_,
-        }
-        arrays = {"start": self.start_, "transitions": self.transitions_, **emission.arrays()}
-        if self.symbols_ is not None:
-            arrays["symbols"] = self.symbols_
-        if self.index_ is not None:
-            arrays.update({f"index.{key}": array for key, array in self.index_.to_arrays().items()})
-        return meta, arrays
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> HiddenMarkovModel:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        model._check_params()
-        model._labels = LabelIndex(meta["classes"])
-        model.classes_ = model._labels.array
-        model.n_features_in_ = int(meta["n_features"])
-        model.history_ = meta["history"]
-        n = len(model._labels)
-        model.start_, model.transitions_ = checked(arrays["start"], (n,)), checked(arrays["transitions"], (n, n))
-        if (model.start_ < 0).any() or (model.transitions_ < 0).any():
-            raise ValueError("a probability is negative")
-        if check_choice("kind", meta["kind"], ("multinomial", "mixture")) == "multinomial":
-            model._emission = Multinomial(float(model.smoothing))
-        else:
-            components = check_count("components", meta["components"])
-            model._emission = Mixture(float(model.smoothing), model.covariance, components)
-        model._emission.restore(arrays, n, model.n_features_in_)
-        model.index_ = None
-        model.symbols_ = None
-        if "symbols" in arrays:
-            model.symbols_ = checked(arrays["symbols"], (model.n_features_in_,)).astype(np.int64)
-            if (model.symbols_[1:] <= model.symbols_[:-1]).any():
-                raise ValueError("expected symbols in ascending order")
-        if check_flag("named", meta["named"]):
-            model.index_ = FeatureIndex.from_arrays({k: arrays[f"index.{k}"] for k in ("bytes", "offsets")})
-        return model
+    def _check_state(self) -> None:
+        self._check_params()
+        self.classes_ = self._labels.array
+        self._emission.restore(self._emission.arrays(), len(self._labels), self.n_features_in_)
+        if self.symbols_ is not None and (self.symbols_[1:] <= self.symbols_[:-1]).any():
+            raise ValueError("expected symbols in ascending order")

@@ -471,18 +471,18 @@ class _ChartRules:
 # ---------------------------------------------------------------------------------------------- reading
 
 
-def check_trees(trees: Iterable[Tree]) -> list[Tree]:
+def check_trees(trees: Iterable[Tree], name: str = "trees") -> list[Tree]:
     """A list of at least one tree."""
     if isinstance(trees, (str, Tree)):
-        raise TypeError("trees must be a list of Tree objects")
+        raise TypeError(f"{name} must be a list of Tree objects")
     found = list(trees)
     for number, tree in enumerate(found):
         if not isinstance(tree, Tree):
             raise TypeError(
-                f"trees[{number}] must be a Tree, got {type(tree).__name__} (Tree.parse reads bracket notation)"
+                f"{name}[{number}] must be a Tree, got {type(tree).__name__} (Tree.parse reads bracket notation)"
             )
     if not found:
-        raise ValueError("trees is empty: at least one tree is needed")
+        raise ValueError(f"{name} is empty: at least one tree is needed")
     return found
 
 

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
-from mercer._estimator import Estimator
-from mercer._persistence import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_flag, check_positive, decreases, thread_count
+from mercer._state.values import pack_strings, unpack_strings
+from mercer._validation import check_choice, check_count, check_flag, decreases, thread_count
 from mercer.data.trees import Tree, Word
-from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Log, Loss, resolve_loss
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import StructuredEstimator
+from mercer.learning.losses import Log, Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.metrics import bracket_f1
 from mercer.parsing.grammar import Grammar, ParseError, Rule, check_sentence, check_trees, stack_offsets
 from mercer.parsing.structure import COSTS, FEATURES, TreeBatches, TreeStructure
@@ -33,8 +31,8 @@ from mercer.structures.joint import Examples
 UNKNOWN = "<unknown>"
 
 
-class Parser(Estimator):
-    """Learns the weights of a grammar from trees, and parses.
+class Parser(StructuredEstimator):
+    """Learn the weights of a grammar from trees, and parse.
 
     Parameters
     ----------
@@ -42,9 +40,11 @@ class Parser(Estimator):
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"relative-margin"`` or
         ``"log"`` (a conditional random field over trees).
     solver : str or Solver, default="bcfw"
-        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"lbfgs"`` for smooth losses.
+        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"lbfgs"`` for smooth losses (``"owlqn"``
+        with an ℓ1 penalty), ``"auto"`` to choose by the loss; ``"averaged-perceptron"``, ``"passive-aggressive"`` and,
+        for the log loss, ``"sgd"`` take one sentence a step.
     C : float, default=1.0
-        Weight of the summed loss: ``½‖w‖² + C · Σ loss``.
+        Weight of the summed loss: ``penalty(w) + C · Σ loss``.
     method : {"ssvm", "pcfg"}, default="ssvm"
         ``"pcfg"`` sets the weights to logarithms of relative frequencies instead; loss, solver, C, cost and features
         then do not matter.
@@ -65,8 +65,16 @@ class Parser(Estimator):
         With ``"pcfg"``: pseudo-count of each rule.
     on_failure : {"raise", "none"}, default="raise"
         What :meth:`predict` does with a sentence that has no tree: :class:`ParseError`, or None in its place.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     max_iter, tol : int and float or None
         None: the solver's own.
+    patience : int, default=10
+        With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; without ``grammar``, rules and words may be new.
     n_jobs : int or None
         Threads for prediction; -1 for all cores. The result does not depend on it.
     random_state : int, Generator or None
@@ -84,7 +92,11 @@ class Parser(Estimator):
         The weights: those of the rules first.
     history_ : dict of lists
         The course of training (empty for ``"pcfg"``).
+    solver_ : str
+        The solver that ran; ``"counts"`` for ``"pcfg"``.
     converged_ : bool
+    interrupted_ : bool
+        Whether Ctrl-C ended the training.
     n_iter_ : int
 
     Examples
@@ -105,9 +117,10 @@ class Parser(Estimator):
     coef_: np.ndarray
     grammar_: Grammar
     structure_: TreeStructure
-    history_: dict[str, list[float]]
-    converged_: bool
-    n_iter_: int
+
+    lacks: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("predict_marginals", "sample", "entropy"), "the compiled charts have no such pass yet"
+    )
 
     def __init__(
         self,
@@ -123,8 +136,12 @@ class Parser(Estimator):
         rare: int = 0,
         smoothing: float = 0.0,
         on_failure: str = "raise",
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         max_iter: int | None = None,
         tol: float | None = None,
+        patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -140,8 +157,12 @@ class Parser(Estimator):
         self.rare = rare
         self.smoothing = smoothing
         self.on_failure = on_failure
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -150,18 +171,25 @@ class Parser(Estimator):
 
     def fit(
         self,
-        sentences: Sequence[Sequence[str]] | None,
-        trees: Sequence[Tree],
+        X: Sequence[Sequence[str]] | None,
+        y: Sequence[Tree],
+        sample_weight: Any = None,
         *,
+        dev: tuple[Sequence[Sequence[str]] | None, Sequence[Tree]] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> Parser:
-        """Learns from sentences and their trees.
+        """Learn from sentences and their trees.
 
         Parameters
         ----------
-        sentences : list of lists of words, or None
+        X : list of lists of words, or None
             None: the leaves of the trees. Otherwise they must agree with them.
-        trees : list of Tree
+        y : list of Tree
+        sample_weight : array of a number for each sentence, optional
+            Factors of C, not negative. Not for ``method="pcfg"``.
+        dev : (X, y), optional
+            Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
+            rises. Not for ``method="pcfg"``.
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
             Not for ``method="pcfg"``, which counts.
@@ -170,44 +198,38 @@ class Parser(Estimator):
         -------
         self
         """
-        self._check_parameters()
-        if checkpoint is not None and self.method == "pcfg":
-            raise ValueError("method='pcfg' counts and needs no checkpoint; leave checkpoint out")
-        trees = check_trees(trees)
-        sentences = _leaves(sentences, trees)
-        grammar, trees = self._grammar_of(trees)
-        X, Y = _encode(grammar, sentences, trees)
-        if self.method == "pcfg":
-            self._count(grammar, Y)
-            return self
-        structure = TreeStructure(grammar, self.cost, features=self.features, preterminals=self.preterminals)
-        batches = TreeBatches(structure, thread_count(self.n_jobs))
-        C, loss = check_positive("C", self.C), resolve_loss(self.loss)
-        solver = self.solver if isinstance(self.solver, str) else self.solver.name
-        said = solver, loss.to_json(), C, self.cost, self.features, self.preterminals, grammar.rules
-        result, history = train(
-            Risk(batches, loss, Examples(X), Examples(Y)),
-            solver=self.solver,
-            C=C,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            checkpoint=checkpoint,
-            fingerprint=lambda: fingerprint((said, [str(tree) for tree in trees]), []),
-        )
-        self._keep(structure, result.w)
-        self.history_, self.converged_ = history, result.converged
-        self.n_iter_ = len(history.get("seconds", ()))
+        if self.method != "pcfg":
+            return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
+        self._check()
+        for name, given in (("checkpoint", checkpoint), ("dev", dev), ("sample_weight", sample_weight)):
+            if given is not None:
+                raise ValueError(f"method='pcfg' counts and needs no {name}; leave {name} out")
+        sentences, trees, grammar = self._sentences(X, y, None)
+        self._count(grammar, _encode(grammar, sentences, trees)[1])
         return self
 
-    def _check_parameters(self) -> None:
+    def partial_fit(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree]) -> Parser:
+        """Make one pass of an online solver over more sentences; without ``grammar``, rules and words may be new.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        if self.method == "pcfg":
+            raise ValueError("partial_fit is for method='ssvm': 'pcfg' counts all trees at once")
+        return self._partial_fit(X, y)
+
+    def _check(self) -> None:
         check_choice("method", self.method, ("ssvm", "pcfg"))
         check_choice("cost", self.cost, COSTS)
         check_choice("features", self.features, FEATURES)
         check_choice("on_failure", self.on_failure, ("raise", "none"))
         check_count("rare", self.rare, 0)
-        thread_count(self.n_jobs)
         if self.grammar is not None and not isinstance(self.grammar, Grammar):
             raise TypeError(f"grammar must be a Grammar or None, got {type(self.grammar).__name__}")
         if self.grammar is not None and self.rare:
@@ -215,20 +237,81 @@ class Parser(Estimator):
                 "rare makes an unknown word in a grammar read off trees; a given grammar has its own, unknown="
             )
 
-    def _grammar_of(self, trees: list[Tree]) -> tuple[Grammar, list[Tree]]:
-        """The grammar, and the trees as it sees them (rare words replaced)."""
+    def _sentences(self, X: Any, y: Any, last: Any) -> tuple[list[list[str]], list[Tree], Grammar]:
+        trees = check_trees(y, "y")
+        sentences = _leaves(X, trees)
+        grammar, trees = self._grammar_of(trees, None if last is None else last.grammar_)
+        return sentences, trees, grammar
+
+    def _learn(self, X: Any, y: Any, loss: Loss, last: Any) -> Risk:
+        sentences, trees, grammar = self._sentences(X, y, last)
+        inputs, outputs = _encode(grammar, sentences, trees)
+        self.structure_ = TreeStructure(grammar, self.cost, features=self.features, preterminals=self.preterminals)
+        return Risk(self._structure(), loss, Examples(inputs), Examples(outputs))
+
+    def _structure(self) -> TreeBatches:
+        return TreeBatches(self.structure_, thread_count(self.n_jobs))
+
+    def _read(self, X: Any, y: Any) -> tuple[list[list[str]], list[Tree]]:
+        trees = check_trees(y, "y")
+        return _leaves(X, trees), trees
+
+    def _quality(self, w: np.ndarray, X: list[list[str]], y: list[Tree]) -> float:
+        found = self._search(X, 1, fail=False, w=w)
+        predicted = [one[0][0] if one else None for one in found]
+        return bracket_f1(y, predicted, preterminals=self.preterminals).f1
+
+    def _arrays(self, X: Any, y: Any) -> Iterable[np.ndarray | None]:
+        if isinstance(X, Examples):
+            return [np.array([(len(x), len(tree)) for x, tree in zip(X, y, strict=True)]), *X, *y]
+        return [np.frombuffer("\n".join(map(str, y)).encode(), np.uint8)]  # held-out trees may have other rules
+
+    def _settings(self, risk: Risk) -> Any:
+        return self.structure_.grammar.rules
+
+    def _carry(self, w: np.ndarray, last: Any, risk: Risk) -> np.ndarray:
+        """Weights of rules and of labels with words at edges, where they are now; new ones begin at 0."""
+        old, new = last.structure_, self.structure_
+        carried, w = np.zeros(new.n_weights), np.where(np.isfinite(w), w, 0.0)
+        number = {rule: n for n, rule in enumerate(new.grammar.rules)}
+        known = [(number[rule], n) for n, rule in enumerate(old.grammar.rules) if rule in number]
+        to, at = np.array(known, dtype=np.int64).reshape(-1, 2).T
+        carried[to] = w[at]
+        if old.n_weights > old.n_rules and new.n_weights > new.n_rules:
+            kinds = (w[old.n_rules :], old), (carried[new.n_rules :], new)
+            before, after = (part.reshape(-1, len(s.grammar.words) + 1, s.n_labels) for part, s in kinds)
+            words = _places([*old.grammar.words, None], [*new.grammar.words, None])
+            labels = _places(old.grammar.labels, new.grammar.labels)
+            after[np.ix_(range(len(after)), words[1], labels[1])] = before[
+                np.ix_(range(len(before)), words[0], labels[0])
+            ]
+        return carried
+
+    def _keep(self, w: np.ndarray) -> None:
+        self.coef_ = w
+        self.grammar_ = self.structure_.grammar.with_weights(w[: self.structure_.n_rules])
+
+    def _grammar_of(self, trees: list[Tree], last: Grammar | None) -> tuple[Grammar, list[Tree]]:
+        """The grammar, with the rules to go on from, and the trees as it sees them (rare words replaced)."""
         if self.grammar is not None:
             return self.grammar, trees
         unknown = None
         if self.rare:
             seen = Counter(word for tree in trees for word in tree.leaves())
-            few = {word for word, count in seen.items() if count <= self.rare}
-            if not few:
+            known = set() if last is None else set(last.words)
+            few = {word for word, count in seen.items() if count <= self.rare and word not in known}
+            if not few and (last is None or last.unknown is None):
                 raise ValueError(
                     f"rare={self.rare}, but every word occurs more often: there is no unknown word to learn"
                 )
             trees, unknown = [_replaced(tree, few) for tree in trees], UNKNOWN
-        return Grammar.from_trees(trees, self.smoothing, cycles="once", unknown=unknown), trees
+        if last is None:
+            return Grammar.from_trees(trees, self.smoothing, cycles="once", unknown=unknown), trees
+        found = Grammar.from_trees(trees, self.smoothing, cycles="once")
+        if found.start != last.start:
+            raise ValueError(f"the trees have the root label {found.start}, the model to go on from has {last.start}")
+        rules = list(dict.fromkeys([*last.rules, *found.rules]))
+        return Grammar(rules, None, last.start, cycles="once", unknown=unknown or last.unknown), trees
 
     def _count(self, grammar: Grammar, Y: list[np.ndarray]) -> None:
         if self.grammar is not None:  # the rules are given, the counts are those of the trees
@@ -237,76 +320,59 @@ class Parser(Estimator):
             totals = np.bincount(parents, weights=counts)[parents]
             with np.errstate(divide="ignore", invalid="ignore"):
                 grammar = grammar.with_weights(np.where(counts > 0, np.log(counts / totals), -np.inf))
-        self._keep(TreeStructure(grammar, self.cost, preterminals=self.preterminals), grammar.weights)
-        self.history_, self.converged_, self.n_iter_ = {}, True, 0
-
-    def _keep(self, structure: TreeStructure, coef: np.ndarray) -> None:
-        self.structure_, self.coef_ = structure, coef
-        self.grammar_ = structure.grammar.with_weights(coef[: structure.n_rules])
+        self.structure_ = TreeStructure(grammar, self.cost, preterminals=self.preterminals)
+        self._keep_given(grammar.weights, "counts")
 
     # ------------------------------------------------------------------ prediction
 
-    def predict(self, sentences: Sequence[Sequence[str]]) -> list[Tree | None]:
+    def predict(self, X: Sequence[Sequence[str]]) -> list[Tree | None]:
         """The best tree of each sentence; see ``on_failure`` for those that have none."""
-        return [found[0][0] if found else None for found in self._search(sentences, 1)]
+        return [found[0][0] if found else None for found in self._search(X, 1)]
 
-    def k_best(self, sentences: Sequence[Sequence[str]], k: int) -> list[list[tuple[Tree, float]]]:
+    def k_best(self, X: Sequence[Sequence[str]], k: int) -> list[list[tuple[Tree, float]]]:
         """For each sentence the k best trees with their scores, best first; fewer where there are fewer.
 
         Scores are log p(tree) for ``method="pcfg"``, log p(tree | sentence) for the log loss, and ⟨w, Φ⟩ otherwise.
         """
-        found = self._search(sentences, check_count("k", k))
+        found = self._search(X, check_count("k", k))
         if self.method == "pcfg" or not self._is_log():
             return found
-        z = self._log_partitions(sentences)
+        z = self._log_partitions(X)
         return [[(tree, score - total) for tree, score in trees] for trees, total in zip(found, z, strict=True)]
 
-    def log_likelihood(
-        self, sentences: Sequence[Sequence[str]] | None, trees: Sequence[Tree] | None = None
-    ) -> np.ndarray:
+    def log_likelihood(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree] | None = None) -> np.ndarray:
         """Log-probabilities, one a sentence; −inf where the grammar derives nothing.
 
         Parameters
         ----------
-        sentences : list of lists of words, or None
+        X : list of lists of words, or None
             None: the leaves of the trees.
-        trees : list of Tree, optional
+        y : list of Tree, optional
             With ``method="pcfg"``: log p(tree) if given, else log p(sentence), the sum over all its trees. With the log
             loss trees are needed: log p(tree | sentence).
         """
-        self._check_fitted()
+        self._check_is_fitted()
         if self.method != "pcfg" and not self._is_log():
             raise ValueError(f"the loss {self.loss!r} knows no probabilities: use loss='log' or method='pcfg'")
-        if trees is None:
+        if y is None:
             if self.method != "pcfg":
-                raise ValueError("with the log loss give trees: it is p(tree | sentence) that is learnt")
-            if sentences is None:
-                raise ValueError("give sentences, trees or both")
-            return self._log_partitions(sentences)
-        trees = check_trees(trees)
-        sentences = _leaves(sentences, trees)
+                raise ValueError("with the log loss give y, the trees: it is p(tree | sentence) that is learnt")
+            if X is None:
+                raise ValueError("give X, y or both: sentences, trees")
+            return self._log_partitions(X)
+        sentences, trees = self._read(X, y)
         scores = np.array([self._tree_score(tree) for tree in trees])
         if self.method == "pcfg":
             return scores
         with np.errstate(invalid="ignore"):
             return np.where(np.isneginf(scores), -np.inf, scores - self._log_partitions(sentences))
 
-    def score(self, sentences: Sequence[Sequence[str]] | None, trees: Sequence[Tree]) -> float:
+    def score(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree]) -> float:
         """F1 of the labelled brackets over all sentences; a sentence without a tree has none."""
-        trees = check_trees(trees)
-        found = self._search(_leaves(sentences, trees), 1, fail=False)
-        predicted = [one[0][0] if one else None for one in found]
-        return bracket_f1(trees, predicted, preterminals=self.preterminals).f1
+        return super().score(X, y)
 
     def _is_log(self) -> bool:
         return self.loss == "log" or isinstance(self.loss, Log)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "coef_"):
-            raise NotFittedError("this Parser is not fitted yet: call fit first")
 
     def _tree_score(self, tree: Tree) -> float:
         try:
@@ -320,13 +386,12 @@ class Parser(Estimator):
 
     def _known(self, sentences: Sequence[Sequence[str]], fail: bool) -> tuple[list[int], list[np.ndarray]]:
         """Numbers and words of the sentences whose words are known; those with others raise if they are to."""
-        self._check_fitted()
         if isinstance(sentences, str):
-            raise TypeError("sentences must be a list of lists of words, got a string")
+            raise TypeError("X must be a list of lists of words, got a string")
         numbers, encoded = [], []
         for number, sentence in enumerate(sentences):
             try:
-                encoded.append(self.grammar_.encode(sentence, number))
+                encoded.append(self.structure_.grammar.encode(sentence, number))
                 numbers.append(number)
             except ParseError:
                 if fail:
@@ -334,21 +399,25 @@ class Parser(Estimator):
         return numbers, encoded
 
     def _search(
-        self, sentences: Sequence[Sequence[str]], k: int, fail: bool | None = None
+        self, sentences: Sequence[Sequence[str]], k: int, fail: bool | None = None, w: np.ndarray | None = None
     ) -> list[list[tuple[Tree, float]]]:
+        if w is None:
+            self._check_is_fitted()
+            w = self.coef_
         fail = self.on_failure == "raise" if fail is None else fail
+        structure, grammar = self.structure_, self.structure_.grammar
         numbers, encoded = self._known(sentences, fail)
         result: list[list[tuple[Tree, float]]] = [[] for _ in range(len(sentences))]
         for chunk in _chunks(encoded):
             some = encoded[chunk]
-            batch = (self.grammar_.weights, np.concatenate(some), stack_offsets(some))
-            options = (self.structure_._stacked_sigma(self.coef_, some), self.preterminals, thread_count(self.n_jobs))
-            chart = self.grammar_.chart
+            batch = (structure._rule_weights(w), np.concatenate(some), stack_offsets(some))
+            options = (structure._stacked_sigma(w, some), self.preterminals, thread_count(self.n_jobs))
+            chart = grammar.chart
             rules, offsets, scores = chart.best(*batch, *options) if k == 1 else chart.k_best(*batch, k, *options)
             for at, score in enumerate(scores.tolist()):
                 if score > -np.inf:
                     number = numbers[chunk.start + at // k]
-                    tree = self.grammar_.tree(rules[offsets[at] : offsets[at + 1]], sentences[number])
+                    tree = grammar.tree(rules[offsets[at] : offsets[at + 1]], sentences[number])
                     result[number].append((tree, score))
         for number, found in enumerate(result):
             if fail and not found:
@@ -356,6 +425,7 @@ class Parser(Estimator):
         return result
 
     def _log_partitions(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
+        self._check_is_fitted()
         numbers, encoded = self._known(sentences, fail=False)
         z = np.full(len(sentences), -np.inf)
         for chunk in _chunks(encoded):
@@ -376,12 +446,8 @@ class Parser(Estimator):
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
-        self._check_fitted()
-        params = {name: value for name, value in self.get_params(deep=False).items() if name != "grammar"}
-        for name in ("loss", "solver"):
-            params[name] = getattr(params[name], "name", params[name])
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
+        meta = self._training_to_state()
+        del meta["params"]["grammar"]
         grammar = self.grammar_
         symbols = grammar.labels + grammar.words
         label = {name: n for n, name in enumerate(grammar.labels)}
@@ -398,22 +464,18 @@ class Parser(Estimator):
             "offsets": stack_offsets([np.array(row) for row in children]),
         }
         arrays |= {f"symbols.{key}": value for key, value in pack_strings(symbols).items()}
-        meta = {
-            "params": params,
+        meta |= {
             "n_labels": len(label),
             "start": grammar.start,
             "cycles": grammar.cycles,
             "unknown": grammar.unknown,
-            "history": history_to_json(self.history_),
-            "converged": self.converged_,
-            "n_iter": self.n_iter_,
         }
         return meta, arrays
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Parser:
         """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
+        model = cls._from_training_state(meta)
         symbols = unpack_strings({key: arrays[f"symbols.{key}"] for key in ("bytes", "offsets")})
         n_labels = int(meta["n_labels"])
         parents, children, offsets = arrays["parents"], arrays["children"], arrays["offsets"]
@@ -442,11 +504,16 @@ class Parser(Estimator):
         if len(forbidden) and (forbidden.min() < 0 or forbidden.max() >= structure.n_rules):
             raise ValueError("a forbidden rule is out of range")
         coef[forbidden] = -np.inf
-        model._keep(structure, coef)
-        model.history_ = history_from_json(meta["history"])
-        model.converged_ = bool(meta["converged"])
-        model.n_iter_ = int(meta["n_iter"])
+        model.structure_ = structure
+        model._keep(coef)
         return model
+
+
+def _places(old: list[Any], new: list[Any]) -> tuple[list[int], list[int]]:
+    """Where the items of both lists are in the first, and where in the second."""
+    place = {item: n for n, item in enumerate(new)}
+    both = [(n, place[item]) for n, item in enumerate(old) if item in place]
+    return [n for n, _ in both], [n for _, n in both]
 
 
 def _leaves(sentences: Any, trees: list[Tree]) -> list[list[str]]:
@@ -455,7 +522,7 @@ def _leaves(sentences: Any, trees: list[Tree]) -> list[list[str]]:
     if sentences is None:
         return leaves
     if isinstance(sentences, str) or len(sentences) != len(trees):
-        raise ValueError(f"sentences must be a list of {len(trees)} sentences, one for each tree")
+        raise ValueError(f"X must be a list of {len(trees)} sentences, one for each tree")
     for number, (sentence, words) in enumerate(zip(sentences, leaves, strict=True)):
         check_sentence(sentence, number)
         if list(sentence) != words:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from mercer._arrays import Copies, as_rows, by_rows, compiled, is_tensor
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Saved
 from mercer._validation import check_count, check_positive
 
 __all__: list[str] = []
@@ -324,11 +325,12 @@ def _same(found: Any) -> Any:
     return found
 
 
-class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project`` (X Pᵀ) and ``_back`` (B P)."""
 
     n_bits: int
     n_jobs: int | None
+    saved = Fields(n_features_in_=Count(1))
 
     def _checked(self, X: Any, reset: bool) -> tuple[Any, Any]:
         """X as a finite contiguous matrix of float32 or float64, and the way back to its kind.
@@ -521,18 +523,11 @@ class SignCodes(Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
 
         return by_rows(scores, packed, 2 * self.n_bits + X.shape[0]).T.contiguous()
 
-    def _state_params(self) -> dict[str, Any]:
-        params = self.get_params(deep=False)
-        if not isinstance(params.get("random_state"), (int, type(None))):
-            params["random_state"] = None
-        return params
+    def _check_complete(self) -> None:
+        self._check_fitted()
 
-    @classmethod
-    def _model(cls, meta: dict[str, Any], n_features: Any) -> Any:
-        model = cls(**meta["params"])
-        check_count("n_bits", model.n_bits)
-        model.n_features_in_ = check_count("n_features", n_features)
-        return model
+    def _check_state(self) -> None:
+        check_count("n_bits", self.n_bits)
 
 
 def _same_device(X: Any, codes: Any) -> None:
@@ -540,15 +535,6 @@ def _same_device(X: Any, codes: Any) -> None:
     places = [str(array.device) if is_tensor(array) else "cpu" for array in (X, codes)]
     if places[0] != places[1]:
         raise ValueError(f"X is on {places[0]} and codes on {places[1]}: move one of them")
-
-
-def finite_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of a model file, with the shape it must have."""
-    array = arrays[name]
-    if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
-        found = f"{array.dtype} of shape {array.shape}"
-        raise ValueError(f"expected finite numbers of shape {shape} in {name}, found {found}")
-    return array.astype(np.float64, copy=False)
 
 
 def check_optional_positive(name: str, value: Any) -> float:

@@ -34,8 +34,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._arrays import compiled, is_numpy, on_device_of, to_numpy
+from mercer._state.saved import Fields, Floats, Ints, Objects, Transient, check_shapes
 from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.retrieval._codes import SignCodes, check_optional_positive, finite_array, on_device
+from mercer.retrieval._codes import SignCodes, check_optional_positive, on_device
 from mercer.retrieval._cuda_source import plan_for
 
 __all__ = ["CirculantEmbedding"]
@@ -108,6 +109,13 @@ class CirculantEmbedding(SignCodes):
     r_: np.ndarray
     history_: list[list[float]]
     _plans: dict[Any, Any]
+
+    saved = SignCodes.saved | Fields(
+        r_=Floats(None, None),
+        signs_=Ints(None, None, low=-1, below=2),
+        history_=Objects(),
+        _plans=Transient(dict),
+    )
 
     def __init__(
         self,
@@ -394,41 +402,12 @@ class CirculantEmbedding(SignCodes):
             state["_plans"] = {}
         return state
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`.
-
-        Returns
-        -------
-        tuple of dict
-            JSON data, and arrays.
-        """
-        self._check_fitted()
-        return {"params": self._state_params(), "history": self.history_}, {"r": self.r_, "signs": self.signs_}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> CirculantEmbedding:
-        """The inverse of :meth:`to_state`.
-
-        Parameters
-        ----------
-        meta : dict
-            JSON data.
-        arrays : dict of ndarray
-            Arrays.
-
-        Returns
-        -------
-        CirculantEmbedding
-            As it was.
-        """
-        model = cls._model(meta, arrays["r"].shape[-1] if arrays["r"].ndim == 2 else 0)
-        shape = (-(-model.n_bits // model.n_features_in_), model.n_features_in_)
-        model.r_ = finite_array(arrays, "r", shape)
-        signs = arrays["signs"]
-        if signs.shape != shape or signs.dtype != np.int8 or not (np.abs(signs) == 1).all():
-            raise ValueError(f"expected signs −1 and +1 of shape {shape}, found {signs.dtype} of shape {signs.shape}")
-        model.signs_, model.history_, model._plans = signs, meta["history"], {}
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        blocks = -(-self.n_bits // self.n_features_in_)
+        check_shapes(self, r_=(blocks, self.n_features_in_), signs_=(blocks, self.n_features_in_))
+        if self.signs_.dtype != np.int8 or not (np.abs(self.signs_) == 1).all():
+            raise ValueError(f"expected signs −1 and +1 of int8, found {self.signs_.dtype}")
 
 
 def _taken(X: Any, rows: np.ndarray) -> Any:

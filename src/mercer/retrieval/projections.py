@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from mercer._arrays import on_device_of, to_numpy
+from mercer._state.saved import Fields, Floats, ListOf, Number, check_shapes
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.maps.fourier import padded_to
-from mercer.retrieval._codes import SignCodes, finite_array
+from mercer.retrieval._codes import SignCodes
 
 __all__ = ["BilinearEmbedding", "SignProjection"]
 
@@ -47,6 +48,8 @@ class SignProjection(SignCodes):
     >>> bool(abs(angle_estimate(hamming_distances(codes)[0, 1], 2000) - np.pi / 2) < 0.1)
     True
     """
+
+    saved = SignCodes.saved | Fields(components_=Floats("n_features_in_", "n_bits", single=True))
 
     def __init__(self, n_bits: int = 256, random_state: Any = None, n_jobs: int | None = None) -> None:
         self.n_bits = n_bits
@@ -85,37 +88,9 @@ class SignProjection(SignCodes):
     def _back(self, signs: np.ndarray) -> np.ndarray:
         return signs @ self.components_.T.astype(np.float64)
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`.
-
-        Returns
-        -------
-        tuple of dict
-            JSON data, and arrays.
-        """
-        self._check_fitted()
-        return {"params": self._state_params()}, {"components": self.components_}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SignProjection:
-        """The inverse of :meth:`to_state`.
-
-        Parameters
-        ----------
-        meta : dict
-            JSON data.
-        arrays : dict of ndarray
-            Arrays.
-
-        Returns
-        -------
-        SignProjection
-            As it was.
-        """
-        drawn = arrays["components"]
-        model = cls._model(meta, drawn.shape[0] if drawn.ndim == 2 else 0)
-        model.components_ = finite_array(arrays, "components", (len(drawn), model.n_bits)).astype(np.float32)
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        self.components_ = self.components_.astype(np.float32, copy=False)
 
 
 class BilinearEmbedding(SignCodes):
@@ -157,6 +132,10 @@ class BilinearEmbedding(SignCodes):
     >>> BilinearEmbedding(n_bits=64, random_state=0).fit_transform(X).shape
     (5, 8)
     """
+
+    saved = SignCodes.saved | Fields(
+        left_=Floats(None, None), right_=Floats(None, None), history_=ListOf(Number(finite=False))
+    )
 
     def __init__(
         self,
@@ -251,49 +230,13 @@ class BilinearEmbedding(SignCodes):
         Z = np.matmul(np.matmul(self.left_, B.reshape(-1, k1, k2)), self.right_.T)
         return Z.reshape(len(signs), -1)[:, : self.n_features_in_]
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`.
-
-        Returns
-        -------
-        tuple of dict
-            JSON data, and arrays.
-        """
-        self._check_fitted()
-        meta = {"params": self._state_params(), "n_features": self.n_features_in_, "history": self.history_}
-        return meta, {"left": self.left_, "right": self.right_}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> BilinearEmbedding:
-        """The inverse of :meth:`to_state`.
-
-        Parameters
-        ----------
-        meta : dict
-            JSON data.
-        arrays : dict of ndarray
-            Arrays.
-
-        Returns
-        -------
-        BilinearEmbedding
-            As it was.
-        """
-        model = cls._model(meta, meta["n_features"])
-        left, right = arrays["left"], arrays["right"]
-        if (
-            left.ndim != 2
-            or right.ndim != 2
-            or not (
-                model.n_features_in_ <= left.shape[0] * right.shape[0]
-                and model.n_bits <= left.shape[1] * right.shape[1]
-            )
-        ):
-            raise ValueError("left and right are too small for the numbers of features and bits")
-        (d1, d2), (k1, k2) = near_square(model.n_features_in_), near_square(model.n_bits)
-        model.left_, model.right_ = finite_array(arrays, "left", (d1, k1)), finite_array(arrays, "right", (d2, k2))
-        model.history_ = meta["history"]
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        rows, bits = (self.left_.shape[i] * self.right_.shape[i] for i in (0, 1))
+        if self.n_features_in_ > rows or self.n_bits > bits:
+            raise ValueError("left_ and right_ are too small for the numbers of features and bits")
+        (d1, d2), (k1, k2) = near_square(self.n_features_in_), near_square(self.n_bits)
+        check_shapes(self, left_=(d1, k1), right_=(d2, k2))
 
 
 def near_square(n: int) -> tuple[int, int]:

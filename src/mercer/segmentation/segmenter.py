@@ -13,18 +13,17 @@ so that more boundaries are found, or fewer.
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
-from mercer._estimator import Estimator
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.values import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_flag, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
@@ -39,37 +38,32 @@ from mercer.data.segments import (
 )
 from mercer.data.sequences import Sequences
 from mercer.data.templates import Template
-from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import LOSSES, Loss, RelativeMargin, loss_from_json, resolve_loss
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import Run, StructuredEstimator
+from mercer.learning.losses import LOSSES, Loss, RelativeMargin, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
-from mercer.learning.solvers import Solver, resolve_solver
+from mercer.learning.solvers import BMRM, Solver, best_solver
 from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
-from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.metrics import boundary_score
 from mercer.segmentation._packs import FeaturePack, SegmentFeatures
 from mercer.segmentation.baselines import OffsetCurve, tune_offset
 from mercer.structures import patterns
-from mercer.structures.base import check_random_seed
 from mercer.structures.constraints import Constraints
-from mercer.structures.costs import Cost, cost_from_json, resolve_cost
+from mercer.structures.costs import Cost, resolve_cost
 from mercer.structures.segment_parts import SegmentMarginals, SegmentScores
 from mercer.structures.segments import Segments
 
 __all__ = ["Segmenter"]
 
-_PREDICT_POSITIONS = 8192
 _MARGIN_SOLVERS = ("bmrm", "cutting-plane", "bcfw", "subgradient")
 _FORMS = ("auto", "triples", "bio", "boundaries", "frames")
 _OFFSETS = 20  # tried on either side of 0, the nearer the denser
 _PARTS = ("sum", "mean", "variance", "boundary", "span")  # of features, for one label each
-# What a resumed training may change, and what the fingerprint holds in another form.
-_CHANGEABLE = ("n_jobs", "verbose", "max_iter", "tol", "patience", "random_state")
-_NOT_IN_FINGERPRINT = {*_CHANGEABLE, "solver", "loss", "cost", "features", "template", "constraints", "form"}
 
 
-class Segmenter(Estimator):
-    """Cuts sequences into labelled segments.
+class Segmenter(StructuredEstimator):
+    """Cut sequences into labelled segments.
 
     Parameters
     ----------
@@ -84,8 +78,8 @@ default="auto"
         :mod:`mercer.learning`. ``"auto"``: hinge for dense features and for a feature pack, log for names and other
         sparse features, where margins take several times as long; hinge as well where ``cost`` or a margin solver
         is given, log with an ℓ1 penalty or a solver of smooth losses. The choice is kept as ``loss_``.
-    solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn"} or Solver, \
-default="auto"
+    solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn", "sgd", \
+"averaged-perceptron", "passive-aggressive"} or Solver, default="auto"
         ``"auto"``: bmrm, but lbfgs for smooth losses (owlqn with an ℓ1 penalty) and cutting-plane for relative-margin.
     C : float or "auto", default="auto"
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller values regularise more.
@@ -128,13 +122,16 @@ default="table"
     offset : float, default=0.0
         Extra score of every segment in predictions, until :meth:`tune_offset` finds another.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
-        ½‖w‖², ‖w‖₁, or a blend of both. ℓ1 needs ``"owlqn"``.
+        ½‖w‖², ‖w‖₁, or a blend of both. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
     l1_ratio : float, default=0.5
         Share of ℓ1 in ``"elasticnet"``.
     max_iter, tol : int and float or None
         None: the solver's own.
     patience : int, default=10
         With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; features by name, labels and lengths may be new. A feature pack stays
+        as it was fitted first.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -177,7 +174,7 @@ default="table"
     features_: FeaturePack | None
     index_: FeatureIndex | None
     edge_index_: FeatureIndex | None
-    history_: dict[str, list[float]]
+    C_: float
     curve_: OffsetCurve
 
     def __init__(
@@ -206,6 +203,7 @@ default="table"
         max_iter: int | None = None,
         tol: float | None = None,
         patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -233,6 +231,7 @@ default="table"
         self.max_iter = max_iter
         self.tol = tol
         self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -242,21 +241,24 @@ default="table"
     def fit(
         self,
         X: Any,
-        segments: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: Any = None,
         *,
         dev: tuple[Any, Sequence[Any]] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> Segmenter:
-        """Trains on sequences and their segments.
+        """Train on sequences and their segments.
 
         Parameters
         ----------
         X : list of sequences, Sequences or SegmentFeatures
             Each sequence a 2-D array or sparse matrix (positions × features), or a list of dicts or strings; with
             ``features`` what the pack takes, with ``template`` sentences of column tuples.
-        segments : list, one item a sequence
+        y : list, one item a sequence
             Labels of positions, positions where segments start, (start, end, label) triples or BIO tags; see ``form``.
-        dev : (X, segments), optional
+        sample_weight : array of a number for each sequence, optional
+            Factors of C, not negative.
+        dev : (X, y), optional
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
@@ -266,35 +268,26 @@ default="table"
         -------
         self
         """
-        penalty = self._check_parameters()
-        X_, y_ = self._read_training(X, segments)
-        self.offset_ = float(self.offset)
-        solver, loss = self._method(self._chosen_loss(X_), penalty)
-        loss = loss.for_labels(self._labels.classes)
-        held_out = None if dev is None else self._held_out(*dev)
-        strength = resolve_strength(self.C, loss, X_.rows)
-        result, history = train(
-            Risk(self.structure_, loss, X_, y_),
-            solver=solver,
-            C=strength,
-            penalty=penalty,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            evaluate=None if held_out is None else self._evaluator(*held_out),
-            patience=self.patience,
-            checkpoint=checkpoint,
-            fingerprint=lambda: self._fingerprint(solver, loss, (X_, y_), held_out),
-        )
-        self.coef_, self.history_, self.solver_ = result.w, history, solver.name
-        self.loss_, self.C_ = loss.name, strength
-        self.converged_, self.interrupted_ = result.converged, result.interrupted
-        self.n_iter_ = len(history.get("seconds", ()))
-        return self
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
-    def _check_parameters(self) -> Penalty:
+    def partial_fit(self, X: Any, y: Sequence[Any]) -> Segmenter:
+        """Make one pass of an online solver over more sequences; features by name, labels and lengths may be new.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`; a feature pack stays as the first call fitted it.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y)
+
+    def _check_strength(self) -> None:
         check_strength(self.C)
+
+    def _check(self) -> None:
         check_choice("form", self.form, _FORMS)
         check_choice("repeats", self.repeats, ("auto", True, False))
         check_choice("weights", self.weights, ("observed", "all"))
@@ -307,18 +300,47 @@ default="table"
             raise ValueError("give features or template, not both: each makes the features from what X holds")
         if isinstance(self.offset, bool) or not np.isfinite(self.offset):
             raise ValueError(f"offset must be a finite number, got {self.offset!r}")
-        thread_count(self.n_jobs)
-        penalty = Penalty.named(self.penalty, self.l1_ratio)
-        self._method("hinge" if self._loss_is_auto() else self.loss, penalty)  # names what is not known
-        return penalty
 
-    def _method(self, loss: str | Loss, penalty: Penalty) -> tuple[Solver, Loss]:
-        """Return the solver and the loss with its cost."""
-        chosen, solver = resolve_loss(loss, self._cost()), self.solver
-        planes = not chosen.smooth and not isinstance(chosen, RelativeMargin)
-        if isinstance(solver, str) and solver == "auto" and planes:
-            solver = "bmrm"  # all sequences at once, in compiled code
-        return resolve_solver(solver, chosen, penalty), chosen
+    def _loss(self) -> Loss:
+        return resolve_loss("hinge" if self._loss_is_auto() else self.loss, self._cost())
+
+    def _auto(self, loss: Loss, penalty: Penalty, risk: Risk) -> Solver:
+        planes = not loss.smooth and not isinstance(loss, RelativeMargin)
+        return BMRM() if planes else best_solver(loss, penalty)  # bmrm: all sequences at once, in compiled code
+
+    def _strength(self, risk: Risk) -> float:
+        self.C_ = resolve_strength(self.C, risk.loss, risk.X.rows)
+        return self.C_
+
+    def _carry(self, w: np.ndarray, last: Any, risk: Risk) -> np.ndarray:
+        return self.structure_.carry_over(w, last.structure_, self._label_places(last))
+
+    def _finish(self, run: Run) -> None:
+        super()._finish(run)
+        self.loss_ = run.risk.loss.name
+
+    def _read(self, X: Any, y: Any) -> tuple[Sequences, Segmentations]:
+        sequences = self._inputs(X)
+        return sequences, self._encoded(y, sequences)
+
+    def _quality(self, w: np.ndarray, X: Sequences, y: Segmentations) -> float:
+        return self._agreement(y, self._argmax(self._theta(X, w), X))
+
+    def _arrays(self, X: Sequences, y: Segmentations) -> Iterable[np.ndarray | None]:
+        edges = [] if X.edges is None else X.edges.arrays
+        return [*X.rows.arrays, *edges, getattr(X, "spans", None), X.offsets, y.lengths, y.labels]
+
+    def _settings(self, risk: Risk) -> Any:
+        return self._labels.classes
+
+    def _decode(self, outputs: Segmentations, inputs: Sequences) -> Sequence[Any]:
+        return outputs.segments(self._labels)
+
+    def _scores(self, inputs: Sequences) -> Iterator[tuple[slice, SegmentScores]]:
+        done = 0
+        for theta in self._theta(inputs):
+            yield slice(done, done + len(theta)), theta
+            done += len(theta)
 
     def _loss_is_auto(self) -> bool:
         return isinstance(self.loss, str) and self.loss == "auto"
@@ -340,47 +362,69 @@ default="table"
         """None: the structure's own, by the number of labels."""
         return None if isinstance(self.cost, str) and self.cost == "auto" else resolve_cost(self.cost)
 
-    def _read_training(self, X: Any, y: Sequence[Any]) -> tuple[Sequences, Segmentations]:
-        """X and y as arrays, the label and feature indices, and the structure that fits them."""
-        self.features_ = None if self.features is None else clone(self.features)
-        self.index_, self.edge_index_ = FeatureIndex(self.n_bits), FeatureIndex(self.n_bits)
-        found = self._read(X, learn=True)
+    def _learn(self, X: Any, y: Any, loss: Loss, last: Any) -> Risk:
+        if last is None:
+            self.features_ = None if self.features is None else clone(self.features)
+            self.index_, self.edge_index_ = FeatureIndex(self.n_bits), FeatureIndex(self.n_bits)
+        else:
+            self.index_, self.edge_index_ = copy.copy(last.index_), copy.copy(last.edge_index_)
+        found = self._transform(X, learn=True, last=last)
         if not len(found):
             raise ValueError("no sequences to learn from: X is empty")
         if not found.n_positions:
             raise ValueError("nothing to learn from: all sequences are empty")
         triples = self._triples(y, found.lengths, learn=True)
-        self._labels = LabelIndex.from_sequences([[label for _, _, label in one] for one in triples])
+        labels = LabelIndex.from_sequences([[label for _, _, label in one] for one in triples])
+        self._labels = labels if last is None else LabelIndex(sorted({*labels.classes, *last._labels.classes}))
         self.classes_ = self._labels.array
         truth = Segmentations.from_segments(triples, found.lengths, self._labels)
-        shortest, longest = self._bounds(truth)
+        shortest, longest = self._bounds(truth, last)
         self.max_length_ = int(longest.max())
         self.n_features_in_ = found.n_features
         # Where every position is a segment, the features of a start are those of the position.
         own = found.edges is not None or bool(self._names)
         self._starts_are_rows = bool(self.boundaries and not own and self.max_length_ > 1)
         found = self._completed(found)
-        self._labels_may_repeat = self._repeats(truth)
-        self.structure_ = self._make_structure(found, truth, shortest, longest)
+        self._labels_may_repeat = self._repeats(truth) or (last is not None and last._labels_may_repeat)
+        self.structure_ = self._make_structure(found, truth, shortest, longest, last)
         self.structure_.check(found, truth, self._labels.classes)
-        return found, truth
+        self.offset_ = float(self.offset)
+        if self._loss_is_auto():
+            loss = resolve_loss(self._chosen_loss(found), self._cost())
+        return Risk(self.structure_, loss.for_labels(self._labels.classes), found, truth)
 
-    def _read(self, X: Any, learn: bool = False) -> Sequences:
+    def _transform(self, X: Any, learn: bool = False, last: Any = None) -> Sequences:
         """X as sequences; :meth:`_completed` adds what depends on the model."""
         if self.features_ is not None:
-            X = self.features_.fit_transform(X) if learn else self.features_.transform(X)
+            X = self.features_.fit_transform(X) if learn and last is None else self.features_.transform(X)
         if isinstance(X, SegmentFeatures):
             if learn:
                 self.index_ = self.edge_index_ = None
                 names = ("frame", X.frame_names), ("boundary", X.boundary_names), ("span", X.segment_names)
                 self._names = {kind: list(some) for kind, some in names}
                 self._found_statistics = X.statistics
-            return _joined(X)
-        found = as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_, learn=learn)
-        if learn:
-            self.index_, self.edge_index_ = found.index, found.edge_index
-            self._names, self._found_statistics = {}, ("sum", "length")
+            found = _joined(X)
+        else:
+            found = as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_, learn=learn)
+            if learn:
+                self.index_, self.edge_index_ = found.index, found.edge_index
+                self._names, self._found_statistics = {}, ("sum", "length")
+        if learn and last is not None:
+            self._check_goes_on(found, last)
         return found
+
+    def _check_goes_on(self, X: Sequences, last: Any) -> None:
+        """Columns must mean what they meant before; only names may be new."""
+        same = self._names == last._names and (self.index_ is None) == (last.index_ is None)
+        if not same or (self.index_ is None and X.n_features != last.n_features_in_):
+            raise ValueError(
+                f"X has {X.n_features} features, other ones than the model to go on from, which has "
+                f"{last.n_features_in_}"
+            )
+
+    def _label_places(self, last: Any) -> np.ndarray:
+        """Where the labels of the last fit are among those of this one."""
+        return np.array([self._labels.classes.index(label) for label in last._labels.classes])
 
     def _completed(self, X: Sequences) -> Sequences:
         """With features of starts where they are those of positions, and those of segments for all lengths."""
@@ -408,12 +452,14 @@ default="table"
             y = [[(t, t + 1, label) for t, label in enumerate(one)] for one in y]
         return as_segments(y, lengths, form)
 
-    def _bounds(self, y: Segmentations) -> tuple[np.ndarray, np.ndarray]:
+    def _bounds(self, y: Segmentations, last: Any) -> tuple[np.ndarray, np.ndarray]:
         """Shortest and longest length of each label."""
-        found = []
+        found, seen = [], int(y.lengths.max())
+        if last is not None:
+            seen = max(seen, last.max_length_)
         for name, given, default in (
             ("min_length", self.min_length, 1),
-            ("max_length", self.max_length, int(y.lengths.max())),
+            ("max_length", self.max_length, seen),
         ):
             bounds = np.full(len(self._labels), default, np.int64)
             if isinstance(given, Mapping):
@@ -438,7 +484,9 @@ default="table"
             return bool(self.repeats)
         return bool(((y.labels[1:] == y.labels[:-1]) & (y.sequence[1:] == y.sequence[:-1])).any())
 
-    def _make_structure(self, X: Sequences, y: Segmentations, shortest: np.ndarray, longest: np.ndarray) -> Segments:
+    def _make_structure(
+        self, X: Sequences, y: Segmentations, shortest: np.ndarray, longest: np.ndarray, last: Any
+    ) -> Segments:
         C, n_rows, begin = len(self._labels), X.rows.shape[0], int(X.offsets[0])
         # The label of every row, of the segment that starts there, and with the one before it; −2: none.
         frames, starts, pairs = (np.full(n_rows, -2, np.int32) for _ in range(3))
@@ -454,6 +502,12 @@ default="table"
             if X.edges is not None:
                 boundary_pattern = patterns.observed(X.edges, starts, C)
                 edge_pattern = patterns.observed(X.edges, pairs, C * C) if "boundary" in self.neighbours else None
+        if last is not None:
+            old, place = last.structure_, self._label_places(last)
+            both = (place[:, None] * C + place).ravel()
+            pattern = _joined_pattern(pattern, old, "sum", place, X.n_features, C)
+            boundary_pattern = _joined_pattern(boundary_pattern, old, "boundary", place, X.n_edge_features, C)
+            edge_pattern = _joined_pattern(edge_pattern, old, "edges", both, X.n_edge_features, C * C)
         return Segments(
             C,
             X.n_features,
@@ -480,28 +534,11 @@ default="table"
             np.fill_diagonal(masks[0], True)
         return masks
 
-    def _held_out(self, X: Any, y: Any) -> tuple[Sequences, Segmentations]:
-        sequences = self._sequences(X)
-        return sequences, self._encoded(y, sequences)
-
-    def _evaluator(self, X: Sequences, truth: Segmentations) -> Callable[[np.ndarray], float]:
-        return lambda w: self._quality(truth, self._argmax(self._theta(X, w), X))
-
-    def _fingerprint(self, solver: Solver, loss: Loss, *data: tuple[Sequences, Segmentations] | None) -> str:
-        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
-        settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
-        said = solver.name, loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
-        arrays: list[np.ndarray | None] = []
-        for X, y in [pair for pair in data if pair is not None]:
-            edges = [] if X.edges is None else X.edges.arrays
-            arrays += [*X.rows.arrays, *edges, getattr(X, "spans", None), X.offsets, y.lengths, y.labels]
-        return fingerprint((said, [pair is None for pair in data]), arrays)
-
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[Any]:
         """The best segmentation of each sequence, written as in training (``form_``)."""
-        sequences = self._sequences(X)
+        sequences = self._inputs(X)
         answer = self._argmax(self._theta(sequences), sequences)
         if self.form_ == "frames":
             return self._labels.decode(answer.frames(), answer.positions)
@@ -513,7 +550,7 @@ default="table"
 
     def predict_segments(self, X: Any) -> list[list[Segment]]:
         """The best segmentation of each sequence as (start, end, label) triples."""
-        sequences = self._sequences(X)
+        sequences = self._inputs(X)
         return self._argmax(self._theta(sequences), sequences).segments(self._labels)
 
     def predict_marginals(self, X: Any) -> list[np.ndarray]:
@@ -529,7 +566,7 @@ default="table"
         return self._marginals(X, lambda mu: mu.spans, spans=True)
 
     def _marginals(self, X: Any, part: Callable[[SegmentMarginals], Any], spans: bool = False) -> list[np.ndarray]:
-        sequences = self._sequences(X)
+        sequences = self._inputs(X)
         out: list[np.ndarray] = []
         for theta in self._theta(sequences):
             mu = self.structure_.marginals(theta, spans=spans)
@@ -540,58 +577,24 @@ default="table"
 
     def k_best(self, X: Any, k: int) -> list[list[tuple[list[Segment], float]]]:
         """The k best segmentations of each sequence (or all, if fewer) with their log-probabilities, best first."""
-        check_count("k", k)
-        sequences = self._sequences(X)
-        out: list[list[tuple[list[Segment], float]]] = []
-        for theta in self._theta(sequences):
-            ranks, scores = self.structure_.k_best(theta, k)
-            self._check_feasible(scores[:, 0], sequences)
-            scores = scores - self.structure_.log_partition(theta)[:, None]
-            named = [rank.segments(self._labels) for rank in ranks]
-            for i in range(len(theta)):
-                out.append([(named[r][i], float(scores[i, r])) for r in range(k) if scores[i, r] > -np.inf])
-        return out
+        return super().k_best(X, k)
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Segment]]]:
         """Segmentations drawn from p(y | x): ``n_samples`` for each sequence."""
-        check_count("n_samples", n_samples)
-        sequences = self._sequences(X)
-        random = np.random.default_rng(check_random_seed(self.random_state))
-        out: list[list[list[Segment]]] = []
-        for theta in self._theta(sequences):
-            self._check_feasible(self.structure_.log_partition(theta), sequences)
-            draws = [one.segments(self._labels) for one in self.structure_.sample(theta, n_samples, random)]
-            out.extend([draw[i] for draw in draws] for i in range(len(theta)))
-        return out
+        return super().sample(X, n_samples)
 
-    def log_likelihood(self, X: Any, segments: Sequence[Any]) -> np.ndarray:
+    def log_likelihood(self, X: Any, y: Sequence[Any]) -> np.ndarray:
         """log p(y | x) of each sequence; −inf where bounds or constraints forbid y."""
-        sequences = self._sequences(X)
-        truth, done = self._encoded(segments, sequences), 0
-        out = np.empty(len(sequences))
-        for theta in self._theta(sequences):
-            log_z = self.structure_.log_partition(theta)
-            self._check_feasible(log_z, sequences)
-            rows = slice(done, done + len(theta))
-            out[rows] = self.structure_.score(theta, truth[rows]) - log_z
-            done += len(theta)
-        return out
+        return super().log_likelihood(X, y)
 
-    def entropy(self, X: Any) -> np.ndarray:
-        """The entropy of p(y | x) of each sequence, in nats: how unsure the model is."""
-        sequences = self._sequences(X)
-        return np.concatenate([self.structure_.entropy(theta) for theta in self._theta(sequences)] or [np.zeros(0)])
-
-    def score(self, X: Any, segments: Sequence[Any]) -> float:
+    def score(self, X: Any, y: Sequence[Any]) -> float:
         """Share of positions labelled right; with one label, F1 of the boundaries.
 
         See :func:`mercer.metrics.boundary_score` and :func:`mercer.metrics.segment_f1` for more.
         """
-        sequences = self._sequences(X)
-        truth = self._encoded(segments, sequences)
-        return self._quality(truth, self._argmax(self._theta(sequences), sequences))
+        return super().score(X, y)
 
-    def _quality(self, truth: Segmentations, answer: Segmentations) -> float:
+    def _agreement(self, truth: Segmentations, answer: Segmentations) -> float:
         if not truth.n_positions:
             raise ValueError("nothing to compare with: all sequences are empty")
         if len(self._labels) > 1:
@@ -601,18 +604,18 @@ default="table"
     def tune_offset(
         self,
         X: Any,
-        segments: Sequence[Any],
+        y: Sequence[Any],
         offsets: Sequence[float] | np.ndarray | None = None,
         *,
         metric: str = "f1",
         min_recall: float = 0.0,
         min_precision: float = 0.0,
     ) -> Segmenter:
-        """Sets ``offset_``, the extra score of every segment, to the best for the boundaries of held-out sequences.
+        """Set ``offset_``, the extra score of every segment, to the best for the boundaries of held-out sequences.
 
         Parameters
         ----------
-        X, segments
+        X, y
             As for :meth:`fit`; not what it was fitted to.
         offsets : array of float, optional
             Those to try. None: forty, on both sides of 0, up to where nothing changes any more.
@@ -624,8 +627,8 @@ default="table"
         -------
         self
         """
-        sequences = self._sequences(X)
-        truth = self._encoded(segments, sequences)
+        sequences = self._inputs(X)
+        truth = self._encoded(y, sequences)
         thetas = list(self._theta(sequences, offset=0.0))
 
         def predict(offset: float) -> list[np.ndarray]:
@@ -709,18 +712,14 @@ default="table"
         """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
         self._check_is_fitted()
         s, classes = self.structure_, self._labels.classes
-        params = self.get_params(deep=False)
-        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
-        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.for_labels(classes).to_json()
-        params["cost"] = self.cost if isinstance(self.cost, str) else resolve_cost(self.cost).bind(classes).to_json()
+        training = self._training_to_state(classes)
+        params = training["params"]
         params["constraints"] = None if self.constraints is None else self.constraints.to_json()
         params["template"] = None if self.template is None else self.template.text
         params["features"] = None  # the fitted pack says it all
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
-        params = {name: _to_json(value) for name, value in params.items()}
         meta: dict[str, Any] = {
-            "params": params,
+            **training,
+            "params": {name: _to_json(value) for name, value in params.items()},
             "classes": classes,
             "form": self.form_,
             "offset": self.offset_,
@@ -736,9 +735,6 @@ default="table"
             "names": list(self._names),
             "index_bits": None if self.index_ is None else self.index_.n_bits,
             "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
-            "history": history_to_json(self.history_),
-            "converged": bool(self.converged_),
-            "solver": self.solver_,
             "C": self.C_,
             "loss": self.loss_,
             "pack": None,
@@ -764,9 +760,7 @@ default="table"
         params = {name: _from_json(value) for name, value in meta["params"].items()}
         params["template"] = None if params["template"] is None else Template.parse(params["template"])
         params["constraints"] = None if params["constraints"] is None else Constraints.from_json(params["constraints"])
-        params["loss"] = params["loss"] if params["loss"] == "auto" else loss_from_json(params["loss"])
-        params["cost"] = cost_from_json(params["cost"])
-        model = cls(**params)
+        model = cls._from_training_state(meta, **params)
         model.features_ = None
         if meta["pack"] is not None:
             model.features_ = FeaturePack.from_state(meta["pack"], _of(arrays, "pack"))
@@ -806,28 +800,17 @@ default="table"
             raise ValueError("a weight is not finite")
         if model.index_ is not None and len(model.index_) != model.n_features_in_:
             raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
-        model.history_ = history_from_json(meta["history"])
-        model.converged_, model.solver_, model.interrupted_ = bool(meta["converged"]), str(meta["solver"]), False
         model.C_ = strength_from_state(meta, params)
         model.loss_ = _loss_of(meta, model.loss)
-        model.n_iter_ = len(model.history_.get("seconds", ()))
         return model
 
     # ------------------------------------------------------------------ parts
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
-
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "coef_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-
-    def _sequences(self, X: Any) -> Sequences:
+    def _inputs(self, X: Any) -> Sequences:
         """X with all features that the fitted structure asks for."""
         if not hasattr(self, "structure_"):
             self._check_is_fitted()
-        self.structure_.threads = thread_count(self.n_jobs)
-        found = self._read(X)
+        found = self._transform(X)
         if found.n_features != self.n_features_in_ and len(found):
             raise ValueError(f"X has {found.n_features} features, the model has {self.n_features_in_}")
         if None not in (found.index, self.index_) and found.index != self.index_:
@@ -839,11 +822,12 @@ default="table"
 
     def _theta(self, X: Sequences, w: np.ndarray | None = None, offset: float | None = None) -> Iterator[SegmentScores]:
         """Part scores batch by batch, with the offset."""
+        structure = self._structure()
         offset = self.offset_ if offset is None else offset
         w = self.coef_ if w is None else w
-        joint = self.structure_.joint_weights(w, X)
-        for batch in self.structure_.batches(X, _PREDICT_POSITIONS):
-            theta = self.structure_.scores(w, X[batch], joint)
+        joint = structure.joint_weights(w, X)
+        for batch in structure.batches(X, self._batch_positions):
+            theta = structure.scores(w, X[batch], joint)
             yield replace(theta, lengths=theta.lengths + offset) if offset else theta
 
     def _argmax(self, thetas: Iterator[SegmentScores], X: Sequences) -> Segmentations:
@@ -860,6 +844,16 @@ default="table"
         """An error that names the sequence where bounds and constraints leave no segmentation."""
         if np.isneginf(scores).any():
             self.structure_.check(X)
+
+
+def _joined_pattern(
+    pattern: patterns.Pattern, old: Segments, part: str, place: np.ndarray, n: int, width: int
+) -> patterns.Pattern:
+    """A pattern with the pairs of features and columns that another structure has weights for."""
+    if pattern is None or part not in old.slices:
+        return pattern
+    moved = patterns.moved(old.keys(part), place, width)
+    return patterns.from_keys(np.union1d(patterns.keys(pattern, n, width), moved), n, width)
 
 
 def _joined(features: SegmentFeatures) -> Sequences:

@@ -661,6 +661,34 @@ class Segments(Structure):
                     f"{(self.K, self.n_span_features)}: see mercer.data.SpanSequences"
                 )
 
+    def keys(self, part: str) -> np.ndarray:
+        """The (feature, column) pairs of the weights of a part, as sorted keys; columns are labels or pairs of them."""
+        C, given = self.n_labels, {"boundary": self.boundary_pattern, "edges": self.edge_pattern}
+        width = C * C if part in ("edges", "pair mean", "pair variance") else C
+        pattern = self.pattern if part in ("sum", "mean") else given.get(part)
+        if pattern is not None:
+            return patterns.keys(pattern, 0, width)
+        size = self.slices[part]
+        return np.arange(size.stop - size.start)
+
+    def carry_over(self, w: np.ndarray, old: Segments, place: np.ndarray) -> np.ndarray:
+        """Weights of another structure in this one's layout; what it does not have begins at 0.
+
+        Its label c is label ``place[c]`` here; features and lengths keep their columns.
+        """
+        C, out = self.n_labels, np.zeros(self.n_weights)
+        pairs = (place[:, None] * C + place).ravel()
+        for part in self.slices.keys() & old.slices.keys():
+            if part == "transitions":
+                out[self.slices[part]][pairs] = w[old.slices[part]]
+            elif part in ("start", "end"):
+                out[self.slices[part]][place] = w[old.slices[part]]
+            else:
+                wide = part in ("edges", "pair mean", "pair variance")
+                at = patterns.moved(old.keys(part), pairs if wide else place, C * C if wide else C)
+                out[self.slices[part]] = patterns.spread(w[old.slices[part]], at, self.keys(part))
+        return out
+
     def __getstate__(self) -> dict[str, Any]:
         kept = ("n_labels", "n_features", "n_boundary_features", "n_span_features", "max_length", "min_length")
         more = ("statistics", "boundaries", "neighbours", "lengths", "masks", "threads")

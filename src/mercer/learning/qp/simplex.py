@@ -1,9 +1,9 @@
-"""The small quadratic programs of bundle methods.
+"""Quadratic programs over a simplex, of bundle methods and of mixtures of labellings (`proportions.convex`).
 
     max ⟨b, a⟩ − ½ aᵀ G a   over   a ≥ 0, Σ a = total
 
-by an active-set method that starts from the last solution: between two calls one plane was added, so a few steps on a
-small face are enough.
+by an active-set method that starts from the last solution: between two calls one plane was added, or the curvature
+changed a little, so a few steps on a small face are enough.
 """
 
 from __future__ import annotations
@@ -69,12 +69,11 @@ def _on_face(G: np.ndarray, b: np.ndarray, face: np.ndarray, total: float, ridge
     """The maximiser over the affine hull of a face, and the multiplier of the sum."""
     k = len(face)
     system = np.empty((k + 1, k + 1))
-    system[:k, :k] = G[np.ix_(face, face)]
-    system[np.arange(k), np.arange(k)] += ridge
-    system[k, :k] = system[:k, k] = 1.0
-    system[k, k] = 0.0
+    system[:k, :k] = G if k == len(G) else G[face][:, face]
+    system.flat[: k * (k + 1) : k + 2] += ridge
     scale = max(1.0, float(np.abs(system[:k, :k]).max()))
     system[k, :k] = system[:k, k] = scale  # keeps the rows of one size
+    system[k, k] = 0.0
     right = np.append(b[face], total * scale)
     try:
         solution = np.linalg.solve(system, right)
