@@ -579,7 +579,7 @@ default="log"
     def _allowed(self, allowed: Any, X: Sequences) -> TagSequences | None:
         return None if allowed is None else self._labels.encode(allowed, X.lengths)
 
-    def _scores(  # type: ignore[override]
+    def _scores(
         self, inputs: Sequences, allowed: TagSequences | None = None, w: np.ndarray | None = None
     ) -> Iterator[tuple[slice, ChainScores]]:
         structure = self._structure()
