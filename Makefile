@@ -4,7 +4,8 @@ VENV := .venv
 BENCH := .venv-bench
 SANITIZE := .venv-sanitize
 BIN := $(VENV)/bin
-CORE := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+CPP := $(shell find cpp -name '*.[ch]pp')
+CORE := pyproject.toml CMakeLists.txt $(CPP)
 PIP := -m pip install --quiet --disable-pip-version-check
 BUILD_REQUIRES := "scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.18" ninja
 # pip finds its own way to an index; its notes about unreachable optional locations are noise here.
@@ -12,7 +13,7 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: demo test test-fast lint format bench bench-smoke mutate signatures docs fuzz sanitize clean install
+.PHONY: demo test test-fast lint format bench bench-smoke figures mutate signatures docs fuzz sanitize clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -51,7 +52,7 @@ install: $(VENV)/.stamp-dev
 demo: $(VENV)/.stamp
 	@$(BIN)/mercer demo --output mercer-demo.html
 
-LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/clang-format --dry-run -Werror cpp/*.[ch]pp && $(BIN)/mypy
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/clang-format --dry-run -Werror $(CPP) && $(BIN)/mypy
 
 lint: $(VENV)/.stamp-dev
 	$(LINT)
@@ -59,7 +60,7 @@ lint: $(VENV)/.stamp-dev
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i cpp/*.[ch]pp
+	$(BIN)/clang-format -i $(CPP)
 
 # Two workers: each takes half of the files, and who is done first takes over from the other.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -83,16 +84,21 @@ fuzz: $(VENV)/.stamp-dev
 
 $(BENCH)/.stamp: $(CORE)
 	$(call install_into,$(BENCH),data$(comma)plot,)
-	@$(BENCH)/bin/python benchmarks/_all.py --install-only
+	@$(BENCH)/bin/python -m benchmarks --install-only
 
-# All benchmarks at full size, and the comparisons of answers with peers; a failure shows in the status, after all ran.
+# All benchmarks at full size into benchmarks/results.jsonl, and the comparisons of answers with peers; a failure shows
+# in the status, after all ran.
 bench: $(BENCH)/.stamp
 	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
-	$(BENCH)/bin/python benchmarks/_all.py || status=1; exit $$status
+	$(BENCH)/bin/python -m benchmarks --all --json || status=1; exit $$status
 
 bench-smoke: $(BENCH)/.stamp
 	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
-	$(BENCH)/bin/python benchmarks/_all.py --smoke || status=1; exit $$status
+	$(BENCH)/bin/python -m benchmarks --all --smoke || status=1; exit $$status
+
+# The tables of README and docs from benchmarks/results.jsonl, which "python -m benchmarks SCRIPT --json" writes.
+figures: $(VENV)/.stamp-dev
+	$(BIN)/python tools/figures.py --write
 
 MUTANTS ?= 40
 mutate: $(VENV)/.stamp-dev

@@ -1,8 +1,11 @@
-"""What benchmarks share: options, sizes and missing peers; calls in turn, medians, growth; a table of measures.
+"""What benchmarks share: options, sizes and missing peers; calls in turn, medians, growth; rows of results.
 
 Every script takes ``--smoke``: the smallest size of everything, to see that it runs. `parse` adds the option and the
 defaults that go with it, `sized` chooses between the two sizes of anything else. A peer that is not installed is named
 in a line of its own (`missing`), and no ratio to it is printed.
+
+What a script prints for people it also gives to `record`, a row for each measure: ``python -m benchmarks`` collects
+these and fills the tables of the documentation from them. `table` prints rows and records them.
 
 Seconds are of the processor unless another clock is given, and without the collector of cycles, as timeit's.
 """
@@ -11,15 +14,18 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import math
+import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
+from importlib import import_module, metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -126,6 +132,91 @@ def exponent(sizes: Iterable[float], times: Iterable[float]) -> float:
     return float(np.polyfit(np.log(list(sizes)), np.log(np.maximum(list(times), 1e-9)), 1)[0])
 
 
+# --------------------------------------------------------------------------------------------------------- results
+
+ROWS = "MERCER_BENCHMARK_ROWS"  # names the file to which rows are added, a line of JSON each; set by the runner
+
+# The distribution whose version is that of a peer, where it has another name.
+DISTRIBUTIONS = {
+    "crfsuite": "python-crfsuite",
+    "dlib": "dlib-bin",
+    "faiss": "faiss-cpu",
+    "liblinear": "liblinear-official",
+    "sklearn": "scikit-learn",
+    "vw": "vowpalwabbit",
+    "vowpal": "vowpalwabbit",
+}
+
+
+def version_of(peer: str) -> str:
+    """The installed version of a peer, named as in tables ("GraKeL", "hyppo, scaled up"); "" if there is none."""
+    name = peer.split(",")[0].strip().lower()
+    for candidate in (name, name.split(" ")[0]):
+        try:
+            return metadata.version(DISTRIBUTIONS.get(candidate, candidate))
+        except (metadata.PackageNotFoundError, ValueError):
+            continue
+    return ""
+
+
+def plain(value: Any) -> Any:
+    """A figure with four digits, as JSON has it; None for what is not finite."""
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, (str, bool)) or value is None:
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    return float(f"{float(value):.4g}") if math.isfinite(value) else None
+
+
+def spread(values: Any, digits: int = 3) -> dict[str, float]:
+    """Mean and deviation of figures, as a value of a row."""
+    return {"value": round(float(np.mean(values)), digits), "deviation": round(float(np.std(values)), digits)}
+
+
+def record(
+    table: str,
+    measure: str,
+    *,
+    ours: float | None = None,
+    theirs: float | None = None,
+    peer: str = "",
+    unit: str = "s",
+    values: dict[str, Any] | None = None,
+    sizes: str = "",
+    note: str = "",
+) -> None:
+    """Add a row of results: ours beside a peer's in one unit, or several values by the names of their columns.
+
+    A ratio above 1 means that ours is better: faster, smaller or, for rates, more. A value may be a number, a pair of
+    them, a dict with ``value`` and ``deviation``, ``seconds`` or ``printed``, or a word.
+    """
+    if not os.environ.get(ROWS):
+        return
+    ratio = None
+    if ours and theirs and math.isfinite(ours) and math.isfinite(theirs):
+        ratio = ours / theirs if unit.endswith("/s") else None if unit == "%" else theirs / ours
+    row = {
+        "script": Path(sys.argv[0]).stem,
+        "table": table,
+        "measure": measure,
+        "peer": peer,
+        "peer_version": version_of(peer) if peer and theirs is not None else "",
+        "theirs": plain(theirs),
+        "ours": plain(ours),
+        "ratio": plain(ratio),
+        "unit": unit if values is None else "",
+        "values": plain(values) if values is not None else None,
+        "sizes": sizes,
+        "note": note,
+    }
+    with Path(os.environ[ROWS]).open("a") as file:
+        file.write(json.dumps({key: value for key, value in row.items() if value not in ("", None)}) + "\n")
+
+
 @dataclass(frozen=True)
 class Row:
     """A measure beside a peer. ``least`` is the ratio aimed at; ``reached`` overrides it where the aim is no ratio."""
@@ -160,11 +251,12 @@ class Row:
 TITLES = ["measure", "peer", "peer s", "ours s", "ratio", "aim", "reached"]
 
 
-def table(rows: Iterable[Row]) -> list[Row]:
-    """Print rows as they come, as a table in Markdown; returns them."""
+def table(rows: Iterable[Row], name: str = "speed") -> list[Row]:
+    """Print rows as they come, as a table in Markdown, and record them; returns them."""
     print("| " + " | ".join(TITLES) + " |\n|" + "---|" * len(TITLES), flush=True)
     shown = []
     for row in rows:
         print("| " + " | ".join(row.cells()) + " |", flush=True)
+        record(name, row.measure, peer=row.peer, theirs=row.theirs, ours=row.ours, note=row.note)
         shown.append(row)
     return shown

@@ -25,7 +25,7 @@ from importlib.metadata import version
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import missing, parse, sized
+from _timing import missing, parse, record, sized
 from scipy.stats import spearmanr
 
 from mercer.alignment import Aligner
@@ -113,12 +113,19 @@ def throughput(repeats: int) -> None:
                         start = time.perf_counter()
                         ask(task.pairs)
                         seconds[name].append(time.perf_counter() - start)
-                report(what, cells, {name: statistics.median(times) for name, times in seconds.items()})
+                report(
+                    f"{label}, {mode}", what, cells, {name: statistics.median(times) for name, times in seconds.items()}
+                )
 
 
-def report(what: str, cells: int, seconds: dict[str, float]) -> None:
+def report(task: str, what: str, cells: int, seconds: dict[str, float]) -> None:
     parts = [f"{name} {cells / s / 1e6:8.1f} Mcells/s" for name, s in seconds.items()]
     ratios = [f"{name} / mercer {s / seconds['mercer']:.2f}×" for name, s in seconds.items() if name != "mercer"]
+    rate = cells / seconds["mercer"] / 1e6
+    for name, s in seconds.items():
+        if name != "mercer" or len(seconds) == 1:
+            theirs = None if name == "mercer" else cells / s / 1e6
+            record("speed", f"{task}, {what}", peer=name, theirs=theirs, ours=rate, unit="Mcells/s")
     print(f"  {what:20s} {'   '.join(parts)}   {'   '.join(ratios)}")
 
 
@@ -140,6 +147,8 @@ def recovery() -> None:
             seconds = time.perf_counter() - start
             rho = spearmanr(model.normalized_scores()[0][upper], target)[0]
             f1 = model.score(task.pairs[test], task.alignments[test])
+            columns = {"rank correlation": round(float(rho), 3), "F1": round(f1, 4), "planted": round(best, 4)}
+            record("recovery", f"{n} pairs, {loss}, {solver}", values=columns)
             print(f"{n:14d} {loss:>15s} {solver:>7s} {C:6.2f} {seconds:8.1f} {rho:10.3f} {f1:7.4f} {best:8.4f}")
 
 

@@ -23,7 +23,7 @@ import time
 import warnings
 
 import numpy as np
-from _timing import from_data, parse, sized
+from _timing import from_data, parse, record, sized, spread
 from sklearn.exceptions import ConvergenceWarning as SolverWarning
 from sklearn.model_selection import train_test_split
 
@@ -115,6 +115,8 @@ def groups_part(data: AdultData, runs: int, jobs: int) -> None:
         for method, values in errors.items():
             known = "{:6.2f} ± {:4.2f}".format(*printed[method]) if method in printed else ""
             place = f"{name:16} {len(bags):4}" if method == "majority of the bag" else " " * 21
+            columns = {"instance error, %": spread(values, 2), "share error, %": spread(shares[method], 2)}
+            record("groups", f"{name}, {method}", values=columns)
             print(f"{place}  {method:20} {shown(values):>14} {shown(shares[method]):>14}  {known:>14}", flush=True)
 
 
@@ -139,6 +141,8 @@ def drawn_part(data: AdultData, scheme: str, runs: int, jobs: int) -> None:
                     errors.setdefault(method, []).append(instance_error(model, data.X[test], data.y[test]))
                     shares.setdefault(method, []).append(-100 * bag_score(model, data.X[test], held))
             for method, values in errors.items():
+                columns = {"instance error, %": spread(values, 2), "share error, %": spread(shares[method], 2)}
+                record(scheme, f"{total:,} rows in bags of {size}, {method}", values=columns)
                 print(f"{total:6} {size:8}  {method:20} {shown(values):>14} {shown(shares[method]):>14}", flush=True)
 
 

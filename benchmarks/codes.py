@@ -35,7 +35,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from _timing import exponent, parse, sized
+from _timing import exponent, parse, record, sized, spread
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
@@ -79,6 +79,8 @@ def long_codes(repeats: int) -> None:
     for name, found in times.items():
         value = float(np.median(found))
         ratio = f"{value / best:7.1f} times that of circulant"
+        if not name.startswith("circulant"):
+            record("long", f"{d:,} bits, beside {name}", peer=f"{name} projection", theirs=value, ours=best, unit="ms")
         print(f"long     {d:,} bits: {name:26} {value:9.4f} ms/vector, {ratio}", flush=True)
 
 
@@ -96,6 +98,7 @@ def growth(largest: int, repeats: int) -> None:
         times.append(value)
         printed = PRINTED.get(log)
         beside = f"; printed: bilinear {printed[1]:,}, circulant {printed[2]:,}" if printed else ""
+        record("growth", f"d = 2^{log}", ours=value, unit="ms")
         print(f"growth   d = 2^{log}: {value:10.4f} ms/vector{beside}", flush=True)
     print(f"growth   time ~ d^{exponent(sizes, times):.3f}", flush=True)
 
@@ -276,6 +279,9 @@ def classes(sets: list[str], repeats: int) -> None:
                 results.setdefault(label, []).append(accuracy(codes, y[train], tests))
         for label, values in results.items():
             mean, deviation = np.mean(values, axis=0), np.std(values, axis=0)
+            names = ("symmetric", "asymmetric")
+            columns = {name: spread(part, 2) for name, part in zip(names, np.transpose(values), strict=True)}
+            record("classes", f"{name}, {bits:,} bits, {label}", values=columns)
             shown = f"symmetric {mean[0]:5.2f} ± {deviation[0]:4.2f}  asymmetric {mean[1]:5.2f} ± {deviation[1]:4.2f}"
             print(f"classes  {name:7} d = {X.shape[1]:6,}, {bits:5,} bits, {label:19} {shown}", flush=True)
 

@@ -33,7 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import parse, sized
+from _timing import parse, record, sized
 from scipy.io import loadmat
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
@@ -148,6 +148,8 @@ def compare(name: str, task: Task | None, sizes: list[int], seeds: int) -> None:
             learnt.append(CompactClassifier(k, random_state=seed).fit(X, y).score(held, truth))
             took += time.process_time() - start
         a, b = 100 * np.mean(random), 100 * np.mean(learnt)
+        columns = {"random": round(a, 1), "learnt": round(b, 1), "s": round(took / seeds, 1)}
+        record(name, f"{k} features", values=columns)
         print(f"{k:>9}{a:>9.1f}{b:>9.1f}{b - a:>+8.1f}{took / seeds:>8.1f}", flush=True)
 
 

@@ -31,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import missing, parse
+from _timing import missing, parse, record
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -82,21 +82,31 @@ def main() -> None:
         print(f"left out: {name} ({why})")
 
 
+HEAD: tuple[str, list[str]] = "", []
+
+
 def table(title: str, columns: list[str]) -> None:
     """Print the head of a table."""
+    global HEAD
+    HEAD = title, columns
     print(f"\n{title}\n{'set':26}" + "".join(f"{name:>22}" for name in columns), flush=True)
 
 
 def line(name: str, fits: list[Callable[[], float] | None]) -> None:
     """Print the score and the seconds of each fit."""
     cells = []
-    for fit in fits:
+    values: dict[str, Any] = {}
+    for column, fit in zip(HEAD[1], fits, strict=True):
+        values[column] = ""
         if fit is None:
             cells.append("")
             continue
         start = time.process_time()
         score = fit()
-        cells.append(f"{100 * score:.1f} ({time.process_time() - start:.1f} s)")
+        taken = time.process_time() - start
+        values[column] = {"value": round(100 * score, 1), "seconds": round(taken, 1)}
+        cells.append(f"{100 * score:.1f} ({taken:.1f} s)")
+    record(HEAD[0], name, values=values)
     print(f"{name:26}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
 
 

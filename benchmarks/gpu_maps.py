@@ -30,7 +30,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from _timing import parse, required, sized
+from _timing import parse, record, required, sized
 
 from mercer.maps import CompactNonlinearMap, FourierFeatures, PolynomialSketch
 from mercer.retrieval import CirculantEmbedding, HammingIndex
@@ -88,6 +88,9 @@ def layers(widths: list[int], batch: int, repeats: int, device: torch.device) ->
                     taken[kind].append(value)
         ms = {kind: statistics.median(values) for kind, values in taken.items()}
         size = [sum(p.numel() * p.element_size() for p in layer.parameters()) / 2**20 for layer in (dense, circulant)]
+        for kind in ("dense", "tf32"):
+            measure = f"step of a layer {width:,} wide, {kind}"
+            record("layer", measure, peer="torch", theirs=ms[kind], ours=ms["circulant"], unit="ms")
         print(
             f"{width:7d} {ms['dense']:10.3f} {ms['tf32']:11.3f} {ms['circulant']:10.3f} "
             f"{ms['dense'] / ms['circulant']:6.2f}x {ms['tf32'] / ms['circulant']:7.2f}x {size[0]:9.1f} {size[1]:8.3f}"
@@ -142,6 +145,7 @@ def codes(repeats: int, device: torch.device, share: int) -> None:
     print(f"codes    {n} × {d} float32 to packed bits; bytes equal to those of the plain steps: {same:.6f}")
     for name, value in medians(calls, repeats, device).items():
         rate = X.numel() * 4 / value / 1e6
+        record("codes", name, ours=value, unit="ms", sizes=f"{n} x {d}")
         print(f"codes    {name:38} {value:9.3f} ms  ({rate:7.0f} GB/s of input)", flush=True)
 
 

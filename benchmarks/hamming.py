@@ -25,7 +25,7 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
-from _timing import parse, peer, sized
+from _timing import parse, peer, record, sized
 
 from mercer.retrieval import HammingIndex
 
@@ -69,6 +69,8 @@ def compare(name: str, codes: np.ndarray, queries: np.ndarray, repeats: int, cal
     if faiss is not None:
         line += f", faiss {other:8.4f}: {other / mine:5.2f}× faster, same distances"
     print(line, flush=True)
+    figures = {"ours": mine, "unit": "ms", "sizes": f"{len(codes):,} x {8 * codes.shape[1]} bits"}
+    record("scan", name, peer="faiss", theirs=None if faiss is None else other, **figures)
     if calls > 1:
         read = taken["read"]
         rates = f"{memory.nbytes / read / 1e6:.1f} GB/s, the scan {memory.nbytes / mine / 1e6:.1f}"
@@ -99,6 +101,7 @@ def multi(n: int, repeats: int, random: np.random.Generator) -> None:
             times[name].append(1e3 * seconds / len(queries))
     for name in results:
         right = float(np.mean(found[name][0] == found["scan"][0]))
+        record("multi", f"{n:,} x 64 bits, {name}", ours=float(np.median(times[name])), unit="ms")
         print(f"multi    {n:9,} × 64 bits, k = 1: {name:16} {np.median(times[name]):8.4f} ms/query, right {right:.3f}")
     print(f"         tables built in {built:.2f} s", flush=True)
 

@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import from_data, parse, sized
+from _timing import from_data, parse, record, sized
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -47,8 +47,7 @@ from mercer.datasets import (
     make_zipf_corpus,
     path_features,
 )
-from mercer.maps import RandomProjection, TextHasher
-from mercer.maps._inverse import expected_collision_rate
+from mercer.maps import RandomProjection, TextHasher, expected_collision_rate
 from mercer.metrics import error_by_class_size
 from mercer.online import HashedClassifier
 
@@ -200,6 +199,7 @@ def _bits_of(corpus: Corpus, all_bits: tuple[int, ...]) -> None:
     row = "  {:<10} {:>10}  {:>6}   {:>13.2f}  {:>7.2f}   {:>16}  {:>7}   {:>15}"
     errors = error(model, X_test, y_test), error(other, X_test, y_test)
     print(row.format("no hashing", "", "", errors[0], s, f"{errors[1]:.2f}", f"{t:.2f}", ""))
+    columns: dict[str, Any] = {"unhashed": [round(e, 2) for e in errors]}
     for n_bits in all_bits:
         if n_classes > 2:
             unique, lost = 0, 100 * expected_collision_rate(X.shape[1] * n_classes, 2**n_bits)
@@ -212,7 +212,9 @@ def _bits_of(corpus: Corpus, all_bits: tuple[int, ...]) -> None:
             theirs, seconds = f"{found:.2f}", f"{t:.2f}"
         printed = "{1:.2f}, {2:.2f}".format(*PRINTED_COLLISIONS[n_bits]) if n_bits in PRINTED_COLLISIONS else ""
         shown = f"{unique:,}" if unique else "(expected)"
+        columns[f"2^{n_bits}"] = [round(ours, 2), *([float(theirs)] if theirs != "-" else [])]
         print(row.format(f"2^{n_bits}", shown, f"{lost:.2f}", ours, s, theirs, seconds, printed))
+    record("bits", corpus.name, values=columns)
 
 
 def _ours(
@@ -252,6 +254,8 @@ def projections(sets: list[str], quick: bool) -> None:
                 shown = "{:7.2f} / {:6.2f} / {:5.2f} / {:6.1f}".format(*run)
                 print(f"  2^{n_bits:<2}  {way:10} {shown}   printed " + " / ".join(map(str, figures)))
             faster = (other[0] + other[1]) / (ours[0] + ours[1])
+            beside = {"theirs": other[0] + other[1], "ours": ours[0] + ours[1]}
+            record("projections", f"{corpus.name}, 2^{n_bits}", peer="random projection", **beside)
             print(f"        {faster:.0f}x faster (printed {sum(printed[0][:2]) / sum(printed[1][:2]):.0f}x)")
 
 
@@ -353,6 +357,12 @@ def _topics_of(tree: Any, n_train: int, column: int, quick: bool) -> None:
         printed = PRINTED_TOPICS.get(name.split(" 2^")[0] if name.startswith("separate") else name)
         shown = "-" if size is None else f"{size / 2**20:.1f}"
         end = "" if printed is None else f"{printed[column]:.2f}"
+        columns: dict[str, Any] = {"error, %": {"value": round(float(wrong), 1)}, "MB": ""}
+        if printed is not None:
+            columns["error, %"]["printed"] = printed[column]
+        if size is not None:
+            columns["MB"] = round(size / 2**20)
+        record("topics", f"{len(tree.paths):,} classes, {name}", values=columns)
         print(f"  {name:20} {wrong:9.2f}   {shown:>13}   {s_train:10.2f}   {s_test:6.2f}   {end}")
         if name == "joint 2^24":
             best = model.predict(test)

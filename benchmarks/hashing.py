@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from _timing import SMOKE, parse, sized
+from _timing import SMOKE, parse, record, sized
 from _timing import interleaved as in_turn
 from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -88,6 +88,15 @@ def compare(
     print(f"  {'scikit-learn HashingVectorizer':34} {size / peer_time:8.1f} MB/s")
     for name, seconds in zip(sources, times, strict=True):
         print(f"  {'mercer, from ' + name:34} {size / seconds:8.1f} MB/s   {peer_time / seconds:6.1f} x")
+        record(
+            "text",
+            f"{title}, from {name}",
+            peer="scikit-learn",
+            theirs=size / peer_time,
+            ours=size / seconds,
+            unit="MB/s",
+            sizes=f"{size:.1f} MB",
+        )
 
 
 def same_features(documents: list[str], peer: HashingVectorizer, hasher: TextHasher) -> None:
@@ -132,6 +141,7 @@ def bits(repeats: int) -> None:
     print(f"words against n_bits ({buffer.n_bytes / 1e6:.1f} MB)")
     for n, seconds in zip(sizes, times, strict=True):
         print(f"  2^{n:<2} {buffer.n_bytes / 1e6 / seconds:8.1f} MB/s")
+        record("bits", f"words, 2^{n} columns", ours=buffer.n_bytes / 1e6 / seconds, unit="MB/s")
 
 
 # ------------------------------------------------------------------------------------------------ records
@@ -176,6 +186,14 @@ def records(repeats: int) -> None:
     print(f"  {'FeatureHasher on dicts':56} {times[0]:8.3f} s")
     for name, seconds in zip(ours, times[1:], strict=True):
         print(f"  {'RecordHasher from ' + name:56} {seconds:8.3f} s {times[0] / seconds:6.1f}x")
+        record(
+            "records",
+            f"from {name}",
+            peer="scikit-learn, from dicts",
+            theirs=times[0],
+            ours=seconds,
+            sizes=f"{rows:,} rows",
+        )
     flat = interleaved(repeats, *(lambda b=b: RecordHasher(b).transform(dictionary) for b in (10, 14, 18, 20, 24)))
     print("  by n_bits 10, 14, 18, 20, 24:  " + "  ".join(f"{seconds:.3f} s" for seconds in flat))
 

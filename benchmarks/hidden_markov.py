@@ -37,7 +37,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from _timing import parse, required
+from _timing import parse, record, required
 
 from mercer.markov import HiddenMarkovModel
 from mercer.markov.emissions import Mixture
@@ -211,14 +211,19 @@ def reached(seeds: int) -> None:
                 values[name].append(float(run(seed)))
                 spent[name] += time.process_time() - begun
         best = max(max(v) for v in values.values())
+        columns: dict[str, Any] = {}
         print(f"{title}: best {best:.1f}")
         for name, v in values.items():
             gaps = best - np.array(v)
             line = f"  {name:24s} {gaps.mean():9.2f} {gaps.max():9.2f}  {(gaps < 1).mean():5.0%}"
             line += f"  {spent[name] / seeds:7.2f} s"
+            columns |= {f"{name}: mean, largest gap": [round(float(gaps.mean()), 1), round(float(gaps.max()), 1)]}
+            columns |= {f"{name}: s": round(spent[name] / seeds, 2)}
             if name == "hmmlearn":
+                columns[f"best of {seeds}"] = round(float(gaps.min()), 1)
                 line += f"   best of {seeds}: {gaps.min():.2f} in {spent[name]:.1f} s"
             print(line, flush=True)
+        record("reached", title, values=columns, sizes=f"{seeds} seeds")
 
 
 def hmmlearn_fit(n: int, X: Any, seed: int) -> float:
@@ -256,6 +261,8 @@ def compare(title: str, repeats: int, calls: dict[str, Callable[[int], Any]], to
     for name, values in times.items():
         median = statistics.median(values)
         print(f"  {name:22s} {median:8.4f} s  {tokens / median / 1e6:7.2f} M tokens/s   {median / mine:6.1f} x")
+        if name != "mercer":
+            record("iteration", title, peer=name, theirs=1e3 * median, ours=1e3 * mine, unit="ms")
 
 
 def main() -> None:

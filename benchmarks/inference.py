@@ -48,7 +48,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
-from _timing import SMOKE, missing, parse, sized
+from _timing import SMOKE, missing, parse, record, sized
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
@@ -96,6 +96,13 @@ def show(title: str, seconds: dict[str, float]) -> None:
         own = next((t for other, t in ours.items() if other.endswith(kind)), None)
         ratio = "" if name in ours or own is None else f"   mercer is {s / own:8.1f}x as fast"
         print(f"  {name:34s} {1e3 * s:11.3f} ms{ratio}")
+        if name in ours and len(ours) == len(seconds):
+            record("exact", f"{title.partition(' (')[0]}, {kind}", ours=1e3 * s, unit="ms")
+        elif name not in ours and own is not None:
+            other = name.split(",")[0]
+            record(
+                "exact", f"{title.partition(' (')[0]}, {kind}", peer=other, theirs=1e3 * s, ours=1e3 * own, unit="ms"
+            )
 
 
 # ---------------------------------------------------------------------------------------------- exact
@@ -308,7 +315,7 @@ def their_marginals(gum: Any, network: BayesianNetwork, evidence: dict[str, int]
 
 def repository(repeats: int, chosen: list[str] | None, limit: float, memory: float) -> None:
     gum, files = peer("pyagrum"), sized(repository_files, dict)()
-    if not files:
+    if not files and not SMOKE:
         print("pgmpy is not installed: generated networks only")
     makers: dict[str, Callable[[], BayesianNetwork]] = {
         "generated-small": lambda: generated_network(60, 5), "generated-large": lambda: generated_network(400, 9)
@@ -352,6 +359,14 @@ def compare(
     marginals, exact, method, n_bytes = found[1]
     own = float(np.median(mine))
     method = method if exact else f"{method} (!)"
+    took = float(np.median(theirs)) if theirs and flat is not None else None
+    figures = {"peer": "pyAgrum", "theirs": took, "ours": own}
+    record(
+        "repository, a tenth observed" if evidence else "repository",
+        name,
+        **figures,
+        sizes=f"tables of {n_bytes:.2g} bytes",
+    )  # type: ignore[arg-type]
     row = f"{name:16s} {len(evidence):8d} {method:>14s} {n_bytes:9.2g} {1e3 * own:7.2f} ms"
     if gum is None:
         return row
@@ -475,6 +490,10 @@ def gibbs(repeats: int, side: int = 100, sweeps: int = 200, coupling: float = 0.
     print(f"Gibbs sweeps, {side} x {side} Ising grid")
     for name, value in seconds.items():
         print(f"  {name:22s} {sweeps / value:10.0f} sweeps/s   {seconds['numpy, checkerboard'] / value:6.1f} x")
+        if name != "numpy, checkerboard":
+            theirs = sweeps / seconds["numpy, checkerboard"]
+            sizes = f"{side} x {side}"
+            record("gibbs", name, peer="NumPy", theirs=theirs, ours=sweeps / value, unit="sweeps/s", sizes=sizes)
 
 
 def cuts(repeats: int, side: int = 512) -> None:
@@ -506,6 +525,15 @@ def cuts(repeats: int, side: int = 512) -> None:
             if maxflow is not None:
                 assert np.isclose(results["mercer"], results["PyMaxflow"])
                 ratio = seconds["PyMaxflow"] / seconds["mercer"]
+                times = {"theirs": 1e3 * seconds["PyMaxflow"], "ours": 1e3 * seconds["mercer"]}
+                record(
+                    "cuts",
+                    f"{name}, strength {strength}",
+                    peer="PyMaxflow",
+                    unit="ms",
+                    sizes=f"{side} x {side}",
+                    **times,
+                )
                 line += f", PyMaxflow {1e3 * seconds['PyMaxflow']:.0f} ms, {ratio:.2f} x"
             print(line)
 

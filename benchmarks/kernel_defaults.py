@@ -25,7 +25,7 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
-from _timing import from_data, parse
+from _timing import from_data, parse, record
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.kernel_approximation import RBFSampler
@@ -108,7 +108,8 @@ def accuracy(model: Any, X: Any, y: np.ndarray) -> float:
     return 100 * float(np.mean(scores))
 
 
-def print_row(name: str, shape: str, values: list[float]) -> None:
+def print_row(table: str, titles: list[str], name: str, shape: str, values: list[float]) -> None:
+    record(table, name, values=dict(zip(titles, [shape, *(round(value, 1) for value in values)], strict=True)))
     print(f"| {name} | {shape} | " + " | ".join(f"{value:.1f}" for value in values) + " |", flush=True)
 
 
@@ -124,6 +125,7 @@ def rows(sets: list[str], most: int) -> None:
     }
     print("| set | rows × columns, classes | majority | " + " | ".join(models) + " |")
     print("|---|---|" + "---:|" * (1 + len(models)))
+    titles = ["rows × columns, classes", "majority", *models]
     found = []
     for name in sets:
         X, y = SETS[name](Path(os.environ.get("MERCER_DATA", "")))
@@ -133,8 +135,8 @@ def rows(sets: list[str], most: int) -> None:
         X, y = X[kept], LabelEncoder().fit_transform(y[kept])
         values = [accuracy(make_pipeline(StandardScaler(), model), X, y) for model in models.values()]
         found.append([100 * np.bincount(y).max() / len(y), *values])
-        print_row(name, f"{len(y):,} × {X.shape[1]}, {y.max() + 1}", found[-1])
-    print_row("mean", "", np.mean(found, axis=0).tolist())
+        print_row("rows", titles, name, f"{len(y):,} × {X.shape[1]}, {y.max() + 1}", found[-1])
+    print_row("rows", titles, "mean", "", np.mean(found, axis=0).tolist())
 
 
 def graphs(sets: list[str], most: int) -> None:
@@ -142,6 +144,7 @@ def graphs(sets: list[str], most: int) -> None:
     kernels = {"Weisfeiler-Lehman": WeisfeilerLehman(h=3), "shortest paths": ShortestPath()}
     print("| set | kernel | C = 1, normalised | scaled C, normalised | C = 1 | scaled C |")
     print("|---|---|---:|---:|---:|---:|")
+    titles = ["kernel", "C = 1, normalised", "scaled C, normalised", "C = 1", "scaled C"]
     found = []
     for name in sets:
         objects, labels = read_tu(data_home() / "graphs" / name)[:2]
@@ -154,8 +157,8 @@ def graphs(sets: list[str], most: int) -> None:
                 for C in (1.0, "scale")
             ]
             found.append(values)
-            print_row(name, label, values)
-    print_row("mean", "", np.mean(found, axis=0).tolist())
+            print_row("graphs", titles, f"{name}, {label}", label, values)
+    print_row("graphs", titles, "mean", "", np.mean(found, axis=0).tolist())
 
 
 class _Matrix:

@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import Row, missing, parse, sized
+from _timing import Row, missing, parse, record, sized
 from _timing import measured as in_turn
 
 from mercer.kernel_methods import HSIC, MMD
@@ -52,10 +52,14 @@ def report(title: str, measured: dict[str, tuple[float, Any]], pairs: list[tuple
     print(title)
     for name, (spent, _) in measured.items():
         print(f"  {name:<46}{spent:9.3f} s")
+        if "hyppo" not in name:
+            record("own", f"{title}, {name}", ours=spent)
     for peer, ours, times in pairs:
         if peer not in measured:
             continue
         scale = f"{times:.0f} times " if times > 1 else ""
+        if times == 1:
+            record("tests", f"{title}, {ours}", peer=peer, theirs=measured[peer][0], ours=measured[ours][0])
         print(f"  {scale}{peer} / {ours}: {times * measured[peer][0] / measured[ours][0]:.1f}x")
 
 

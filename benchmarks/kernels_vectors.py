@@ -21,7 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import Row, interleaved, parse, sized
+from _timing import Row, interleaved, parse, record, sized
 from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, laplacian_kernel, rbf_kernel
 
 from mercer.kernels import ChiSquared, Gaussian, Laplacian
@@ -32,6 +32,7 @@ PARTS = ("gaussian", "laplacian", "chi2", "accuracy")
 def compare(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int) -> None:
     """One line: medians of both, taken in turn."""
     mine, peer = interleaved(repeats, ours, theirs)
+    record("speed", name, peer="scikit-learn", theirs=peer, ours=mine)
     print(f"{name:<38} mercer {mine:7.3f} s   scikit-learn {peer:7.3f} s   ratio {peer / mine:6.2f}", flush=True)
 
 

@@ -23,15 +23,15 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from _timing import parse
+from _timing import parse, record
 
 from mercer.data.labels import TagSequences
 from mercer.datasets import make_regions
 from mercer.inference import grid_edges
-from mercer.labeling import GraphInputs, GraphLabeler, GridLabeler, Piecewise, PseudoLikelihood, mean_iou
+from mercer.labeling import GraphInputs, GraphLabeler, GridLabeler, Piecewise, PseudoLikelihood
 from mercer.learning import Hybrid, Log, Risk
 from mercer.learning.training import train
-from mercer.metrics import token_accuracy
+from mercer.metrics import mean_iou, token_accuracy
 from mercer.report import labelling_picture, write_png
 from mercer.structures import Graph
 
@@ -102,6 +102,8 @@ def horses(args: argparse.Namespace) -> None:
         likely = [model.classes_[p.argmax(axis=2)] for p in model.predict_marginals(X[test])]
         share = np.mean(np.concatenate([(a == b).ravel() for a, b in zip(likely, y[test], strict=True)]))
         size = np.abs(model.node_weights_).sum()
+        columns = {"pixels right, %": round(100 * accuracy, 1), "IoU": round(iou, 3), "fit, s": round(seconds, 1)}
+        record("horses", name, values=columns, sizes=f"{n_train} / {n_test} images, blocks of {args.block}")
         print(
             f"{name:28}{accuracy:10.4f}{iou:8.4f}{share:14.4f}{size:9.1f}{choosing:13.1f}{seconds:12.1f}  "
             f"C = {chosen:g}, {model.solver_}, {model.inference_}",
@@ -130,6 +132,8 @@ def regions(args: argparse.Namespace) -> None:
         model = GraphLabeler(C=chosen, **options).fit(X[:n_train], y[:n_train])
         seconds = time.process_time() - start
         accuracy = model.score(X[n_train:], y[n_train:])
+        columns = {"C chosen, %": round(100 * accuracy, 1), "default C, %": round(100 * default, 1)}
+        record("regions", name, values={**columns, "fit, s": round(seconds, 1)}, sizes=f"{n_train} / {n_test} graphs")
         print(f"{name:28}{accuracy:10.4f}{default:11.4f}{chosen:8g}{seconds:12.1f}  {model.inference_}", flush=True)
 
 
@@ -155,6 +159,8 @@ def recovery(args: argparse.Namespace) -> None:
             start = time.process_time()
             found, _ = train(Risk(structure, loss, X, y), solver="lbfgs", C=1e4, tol=1e-6)
             cells.append(f"{np.abs(found.w - truth).max():.3f} ({time.process_time() - start:.2f} s)")
+        names = ("log", "pseudo-likelihood", "piecewise")
+        record("recovery", f"{n} grids", values=dict(zip(names, cells, strict=True)))
         print(f"{n:6d}  {cells[0]:>18}{cells[1]:>20}{cells[2]:>18}", flush=True)
 
 

@@ -28,13 +28,13 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import SMOKE, from_data, missing, parse, peer, sized
+from _timing import SMOKE, from_data, missing, parse, peer, record, sized
 from scipy import sparse
 
 from mercer.data import Template
 from mercer.datasets import load_conll2000, make_chain_task
 from mercer.learning import ConvergenceWarning, Hinge, Risk
-from mercer.learning.qp import simplex_qp
+from mercer.learning.qp.simplex import simplex_qp
 from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, Solver, Subgradient
 from mercer.learning.training import train
 from mercer.structured import Structure, StructuredPredictor
@@ -78,9 +78,11 @@ def one_pass() -> None:
         seconds, _ = fitted(task.X_train, task.y_train, 0.01, BCFW(check_every=10**9), max_iter=2, weights="all")
         times.append(seconds)
     print(f"one pass (second of two, with 3 passes over known planes): median {np.median(times) / 2:.3f} s")
+    record("pass", "one pass of bcfw", ours=float(np.median(times)) / 2, sizes="{0:,} x 25, {2} labels".format(*CHAINS))
     command = [sys.executable, __file__, "--memory", *(["--smoke"] if SMOKE else [])]
     out = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ).stdout
     print(out.strip())
+    record("pass", "memory of training", ours=float(out.split()[-2]), unit="MiB")
 
 
 def memory() -> None:
@@ -117,6 +119,7 @@ def gap_table(limit: float) -> None:
         sentences = load_conll2000("train")[: sized(None, 20)]
         X = [template.expand(s)[0] for s in sentences]
         tasks["CoNLL-2000, C = 0.1"] = (X, [[token[-1] for token in s] for s in sentences], 0.1)
+    reached: dict[str, dict[str, Any]] = {solver: {} for solver in SOLVERS}
     for name, (X, y, C) in tasks.items():
         print(f"\n## Seconds to a certified relative gap of 1e-3: {name}")
         print(f"{'solver':32s} {'seconds':>9s} {'rounds':>7s} {'passes':>7s} {'gap':>9s} {'objective':>12s}")
@@ -125,11 +128,14 @@ def gap_table(limit: float) -> None:
             seconds, tagger = fitted(X, y, C, _limited(method, limit))
             history = tagger.history_
             note = "" if history["gap"][-1] <= 1e-3 else "  (not reached)"
+            reached[solver][name] = f"({history['gap'][-1]:.1e})" if note else round(seconds, 1)
             print(
                 f"{solver:32s} {seconds:9.2f} {len(history['gap']):7d} {history['passes'][-1]:7.0f} "
                 f"{history['gap'][-1]:9.1e} {history['primal'][-1]:12.3f}{note}",
                 flush=True,
             )
+    for solver, values in reached.items():
+        record("gap", solver, values=values)
 
 
 def _limited(solver: Solver, limit: float) -> Solver:
@@ -251,6 +257,8 @@ def against_dlib() -> None:
     for name, seconds, gap in rows:
         ratio = "" if slowest is None else f" {slowest / seconds:11.1f}x"
         print(f"{name:42s} {seconds:9.3f} {gap:9.1e}{ratio}")
+        if not name.startswith("dlib"):
+            record("dlib", name, peer="dlib", theirs=slowest, ours=seconds, sizes=f"{n} chains of {T}")
 
 
 # ---------------------------------------------------------------------------------------------- cuts against n
@@ -271,6 +279,7 @@ def cuts(plot: str | None) -> None:
                 row = (n, len(history["gap"]), history["passes"][-1], seconds)
                 results[family].setdefault(method, []).append(row)
                 print(f"{method:16s} {n:7d} {row[1]:7d} {row[2]:9.0f} {seconds:9.2f}", flush=True)
+                record("cuts", f"{family}, {method}, n = {n}", values={"rounds": row[1], "seconds": round(seconds, 2)})
     if plot:
         _draw(results, plot)
 
@@ -369,9 +378,11 @@ def small_programs() -> None:
         one = 1e3 * np.median(ours)
         if clarabel is None:
             print(f"{m:7d} {one:9.2f}")
+            record("qp", f"{m} planes", ours=one, unit="ms")
             continue
         value = [float(b @ v - 0.5 * v @ G @ v) for v in (a, z)]
         two = 1e3 * np.median(theirs)
+        record("qp", f"{m} planes", peer="Clarabel", theirs=two, ours=one, unit="ms")
         print(f"{m:7d} {one:9.2f} {two:13.2f} {two / one:6.1f}x {value[0] - value[1]:21.1e}")
 
 

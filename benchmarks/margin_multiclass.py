@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from _timing import from_data, missing, parse
+from _timing import from_data, missing, parse, record
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits, load_svmlight_file
 from sklearn.preprocessing import normalize
@@ -101,7 +101,7 @@ class Liblinear:
 
 def measure(name: str, X: csr_matrix, y: np.ndarray, C: float, repeats: int) -> None:
     _, exact = ours(X, y, C, 2, 1e-6)
-    bound = max(exact.history_["dual"])
+    bound, size = max(exact.history_["dual"]), f"{X.shape[0]:,} x {X.shape[1]:,}, C = {C:g}"
     print(f"{name}: {X.shape[0]} x {X.shape[1]}, {len(set(y))} classes, C = {C:g}; dual bound {bound:.8g}", flush=True)
     peer, e = None if missing("liblinear") else Liblinear(X, y, C), 1.0
     while peer is not None:
@@ -130,12 +130,15 @@ def measure(name: str, X: csr_matrix, y: np.ndarray, C: float, repeats: int) -> 
     if peer is None:
         for row, (wall, cpu) in middle.items():
             print(f"  {row:26}{wall:9.2f} s, processor {cpu:.2f} s", flush=True)
+            record("liblinear", f"{name}, {row}", ours=wall)
         return
     base = middle[rows[0]]
     heads = ("seconds", "liblinear / it", "1 thread / it", "processor s", "liblinear / it")
     print(" " * 28 + "".join(f"{head:>{width}}" for head, width in zip(heads, (9, 16, 15, 13, 16), strict=True)))
     for row, (wall, cpu) in middle.items():
         own = f"{one[0] / wall:14.2f}x" if row.startswith("mercer") else " " * 15
+        if row.startswith("mercer"):
+            record("liblinear", f"{name}, {row}", peer="liblinear -s 4", theirs=base[0], ours=wall, sizes=size)
         print(f"  {row:26}{wall:9.2f}{base[0] / wall:15.2f}x{own}{cpu:13.2f}{base[1] / cpu:15.2f}x", flush=True)
 
 

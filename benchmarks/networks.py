@@ -30,7 +30,7 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-from _timing import parse, required, sized
+from _timing import parse, record, required, sized, spread
 
 torch = required("torch")
 Tensor, nn = torch.Tensor, torch.nn
@@ -186,6 +186,7 @@ def table(shape: str, train_rows: Rows, test: Rows, steps: int, seeds: int, devi
         printed = PRINTED.get(kind, "–") if shape == "lenet" else "–"
         took = time.perf_counter() - start
         deviation = found.std(ddof=1) if seeds > 1 else 0.0
+        record("error", f"{shape}, {kind}", values={"error": spread(found, 2), "numbers": numbers})
         print(f"{kind:>18}{found.mean():>8.2f}{deviation:>7.2f}{numbers:>10,}{bytes_:>11,.0f}{rate[0]:>8g}{rate[1]:>6g}{took:>7.0f}"
               f"   {printed}", flush=True)  # fmt: skip
 

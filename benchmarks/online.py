@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from _timing import SMOKE, missing, parse, sized
+from _timing import SMOKE, missing, parse, record, sized
 
 from mercer import _core
 
@@ -67,6 +67,7 @@ def learn(repeats: int) -> None:
             words = len(examples) * LENGTH
             name = "sqrt" if damped else "linear"
             print(f"{optimizer:<10}{name:<9}{1e9 * seconds / words:>11.1f}{words / seconds / 1e6:>11.1f}")
+            record("learn", f"{optimizer}, {name}", ours=words / seconds / 1e6, unit="M words/s")
 
 
 def classes(repeats: int) -> None:
@@ -92,6 +93,10 @@ def classes(repeats: int) -> None:
                 learning = cpu_seconds(repeats, run)
                 predicting = cpu_seconds(repeats, lambda runs=runs, examples=examples: runs[-1].top_k(examples, 1))
                 error = figures[-1]["errors"] / len(examples)
+                rates = {"learnt a second": round(len(examples) / learning)}
+                rates |= {"predicted a second": round(len(examples) / predicting)}
+                mebibytes = round(runs[-1].table_bytes / 2**20)
+                record("classes", f"{n_classes:,} classes, {hashing}, {loss}", values={"MiB": mebibytes, **rates})
                 print(
                     f"{n_classes:>8,} {hashing:<10}{loss:<7}{runs[-1].table_bytes / 2**20:>7.0f}"
                     f"{len(examples) / learning:>10,.0f}{len(examples) / predicting:>11,.0f}{error:>19.3f}"
@@ -190,6 +195,11 @@ def against_vw(title: str, vw_file: Path, text_file: Path | None, repeats: int) 
         ratios = (statistics.median(base.wall) / wall, statistics.median(base.cpu) / cpu)
         beside = "" if alone else f" {ratios[0]:7.2f} {ratios[1]:7.2f}"
         print(f"  {each.name:30} {wall:8.3f} {cpu:8.3f} {size / cpu:9.0f}{beside} {each.loss:17.6f}")
+        if each.name.startswith("mercer"):
+            theirs = None if alone else statistics.median(base.wall)
+            losses = f"progressive loss {each.loss:.4f}" + ("" if alone else f", vw {base.loss:.4f}")
+            measure = f"{title}, {each.name.removeprefix('mercer, ')}"
+            record("vw", measure, peer="vw", theirs=theirs, ours=wall, sizes=f"{size:.1f} MB", note=losses)
 
 
 def vw_part(repeats: int) -> None:

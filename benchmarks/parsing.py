@@ -19,7 +19,7 @@ import time
 import warnings
 
 import numpy as np
-from _timing import parse, sized
+from _timing import parse, record, sized, spread
 
 from mercer.datasets import make_treebank
 from mercer.learning import ConvergenceWarning
@@ -93,11 +93,12 @@ def main() -> None:
     base = np.array(rows["PCFG, maximum likelihood"])
     for name, values in rows.items():
         table = np.array(values)
-        spread = table.std(axis=0, ddof=1) if args.seeds > 1 else np.full(2, np.nan)
+        std = table.std(axis=0, ddof=1) if args.seeds > 1 else np.full(2, np.nan)
         gain, gain_spread = (table - base).mean(axis=0), (table - base).std(axis=0, ddof=min(1, args.seeds - 1))
+        record("treebanks", name, values={"accuracy": spread(table[:, 0], 1), "F1": spread(table[:, 1], 1)})
         print(
-            f"{name:32s} accuracy {table[:, 0].mean():5.1f} ± {spread[0]:3.1f} ({gain[0]:+.1f} ± {gain_spread[0]:.1f})"
-            f"   F1 {table[:, 1].mean():5.1f} ± {spread[1]:3.1f} ({gain[1]:+.1f} ± {gain_spread[1]:.1f})"
+            f"{name:32s} accuracy {table[:, 0].mean():5.1f} ± {std[0]:3.1f} ({gain[0]:+.1f} ± {gain_spread[0]:.1f})"
+            f"   F1 {table[:, 1].mean():5.1f} ± {std[1]:3.1f} ({gain[1]:+.1f} ± {gain_spread[1]:.1f})"
         )
     print("\nprinted, on other data (Penn Treebank, sentences of at most 10 words, 4098 to train and 163 to test):")
     print(f"{'PCFG with MLE':32s} accuracy  55.2         F1  86.0")

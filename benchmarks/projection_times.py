@@ -19,7 +19,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from _timing import exponent, parse
+from _timing import exponent, parse, record
 
 from mercer.retrieval import BilinearEmbedding, CirculantEmbedding, SignProjection
 
@@ -58,6 +58,8 @@ def main() -> None:
         full, bilinear, circulant = times(1 << log, options.repeats)
         found.append(circulant)
         beside = "; printed: full {:g}, bilinear {:g}, circulant {:g}".format(*PRINTED[log]) if log in PRINTED else ""
+        for name, theirs in (("full", full), ("bilinear", bilinear)):
+            record("times", f"d = 2^{log}, {name}", peer=name, theirs=theirs, ours=circulant, unit="ms")
         line = f"full {full:10.4f}, bilinear {bilinear:8.4f}, circulant {circulant:8.4f} ms/vector"
         ratios = f"{full / circulant:7.1f}× and {bilinear / circulant:5.2f}× the circulant"
         print(f"d = 2^{log}: {line}: {ratios}{beside}", flush=True)

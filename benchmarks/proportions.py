@@ -51,7 +51,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import exponent, from_data, parse, seconds
+from _timing import exponent, from_data, parse, record, seconds
 from proportions_printed import PRINTED, SIZES
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -353,6 +353,8 @@ def speed(options: argparse.Namespace) -> None:
     print("\nvote, RBF, bags of 32 (printed, 5 folds: alter 15.0 s, convex 4.3 s, another machine)")
     for name, values in taken.items():
         accuracy = 100 * np.mean(scores[name])
+        columns = {"s": round(sum(values), 3), "folds": len(values), "right, %": round(float(accuracy), 1)}
+        record("speed", name, values=columns, sizes="vote, RBF, bags of 32")
         print(f"  {name:18} {sum(values):8.3f} s for {len(values)} folds   accuracy {accuracy:.1f} %")
     if peer:
         ratio = sum(taken["llp-learn 1.6.0"]) / sum(taken["alter, start 1e-4"][:peer])
@@ -384,6 +386,7 @@ def scaling(options: argparse.Namespace) -> None:
             taken.append(took)
             line = f"  bags of {bag:5}, {n:7,} rows: {took:6.2f} s   accuracy {100 * model.score(X, y):.1f} %"
             print(line, flush=True)
+            record("growth", f"{n:,} rows, bags of {bag:,}", ours=took)
         if len(taken) > 1:
             print(f"  exponent {exponent(sizes, taken):.2f}")
     if not options.quick:
@@ -407,6 +410,7 @@ def assignment(options: argparse.Namespace) -> None:
         problem = Problem(offsets, shares, shares, shares, one, np.ones(n), known)
         took = min(seconds(lambda f=f, problem=problem: assigned(f, problem, 1e3, "absolute"))[0] for _ in range(5))
         print(f"  {n:9,} rows, bags of {bag:9,}: {n / took / 1e6:6.1f}")
+        record("assignment", f"{n:,} rows, bags of {bag:,}", ours=n / took / 1e6, unit="M rows/s")
 
 
 PARTS = {"speed": speed, "scaling": scaling, "assignment": assignment, "tables": tables}

@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from _timing import parse
+from _timing import parse, record
 from proportions_printed import PRINTED, SIZES
 
 HEADINGS = {"linear": "## Linear (table 8.3)", "rbf": "## Gaussian kernel (table 8.4)"}
@@ -99,6 +99,8 @@ def main() -> None:
     for kernel, method in product(HEADINGS, sorted({key[2] for key in found})):
         values = np.array([value for key, value in found.items() if (key[0], key[2]) == (kernel, method)])
         above, below = (values > NEAR).sum(), (values < -NEAR).sum()
+        columns = {"mean difference": round(float(values.mean()), 1), "above": int(above), "below": int(below)}
+        record("differences", f"{kernel}, {method}", values=columns)
         print(f"  {kernel:6} {method:20} mean {values.mean():+.1f}, above {above}, below {below}")
     ordered = sorted(found.items(), key=lambda item: item[1])
     for label, part in (("below", ordered[: options.most]), ("above", ordered[: -options.most - 1 : -1])):

@@ -26,7 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import sklearn
-from _timing import parse, sized
+from _timing import parse, record, sized, spread
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.svm import LinearSVC
 
@@ -85,6 +85,13 @@ def time_part(repeats: int) -> None:
         if peer:
             found = 0.5 * v @ v + C * risk.value(v)
             row += f" {np.median(theirs):12.3f} {found:10.4f} {np.median(theirs) / np.median(ours):8.1f}"
+        record(
+            "pairs",
+            f"{n:,} examples, {pairs:,.0f} pairs",
+            peer="liblinear on pairs written out" if peer else "",
+            theirs=float(np.median(theirs)) if peer else None,
+            ours=float(np.median(ours)),
+        )
         print(row, flush=True)
 
 
@@ -139,6 +146,7 @@ def rare_part(seeds: int) -> None:
                 ranks_only = measure == "f1" and name in ("mercer roc-area", "mercer average-precision")
                 row += f"{'':19}-" if ranks_only else f"{cell.mean():12.3f} ± {cell.std(ddof=1):.3f}"
             print(f"{name:26}{row}")
+            record(f"rare, {task}", name, values={measure: spread(found[name, measure]) for measure in MEASURES})
         wins = {m: int(np.sum(np.array(found[f"mercer {m}", m]) > found["hinge", m])) for m in MEASURES}
         print("better than the hinge: " + ", ".join(f"{m} in {k} of {seeds}" for m, k in wins.items()), flush=True)
 

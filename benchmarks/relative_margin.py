@@ -23,7 +23,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import parse, sized
+from _timing import parse, record, sized, spread
 from joblib import Parallel, delayed
 from scipy.io import loadmat
 from sklearn.datasets import load_digits
@@ -120,6 +120,8 @@ def table(name: str, results: list[dict[str, dict[str, Any]]]) -> None:
     for machine, values in shares.items():
         cells = "".join(f"{m:7.2f} ({s:.2f})" for m, s in zip(values.mean(0), values.std(0, ddof=1), strict=True))
         print(f"{machine:<11}{cells}")
+        columns = {str(c): spread(part, 2) for c, part in zip(COLUMNS, values.T, strict=True)}
+        record(name, machine, values=columns, sizes=f"{len(results)} runs")
     difference = shares["RMM"] - shares["SVM"]
     error = difference.std(0, ddof=1) / np.sqrt(len(results))
     cells = "".join(f"{d:+7.2f} ±{e:.2f} " for d, e in zip(difference.mean(0), error, strict=True))

@@ -31,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import SMOKE, exponent, interleaved, missing, parse, sized
+from _timing import SMOKE, exponent, interleaved, missing, parse, record, sized, spread
 from scipy.special import logsumexp
 
 from mercer.classification import LinearClassifier
@@ -136,11 +136,14 @@ def inference(repeats: int, small: bool) -> None:
         if missing("torch", module):
             (mine,) = interleaved(repeats, ours)
             print(f"{size}{'':12}{mine / inner:12.6f}")
+            record("inference", f"log Z and gradient, T = {T}", ours=mine / inner)
             continue
         theirs = prepare(theta, T, K, C, batch)
         gap = float(np.abs(theirs() - segments.log_partition(theta)).max())
         seconds, mine = interleaved(repeats, theirs, ours)
         mine /= inner
+        shape_of = f"K = {K}, C = {C}, {batch} sequences"
+        record("inference", f"log Z and gradient, T = {T}", peer=name, theirs=seconds, ours=mine, sizes=shape_of)
         print(f"{size}{seconds:12.4f}{mine:12.6f}{seconds / mine:8.0f}x  {gap:.1e}")
     growth(repeats)
 
@@ -160,6 +163,8 @@ def growth(repeats: int) -> None:
         found = [s / inner for s in interleaved(min(repeats, 3), *calls)]
         rows.append(found)
         times = "".join(f"{seconds:10.4f}" for seconds in found)
+        verbs_of = ("log Z", "gradient", "argmax")
+        record("growth", f"T = {T:,}", values=dict(zip(verbs_of, found, strict=True)), sizes=f"K = {K}, C = {C}")
         print(f"{T:8}{times}   {T / found[1]:10.0f}             {peak(T, K, C):9.1f}")
     names = ("log Z", "gradient", "argmax")
     slopes = [exponent(lengths, times) for times in zip(*rows, strict=True)]
@@ -200,6 +205,7 @@ def threads(repeats: int, small: bool) -> None:
         one, two = interleaved(max(repeats, sized(7, 1)), *calls, clock=time.perf_counter)
         print(f"\n{batch} sequence{'s' * (batch > 1)} of {T}, K = {K}, C = {C}, wall time of the gradient:")
         print(f"1 thread {one:.4f} s, 2 threads {two:.4f} s: {one / two:.2f}x")
+        record("threads", f"{batch} x {T}", values={"1 thread": one, "2 threads": two})
         a, b = (call().frames for call in calls)
         assert (a == b).all(), "the number of threads changed the result"
 
@@ -336,6 +342,8 @@ def actions(repeats: int, small: bool) -> None:
         print(f"{'difficulty':28}" + "".join(f"{d:>16}" for d in levels) + f"{'mean':>8}")
         for name, rows in table.items():
             figures = [[one[k] for one in level] for level in rows]
+            columns = {str(level): spread(cell) for level, cell in zip(levels, figures, strict=True)}
+            record(f"actions, {what}", name, values=columns)
             print(f"{name:28}" + "".join(f"{pair(level):>16}" for level in figures) + f"{np.mean(figures):8.3f}")
 
 
@@ -384,6 +392,9 @@ def videos(repeats: int, small: bool) -> None:
                     truth += [task.segments[i] for i in outside]
         print(f"{'':28}{'frames right':>16}{'F1 of starts':>16}{'videos':>14}")
         for name, found in rows.items():
+            record("videos", f"{title}, {name}", values={
+                "frames right": spread([a for a, _ in found]), "F1 of starts": spread([b for _, b in found])
+            })  # fmt: skip
             theirs = " / ".join("–" if x is None else f"{x:.2f}" for x in printed.get(name, (None, None)))
             print(f"{name:28}{pair([a for a, _ in found]):>16}{pair([b for _, b in found]):>16}{theirs:>14}")
         _, confusion = segment_confusion(truth, labels)
@@ -487,6 +498,9 @@ def paragraphs(repeats: int, small: bool) -> None:
             if "accuracy" in found[0]:
                 other = "  ".join(pair([getattr(one["accuracy"], f) for one in found]) for f in ("accuracy", "f1"))
             print(f"{name:28}{figures}   {other}")
+        record(
+            "paragraphs", title, values={name: spread([one["f1"].f1 for one in found]) for name, found in rows.items()}
+        )
     print(
         "\nthe source's books (table 5.6, F1 over 10 folds): segments .40/.55/.78/.71, SVM .35/.25/.43/.41, "
         "boosted stumps .29/.52/.81/.62 (English, German, one story, one author)"
@@ -557,6 +571,8 @@ def entities(repeats: int, small: bool) -> None:
         n_tokens = sum(map(len, y_b))
         for (name, (score, C, model)), spent in zip(kept.items(), seconds, strict=True):
             final = span_f1(y_b, model.predict(encoded[name]))
+            columns = {"testb F1": round(final, 3), "decoded tokens/s": round(n_tokens / spent)}
+            record("entities", f"{language}, {name}", values=columns)
             print(
                 f"{language:10}{name:10}{C:6}{score:10.4f}{final:10.4f}{len(model.coef_):10}{times[name]:9.1f}"
                 f"{n_tokens / spent:18.0f}"
@@ -626,6 +642,7 @@ def decode(repeats: int, small: bool) -> None:
     print(f"{'':16}{'span F1':>9}{'tokens right':>14}{'CPU s':>9}{'tokens/s':>12}")
     for name, spent in zip(names, seconds, strict=True):
         f1, right = span_f1(y_b, found[name]), token_accuracy(y_b, found[name])
+        record("decode", name, values={"span F1": round(f1, 4), "tokens/s": round(n_tokens / spent)})
         print(f"{name:16}{f1:9.4f}{right:14.4f}{spent:9.4f}{n_tokens / spent:12.0f}")
     if len(seconds) > len(models):
         first, second = (seconds[-1] / spent for spent in seconds[:2])

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import parse, sized
+from _timing import parse, record, sized, spread
 from scipy.stats import ttest_rel
 
 from mercer.data import FeatureIndex, Sequences
@@ -119,6 +119,8 @@ def compare(name: str, task: Task, seeds: int, n_train: int) -> None:
         errors[seed] = [found[method][0] for method in METHODS]
         notes = "; ".join(found[method][1] for method in METHODS)
         print(f"{seed:4d}  " + "".join(f"{value:10.2f}" for value in errors[seed]) + f"   {notes}", flush=True)
+    columns = {method: spread(errors[:, k], 2) for k, method in enumerate(METHODS)}
+    record("token error", name, values=columns, sizes=f"{n_train} sequences, {seeds} seeds")
     print("mean  " + "".join(f"{value:10.2f}" for value in errors.mean(axis=0)))
     print("s.d.  " + "".join(f"{value:10.2f}" for value in errors.std(axis=0, ddof=1)))
     for a, b in ((2, 1), (2, 0), (1, 0)):

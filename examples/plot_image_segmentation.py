@@ -18,7 +18,8 @@ import numpy as np
 
 from mercer.datasets import make_shapes
 from mercer.inference import FactorGraph, grid_edges, infer
-from mercer.labeling import GridLabeler, block_contrasts, block_features, mean_iou
+from mercer.labeling import GridLabeler, block_contrasts, block_features
+from mercer.metrics import mean_iou
 from mercer.report import page, plot_convergence, plot_labelling, section
 
 warnings.simplefilter("ignore")  # approximate inference, said again below; few passes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import re
 import runpy
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import __main__ as runner
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("[!_]*.py") if '__name__ == "__main__"' in path.read_text())
@@ -47,6 +49,10 @@ CLAIMS: dict[str, list[str]] = {
     "hidden_markov": [],
     "inference": [r"chains: 1000 nodes", r"networks: 100 nodes", r"loopy: 30 x 30", r"sweeps/s", r"cut of noise"],
     "kernel_defaults": [r"\| digits \| 200 × 64, 10 \| \d", r"\| mean \|"],
+    "kernel_machines": [
+        r"\| classes \| hard.*\dx", r"\| many classes .*\dx", r"\| nu .*\dx", r"\| regression .*\dx",
+        r"\| one class .*\dx",
+    ],
     "kernels": [
         r"\| Gaussian Gram.*x \|", r"\| spectrum k = 3", r"\| subset trees, ", r"\| shortest path, \d+ x generated",
         r"\| HSIC, n = 60", r"\| words, 30 texts", r"exponent -?\d",
@@ -94,7 +100,7 @@ CLAIMS: dict[str, list[str]] = {
 WITH_DATA: dict[str, list[str]] = {
     "attributes_awa": [r"images: \d+ images to learn from"],
     "census": [r"majority of the bag +\d", r"Bags drawn from everybody", r"Bags of one occupation each"],
-    "chunking": [r"mercer, as chosen +\d", r"mercer, Hybrid +\d", r"mercer, testb +\d"],
+    "chunking": [r"mercer, as chosen +\d", r"mercer, Hybrid +\d", r"mercer, testb, Spanish +\d"],
     "graphlets": [r"MUTAG: 60 graphs", r"HKF labelled +\d"],
     "kernels_graphs": [r"MUTAG: 50 graphs", r"refined labels +\d"],
     "kernels_strings": [r"\| spectrum k = 3 \| promoters \| 20", r"\| promoters \| SVM, mismatch \| \d", r"TREC"],
@@ -158,8 +164,13 @@ def test_every_script_says_what_it_prints():
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_runs_at_its_smallest_size_and_prints_its_figures(script, tmp_path):
+def test_a_script_runs_at_its_smallest_size_and_prints_its_figures(script, tmp_path, monkeypatch):
+    file = tmp_path / "rows.jsonl"
+    monkeypatch.setenv(runner.ROWS, str(file))
     output = run(script, tmp_path, "--smoke")
+    rows = runner.read(file) or runner.rows_of_tables(script, output.splitlines())
+    check_rows(script, rows)
+    assert rows or not CLAIMS[script], f"{script} prints figures and records none"
     expected = CLAIMS[script] + (WITH_DATA.get(script, []) if os.environ.get("MERCER_DATA") else [])
     for claim in expected:
         assert re.search(claim, output), f"{script} did not print {claim!r}:\n{output[-4000:]}"
@@ -169,6 +180,22 @@ def test_a_script_runs_at_its_smallest_size_and_prints_its_figures(script, tmp_p
             assert not re.search(ratio, output), f"{script} compares with {module}, which is not installed"
 
 
+def check_rows(script: str, rows: list[dict]) -> None:
+    """Every row says what it is about and has a figure; ratios are of its own two sides."""
+    for row in rows:
+        assert row["script"] == script
+        assert row["table"], row
+        assert row["measure"], row
+        assert row.get("ours") is not None or row.get("values") or row.get("note"), row
+        assert ("ratio" in row) <= ("ours" in row and "theirs" in row and bool(row["peer"])), row
+        if "ratio" in row:
+            ours, theirs = row["ours"], row["theirs"]
+            expected = ours / theirs if row["unit"].endswith("/s") else theirs / ours
+            assert row["ratio"] == pytest.approx(expected, rel=1e-2), row
+    keys = [tuple(row.get(key) for key in runner.KEY) for row in rows]
+    assert len(set(keys)) == len(keys), f"{script} gives two rows of one name: {keys}"
+
+
 @pytest.mark.parametrize("script", ["census", "chunking", "kernels_strings", "proportions", "proportions_convex"])
 def test_a_script_says_which_data_are_missing(script, tmp_path, monkeypatch):
     monkeypatch.delenv("MERCER_DATA", raising=False)
@@ -176,10 +203,10 @@ def test_a_script_says_which_data_are_missing(script, tmp_path, monkeypatch):
 
 
 def test_all_scripts_run_before_a_failure_shows_in_the_status(tmp_path):
-    (tmp_path / "broken.py").write_text("print('first'); raise ValueError('here')\n")
-    (tmp_path / "fine.py").write_text("print('dlib: not installed\\nsecond')\n")
+    (tmp_path / "broken.py").write_text("if __name__ == \"__main__\":\n    print('first'); raise ValueError('here')\n")
+    (tmp_path / "fine.py").write_text("if __name__ == \"__main__\":\n    print('dlib: not installed\\nsecond')\n")
     (tmp_path / "_shared.py").write_text("raise SystemExit(3)\n")
-    command = [sys.executable, str(FOLDER / "_all.py"), "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks", f"--folder={tmp_path}", "--all"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert re.search(r"== broken.py\nfirst\n(.*\n)*.*here\n(.*\n)*== fine.py\n(.*\n)*second\n", done.stdout)
@@ -187,3 +214,31 @@ def test_all_scripts_run_before_a_failure_shows_in_the_status(tmp_path):
     assert "peers that were not installed: dlib" in done.stdout
     (tmp_path / "broken.py").unlink()
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_the_runner_lists_scripts_and_passes_options_on(tmp_path):
+    code = 'import sys, os, json\nif __name__ == "__main__":\n    print(sys.argv[1:])\n'
+    code += "    row = {'script': 'one', 'table': 't', 'measure': 'm', 'ours': 1.0, 'unit': 's'}\n"
+    code += "    open(os.environ['MERCER_BENCHMARK_ROWS'], 'a').write(json.dumps(row) + '\\n')\n"
+    (tmp_path / "one.py").write_text(f'"""What it measures."""\n{code}')
+    (tmp_path / "helper.py").write_text("x = 1\n")
+    command = [sys.executable, "-m", "benchmarks", f"--folder={tmp_path}"]
+
+    def call(*options: str) -> subprocess.CompletedProcess:
+        return subprocess.run([*command, *options], capture_output=True, text=True, check=False, cwd=FOLDER.parent)
+
+    assert call().stdout.split(maxsplit=1) == ["one", "What it measures.\n"]
+    done = call("one", "--json", "--smoke", "--tasks", "a", "b")
+    assert done.returncode == 0
+    (row,) = map(json.loads, done.stdout.splitlines())
+    assert "['--smoke', '--tasks', 'a', 'b']" in done.stderr
+    assert (row["measure"], row["ours"], row["options"]) == ("m", 1.0, "--smoke --tasks a b")
+    assert row["machine"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["date"])
+    file = tmp_path / "rows.jsonl"
+    for _ in range(2):
+        assert "1 rows written to rows.jsonl" in call("one", "--json", str(file)).stdout
+    assert len(runner.read(file)) == 1
+    assert "no script is named 'two'" in call("two").stderr
+    assert call("two").returncode == 2
+    assert call("--all", "one").returncode == 2

@@ -65,5 +65,5 @@ def test_the_tests_of_a_module_come_first_and_neighbours_follow():
     tests = mutate.tests_of(mutant)
     assert tests[:2] == ["src/mercer/kernels/sets.py", "tests/kernels/test_sets.py"]
     assert "tests/kernels/test_strings.py" in tests
-    assert "alignment.cpp" in mutate.translation_units("parallel.hpp")
-    assert mutate.translation_units("assignment.cpp") == {"assignment.cpp"}
+    assert "structures/alignment.cpp" in mutate.translation_units("base/parallel.hpp")
+    assert mutate.translation_units("solvers/bag_assignment.cpp") == {"solvers/bag_assignment.cpp"}

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+CPP = ROOT / "cpp"
 WORK = ROOT / "build" / "mutate"
 LEFT_OUT = ("nn/", "retrieval/_tensors.py", "retrieval/_cuda", "report/")  # need PyTorch, or make pictures
 
@@ -189,7 +190,7 @@ NO_CODE = re.compile(r"^\s*(//|#|\*|template|using|namespace|static_assert|m\.de
 
 def cpp_mutants() -> list[Mutant]:
     mutants = []
-    for path in sorted((ROOT / "cpp").glob("*.[ch]pp")):
+    for path in sorted(CPP.rglob("*.[ch]pp")):
         if path.name.startswith("unicode"):
             continue
         source, at = path.read_text(), 0
@@ -268,8 +269,8 @@ def tests_of(mutant: Mutant) -> list[str]:
 
 def bound_names(path: str) -> set[str]:
     """Names of the compiled functions that a C++ file, or one that includes it, offers."""
-    name = Path(path).name
-    files = [ROOT / path, *(p for p in (ROOT / "cpp").glob("*.cpp") if f'"{name}"' in p.read_text())]
+    name = Path(path).relative_to("cpp").as_posix()
+    files = [ROOT / path, *(p for p in CPP.rglob("*.cpp") if f'"{name}"' in p.read_text())]
     return {found for p in files for found in re.findall(r'def\(\s*"(\w+)"', p.read_text())}
 
 
@@ -312,14 +313,15 @@ def ninja(*arguments: str) -> str:
 
 def compile_core(mutant: Mutant) -> bool:
     """Compile what includes the mutant's file, link it with the objects there are; whether that works."""
-    name = Path(mutant.path).name
+    name = Path(mutant.path).relative_to("cpp").as_posix()
     jobs = [job for job in json.loads(ninja("-t", "compdb")) if job["file"].endswith(".cpp") and job["command"]]
-    changed = [job for job in jobs if Path(job["file"]).name in translation_units(name)]
+    units = {str(CPP / unit) for unit in translation_units(name)}
+    changed = [job for job in jobs if job["file"] in units]
     core = next((WORK / "src" / "mercer").glob("_core*.so"))
     link = ninja("-t", "commands", core.name).strip().splitlines()[-1]
     for number, job in enumerate(changed):
         made = WORK / f"object{number}.o"
-        command = job["command"].replace(job["file"], str(WORK / "cpp" / Path(job["file"]).name))
+        command = job["command"].replace(str(CPP), str(WORK / "cpp"))  # the file, and where it includes from
         command = command.replace(f"-o {job['output']}", f"-o {made}").replace(f"{job['output']}.d", f"{made}.d")
         if subprocess.run(command, shell=True, cwd=job["directory"], capture_output=True, check=False).returncode:
             return False
@@ -329,8 +331,8 @@ def compile_core(mutant: Mutant) -> bool:
 
 
 def translation_units(name: str) -> set[str]:
-    """Files that are compiled and include this one, at any depth."""
-    texts = {path.name: path.read_text() for path in (ROOT / "cpp").glob("*.[ch]pp")}
+    """Files that are compiled and include this one, at any depth; all by their path in cpp/."""
+    texts = {path.relative_to(CPP).as_posix(): path.read_text() for path in CPP.rglob("*.[ch]pp")}
     reached = {name}
     while new := {file for file, text in texts.items() for r in reached if f'"{r}"' in text} - reached:
         reached |= new
@@ -471,7 +473,7 @@ def main() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     prepare()
     if any(not mutant.path.endswith(".py") for mutant in sample):
-        shutil.copytree(ROOT / "cpp", WORK / "cpp", dirs_exist_ok=True)
+        shutil.copytree(CPP, WORK / "cpp", dirs_exist_ok=True)
     warm_up()
     if verdict(["tests/core/test_hash.py", "src/mercer/tagging/tagger.py"], 600.0) != "survived":
         print(f"error: tests of the copy fail without a change, see {WORK / 'log'}", file=sys.stderr)

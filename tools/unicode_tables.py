@@ -1,6 +1,6 @@
-"""Writes cpp/unicode.hpp: which characters make words, which are white space, and their lower case.
+"""Writes cpp/hashing/unicode.hpp: which characters make words, which are white space, and their lower case.
 
-    python tools/unicode_tables.py > cpp/unicode.hpp
+    python tools/unicode_tables.py > cpp/hashing/unicode.hpp
 
 The tables are those of the Python that runs this (``str.isalnum``, ``str.isspace``, ``str.lower``). They are
 committed, so that hashes of text do not depend on the Python at hand; making them anew with a newer Unicode changes

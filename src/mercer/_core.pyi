@@ -1,4 +1,4 @@
-"""Types of the compiled core; see cpp/bindings.cpp."""
+"""Types of the compiled core; see cpp/bind/module.cpp."""
 
 from typing import Any
 
@@ -959,6 +959,20 @@ class KernelMachine:
     def solve(
         self, labels: np.ndarray, upper: np.ndarray, tol: float, max_iter: int
     ) -> tuple[float, float, float, float, int, bool]: ...
+    def solve_box(
+        self,
+        members: np.ndarray,
+        slope: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        start: np.ndarray,
+        split: int,
+        tol: float,
+        max_iter: int,
+    ) -> tuple[np.ndarray, np.ndarray, float, float, float, float, float, int, bool]: ...
+    def solve_tube(
+        self, members: np.ndarray, target: np.ndarray, width: float, upper: np.ndarray, tol: float, max_iter: int
+    ) -> tuple[np.ndarray, np.ndarray, float, float, float, float, float, int, bool]: ...
     def scores(self) -> np.ndarray: ...
     def weights(self) -> np.ndarray: ...
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mercer
 from mercer import _core
 from mercer.classification import RelativeMarginSVC
-from mercer.classification._interior import interior_point, low_rank_factor
+from mercer.classification._interior import interior_point
 from mercer.learning import ConvergenceWarning
 from reference.histories import without_seconds
 from reference.relative import primal_linear
@@ -121,15 +121,6 @@ def test_few_features_go_through_the_interior_and_end_at_the_optimum(B, C):
     s = interior_point(X, signs, C, B)
     assert abs(s.sum()) < 1e-9
     np.testing.assert_allclose(X.T @ s, model.coef_[0], atol=1e-4)
-
-
-def test_a_matrix_of_low_rank_is_factored_and_one_of_full_rank_is_not():
-    random = np.random.default_rng(0)
-    V = random.normal(size=(30, 4))
-    factor = low_rank_factor(V @ V.T, 10)
-    assert factor.shape == (30, 4)
-    np.testing.assert_allclose(factor @ factor.T, V @ V.T, atol=1e-8)
-    assert low_rank_factor(rbf_kernel(V), 10) is None
 
 
 # ------------------------------------------------------------------------------------------------ ways to kernels

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercer.data.conll import DataFileError, iter_conll, read_conll, write_conll
+from mercer.data.readers.conll import iter_conll, read_conll, write_conll
+from mercer.exceptions import DataFileError
 
 TEXT = "the DT B-NP\ndog NN I-NP\n\nsleeps VB B-VP\n"
 SENTENCES = [[("the", "DT", "B-NP"), ("dog", "NN", "I-NP")], [("sleeps", "VB", "B-VP")]]
@@ -232,7 +233,7 @@ def test_an_appended_column_is_the_last_one_read(sentences: list) -> None:
 def test_importing_the_data_side_does_not_import_scipy_or_sklearn() -> None:
     code = (
         "import sys\n"
-        "import mercer.data.conll\n"
+        "import mercer.data.readers.conll\n"
         "import mercer.metrics\n"
         "import mercer.datasets\n"
         "print(sorted({'scipy', 'sklearn'} & set(sys.modules)))\n"

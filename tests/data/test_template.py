@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercer.data.conll import DataFileError, Template
+from mercer.data.templates import Template
+from mercer.exceptions import DataFileError
 
 SENTENCE = [("He", "PRP"), ("reckons", "VBZ"), ("so", "RB")]
 

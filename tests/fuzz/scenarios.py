@@ -106,6 +106,9 @@ def test_learners():
     )
     model.learn(examples)
     model.top_k(examples, 2)
+    machine = _core.KernelMachine(np.eye(4))
+    machine.solve_box(ints(2, 0, 3), np.ones(3), -np.ones(3), np.ones(3), np.zeros(3), 1, 1e-3, 50)
+    machine.solve_tube(ints(2, 0, 3), np.array([1.0, -1.0, 0.5]), 0.1, np.ones(3), 1e-3, 50)
     _core.ascend_rows(np.eye(3), np.ones(3), np.zeros(3), np.ones(3), 1e-3, 5)
     _core.hidden_marginals(
         np.zeros((2, 2)),

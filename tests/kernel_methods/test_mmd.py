@@ -145,6 +145,14 @@ def test_blocks_average_the_statistics_of_blocks():
     assert model.test(X, Y).null_std == pytest.approx(np.std(blocks, ddof=1) / np.sqrt(6))
 
 
+def test_blocks_have_two_objects_at_least_and_else_as_many_as_there_are_blocks():
+    k = Gaussian(0.5)
+    for n, size in ((4, 2), (36, 6)):
+        X, Y = samples(n, n, shift=0.5)
+        chosen = MMD(k, method="block").statistic(X, Y)
+        assert chosen == pytest.approx(MMD(k, method="block", block_size=size).statistic(X, Y))
+
+
 def test_strings():
     rng = np.random.default_rng(0)
     words = [["".join(rng.choice(list("ab"), 10, p=[p, 1 - p])) for _ in range(40)] for p in (0.5, 0.7, 0.5)]

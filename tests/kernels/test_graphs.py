@@ -255,7 +255,8 @@ def test_decay_that_is_too_large_names_the_largest_possible():
     assert RandomWalk(decay=0.2499)(triangle)[0, 0] == pytest.approx(9 / (1 - 4 * 0.2499))
     # What counts is both collections together.
     edge = [[(0, 1)]]
-    assert RandomWalk(decay=0.4)(edge, triangle)[0, 0] == pytest.approx(6 / (1 - 0.4 * 2))
+    for pair in ((edge, triangle), (triangle, edge)):
+        assert RandomWalk(decay=0.4)(*pair)[0, 0] == pytest.approx(6 / (1 - 0.4 * 2))
     with pytest.raises(ValueError, match=r"decay must be below 0\.5"):
         RandomWalk(decay=0.5)(edge, triangle)
 

@@ -8,8 +8,9 @@ from scipy.ndimage import gaussian_filter
 
 import mercer
 from mercer.inference import grid_edges
-from mercer.labeling import GridLabeler, block_contrasts, block_features, block_labels, mean_iou
+from mercer.labeling import GridLabeler, block_contrasts, block_features, block_labels
 from mercer.learning import ConvergenceWarning
+from mercer.metrics import mean_iou
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # approximate sums, few iterations
 

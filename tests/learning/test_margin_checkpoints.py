@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import ModelFileError, _core
-from mercer._persistence import read_file, write_file
+from mercer._state.container import read_file, write_file
 from mercer.alignment import Aligner
 from mercer.classification import LinearClassifier
 from mercer.data.trees import Tree

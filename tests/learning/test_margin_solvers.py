@@ -20,7 +20,7 @@ from mercer.learning import (
     SoftmaxMargin,
     SquaredHinge,
 )
-from mercer.learning.qp import simplex_qp
+from mercer.learning.qp.simplex import simplex_qp
 from mercer.learning.risk import InfeasibleError
 from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, MarginalDual, Subgradient
 from mercer.learning.training import train

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.learning.qp import simplex_qp
+from mercer.learning.qp.simplex import simplex_qp
 from reference.margin import best_of_faces
 
 

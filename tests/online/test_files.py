@@ -23,7 +23,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 import mercer
 from mercer import _core
-from mercer.data.conll import DataFileError
+from mercer.exceptions import DataFileError
 from mercer.maps import RecordHasher, TextHasher
 from mercer.online import HashedClassifier, HashedRegressor, files
 

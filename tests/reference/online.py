@@ -1,8 +1,8 @@
 """Online learners with a dictionary entry for each weight: no table, no hashing, double precision, slow and obviously
 right.
 
-The same rules as ``cpp/learner.hpp``. A step "for as long as the loss asks" is followed by Euler's method in small
-pieces.
+The same rules as ``cpp/solvers/hashed_learner.hpp``. A step "for as long as the loss asks" is followed by Euler's
+method in small pieces.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pairs of sequences as arrays, and the compiled questions about them (cpp/alignment.cpp).
+"""Pairs of sequences as arrays, and the compiled questions about them (cpp/structures/alignment.cpp).
 
 A batch is asked for its best alignments, their scores, log Z = log Σ_y exp score(y), and expected counts under
 p(y) ∝ exp score(y).

@@ -7,8 +7,8 @@ has columns, and one more:
 
     (Q + Aᵀ diag(α / (z + α ξ / ν) + β / p + γ / q) A) Δu = …,      A = y [V 1],  u = (w, b),  Q = diag(1, …, 1, 0).
 
-Steps over two variables (``cpp/relative.cpp``) crawl where the kernel matrix has a low rank; this method does not. What
-it finds is a start for them, so that the certificate comes from one place.
+Steps over two variables (``cpp/solvers/relative_margin.cpp``) crawl where the kernel matrix has a low rank; this method
+does not. What it finds is a start for them, so that the certificate comes from one place.
 """
 
 from __future__ import annotations
@@ -19,23 +19,6 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 _MAX_ITERATIONS = 100
-
-
-def low_rank_factor(K: np.ndarray, max_rank: int, rtol: float = 1e-11) -> np.ndarray | None:
-    """V with V Vᵀ = K up to ``rtol`` of K's diagonal (Cholesky with pivots); None where max_rank is not enough."""
-    left = np.diag(K).astype(float)
-    enough = rtol * float(left.max(initial=0.0))
-    V = np.zeros((len(K), max_rank))
-    for k in range(max_rank + 1):
-        pivot = int(left.argmax())
-        if left[pivot] <= enough:
-            return V[:, :k]
-        if k == max_rank:
-            break
-        V[:, k] = (K[pivot] - V[:, :k] @ V[pivot, :k]) / np.sqrt(left[pivot])
-        left -= V[:, k] ** 2
-        left[pivot] = 0.0
-    return None
 
 
 def interior_point(V: np.ndarray, y: np.ndarray, C: float, B: float, tol: float = 1e-10) -> np.ndarray:

@@ -3,7 +3,7 @@
     min ½‖w‖² + C Σ ξ_i,   y_i f(x_i) ≥ 1 − ξ_i,   −B ≤ f(x_i) ≤ B,   f(x) = ⟨w, φ(x)⟩ + b
 
 The band bounds the spread of the outputs, so that the margin counts relative to it; B = ∞ is the ordinary machine.
-The dual is solved in compiled code, two variables at a time (``cpp/relative.cpp``).
+The dual is solved in compiled code, two variables at a time (``cpp/solvers/relative_margin.cpp``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
 from mercer._estimator import Estimator
+from mercer._linalg import asymmetry, low_rank_factor
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
-from mercer.classification._interior import interior_point, low_rank_factor
+from mercer.classification._interior import interior_point
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.training import history_from_json, history_to_json
 
@@ -42,6 +43,7 @@ except ImportError:  # scikit-learn before 1.6
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 _PREDICT_VALUES = 4_000_000  # kernel values held at a time
 _PATIENCE = 20  # steps an example before an interior point method is asked
+_SPENT = 1e-11  # of the largest value on a diagonal: where a kernel matrix has no more rank
 _MAX_RANK = 512  # and the largest rank of a kernel matrix at which it is
 _MAX_FEATURES = 1024  # the same for features of a linear kernel, whose matrix is too large to hold
 
@@ -311,7 +313,8 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
         n = len(signs)
         V: Any
         if matrix:
-            V = low_rank_factor(source, min(_MAX_RANK, n // 2))
+            enough = _SPENT * float(np.diag(source).max())
+            V = low_rank_factor(source, min(_MAX_RANK, n // 2), lambda largest, total: largest <= enough)
         else:
             few = self.kernel == "linear" and source.shape[1] <= min(_MAX_FEATURES, n // 2)
             V = source if few else None
@@ -351,8 +354,7 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
         K = np.ascontiguousarray(K, dtype=float)
         if not np.isfinite(K).all():
             raise ValueError("the kernel matrix must be finite, but a value is NaN or infinite")
-        size = float(np.abs(K).max(initial=0.0))
-        if not np.allclose(K, K.T, rtol=0.0, atol=1e-8 * size):
+        if asymmetry(K)[0] > 1e-8 * float(np.abs(K).max(initial=0.0)):
             raise ValueError("the kernel matrix must be symmetric")
         return K
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mercer.cli.errors import Mistake, settings
 
 if TYPE_CHECKING:
-    from mercer.data.conll import Sentence
+    from mercer.data.readers.conll import Sentence
     from mercer.tagging import Tagger
 
 Labelled = tuple[list["Sentence"], list[list[str]]]
@@ -26,7 +26,7 @@ def read_labelled(file: str, n_columns: int | None = None) -> Labelled:
 
     With ``n_columns``, a model's number of columns, the file must have these and the label.
     """
-    from mercer.data.conll import read_conll
+    from mercer.data.readers.conll import read_conll
 
     sentences = read_conll(file)
     if not sentences:
@@ -55,7 +55,7 @@ def read_labelled(file: str, n_columns: int | None = None) -> Labelled:
 
 def iter_columns(file: str, n_columns: int) -> Iterator[Sentence]:
     """Read sentence by sentence a file with the columns of a model, and perhaps a label after them."""
-    from mercer.data.conll import iter_conll
+    from mercer.data.readers.conll import iter_conll
 
     sentences = iter_conll(file)
     first = next(sentences, None)

@@ -53,7 +53,7 @@ def show_images(result: ImageResult) -> None:
 
 
 def _painter(name: str, task: ShapeTask, n_train: int, options: dict[str, Any]) -> tuple[Any, Painter]:
-    from mercer.labeling import mean_iou
+    from mercer.metrics import mean_iou
     from mercer.report.demo_images import Painter
 
     fitted = n_train - n_train // 4

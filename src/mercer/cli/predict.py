@@ -12,7 +12,7 @@ from mercer.cli.columns import batches, check_tagger, check_writable, iter_colum
 from mercer.cli.errors import Mistake
 
 if TYPE_CHECKING:
-    from mercer.data.conll import Sentence
+    from mercer.data.readers.conll import Sentence
     from mercer.tagging import Tagger
 
 _BATCH = 1 << 14  # tokens
@@ -144,7 +144,7 @@ def predict(
     _check_no_texts(model, lines, sentences, as_json)
     if marginals and k_best is not None:
         raise Mistake("--marginals and --k-best cannot be combined")
-    from mercer.data.conll import write_conll
+    from mercer.data.readers.conll import write_conll
 
     parts = batches(iter_columns(file, n_columns(tagger)), _BATCH)
     write_conll(output, _labelled(tagger, parts, marginals, k_best))

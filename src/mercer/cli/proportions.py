@@ -200,7 +200,8 @@ def train_proportions(
 
 def read_table(file: str, separator: str | None) -> Table:
     """The columns of a csv file with a header."""
-    from mercer.data.conll import DataFileError, read_lines
+    from mercer.data.readers.lines import read_lines
+    from mercer.exceptions import DataFileError
 
     name = shown(file)
     if separator in ("\\t", "tab") or (separator is None and ".tsv" in os.path.basename(file)):
@@ -384,7 +385,7 @@ def predict(model: Any, file: str, output: str, separator: str | None) -> None:
     if output == "-":
         print(text, end="")
         return
-    from mercer._persistence import write_atomically
+    from mercer._state.container import write_atomically
 
     write_atomically(output, [text.encode()])
 

@@ -20,7 +20,7 @@ from mercer.cli.columns import batches, check_writable, read_labelled, shown
 from mercer.cli.errors import Mistake, Stopped
 
 if TYPE_CHECKING:
-    from mercer.data.conll import Sentence
+    from mercer.data.readers.conll import Sentence
     from mercer.segmentation import Document, Segmenter
 
 _BATCH = 1 << 14  # tokens
@@ -301,12 +301,11 @@ def _has_span_tags(file: str) -> bool:
 
 def _lines(file: str) -> Generator[str, None, None]:
     """Decoded lines of a file, which may be packed."""
-    from mercer.data.conll import _lines as decoded
-    from mercer.data.conll import _open_source
+    from mercer.data.readers.lines import decoded_lines, open_source
 
     with contextlib.ExitStack() as stack:
-        stream, name = _open_source(file, stack)
-        yield from decoded(stream, name)
+        stream, name = open_source(file, stack)
+        yield from decoded_lines(stream, name)
 
 
 def _documents(files: Iterable[str], sentences: str) -> list[Document]:
@@ -369,7 +368,7 @@ def _as_bio(y: list[list[str]], file: str) -> list[list[str]]:
 
 
 def _column_settings(width: int, file: str, name: str | None, n_bits: int) -> dict[str, Any]:
-    from mercer.data.conll import Template
+    from mercer.data.templates import Template
 
     template = Template.load(name or ("words" if width == 1 else "words+pos"))
     if template.n_columns > width:
@@ -471,7 +470,7 @@ def predict(
                     record = {"tokens": [token[0] for token in sentence], "spans": spans}
                     stream.write(json.dumps(record, ensure_ascii=False) + "\n")
         return
-    from mercer.data.conll import write_conll
+    from mercer.data.readers.conll import write_conll
 
     write_conll(output, _tagged(model, parts, marginals, k_best))
 
@@ -503,9 +502,9 @@ def _writing(output: str) -> Iterator[Any]:
         return
     import io
 
-    from mercer.data.conll import _replacing
+    from mercer.data.readers.lines import replacing
 
-    with _replacing(output) as raw:
+    with replacing(output) as raw:
         stream = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
         yield stream
         stream.flush()
@@ -514,7 +513,7 @@ def _writing(output: str) -> Iterator[Any]:
 
 def _sentences(model: Segmenter, file: str) -> Iterator[Sentence]:
     """Sentences of a file that has at least the columns of the model's template."""
-    from mercer.data.conll import iter_conll
+    from mercer.data.readers.conll import iter_conll
 
     assert model.template is not None
     needed = model.template.n_columns

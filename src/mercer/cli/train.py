@@ -15,7 +15,7 @@ from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
 from mercer.cli.errors import Mistake, Stopped
 
 if TYPE_CHECKING:
-    from mercer.data.conll import Template
+    from mercer.data.templates import Template
     from mercer.tagging import Constraints, Tagger
 
 app = typer.Typer(help="Train a model from a file.", no_args_is_help=True, rich_markup_mode="rich")
@@ -248,7 +248,7 @@ def tagger(
 
 
 def _load_template(name: str) -> Template:
-    from mercer.data.conll import Template
+    from mercer.data.templates import Template
 
     return Template.load(name)
 

@@ -1,9 +1,10 @@
 """Containers, feature indices, label encodings and readers."""
 
-from mercer.data.conll import DataFileError, Template, iter_conll, read_conll, write_conll
 from mercer.data.features import FeatureIndex
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
+from mercer.data.readers.conll import iter_conll, read_conll, write_conll
+from mercer.data.readers.tu import read_tu
 from mercer.data.segments import (
     Segmentations,
     SpanSequences,
@@ -17,8 +18,9 @@ from mercer.data.segments import (
     segments_to_frames,
 )
 from mercer.data.sequences import Sequences
+from mercer.data.templates import Template
 from mercer.data.text import TextBuffer
-from mercer.data.tu import read_tu
+from mercer.exceptions import DataFileError
 
 __all__ = [
     "DataFileError",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.data.conll import Template
 from mercer.data.sequences import Rows, Sequences
+from mercer.data.templates import Template
 
 
 class FeatureIndex:

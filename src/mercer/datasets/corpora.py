@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mercer.data.conll import Sentence, read_conll
+from mercer.data.readers.conll import Sentence, read_conll
 from mercer.datasets._home import data_file
 
 __all__ = ["load_basenp", "load_conll2000", "load_conll2002"]

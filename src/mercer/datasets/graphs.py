@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._validation import check_count
 from mercer.data.graphs import Graphs
-from mercer.data.tu import read_tu
+from mercer.data.readers.tu import read_tu
 from mercer.datasets._home import data_home as folder_of_data
 
 __all__ = ["load_tu", "make_motif_graphs"]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg.blas import dtrmm
 
-from mercer import _core
+from mercer import _core, _linalg
 
 __all__: list[str] = []
 
@@ -33,26 +33,8 @@ def centered(K: np.ndarray) -> np.ndarray:
 
 def low_rank_factor(K: np.ndarray, most: int) -> np.ndarray | None:
     """A with K = A Aᵀ up to rounding and at most ``most`` columns; None if more would be needed."""
-    n = len(K)
-    most = min(most, n)
-    left = K.diagonal().astype(np.float64)
-    enough = RESIDUAL * max(left.sum(), 0.0)
-    A = np.empty((n, most), order="F")
-    for r in range(most + 1):
-        if left.sum() <= enough:
-            return np.ascontiguousarray(A[:, :r])
-        if r == most:
-            return None
-        pivot = int(left.argmax())
-        if left[pivot] <= 0:
-            return None
-        column = K[:, pivot] - A[:, :r] @ A[pivot, :r]
-        column /= np.sqrt(left[pivot])
-        A[:, r] = column
-        left -= column * column
-        np.maximum(left, 0.0, out=left)
-        left[pivot] = 0.0
-    return None
+    enough = RESIDUAL * max(float(K.trace()), 0.0)
+    return _linalg.low_rank_factor(K, most, lambda largest, total: total <= enough)
 
 
 def permutations(n: int, number: int, rng: np.random.Generator, identity: bool = True) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Support vector machines on objects of any kind: scikit-learn's solver, any kernel.
+"""Support vector machines on objects of any kind, with any kernel.
 
     C-SVC        min ½‖w‖² + C Σ ξ_i             y_i (⟨w, Φ(x_i)⟩ + b) ≥ 1 − ξ_i,   ξ ≥ 0;    C = ∞: hard margin
     ν-SVC        min ½‖w‖² + Σ ξ_i − n ν ρ       y_i (⟨w, Φ(x_i)⟩ + b) ≥ ρ − ξ_i,   ξ ≥ 0
@@ -6,8 +6,9 @@
     regression   min ½‖w‖² + C Σ (|y_i − ⟨w, Φ(x_i)⟩ − b| − ε)₊
 
 The Gram matrix is computed once, and only the objects with a coefficient are kept. The first, second and last have an
-offset, so that a shift of feature space changes nothing: they take conditionally positive definite kernels, and their
-Gram matrices are centred and scaled before they reach the solver, which holds kernel values in single precision.
+offset, so that a shift of feature space changes nothing: they take conditionally positive definite kernels. All are
+solved by one ascent over pairs of objects (`mercer._core.KernelMachine`), which reads the matrix where it is and stops
+at a violation of the optimality conditions.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
+from sklearn.exceptions import ConvergenceWarning as EarlyStopWarning
 
+from mercer import _core
+from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._base import (
     KernelMethod,
@@ -42,10 +45,26 @@ _FLAT = 1e-9  # a separation, relative to the size of the features, that counts 
 _SCALED_C = 3.0  # times the mean squared distance from the mean: chosen on sets of vectors, strings and graphs
 
 
-class _Machine(NamedTuple):
-    """One problem of two classes and its solution."""
+class _Problem(NamedTuple):
+    """One problem of two classes: those of its objects that count, the second class first."""
 
+    engine: _core.KernelMachine
+    K: np.ndarray  # of all objects
     members: np.ndarray  # places of its objects
+    signs: np.ndarray  # 1 for the second class, −1 for the first
+    weights: np.ndarray
+    names: str
+    limit: int
+
+    def within(self, values: np.ndarray) -> np.ndarray:
+        """0 where a value is of the other sign than its object's."""
+        return np.where(self.signs > 0, np.maximum(values, 0.0), np.minimum(values, 0.0))
+
+
+class _Machine(NamedTuple):
+    """The solution of a problem."""
+
+    members: np.ndarray
     coefficients: np.ndarray  # a_i y_i, one for each member
     intercept: float
     steps: int
@@ -59,29 +78,28 @@ class _Pairs(ClassifierMixin, KernelMethod):
     class_weight: Any
     tol: float
     max_iter: int | None
-    _fitted: tuple[str, ...] = (
-        "classes_", "support_", "support_objects_", "n_support_", "dual_coef_", "intercept_", "duality_gap_", "n_iter_",
-        "gamma_",
-    )  # fmt: skip
+    saved = KernelMethod.saved | Fields(
+        classes_=LabelValues(2),
+        n_support_=Ints("classes_"),
+        dual_coef_=Floats("_n_machines", "support_"),
+        intercept_=Floats("_n_machines"),
+        duality_gap_=Floats("_n_machines"),
+        n_iter_=Ints("_n_machines"),
+    )
 
     def _takes_conditional(self) -> bool:
         return True
 
     _gaussian = True
+    _split = False
+    """Whether the coefficients of each class have a sum of their own."""
 
     def _slack_weight(self, K: np.ndarray, weights: np.ndarray) -> float:
         """C of the machines, where they have one."""
         return math.nan
 
-    def _machine(
-        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, names: str
-    ) -> tuple[Any, float]:
-        """The fitted scikit-learn estimator of one problem, and ρ."""
-        raise NotImplementedError
-
-    def _gap(
-        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float
-    ) -> float:
+    def _machine(self, problem: _Problem, C: float) -> _Machine:
+        """The solution of one problem."""
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -105,9 +123,10 @@ class _Pairs(ClassifierMixin, KernelMethod):
         there = np.bincount(codes[weights > 0], minlength=len(classes)) > 0
         if not there.all():
             raise ValueError(f"the class {classes[~there][0]!r} has no objects with a positive weight")
-        K, names = self._gram(X, weights), classes.tolist()
-        C = self._slack_weight(K, weights)
-        machines = [self._trained(K, C, names, codes, weights, pair) for pair in combinations(range(len(names)), 2)]
+        K = np.ascontiguousarray(self._gram(X, weights))
+        C, engine = self._slack_weight(K, weights), _core.KernelMachine(K)
+        pairs = combinations(range(len(classes)), 2)
+        machines = [self._machine(self._problem(engine, K, classes.tolist(), codes, weights, *p), C) for p in pairs]
         self.classes_ = classes
         self._keep_machines(X, codes, weights, machines, C)
         return self
@@ -117,20 +136,23 @@ class _Pairs(ClassifierMixin, KernelMethod):
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
 
-    def _trained(
-        self, K: np.ndarray, C: float, classes: list[Any], codes: np.ndarray, weights: np.ndarray, pair: Any
-    ) -> _Machine:
-        first, second = pair
-        members = np.flatnonzero(((codes == first) | (codes == second)) & (weights > 0))
-        signs, w = np.where(codes[members] == second, 1.0, -1.0), weights[members]
-        own = _Scaled(K if len(members) == len(K) else K[np.ix_(members, members)], w)
-        model, rho = self._machine(own.K, C * own.size, signs, w, f"{classes[first]!r} and {classes[second]!r}")
-        s = np.zeros(len(members))
-        s[model.support_] = model.dual_coef_[0]
-        b = float(model.intercept_[0])
-        gap = self._gap(own.K, C * own.size, signs, w, s, b, rho)
-        s, b = own.back(s, b)
-        return _Machine(members, s, b, int(np.max(model.n_iter_)), gap, rho * own.size)
+    def _problem(
+        self,
+        engine: _core.KernelMachine,
+        K: np.ndarray,
+        classes: list[Any],
+        codes: np.ndarray,
+        weights: np.ndarray,
+        first: int,
+        second: int,
+    ) -> _Problem:
+        above, below = (np.flatnonzero((codes == code) & (weights > 0)) for code in (second, first))
+        members = np.concatenate([above, below])
+        if len(classes) == 2 and not self._split:
+            members.sort()  # rows of the matrix are read as they are
+        signs = np.where(codes[members] == second, 1.0, -1.0)
+        names = f"{classes[first]!r} and {classes[second]!r}"
+        return _Problem(engine, K, members, signs, weights[members], names, _limit(self.max_iter, len(members)))
 
     def _keep_machines(
         self, X: Any, codes: np.ndarray, weights: np.ndarray, machines: list[_Machine], C: float
@@ -193,20 +215,16 @@ class _Pairs(ClassifierMixin, KernelMethod):
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        k = len(self.classes_)
-        machines = k * (k - 1) // 2
-        if k < 2:
-            raise ValueError("expected at least two classes")
-        self._check_shapes(dual_coef=(machines, len(self.support_)), intercept=(machines,), n_support=(k,))
+    @property
+    def _n_machines(self) -> int:
+        return len(self.classes_) * (len(self.classes_) - 1) // 2
 
 
 class KernelSVC(_Pairs):
     """A support vector machine for objects of any kind.
 
     The binary machine minimises ``½‖f‖² + C Σ_i w_i max(0, 1 − y_i (f(x_i) + b))``; with more than two classes there is
-    one for each pair of them, and their votes are counted. `sklearn.svm.SVC` does the work on the Gram matrix.
+    one for each pair of them, and their votes are counted.
 
     Parameters
     ----------
@@ -273,7 +291,7 @@ class KernelSVC(_Pairs):
     array(['a', 'c'], dtype='<U1')
     """
 
-    _fitted = (*_Pairs._fitted, "C_")
+    saved = _Pairs.saved | Fields(C_=Number(0.0, finite=False))
 
     def __init__(
         self,
@@ -309,42 +327,32 @@ class KernelSVC(_Pairs):
         # On objects that the kernel does not tell apart no C is better than another.
         return _SCALED_C / spread if spread > _FLAT * float(np.abs(K).max()) else 1.0
 
-    def _machine(
-        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, names: str
-    ) -> tuple[Any, float]:
+    def _machine(self, problem: _Problem, C: float) -> _Machine:
         if math.isfinite(C):
-            return self._at(C, K, signs, weights), 1.0
+            return self._at(C * problem.weights, problem, np.zeros(len(problem.signs)))
+        signs, names = problem.signs, problem.names
+        K, size = _centred(problem.K[np.ix_(problem.members, problem.members)])
         if not _separable(K, signs):
             raise ValueError(
                 f"no function of the kernel's space separates the classes {names}, so that C=inf (a hard margin) has no"
                 " solution: use a finite C or another kernel"
             )
         # A soft machine none of whose coefficients reaches C has the optimality conditions of the hard one.
-        C = 10.0
+        C, found = 10.0 / size, np.zeros(len(signs))
         for _ in range(15):
-            model = self._at(C, K, signs, np.ones(len(signs)))
-            if np.abs(model.dual_coef_).max() < 0.999 * C:
-                return model, 1.0
+            machine = self._at(np.full(len(signs), C), problem, found)
+            found = machine.coefficients
+            if np.abs(found).max() < 0.999 * C:
+                return machine._replace(gap=_hard_gap(K * size, signs, found))
             C *= 10.0
         raise ValueError(f"the margin between the classes {names} is too small for C=inf: use a finite C")
 
-    def _at(self, C: float, K: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> SVC:
-        model = SVC(kernel="precomputed", C=C, tol=self.tol, max_iter=_limit(self.max_iter, len(K)))
-        return model.fit(K, signs, sample_weight=weights)
-
-    def _gap(
-        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float
-    ) -> float:
-        f = K @ s
-        norm, total = float(s @ f), float(np.abs(s).sum())
-        dual = total - 0.5 * norm
-        if math.isinf(C):
-            # Scaled until every margin is at least 1, the function is feasible: its norm is a primal value.
-            least = max(float((signs * (f + b)).min()), 1e-300)
-            primal = 0.5 * norm / min(1.0, least) ** 2
-        else:
-            primal = 0.5 * norm + C * float(weights @ np.maximum(0.0, 1.0 - signs * (f + b)))
-        return (primal - dual) / max(abs(primal), 1e-300)
+    def _at(self, upper: np.ndarray, problem: _Problem, start: np.ndarray) -> _Machine:
+        low, high = problem.within(-upper), problem.within(upper)
+        settings = (problem.signs, low, high, start, 0, float(self.tol), problem.limit)
+        s, _, b, _, norm, loss, gap, steps, converged = problem.engine.solve_box(problem.members, *settings)
+        _warn_of_early_stop(converged, steps)
+        return _Machine(problem.members, s, b, steps, gap / max(norm / 2 + loss, 1e-300), 1.0)
 
     def _keep_machines(
         self, X: Any, codes: np.ndarray, weights: np.ndarray, machines: list[_Machine], C: float
@@ -358,7 +366,7 @@ class KernelNuSVC(_Pairs):
 
     Minimises ``½‖f‖² + Σ_i ξ_i − n ν ρ`` subject to ``y_i (f(x_i) + b) ≥ ρ − ξ_i``. At most the fraction ν of the
     objects are margin errors, and at least the fraction ν are support objects. The solution is divided by ρ, as in
-    `sklearn.svm.NuSVC`, which does the work: it is that of `KernelSVC` at C = 1/ρ.
+    `sklearn.svm.NuSVC`: it is that of `KernelSVC` at C = 1/ρ.
 
     Parameters
     ----------
@@ -400,7 +408,8 @@ class KernelNuSVC(_Pairs):
     array([0, 1])
     """
 
-    _fitted = (*_Pairs._fitted, "rho_")
+    saved = _Pairs.saved | Fields(rho_=Floats("_n_machines"))
+    _split = True
 
     def __init__(
         self,
@@ -425,39 +434,34 @@ class KernelNuSVC(_Pairs):
         super()._check_parameters()
         check_rate("nu", self.nu)
 
-    def _machine(
-        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, names: str
-    ) -> tuple[Any, float]:
-        sizes = weights[signs < 0].sum(), weights[signs > 0].sum()
+    def _machine(self, problem: _Problem, C: float) -> _Machine:
+        signs, weights, members = problem.signs, problem.weights, problem.members
+        split = int((signs > 0).sum())
+        sizes = weights[:split].sum(), weights[split:].sum()
         most = 2.0 * min(sizes) / sum(sizes)
         if self.nu > most * (1 + 1e-12):
             raise ValueError(
-                f"nu={self.nu} is infeasible for the classes {names}: their sizes allow at most {most:.4g}"
+                f"nu={self.nu} is infeasible for the classes {problem.names}: their sizes allow at most {most:.4g}"
             )
-        # At the very limit rounding must not make the solver refuse.
-        nu = min(float(self.nu), most * (1 - 1e-15))
-        model = NuSVC(kernel="precomputed", nu=nu, tol=self.tol, max_iter=_limit(self.max_iter, len(K)))
-        try:
-            model.fit(K, signs, sample_weight=weights)
-        except ValueError as error:
-            if "not finite" not in str(error):
-                raise
-            raise ValueError(_NO_MARGIN.format(nu=self.nu, names=names)) from error
-        s = model.dual_coef_[0]
-        rho = float(self.nu) * float(weights.sum()) / float(np.abs(s).sum())
-        norm = s @ K[np.ix_(model.support_, model.support_)] @ s
-        # In the units of the problem ‖w‖² = ρ² sᵀKs is below rounding: what is left of the function is noise.
-        if rho**2 * norm <= 1e-10 * weights @ np.abs(np.diag(K)):
-            warnings.warn(_NO_MARGIN.format(nu=self.nu, names=names), ConvergenceWarning, stacklevel=4)
-        return model, rho
-
-    def _gap(
-        self, K: np.ndarray, C: float, signs: np.ndarray, weights: np.ndarray, s: np.ndarray, b: float, rho: float
-    ) -> float:
-        f = K @ s
-        norm = float(s @ f)
-        primal = 0.5 * norm + float((weights / rho) @ np.maximum(0.0, 1.0 - signs * (f + b)))
-        return (primal - (float(np.abs(s).sum()) - 0.5 * norm)) / max(abs(primal), 1e-300)
+        total = min(float(self.nu), most) * sum(sizes) / 2
+        start = np.concatenate([_filled(weights[:split], total), -_filled(weights[split:], total)])
+        low, high = problem.within(-weights), problem.within(weights)
+        # Outputs are in units of the kernel, and so is what they violate.
+        tol = float(self.tol) * _spread(problem.K, members, weights)
+        settings = (np.zeros(len(signs)), low, high, start, split, tol, problem.limit)
+        s, g, above, below, norm, _, _, steps, converged = problem.engine.solve_box(members, *settings)
+        _warn_of_early_stop(converged, steps)
+        b, rho = (below + above) / 2, (below - above) / 2
+        if rho == 0:
+            raise ValueError(_NO_MARGIN.format(nu=self.nu, names=problem.names))
+        # ‖w‖² is below rounding, or ρ below what is tolerated: what is left of the function is noise.
+        if norm <= 1e-10 * weights @ np.abs(np.diag(problem.K)[members]) or rho < 0:
+            warnings.warn(_NO_MARGIN.format(nu=self.nu, names=problem.names), ConvergenceWarning, stacklevel=4)
+            rho = abs(rho)
+        s, b, norm = s / rho, b / rho, norm / rho**2
+        primal = 0.5 * norm + float((weights / rho) @ np.maximum(0.0, 1.0 - signs * (g / rho + b)))
+        gap = (primal - (float(np.abs(s).sum()) - 0.5 * norm)) / max(abs(primal), 1e-300)
+        return _Machine(members, s, b, steps, gap, rho)
 
     def _keep_machines(
         self, X: Any, codes: np.ndarray, weights: np.ndarray, machines: list[_Machine], C: float
@@ -471,7 +475,7 @@ class _Single(KernelMethod):
 
     tol: float
     max_iter: int | None
-    _fitted: tuple[str, ...] = ("support_", "support_objects_", "dual_coef_", "intercept_", "n_iter_", "gamma_")
+    saved = KernelMethod.saved | Fields(dual_coef_=Floats(1, "support_"), intercept_=Floats(1), n_iter_=Count())
     _gaussian = True
 
     def _check_parameters(self) -> None:
@@ -495,16 +499,11 @@ class _Single(KernelMethod):
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        self._check_shapes(dual_coef=(1, len(self.support_)), intercept=(1,))
-
 
 class KernelSVR(RegressorMixin, _Single):
     """Support vector regression for objects of any kind.
 
-    Minimises ``½‖f‖² + C Σ_i w_i max(0, |y_i − f(x_i) − b| − epsilon)``; `sklearn.svm.SVR` does the work on the Gram
-    matrix.
+    Minimises ``½‖f‖² + C Σ_i w_i max(0, |y_i − f(x_i) − b| − epsilon)``.
 
     Parameters
     ----------
@@ -590,13 +589,12 @@ class KernelSVR(RegressorMixin, _Single):
         X = self._collected(X, reset=True)
         y = real_targets(self, X, y)
         weights = weights_of(X, sample_weight)
-        used, K = np.flatnonzero(weights > 0), self._gram(X, weights)
-        own = _Scaled(K if len(used) == len(K) else K[np.ix_(used, used)], weights[used])
-        limit = _limit(self.max_iter, len(used))
-        model = SVR(kernel="precomputed", C=self.C * own.size, epsilon=self.epsilon, tol=self.tol, max_iter=limit)
-        model.fit(own.K, y[used], sample_weight=weights[used])
-        coef, intercept = own.back(model.dual_coef_[0], float(model.intercept_[0]), model.support_)
-        self._keep_model(X, weights, used[model.support_], coef, intercept, int(np.max(model.n_iter_)))
+        used, K = np.flatnonzero(weights > 0), np.ascontiguousarray(self._gram(X, weights))
+        settings = (float(self.epsilon), self.C * weights[used], float(self.tol), _limit(self.max_iter, len(used)))
+        s, _, b, *_, steps, converged = _core.KernelMachine(K).solve_tube(used, y[used], *settings)
+        _warn_of_early_stop(converged, steps)
+        support = np.flatnonzero(s)
+        self._keep_model(X, weights, used[support], s[support], b, steps)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -618,7 +616,7 @@ class KernelOneClass(OutlierMixin, _Single):
 
     Minimises ``½‖f‖² + Σ_i ξ_i − n ν ρ`` subject to ``f(x_i) ≥ ρ − ξ_i``. At most the fraction ν of the training
     objects lie outside the region ``f ≥ ρ``, and at least the fraction ν are support objects; those on the boundary are
-    inside. At ν = 1, f is a `ParzenWindow`. `sklearn.svm.OneClassSVM` does the work on the Gram matrix.
+    inside. At ν = 1, f is a `ParzenWindow`.
 
     Parameters
     ----------
@@ -666,7 +664,7 @@ class KernelOneClass(OutlierMixin, _Single):
     True
     """
 
-    _fitted = (*_Single._fitted, "offset_")
+    saved = _Single.saved | Fields(offset_=Number())
 
     def __init__(
         self,
@@ -703,21 +701,20 @@ class KernelOneClass(OutlierMixin, _Single):
         check_rate("nu", self.nu)
         X = self._collected(X, reset=True)
         weights = weights_of(X, sample_weight)
-        used, K = np.flatnonzero(weights > 0), self._gram(X, weights)
-        K = K if len(used) == len(K) else K[np.ix_(used, used)]
+        used, K = np.flatnonzero(weights > 0), np.ascontiguousarray(self._gram(X, weights))
         bounds = weights[used]
         if self.nu == 1:  # all coefficients at their bound; ρ is any number that f does not exceed
-            self._keep_model(X, weights, used, bounds, -float((K @ bounds).max()), 1)
+            self._keep_model(X, weights, used, bounds, -float((K[np.ix_(used, used)] @ bounds).max()), 1)
         else:
-            # Coefficients do not depend on a factor of the kernel, but the solver's tolerance does.
-            size = float(np.abs(np.diag(K)).mean()) or 1.0
-            limit = _limit(self.max_iter, len(K))
-            model = OneClassSVM(kernel="precomputed", nu=self.nu, tol=self.tol, max_iter=limit)
-            model.fit(K / size, sample_weight=bounds)
-            coef = np.zeros(len(used))
-            coef[model.support_] = model.dual_coef_[0]
-            rho = self._boundary(K @ coef / size, -float(model.intercept_[0]), coef < bounds * (1 - 1e-9)) * size
-            self._keep_model(X, weights, used[model.support_], model.dual_coef_[0], -rho, int(np.max(model.n_iter_)))
+            # Coefficients do not depend on a factor of the kernel, but outputs do, and what they violate.
+            size = float(np.abs(np.diag(K)[used]).mean()) or 1.0
+            nothing, start = np.zeros(len(used)), _filled(bounds, float(self.nu) * float(bounds.sum()))
+            settings = (nothing, nothing, bounds, start, 0, self.tol * size, _limit(self.max_iter, len(used)))
+            s, f, b, *_, steps, converged = _core.KernelMachine(K).solve_box(used, *settings)
+            _warn_of_early_stop(converged, steps)
+            support, inside = np.flatnonzero(s), s < bounds * (1 - 1e-9)
+            rho = self._boundary(f / size, -b / size, inside) * size
+            self._keep_model(X, weights, used[support], s[support], -rho, steps)
         self.offset_ = -float(self.intercept_[0])
         return self
 
@@ -730,11 +727,6 @@ class KernelOneClass(OutlierMixin, _Single):
         least = float(f[inside].min(initial=rho))
         least -= 1e-9 * abs(least)  # kernel values of the same objects may be rounded otherwise when predicting
         return min(rho, least) if least >= rho - 2 * self.tol - 1e-6 * abs(rho) else rho
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        if not isinstance(self.offset_, float) or not np.isfinite(self.offset_):
-            raise ValueError("offset_ must be a finite number")
 
     def score_samples(self, X: Any) -> np.ndarray:
         """f of every object: the higher, the more to be expected."""
@@ -768,35 +760,53 @@ class KernelOneClass(OutlierMixin, _Single):
 
 
 def _limit(max_iter: int | None, n: int) -> int:
-    """Steps of scikit-learn's solver: where rounding keeps it from its tolerance it would go on for ever."""
+    """Most steps of a machine: where rounding keeps it from its tolerance it would go on for ever."""
     return max(1_000_000, 100 * n) if max_iter is None else max_iter
 
 
-class _Scaled:
-    """A Gram matrix centred and divided by the mean of its diagonal; what is learned on it goes back to the original.
+def _warn_of_early_stop(converged: bool, steps: int) -> None:
+    if not converged:
+        message = (
+            f"training stopped after {steps} steps without reaching tol: raise max_iter or tol, or scale the kernel"
+        )
+        warnings.warn(message, EarlyStopWarning, stacklevel=4)
 
-    Coefficients of machines with an offset sum to 0, so that centring moves the offset alone. Means are weighted: a
-    weight of 2 gives the values that an object twice gives, to the last digit.
-    """
 
-    def __init__(self, K: np.ndarray, weights: np.ndarray) -> None:
-        share = weights / weights.sum()
-        self.means = K @ share
-        self.K = K - self.means[:, None]
-        self.K -= self.means
-        self.K += self.means @ share
-        self.size = float(np.diag(self.K) @ share)
-        if not self.size > 1e-14 * max(float(K.max()), -float(K.min())):
-            self.size = 1.0  # a constant kernel, or one without positive definite values
-        self.K /= self.size
+def _filled(bounds: np.ndarray, total: float) -> np.ndarray:
+    """Coefficients with a sum of ``total``: the first ones at their bounds."""
+    before = np.cumsum(bounds) - bounds
+    return np.clip(total - before, 0.0, bounds)
 
-    def back(self, coef: np.ndarray, offset: float, places: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-        """Coefficients and offset for the original kernel; the coefficients belong to all objects or to some places."""
-        coef = coef / self.size
-        return coef, offset - float(coef @ (self.means if places is None else self.means[places]))
+
+def _spread(K: np.ndarray, members: np.ndarray, weights: np.ndarray, most: int = 256) -> float:
+    """The mean squared distance of objects from their mean, of some of them where there are many; 1 where it is 0."""
+    chosen = np.linspace(0, len(members) - 1, min(most, len(members))).astype(int)
+    some, share = K[np.ix_(members[chosen], members[chosen])], weights[chosen] / weights[chosen].sum()
+    spread = float(np.diag(some) @ share - share @ some @ share)
+    return spread if spread > 1e-14 * float(np.abs(some).max()) else 1.0
 
 
 # ---------------------------------------------------------------------------------------------------- hard margins
+
+
+def _centred(K: np.ndarray) -> tuple[np.ndarray, float]:
+    """K with the mean as the origin, divided by the mean of its diagonal; and this mean."""
+    means = K.mean(axis=0)
+    centred = K - means[:, None] - means + means.mean()
+    size = float(np.diag(centred).mean())
+    if not size > 1e-14 * float(np.abs(K).max()):
+        size = 1.0  # a constant kernel, or one without positive definite values
+    return centred / size, size
+
+
+def _hard_gap(K: np.ndarray, signs: np.ndarray, s: np.ndarray) -> float:
+    """(primal − dual) / primal: scaled until every margin is at least 1, the function is feasible."""
+    f = K @ s
+    norm, margins = float(s @ f), signs * f
+    # The offset between the two classes.
+    least = (margins[signs > 0].min() + margins[signs < 0].min()) / 2
+    primal = 0.5 * norm / min(1.0, max(float(least), 1e-300)) ** 2
+    return (primal - (float(np.abs(s).sum()) - 0.5 * norm)) / max(abs(primal), 1e-300)
 
 
 def _separable(K: np.ndarray, signs: np.ndarray) -> bool:

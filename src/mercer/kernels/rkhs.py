@@ -11,7 +11,7 @@ where only c = 0 gives 0; conditionally so where it holds for all c that sum to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 
+from mercer import _linalg
 from mercer._validation import check_count, thread_count
 from mercer.kernels.algebra import _count
 from mercer.kernels.base import Kernel, Work, check_kernel, require_positive_definite
@@ -365,47 +366,13 @@ def pivoted_cholesky(
         raise ValueError("k(x, x) is not finite for all objects")
     floor = tol * diagonal.sum()
     noise = n * np.finfo(float).eps * diagonal.max(initial=0.0)
-    L, pivots, _ = pivoted(
+    L, pivots, _ = _linalg.pivoted_cholesky(
         diagonal,
         lambda p: kernel._whole(A, A[p : p + 1], work)[:, 0],
         most,
         lambda largest, total: largest <= noise or total <= floor,
     )
     return L, pivots
-
-
-def pivoted(
-    diagonal: np.ndarray,
-    column: Callable[[int], np.ndarray],
-    most: int,
-    enough: Callable[[float, float], bool],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows L, the pivots, and the sum of the residuals before each of them and after the last.
-
-    Stops after ``most`` pivots, or when the largest residual and their sum are ``enough``, or none is positive.
-    """
-    n = len(diagonal)
-    left = np.maximum(np.asarray(diagonal, np.float64), 0.0)
-    most = min(most, n)
-    rows = np.empty((min(most, 64), n))
-    pivots: list[int] = []
-    sums = [float(left.sum())]
-    while len(pivots) < most:
-        pivot = int(np.argmax(left))
-        if left[pivot] <= 0 or enough(float(left[pivot]), sums[-1]):
-            break
-        if len(pivots) == len(rows):
-            rows = np.concatenate([rows, np.empty((min(most, 2 * len(rows)) - len(rows), n))])
-        done = rows[: len(pivots)]
-        new = (column(pivot) - done[:, pivot] @ done) / np.sqrt(left[pivot])
-        new[pivots] = 0.0  # they are met exactly; what is there is rounding
-        new[pivot] = np.sqrt(left[pivot])
-        rows[len(pivots)] = new
-        left = np.maximum(left - new**2, 0.0)
-        left[pivot] = 0.0
-        pivots.append(pivot)
-        sums.append(float(left.sum()))
-    return np.ascontiguousarray(rows[: len(pivots)].T), np.array(pivots, np.int64), np.array(sums)
 
 
 # ---------------------------------------------------------------------------------------------------- alignment
@@ -582,11 +549,10 @@ def _checked_matrix(name: str, K: Any) -> np.ndarray:
         raise ValueError(f"{name} must be a square matrix, got shape {K.shape}")
     wrong = ~np.isfinite(K)
     if wrong.any():
-        i, j = np.unravel_index(np.argmax(wrong), K.shape)
-        raise ValueError(f"{name} must be finite, entry ({i}, {j}) is {K[i, j]}")
-    apart = np.abs(K - K.T)
-    if apart.size and apart.max() > 1e-8 * np.abs(K).max():
-        i, j = np.unravel_index(np.argmax(apart), K.shape)
+        place = tuple(map(int, np.unravel_index(np.argmax(wrong), K.shape)))
+        raise ValueError(f"{name} must be finite, entry {place} is {K[place]}")
+    apart, i, j = _linalg.asymmetry(K)
+    if apart > 1e-8 * np.abs(K).max(initial=0.0):
         raise ValueError(f"{name} must be symmetric: entry ({i}, {j}) is {K[i, j]}, entry ({j}, {i}) is {K[j, i]}")
     return K
 

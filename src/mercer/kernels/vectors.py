@@ -5,8 +5,8 @@ exp(−γ‖x − z‖²),  exp(−γ‖x − z‖₁),  Matérn,  Π_k B_{2p+1}
 Σ_k min(x_k, z_k),  Σ_k 2 x_k z_k / (x_k + z_k),  exp(−γ Σ_k (x_k − z_k)² / (x_k + z_k))        histograms
 (Σ_g ω_g (Σ_{k ∈ g} v_k x_k z_k)^{p₁})^{p₂}
 
-Sums over coordinates are compiled, and with them what is made of the sum (cpp/pairwise.hpp). float32 vectors with
-``dtype=np.float32`` are worked on as float32 throughout.
+Sums over coordinates are compiled, and with them what is made of the sum (cpp/kernels/pairwise.hpp). float32 vectors
+with ``dtype=np.float32`` are worked on as float32 throughout.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.labeling.features import block_contrasts, block_features, block_labels
 from mercer.labeling.graphs import ApproximateInferenceWarning, GraphLabeler
-from mercer.labeling.grids import GridLabeler, mean_iou
+from mercer.labeling.grids import GridLabeler
 from mercer.structures.graph_inputs import GraphInputs
 
 __all__ = [
@@ -16,5 +16,4 @@ __all__ = [
     "block_contrasts",
     "block_features",
     "block_labels",
-    "mean_iou",
 ]

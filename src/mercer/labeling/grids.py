@@ -25,10 +25,11 @@ from mercer.learning.losses import Log, Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.learning.training import train
+from mercer.metrics.images import check_label_maps
 from mercer.structures.graph import Graph
 from mercer.structures.graph_inputs import GraphInputs
 
-__all__ = ["GridLabeler", "mean_iou"]
+__all__ = ["GridLabeler"]
 
 _LARGEST_BLOCK, _ENOUGH_BLOCKS = 8, 400
 
@@ -178,7 +179,7 @@ random_state, verbose
         """Share of pixels labelled right, over those whose label is known."""
         _check_sizes(X, y)
         right = total = 0
-        for found, truth in zip(self.predict(X), _maps(y), strict=True):
+        for found, truth in zip(self.predict(X), check_label_maps(y), strict=True):
             known = (truth != self.unknown) & (truth != None)  # noqa: E711 (element by element)
             right, total = right + int(((found == truth) & known).sum()), total + int(known.sum())
         if not total:
@@ -310,7 +311,7 @@ random_state, verbose
 
     def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
         found: set[Any] = set(more)
-        for i, truth in enumerate(_maps(y)):
+        for i, truth in enumerate(check_label_maps(y)):
             values, _ = _values(truth, i)
             found.update(values)
         found.discard(self.unknown)
@@ -324,7 +325,7 @@ random_state, verbose
         return self._encode_maps(self._labels, y, inputs)
 
     def _encode_maps(self, labels: LabelIndex, y: Any, inputs: GraphInputs) -> TagSequences:
-        maps = _maps(y)
+        maps = check_label_maps(y)
         parts = []
         for i, truth in enumerate(maps):
             values, places = _values(truth, i)
@@ -357,16 +358,6 @@ def _images(X: Any) -> list[np.ndarray]:
     return images
 
 
-def _maps(y: Any) -> list[np.ndarray]:
-    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
-        raise TypeError(f"y must be a list of label maps, got {type(y).__name__}")
-    maps = [np.asarray(truth) for truth in y]
-    for i, truth in enumerate(maps):
-        if truth.ndim != 2:
-            raise ValueError(f"label map {i} must have shape (H, W), got {truth.shape}")
-    return maps
-
-
 def _values(truth: np.ndarray, i: int) -> tuple[list[Any], np.ndarray]:
     """The different labels of a map, and which of them each pixel has."""
     flat = truth.ravel().tolist() if truth.dtype.kind in "fO" else []
@@ -382,45 +373,9 @@ def _values(truth: np.ndarray, i: int) -> tuple[list[Any], np.ndarray]:
 
 def _check_sizes(X: Any, y: Any) -> None:
     """Images and label maps must go together, pixel by pixel."""
-    images, maps = _images(X), _maps(y)
+    images, maps = _images(X), check_label_maps(y)
     if len(images) != len(maps):
         raise ValueError(f"{len(images)} images in X, {len(maps)} label maps in y")
     for i, (image, truth) in enumerate(zip(images, maps, strict=True)):
         if image.shape[:2] != truth.shape:
             raise ValueError(f"label map {i} has shape {truth.shape}, the image {image.shape[:2]}")
-
-
-def mean_iou(truth: Sequence[Any], predicted: Sequence[Any], label: Any = None) -> float:
-    """Intersection over union of label maps: of one label, or the mean over all labels that occur.
-
-    Pixels of all maps are counted together.
-
-    Parameters
-    ----------
-    truth, predicted : lists of arrays of shape (H, W)
-    label : optional
-        Default: the mean over the labels that occur in either.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.labeling import mean_iou
-    >>> mean_iou([np.array([[0, 1, 1, 0]])], [np.array([[0, 1, 0, 0]])], label=1)
-    0.5
-    """
-    true, found = _maps(truth), _maps(predicted)
-    if len(true) != len(found) or any(a.shape != b.shape for a, b in zip(true, found, strict=True)):
-        raise ValueError("truth and predicted must hold maps of the same shapes")
-    if not true:
-        raise ValueError("there are no label maps to compare")
-    a, b = np.concatenate([x.ravel() for x in true]), np.concatenate([x.ravel() for x in found])
-    labels = np.unique(np.concatenate([a, b])) if label is None else [label]
-    shares = []
-    for one in labels:
-        union = int(((a == one) | (b == one)).sum())
-        shares.append(int(((a == one) & (b == one)).sum()) / union if union else 1.0)
-    return float(np.mean(shares))

@@ -250,7 +250,7 @@ class TextHasher(HashedMap):
     # -------------------------------------------------------------------------------------------- settings and files
 
     def _settings(self) -> dict[str, Any]:
-        """What the compiled analyzer needs (TextSettings in cpp/text.hpp)."""
+        """What the compiled analyzer needs (TextSettings in cpp/hashing/text.hpp)."""
         low, high = self.ngrams
         return {
             "analyzer": self.analyzer,

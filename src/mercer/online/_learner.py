@@ -13,8 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mercer import _core
 from mercer._estimator import Estimator
-from mercer._limits import reserve
-from mercer._persistence import ModelFileError
+from mercer._state.container import ModelFileError
+from mercer._state.limits import reserve
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.training import seed_state
@@ -269,7 +269,10 @@ class HashedLearner(FileLearning, Estimator):
         return (scores[1:] - scores[0]).T, scores[0]
 
     def _table_weights(self) -> np.ndarray:
-        """The weights of the table alone, without what the optimizer keeps beside them (cpp/learner.hpp)."""
+        """The weights of the table alone, without what the optimizer keeps beside them.
+
+        Compiled in ``cpp/solvers/hashed_learner.hpp``.
+        """
         check_is_fitted(self, "model_")
         settings, state = self.model_.settings(), self.model_.state()
         several = settings["task"] == "multiclass"

@@ -3,7 +3,7 @@
     two classes    s(x) = b + Σ_k w[f_k & mask] x_k,                        above 0: ``classes_[1]``
     more (joint)   s(x, y) = b_y + Σ_k sign(f_k, y) w[index(f_k, y)] x_k,   the class with the highest score
 
-Each example is judged, then learnt, then forgotten. The details are in ``cpp/learner.hpp``.
+Each example is judged, then learnt, then forgotten. The details are in ``cpp/solvers/hashed_learner.hpp``.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ from typing import IO, Any, BinaryIO, NoReturn, TypeAlias
 import numpy as np
 
 from mercer import _core
-from mercer._persistence import ModelFileError
+from mercer._state.container import ModelFileError
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.data.conll import DataFileError
+from mercer.exceptions import DataFileError
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.online._columns import LABEL_NAMES, SAMPLE_BYTES, Table, guess_label, read_sample

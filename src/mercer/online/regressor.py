@@ -2,7 +2,7 @@
 
     s(x) = b + Σ_k w[f_k & mask] x_k,   predict s (poisson: exp s)
 
-Each example is judged, then learnt, then forgotten. The losses are in ``cpp/pointwise.hpp``.
+Each example is judged, then learnt, then forgotten. The losses are in ``cpp/solvers/pointwise_losses.hpp``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.values import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_flag, decreases, thread_count
 from mercer.data.trees import Tree, Word
 from mercer.learning.checkpoint import Checkpoint

@@ -6,7 +6,7 @@
 |---|---|
 | bracket | p + t − 2 c, the Hamming distance of the sets of brackets | a chart with ±1 on each bracket |
 | zero-one | 1 if y ≠ y* | the two best trees |
-| f1 | 1 − 2 c / (p + t) | a chart over (score, p, c), exact: see cpp/chart.hpp |
+| f1 | 1 − 2 c / (p + t) | a chart over (score, p, c), exact: see cpp/structures/chart.hpp |
 """
 
 from __future__ import annotations

@@ -23,12 +23,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
-from scipy.linalg.lapack import dgesv, dposv
+from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
 from mercer import _core
+from mercer._state.saved import Fields, Objects
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernel_methods._base import check_rate
+from mercer.learning.qp.simplex import simplex_qp
 from mercer.proportions._base import (
     IllPosedWarning,
     Problem,
@@ -139,14 +141,13 @@ class ConvexProportionSVM(ProportionEstimator):
     True
     """
 
-    _fitted = (
-        *ProportionEstimator._fitted,
-        "active_labelings_",
-        "mu_",
-        "objective_history_",
-        "gap_",
-        "converged_",
-        "adjusted_bags_",
+    saved = ProportionEstimator.saved | Fields(
+        active_labelings_=Objects(),
+        mu_=Objects(),
+        objective_history_=Objects(),
+        gap_=Objects(),
+        converged_=Objects(),
+        adjusted_bags_=Objects(),
     )
 
     def __init__(
@@ -619,28 +620,9 @@ def _on_simplex(mu: np.ndarray) -> np.ndarray:
 
 
 def _simplex_program(H: np.ndarray, slope: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """The ν of the simplex with the least ½ (ν − μ)ᵀH(ν − μ) − slopeᵀ(ν − μ), by its active set."""
-    T = len(mu)
-    H = H + (1e-10 * np.trace(H) / T + 1e-300) * np.eye(T)
-    linear = slope + H @ mu
-    used, nu = np.ones(T, bool), mu
-    for _ in range(3 * T):
-        i = np.flatnonzero(used)
-        system = np.ones((len(i) + 1, len(i) + 1))
-        system[:-1, :-1], system[-1, -1] = H[i][:, i], 0.0
-        *_, found, singular = dgesv(system, np.append(linear[i], 1.0))
-        if singular:
-            return mu
-        nu = np.zeros(T)
-        nu[i] = found[:-1]
-        if nu.min() < 0:
-            used[nu.argmin()] = False
-            continue
-        rising = np.where(used, -np.inf, linear - H @ nu - found[-1])
-        if rising.max() <= 1e-9 * abs(found[-1]):
-            break
-        used[rising.argmax()] = True
-    return _on_simplex(np.maximum(nu, 0.0))
+    """The ν of the simplex with the least ½ (ν − μ)ᵀH(ν − μ) − slopeᵀ(ν − μ)."""
+    H = H + (1e-10 * np.trace(H) / len(mu) + 1e-300) * np.eye(len(mu))
+    return _on_simplex(simplex_qp(H, slope + H @ mu, 1.0, mu))
 
 
 def _best_mix(sums: np.ndarray, squares: np.ndarray) -> np.ndarray:

@@ -18,7 +18,6 @@ As γ grows, it becomes the first. Everything is linear in the means of bags, so
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -26,6 +25,8 @@ import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import cdist
 
+from mercer._linalg import conjugate_gradients
+from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
@@ -114,7 +115,9 @@ class MeanMap(ProportionEstimator):
     True
     """
 
-    _fitted = (*ProportionEstimator._fitted, "class_means_", "gradient_norm_", "n_iter_")
+    saved = ProportionEstimator.saved | Fields(
+        class_means_=Optional(Objects()), gradient_norm_=Objects(), n_iter_=Objects()
+    )
 
     def __init__(
         self,
@@ -296,7 +299,7 @@ class MeanMap(ProportionEstimator):
                 found[:d] += 2.0 * alpha * z[:d]
                 return found
 
-            step = _conjugate_gradients(product, -gradient, min(0.1, np.sqrt(norm / max(first, 1.0))))
+            step = conjugate_gradients(product, -gradient, min(0.1, np.sqrt(norm / max(first, 1.0))))
             moved = outputs(step)
             now, slope, length = value(v, f), float(gradient @ step), 1.0
             while length > 1e-12 and value(v + length * step, f + length * moved) > (
@@ -318,24 +321,3 @@ def _parts(problem: Problem) -> np.ndarray:
     single = problem.single_bags()
     total = single.bag_weight * np.add.reduceat(single.row_weight, single.offsets[:-1])
     return total / total.sum()
-
-
-def _conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.ndarray, tol: float) -> np.ndarray:
-    """A direction of descent: the solution of a positive semi-definite system up to ``tol``, or what has been found
-    when curvature vanishes."""
-    found, residual = np.zeros_like(right), right.copy()
-    direction, size = right.copy(), float(right @ right)
-    stop = tol**2 * size
-    for _ in range(2 * len(right) + 20):
-        image = product(direction)
-        curvature = float(direction @ image)
-        if curvature <= 1e-14 * float(direction @ direction):
-            return found if found.any() else right
-        length = size / curvature
-        found += length * direction
-        residual -= length * image
-        before, size = size, float(residual @ residual)
-        if size <= stop:
-            break
-        direction = residual + (size / before) * direction
-    return found

@@ -11,7 +11,7 @@ swapping all pairs that gain by it gives a ranking: that of the scores with 1 ta
 A labelling's score is Σ_i ±½ s_i over twice the number P of positives: one wrong label costs about 1/(2P) of F1, so
 that it asks for a margin of about 1, as the plain hinge does.
 
-The losses are compiled (cpp/ranking.cpp); here are the products with X.
+The losses are compiled (cpp/solvers/ranking_losses.cpp); here are the products with X.
 
 Label ranking, with f(x, u) = ⟨w_u, x⟩ and A(y) the parts of the preference graph y:
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.data.segments import Segment, as_segments, form_of, segments_to_frames
-from mercer.metrics import boundary_score, label_order, segment_confusion
+from mercer.metrics import boundary_score, segment_confusion
+from mercer.metrics.segments import label_order
 from mercer.report.charts import (
     _INK,
     _LINE,

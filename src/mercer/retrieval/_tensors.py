@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercer.maps._arrays import with_less_memory
+from mercer._arrays import with_less_memory
 
 __all__ = ["device_codes", "nearest", "pack", "signs", "unpack", "within"]
 
 EXACT = 2048  # whole numbers up to here are exact in half precision
 MOST_QUERIES = 1024  # at a time
 SMALL = 1 << 27  # bytes that are taken without a look at what is free
-KEY = 38  # bits of a place in an index, as in cpp/hamming.cpp
+KEY = 38  # bits of a place in an index, as in cpp/maps/hamming.cpp
 GATHER = -9205322385119247871  # 0x8040201008040201: the lowest bits of eight bytes into the highest byte, first first
 
 

@@ -1,9 +1,9 @@
 """Exact search among packed codes by Hamming distance.
 
-Codes lie in blocks of eight, word by word (`cpp/hamming.cpp`), in memory as in files, so that a file is searched where
-it lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of threads,
-the instruction set, the method, or the device. Queries that lie on a GPU are answered there, from a copy of the codes
-that is made for the first of them (`_tensors`).
+Codes lie in blocks of eight, word by word (`cpp/maps/hamming.cpp`), in memory as in files, so that a file is searched
+where it lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of
+threads, the instruction set, the method, or the device. Queries that lie on a GPU are answered there, from a copy of
+the codes that is made for the first of them (`_tensors`).
 
 A file holds, little endian:
 
@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._persistence import write_atomically
+from mercer._arrays import compiled, is_tensor
+from mercer._state.container import write_atomically
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.maps._arrays import compiled, is_tensor
 from mercer.retrieval._codes import as_numpy, checked_codes, hamming_distances, on_device, to_words
 
 __all__ = ["HammingIndex", "IndexFileError"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.metrics import check_starts
+from mercer.metrics.segments import check_starts
 
 __all__ = ["check_all_starts", "check_starts", "starts_mask"]
 

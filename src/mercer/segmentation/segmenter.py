@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.values import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_flag, thread_count
-from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
 from mercer.data.segments import (
@@ -38,6 +37,7 @@ from mercer.data.segments import (
     segments_to_boundaries,
 )
 from mercer.data.sequences import Sequences
+from mercer.data.templates import Template
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
 from mercer.learning.losses import LOSSES, Loss, RelativeMargin, resolve_loss

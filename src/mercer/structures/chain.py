@@ -470,7 +470,10 @@ class Chain(Structure):
         l1: float = 0.0,
         aggressiveness: float = 0.0,
     ) -> tuple[float, int]:
-        """One compiled pass of an online rule (see ``cpp/online.hpp``); returns (summed loss, wrong labels)."""
+        """One compiled pass of an online rule; returns (summed loss, wrong labels).
+
+        Compiled in ``cpp/solvers/chain_online.hpp``.
+        """
         self._check_features(X)
         edges, labels, allowed = self._online_data(X, y)
         return _core.online(

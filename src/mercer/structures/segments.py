@@ -13,7 +13,7 @@
 
 Design. θ is factored as above, so that it takes O(T·C + K·C) numbers and never T·K·C (K = the longest length): scores
 of segments are made from prefix sums at the moment they are needed, and all of them are linear in the weights.
-Verbs follow ``cpp/segments.hpp``: O(T·K·C + T·C²) steps, or O(T·K·C²) with pair statistics. Three
+Verbs follow ``cpp/structures/segments.hpp``: O(T·K·C + T·C²) steps, or O(T·K·C²) with pair statistics. Three
 decisions keep this exact:
 
 - Bounds on lengths are −inf in ``lengths``, forbidden neighbours −inf in ``transitions``: exact zeros everywhere.

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.data.conll import Template
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
+from mercer.data.templates import Template
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
 from mercer.learning.losses import Loss

@@ -25,7 +25,7 @@ from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import PlaneLoss, RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.qp import simplex_qp
+from mercer.learning.qp.simplex import simplex_qp
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_ridge, named, part_of

@@ -1,0 +1,85 @@
+// Documents in one buffer to sparse rows, on threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/parallel.hpp"
+#include "hashing/hashed_rows.hpp"
+
+namespace mercer {
+
+// Documents in one buffer: document i is data[offset(i)] .. data[offset(i + 1)].
+struct Documents {
+  const char* data;
+  const int32_t* short_offsets;
+  const int64_t* long_offsets;
+  int64_t n;
+
+  int64_t offset(int64_t i) const { return short_offsets ? short_offsets[i] : long_offsets[i]; }
+  std::string_view operator[](int64_t i) const { return {data + offset(i), size_t(offset(i + 1) - offset(i))}; }
+  // The first document that begins at or after this place.
+  int64_t at(int64_t place) const {
+    int64_t low = 0, high = n;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (offset(middle) < place)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+};
+
+// The rows of documents first .. last.
+template <class T, class Item, class Row>
+SparseRows<T> hash_range(const Documents& documents, int64_t first, int64_t last, RowMerger<Item>& merger, Row& row) {
+  SparseRows<T> out;
+  out.ends.reserve(size_t(last - first) + 1);
+  const int64_t begin = documents.offset(first), bytes = documents.offset(last) - begin;
+  bool foreseen = bytes < 65536;
+  for (int64_t i = first; i < last; ++i) {
+    row(documents[i], merger);
+    merger.finish(out);
+    const int64_t done = documents.offset(i + 1) - begin;
+    if (!foreseen && done >= bytes / 32) {
+      out.indices.foresee(double(done) / double(bytes));
+      out.values.foresee(double(done) / double(bytes));
+      foreseen = true;
+    }
+  }
+  return out;
+}
+
+// One row a document: make_row() gives, for each thread, a function row(document, merger) that adds its features.
+template <class T, class Item, class MakeRow>
+SparseRows<T> hash_documents(const Documents& documents, int n_bits, bool with_signs, Item item, int threads,
+                             MakeRow make_row) {
+  const int64_t begin = documents.offset(0), bytes = documents.offset(documents.n) - begin;
+  const int64_t parts = threads <= 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(4 * threads, bytes / 65536));
+  std::vector<SparseRows<T>> found(static_cast<size_t>(parts));
+  in_parallel(parts, threads, [&](int64_t part) {
+    auto row = make_row();
+    RowMerger<Item> merger(n_bits, with_signs, item);
+    // Empty documents at a boundary belong to the part that begins there.
+    const int64_t first = part == 0 ? 0 : documents.at(begin + bytes * part / parts);
+    const int64_t last = part == parts - 1 ? documents.n : documents.at(begin + bytes * (part + 1) / parts);
+    found[size_t(part)] = hash_range<T>(documents, first, last, merger, row);
+  });
+  if (parts == 1) return std::move(found[0]);
+  size_t size = 0;
+  for (const SparseRows<T>& part : found) size += part.indices.size();
+  SparseRows<T> all;
+  all.reserve(size_t(documents.n), size);
+  for (SparseRows<T>& part : found) {
+    all.append(part);
+    SparseRows<T> done = std::move(part);  // its memory goes here
+  }
+  return all;
+}
+
+}  // namespace mercer

@@ -1,0 +1,125 @@
+"""Dense linear algebra, each routine once.
+
+    pivoted_cholesky      by single columns: kernels.pivoted_cholesky, kernel_methods.IncompleteCholesky, hard margins,
+                          low_rank_factor
+    pivoted_cholesky_of   of a whole matrix, by LAPACK: coordinates of proportions
+    low_rank_factor       relative margins, permutation tests: only if the rank is low
+    conjugate_gradients   Newton directions of the mean map
+    asymmetry             matrices from users: kernels, kernel_methods, classification
+
+K ≈ L Lᵀ: the next pivot is the object with the largest residual K_ii − Σ_c L_ic², and its column
+
+    L_ic = (K_ip − Σ_{d<c} L_id L_pd) / √residual_p
+
+is Gram-Schmidt in feature space. A matrix of rank r is met exactly after r pivots, with n r of its values in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+from scipy.linalg.lapack import dpstrf
+from scipy.sparse.linalg import LinearOperator, cg
+
+__all__ = ["asymmetry", "conjugate_gradients", "low_rank_factor", "pivoted_cholesky", "pivoted_cholesky_of"]
+
+_TILE = 256
+_FLAT = 1e-14  # curvature, relative to the square of a direction, that counts as none
+
+
+# ---------------------------------------------------------------------------------------------------- Cholesky
+
+
+def pivoted_cholesky(
+    diagonal: np.ndarray,
+    column: Callable[[int], np.ndarray],
+    most: int,
+    enough: Callable[[float, float], bool],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows L, the pivots, and the sum of the residuals before each of them and after the last.
+
+    Stops after ``most`` pivots, or when the largest residual and their sum are ``enough``, or none is positive.
+    """
+    n = len(diagonal)
+    left = np.maximum(np.asarray(diagonal, np.float64), 0.0)
+    most = min(most, n)
+    rows = np.empty((min(most, 64), n))
+    pivots: list[int] = []
+    sums = [float(left.sum())]
+    while len(pivots) < most:
+        pivot = int(np.argmax(left))
+        if left[pivot] <= 0 or enough(float(left[pivot]), sums[-1]):
+            break
+        if len(pivots) == len(rows):
+            rows = np.concatenate([rows, np.empty((min(most, 2 * len(rows)) - len(rows), n))])
+        done = rows[: len(pivots)]
+        new = (column(pivot) - done[:, pivot] @ done) / np.sqrt(left[pivot])
+        new[pivots] = 0.0  # they are met exactly; what is there is rounding
+        new[pivot] = np.sqrt(left[pivot])
+        rows[len(pivots)] = new
+        left = np.maximum(left - new**2, 0.0)
+        left[pivot] = 0.0
+        pivots.append(pivot)
+        sums.append(float(left.sum()))
+    return np.ascontiguousarray(rows[: len(pivots)].T), np.array(pivots, np.int64), np.array(sums)
+
+
+def pivoted_cholesky_of(K: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """Rows L and the pivots of a whole matrix, until no residual is above ``least``."""
+    L, pivots, rank, _ = dpstrf(K, tol=least, lower=1)
+    order = pivots - 1
+    rows = np.empty((len(K), rank))
+    rows[order] = np.tril(L[:, :rank])
+    return rows, order[:rank]
+
+
+def low_rank_factor(K: np.ndarray, most: int, enough: Callable[[float, float], bool]) -> np.ndarray | None:
+    """L with L Lᵀ = K until the largest residual and their sum are ``enough``; None if ``most`` columns are too few."""
+    L = pivoted_cholesky(np.diag(K), lambda p: K[p], most + 1, enough)[0]
+    return L if L.shape[1] <= most else None
+
+
+# ---------------------------------------------------------------------------------------------------- linear systems
+
+
+class _FlatDirectionError(Exception):
+    """Curvature vanishes along a direction."""
+
+
+def conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.ndarray, tol: float) -> np.ndarray:
+    """A direction of descent: the solution of a positive semi-definite system up to ``tol`` of the right side.
+
+    What has been found when curvature vanishes, or the right side itself if that is nothing.
+    """
+    found = np.zeros_like(right)
+
+    def keep(x: np.ndarray) -> None:
+        found[:] = x
+
+    def curved(direction: np.ndarray) -> np.ndarray:
+        image = product(direction)
+        if float(direction @ image) <= _FLAT * float(direction @ direction):
+            raise _FlatDirectionError
+        return image
+
+    n = len(right)
+    with suppress(_FlatDirectionError):
+        cg(LinearOperator((n, n), curved, dtype=right.dtype), right, rtol=tol, maxiter=2 * n + 20, callback=keep)
+    return found if found.any() else right
+
+
+# ---------------------------------------------------------------------------------------------------- symmetry
+
+
+def asymmetry(K: np.ndarray) -> tuple[float, int, int]:
+    """The largest |K_ij − K_ji| of a square matrix, and i < j, by tiles: a transpose is slow to walk along."""
+    largest, where = 0.0, (0, 0)
+    for i in range(0, len(K), _TILE):
+        for j in range(0, i + 1, _TILE):
+            apart = np.abs(K[i : i + _TILE, j : j + _TILE] - K[j : j + _TILE, i : i + _TILE].T)
+            if (here := float(apart.max())) > largest:
+                r, c = divmod(int(apart.argmax()), apart.shape[1])
+                largest, where = here, (min(i + r, j + c), max(i + r, j + c))
+    return largest, *where

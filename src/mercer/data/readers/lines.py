@@ -1,0 +1,96 @@
+"""Lines of text files, packed or not: opened, decoded, and written so that nothing is lost before all is there."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import secrets
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import IO, BinaryIO, TypeAlias, cast
+
+from mercer.exceptions import DataFileError
+
+FilePath: TypeAlias = str | os.PathLike[str]
+_ENCODING_HINT = "the text must be UTF-8; convert it first, for instance with iconv -f latin1 -t utf8"
+_GZIP_HINT = "the file is damaged or cut short; copy or download it again"
+
+
+def open_source(source: FilePath | IO[str] | IO[bytes], stack: contextlib.ExitStack) -> tuple[IO[str] | IO[bytes], str]:
+    """The stream to read and its name in messages; closed by the stack only if opened here."""
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if path == "-":
+            return getattr(sys.stdin, "buffer", sys.stdin), "<stdin>"
+        file: IO[bytes] = stack.enter_context(open(path, "rb"))  # noqa: SIM115 (the stack closes it)
+        if path.endswith(".gz"):
+            # GzipFile finds its lines in Python; a BufferedReader around it does so in C
+            unzipped = stack.enter_context(gzip.GzipFile(fileobj=file, mode="rb"))
+            file = stack.enter_context(io.BufferedReader(cast(io.RawIOBase, unzipped), 1 << 18))
+        return file, path
+    return source, str(getattr(source, "name", "<file>"))
+
+
+def decoded_lines(stream: IO[str] | IO[bytes], name: str) -> Iterator[str]:
+    """Decoded lines without their ends; damage in the file becomes a DataFileError that names the line."""
+    number = 0
+    try:
+        for line in stream:
+            text = line if isinstance(line, str) else line.decode("utf-8")
+            if not number:
+                text = text.removeprefix("\ufeff")
+            yield text.rstrip("\r\n")
+            number += 1
+    except UnicodeDecodeError as error:
+        # A text stream decodes a block at a time: the bad byte may lie lines after the one asked for.
+        line_at = number + 1 + error.object[: error.start].count(b"\n")
+        what = f"invalid {error.encoding.upper()}: byte 0x{error.object[error.start]:02x}"
+        raise DataFileError(name, line_at, what, _ENCODING_HINT) from error
+    except EOFError as error:
+        raise DataFileError(name, number + 1, "the compressed data end too early", _GZIP_HINT) from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataFileError(name, number + 1, f"not valid gzip data ({error})", _GZIP_HINT) from error
+
+
+def read_lines(source: FilePath | IO[str] | IO[bytes]) -> Iterator[str]:
+    """Lines of a text file (also .gz; - is standard input) without their ends; damage is named with its line."""
+    with contextlib.ExitStack() as stack:
+        yield from decoded_lines(*open_source(source, stack))
+
+
+def write_blocks(stream: IO[str] | IO[bytes], blocks: Iterator[str]) -> None:
+    if hasattr(stream, "encoding"):
+        cast(IO[str], stream).writelines(blocks)
+    else:
+        cast(IO[bytes], stream).writelines(block.encode("utf-8") for block in blocks)
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """A file that takes the place of ``path`` when the block ends well, and vanishes when it does not."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe: nothing to replace
+        with open(path, "wb") as device:
+            yield device
+        return
+    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
+    try:
+        with open(temporary, "xb") as raw:
+            if path.endswith(".gz"):
+                # no time stamp and no file name, so that the same sentences give the same bytes
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield raw
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

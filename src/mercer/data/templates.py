@@ -1,0 +1,251 @@
+"""Feature templates: what around a token makes a feature.
+
+A template says, once for all tokens, which cells of a column file around a token make a feature:
+``U05:%x[-1,0]/%x[0,0]`` joins column 0 of the previous token and of this one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from mercer._state.values import Codec, register
+from mercer.data.readers.lines import FilePath, counted, decoded_lines
+from mercer.exceptions import DataFileError
+
+Piece: TypeAlias = str | tuple[int, int]
+Pattern: TypeAlias = tuple[Piece, ...]
+_TEMPLATE_HINT = "a line is U or B, a name, and macros %x[row,column], as in U05:%x[-1,0]/%x[0,0]"
+_MACRO = re.compile(r"%x\[(-?[0-9]{1,6}),(-?[0-9]{1,6})\]")
+_BUILT_IN = {
+    "words": """\
+# words in a window of two, and the two word pairs around the token
+U00:%x[-2,0]
+U01:%x[-1,0]
+U02:%x[0,0]
+U03:%x[1,0]
+U04:%x[2,0]
+U05:%x[-1,0]/%x[0,0]
+U06:%x[0,0]/%x[1,0]
+
+# label pairs
+B
+""",
+    "words+pos": """\
+# words (column 0) in a window of two, and the two word pairs around the token
+U00:%x[-2,0]
+U01:%x[-1,0]
+U02:%x[0,0]
+U03:%x[1,0]
+U04:%x[2,0]
+U05:%x[-1,0]/%x[0,0]
+U06:%x[0,0]/%x[1,0]
+
+# parts of speech (column 1): one, two and three in a row
+U10:%x[-2,1]
+U11:%x[-1,1]
+U12:%x[0,1]
+U13:%x[1,1]
+U14:%x[2,1]
+U15:%x[-2,1]/%x[-1,1]
+U16:%x[-1,1]/%x[0,1]
+U17:%x[0,1]/%x[1,1]
+U18:%x[1,1]/%x[2,1]
+U20:%x[-2,1]/%x[-1,1]/%x[0,1]
+U21:%x[-1,1]/%x[0,1]/%x[1,1]
+U22:%x[0,1]/%x[1,1]/%x[2,1]
+
+# label pairs
+B
+""",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Template:
+    """Feature templates in the notation of CRF++; make one with :meth:`parse` or :meth:`load`.
+
+    A line that begins with ``U`` describes features of a label, one that begins with ``B`` features of a
+    pair of neighbouring labels. ``%x[row,column]`` stands for a cell, ``row`` counted from the current token.
+    The rest of the line is kept as it is, so that the name before the colon keeps templates apart. Beyond the
+    ends of the sentence a cell reads ``_B-1``, ``_B-2``, ... and ``_B+1``, ``_B+2``, ...
+
+    Attributes
+    ----------
+    text : str
+        The source; ``Template.parse(template.text)`` equals the template.
+    unigrams, bigrams : tuple of patterns
+        A pattern is a tuple of pieces: a literal ``str``, or a cell as ``(row, column)``. The line ``B``
+        alone gives the pattern ``("B",)``: plain transitions.
+
+    Examples
+    --------
+    >>> from mercer.data.templates import Template
+    >>> template = Template.parse("U0:%x[0,0]\\nU1:%x[-1,0]/%x[0,0]\\nB")
+    >>> template
+    <Template: 2 unigram and 1 bigram patterns over 1 column>
+    >>> template.unigrams[1]
+    ('U1:', (-1, 0), '/', (0, 0))
+    >>> template.expand([("the",), ("dog",)])[0]
+    [['U0:the', 'U1:_B-1/the'], ['U0:dog', 'U1:the/dog']]
+    """
+
+    text: str = field(compare=False)
+    unigrams: tuple[Pattern, ...]
+    bigrams: tuple[Pattern, ...]
+
+    @classmethod
+    def parse(cls, text: str, name: str = "<template>") -> Template:
+        """Read templates from text.
+
+        Parameters
+        ----------
+        text : str
+            One template a line; blank lines and lines that begin with ``#`` are skipped.
+        name : str, default="<template>"
+            The name of the file in error messages.
+
+        Raises
+        ------
+        DataFileError
+            If a line is no template, or there is none at all.
+
+        Examples
+        --------
+        >>> from mercer.data.templates import Template
+        >>> Template.parse("U0:%x[0]")
+        Traceback (most recent call last):
+            ...
+        mercer.exceptions.DataFileError: <template>:1: malformed macro '%x[0]', expected %x[row,column]
+        """
+        unigrams: list[Pattern] = []
+        bigrams: list[Pattern] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            line = line.strip()
+            if not line or line.startswith("#"):
+                continue
+            if line[0] not in "UB":
+                what = f"expected a line that begins with U or B, found {line!r}"
+                raise DataFileError(name, number, what, _TEMPLATE_HINT)
+            (unigrams if line[0] == "U" else bigrams).append(_parse_pattern(line, name, number))
+        if not unigrams and not bigrams:
+            raise DataFileError(name, 1, "expected feature templates, found none", _TEMPLATE_HINT)
+        return cls(text, tuple(unigrams), tuple(bigrams))
+
+    @classmethod
+    def load(cls, name_or_path: FilePath) -> Template:
+        """A built-in template by its name, or one from a file.
+
+        Parameters
+        ----------
+        name_or_path : str or path
+            ``"words"`` (column 0: words in a window of two, pairs of words), ``"words+pos"`` (the usual
+            window for chunking: also parts of speech in column 1, alone, in pairs and in threes), or a path.
+
+        Examples
+        --------
+        >>> from mercer.data.templates import Template
+        >>> Template.load("words+pos")
+        <Template: 19 unigram and 1 bigram patterns over 2 columns>
+        """
+        path = os.fspath(name_or_path)
+        if path in _BUILT_IN:
+            return cls.parse(_BUILT_IN[path], path)
+        if not os.path.exists(path):
+            names = " or ".join(repr(name) for name in _BUILT_IN)
+            raise FileNotFoundError(errno.ENOENT, f"no such template file (and not the built-in {names})", path)
+        with open(path, "rb") as file:
+            return cls.parse("\n".join(decoded_lines(file, path)), path)
+
+    @property
+    def edge_patterns(self) -> tuple[Pattern, ...]:
+        """The bigram patterns that look at the sentence; the others are the same at every token."""
+        return tuple(p for p in self.bigrams if any(isinstance(piece, tuple) for piece in p))
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns a token must have: one more than the highest column used."""
+        cells = (piece for pattern in self.unigrams + self.bigrams for piece in pattern)
+        return max((piece[1] + 1 for piece in cells if isinstance(piece, tuple)), default=0)
+
+    def expand(self, sentence: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[list[str]]]:
+        """All features of a sentence as strings, spelled out.
+
+        Parameters
+        ----------
+        sentence : sequence of sequences of str
+            One token an item, its columns inside.
+
+        Returns
+        -------
+        unigrams, edges : list of list of str
+            The features of each token from ``unigrams`` and from ``edge_patterns``. An edge feature of token
+            t belongs to the pair of labels at t - 1 and t.
+
+        Examples
+        --------
+        >>> from mercer.data.templates import Template
+        >>> Template.parse("U:%x[1,0]\\nB:%x[0,0]").expand([("a",), ("b",)])
+        ([['U:b'], ['U:_B+1']], [['B:a'], ['B:b']])
+        """
+        needed = self.n_columns
+        for t, token in enumerate(sentence, 1):
+            if isinstance(token, str):
+                raise ValueError(f"token {t}: expected a tuple of columns, found the string {token!r}")
+            if len(token) < needed:
+                found = f"token {t} has {len(token)}"
+                raise ValueError(f"the template needs {counted(needed, 'column')}, but {found}")
+        edge_patterns = self.edge_patterns
+        unigrams = [[_fill(p, sentence, t) for p in self.unigrams] for t in range(len(sentence))]
+        edges = [[_fill(p, sentence, t) for p in edge_patterns] for t in range(len(sentence))]
+        return unigrams, edges
+
+    def __repr__(self) -> str:
+        patterns = f"{len(self.unigrams)} unigram and {len(self.bigrams)} bigram patterns"
+        return f"<Template: {patterns} over {counted(self.n_columns, 'column')}>"
+
+
+def _parse_pattern(line: str, name: str, number: int) -> Pattern:
+    """Cut a template line into literals and cells."""
+    pieces: list[Piece] = []
+    end = 0
+    while (start := line.find("%", end)) >= 0:
+        macro = _MACRO.match(line, start)
+        if macro is None:
+            found = re.match(r"%[^%/\]]*\]?", line[start:])
+            what = f"malformed macro {found.group() if found else '%'!r}, expected %x[row,column]"
+            raise DataFileError(name, number, what, _TEMPLATE_HINT)
+        row, column = int(macro[1]), int(macro[2])
+        if column < 0:
+            what = f"column {column} in {macro[0]!r} is negative; columns count from 0"
+            raise DataFileError(name, number, what, _TEMPLATE_HINT)
+        if start > end:
+            pieces.append(line[end:start])
+        pieces.append((row, column))
+        end = macro.end()
+    if end < len(line):
+        pieces.append(line[end:])
+    return tuple(pieces)
+
+
+def _fill(pattern: Pattern, sentence: Sequence[Sequence[str]], t: int) -> str:
+    """The feature string of a pattern at token t."""
+    return "".join(piece if isinstance(piece, str) else _cell(sentence, t + piece[0], piece[1]) for piece in pattern)
+
+
+def _cell(sentence: Sequence[Sequence[str]], t: int, column: int) -> str:
+    if t < 0:
+        return f"_B{t}"
+    if t >= len(sentence):
+        return f"_B+{t - len(sentence) + 1}"
+    return sentence[t][column]
+
+
+register(
+    Template,
+    Codec("template", lambda template, out: {"text": template.text}, lambda node, source: Template.parse(node["text"])),
+)

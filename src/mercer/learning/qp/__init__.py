@@ -1,0 +1,1 @@
+"""Small quadratic programs: over a simplex, and by an interior point method."""
