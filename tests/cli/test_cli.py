@@ -125,7 +125,7 @@ def test_choices_are_those_of_the_estimator() -> None:
     assert {name.value for name in LossName} == set(LOSSES)
     X, y = [[{"a": 1}, {"b": 1}]], [["B", "I"]]
     for penalty in PenaltyName:
-        Tagger(penalty=None if penalty == "none" else penalty.value, solver="owlqn", max_iter=1)._check_parameters()
+        Tagger(penalty=None if penalty == "none" else penalty.value, solver="owlqn", max_iter=1)._resolve()
     for transitions in TransitionsName:
         Tagger(transitions=transitions.value).fit(X, y)
     assert [name.value for name in ConstraintsName] == ["none", "bio", "bilou"]

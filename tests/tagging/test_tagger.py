@@ -422,7 +422,7 @@ def fitted():
 
 
 def oracle(tagger, x) -> Enumeration:
-    theta = tagger.structure_.scores(tagger.coef_, tagger._sequences([x]))
+    theta = tagger.structure_.scores(tagger.coef_, tagger._inputs([x]))
     return Enumeration(theta.nodes.copy(), theta.transitions, theta.start, theta.end)
 
 

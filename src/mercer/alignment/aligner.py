@@ -98,6 +98,9 @@ class Aligner(StructuredEstimator):
 
     coef_: np.ndarray
     structure_: AlignmentStructure
+    substitution_: np.ndarray
+    gap_open_: float
+    gap_extend_: float
 
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
         ("sample", "entropy"), "the compiled recursions over alignments have no such pass yet"
@@ -271,8 +274,8 @@ class Aligner(StructuredEstimator):
 
     def _keep(self, w: np.ndarray) -> None:
         self.coef_ = np.array(w, dtype=float)
-        self._scores = self.structure_.scores_of(self.coef_)
-        self.substitution_, self.gap_open_, self.gap_extend_ = self._scores
+        self._score_table = self.structure_.scores_of(self.coef_)
+        self.substitution_, self.gap_open_, self.gap_extend_ = self._score_table
 
     # ------------------------------------------------------------------ prediction
 
@@ -333,7 +336,7 @@ class Aligner(StructuredEstimator):
         self._check_is_fitted()
         sequences = check_sequences(X)
         coded = _encode(self._encoder, sequences)
-        return compile_batch(coded, self._scores, self.structure_.local), coded, sequences
+        return compile_batch(coded, self._score_table, self.structure_.local), coded, sequences
 
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "coef_"):

@@ -27,7 +27,7 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.risk import WeightedRisk
 from mercer.learning.solvers import Result, Solver, best_solver, resolve_solver
 from mercer.learning.training import history_from_json, history_to_json, one_pass, train
-from mercer.structures.base import Structure, check_random_seed
+from mercer.structures.base import check_random_seed
 from mercer.structures.costs import Cost, cost_from_json, resolve_cost
 
 __all__ = ["RiskEstimator", "StructuredEstimator"]
@@ -361,7 +361,7 @@ class StructuredEstimator(RiskEstimator):
 
     # ------------------------------------------------------------------ what it may replace
 
-    def _structure(self) -> Structure:
+    def _structure(self) -> Any:
         """Return the structure with the verbs on batches."""
         self.structure_.threads = thread_count(self.n_jobs)
         return self.structure_

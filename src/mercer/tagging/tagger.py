@@ -10,43 +10,33 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
-from mercer._estimator import Estimator
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
 from mercer.data.templates import Template
-from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, loss_from_json, resolve_loss
-from mercer.learning.monitor import Monitor
-from mercer.learning.penalties import Penalty
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import Run, StructuredEstimator
+from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
-from mercer.learning.solvers import Result, Solver, resolve_solver
+from mercer.learning.solvers import Solver
 from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
-from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures import patterns
-from mercer.structures.base import check_random_seed
 from mercer.structures.chain import Chain, ChainScores
 from mercer.structures.constraints import Constraints
-from mercer.structures.costs import cost_from_json, resolve_cost
+from mercer.structures.costs import Cost, resolve_cost
 
-_PREDICT_POSITIONS = 8192
-_DECODE_POSITIONS = 64 * _PREDICT_POSITIONS  # decoding keeps no scores; Python looks for Ctrl-C between calls
-# Settings that a resumed training may change, or that go into the fingerprint in another form.
-_NOT_IN_FINGERPRINT = frozenset(
-    ("n_jobs", "verbose", "max_iter", "tol", "patience", "template", "random_state", "solver", "loss", "cost")
-)
+_DECODED = 64  # times as many positions: decoding keeps no scores; Python looks for Ctrl-C between calls
 
 
-class Tagger(Estimator):
-    """Labels the positions of sequences.
+class Tagger(StructuredEstimator):
+    """Label the positions of sequences.
 
     Parameters
     ----------
@@ -133,9 +123,8 @@ default="log"
     """
 
     coef_: np.ndarray
-    history_: dict[str, list[float]]
-    interrupted_: bool
-    _online_state: dict[str, Any]
+    structure_: Chain
+    C_: float
 
     def __init__(
         self,
@@ -186,11 +175,12 @@ default="log"
         self,
         X: Any,
         y: Sequence[Sequence[Any]],
+        sample_weight: Any = None,
         *,
         dev: tuple[Any, Sequence[Sequence[Any]]] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> Tagger:
-        """Trains on sequences and their labels.
+        """Train on sequences and their labels.
 
         Parameters
         ----------
@@ -199,6 +189,8 @@ default="log"
             column; with ``template`` sentences of column tuples.
         y : list of lists of labels
             ``None`` where a label is not known, a set where it is one of several.
+        sample_weight : array of a number for each sequence, optional
+            Factors of C, not negative; not for the online solvers.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
             rises.
@@ -210,38 +202,10 @@ default="log"
         -------
         self
         """
-        solver, penalty, loss = self._check_parameters()
-        previous = self._previous() if self.warm_start and hasattr(self, "coef_") else None
-        self._read_training(X, y, previous)
-        X_, y_ = self._training
-        loss = loss.for_labels(self._labels.classes)
-        w0 = None if previous is None else self._carry_over(self.coef_, previous)
-        held_out = None if dev is None else self._held_out(*dev)
-        strength = resolve_strength(self.C, loss, X_.rows, y_, len(self._labels))
-        try:
-            result, history = train(
-                Risk(self.structure_, loss, X_, y_),
-                solver=solver,
-                C=strength,
-                penalty=penalty,
-                w0=w0,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=self.random_state,
-                verbose=self.verbose,
-                evaluate=None if held_out is None else self._evaluator(*held_out),
-                patience=self.patience,
-                checkpoint=checkpoint,
-                fingerprint=lambda: self._fingerprint(solver, held_out),
-            )
-        finally:
-            del self._training
-        self.solver_, self.C_ = solver.name, strength
-        self._finish(result, history, penalty)
-        return self
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
     def partial_fit(self, X: Any, y: Sequence[Sequence[Any]], classes: Sequence[Any] | None = None) -> Tagger:
-        """One pass of an online solver over more data; features and labels may be new.
+        """Make one pass of an online solver over more data; features and labels may be new.
 
         Parameters
         ----------
@@ -249,56 +213,17 @@ default="log"
             As in :meth:`fit`.
         classes : list of labels, optional
             All labels, if known in advance: the model then need not be rebuilt when one appears.
-        """
-        solver, penalty, loss = self._check_parameters()
-        if not solver.online:
-            raise ValueError(
-                f"partial_fit needs an online solver ('sgd', 'averaged-perceptron' or 'passive-aggressive'), "
-                f"the solver is {solver.name!r}"
-            )
-        previous = self._previous() if hasattr(self, "coef_") else None
-        self._read_training(X, y, previous, classes)
-        X_, y_ = self._training
-        state: dict[str, Any] = {}
-        w0 = None
-        if previous is not None:
-            w0 = self._carry_over(self.coef_, previous)
-            state = {
-                name: self._carry_over(value, previous) if isinstance(value, np.ndarray) and value.size else value
-                for name, value in self._online_state.items()
-            }
-        loss = loss.for_labels(self._labels.classes)
-        risk = Risk(self.structure_, loss, X_, y_)
-        if previous is None or not hasattr(self, "C_") or not isinstance(self.C, str):  # later calls go on with it
-            self.C_ = resolve_strength(self.C, loss, X_.rows, y_, len(self._labels))
-        solver.check(risk, penalty)
-        monitor = Monitor(verbose=0, max_iter=1)
-        with monitor:
-            result = solver.minimize(
-                risk,
-                penalty,
-                self.C_,
-                w0,
-                max_iter=1,
-                tol=0.0,
-                monitor=monitor,
-                random_state=self.random_state,
-                state=state,
-            )
-        if result.interrupted:  # the caller's loop over the data must stop too; the model is that of the last call
-            raise KeyboardInterrupt
-        del self._training
-        history = getattr(self, "history_", {}) if previous is not None else {}
-        for name, values in monitor.history.items():
-            history.setdefault(name, []).extend(values)
-        self._online_state, self.solver_ = result.state, solver.name
-        self.coef_, self.history_ = result.w, history
-        self.converged_, self.n_iter_ = False, len(history.get("seconds", ()))
-        self.interrupted_ = result.interrupted
-        return self
 
-    def _check_parameters(self) -> tuple[Solver, Penalty, Loss]:
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y, classes=classes)
+
+    def _check_strength(self) -> None:
         check_strength(self.C)
+
+    def _check(self) -> None:
         check_choice("features", self.features, ("vocabulary", "hashing"))
         check_choice("transitions", self.transitions, ("dense", "observed", "features"))
         check_choice("weights", self.weights, ("observed", "all"))
@@ -311,35 +236,31 @@ default="log"
             raise TypeError(f"template must be a Template or None, got {type(self.template).__name__}")
         if self.template is not None and self.template.edge_patterns and self.transitions != "features":
             raise ValueError("the template has bigram features (B…%x[…]): they need transitions='features'")
-        self._threads = thread_count(self.n_jobs)
-        loss = resolve_loss(self.loss, resolve_cost(self.cost))
-        penalty = Penalty.named(self.penalty, self.l1_ratio)
-        return resolve_solver(self.solver, loss, penalty), penalty, loss
 
-    def _read_training(
-        self, X: Any, y: Any, previous: dict[str, Any] | None, classes: Sequence[Any] | None = None
-    ) -> None:
+    def _cost(self) -> Cost:
+        return resolve_cost(self.cost)
+
+    def _learn(self, X: Any, y: Any, loss: Loss, last: Any, classes: Sequence[Any] | None = None) -> Risk:
         """X and y as arrays, the label and feature indices, and the structure that fits them."""
         n_bits = self.n_bits if self.features == "hashing" else 0
-        if previous is not None and previous["index"] is not None:
-            index, edge_index = copy.copy(previous["index"]), copy.copy(previous["edge_index"])
+        if last is not None and last.index_ is not None:
+            index, edge_index = copy.copy(last.index_), copy.copy(last.edge_index_ or FeatureIndex())
         else:
             index, edge_index = FeatureIndex(n_bits), FeatureIndex(n_bits)
         sequences = as_sequences(X, index, template=self.template, edge_index=edge_index, learn=True)
-        if previous is not None and (
-            (sequences.index is None) != (previous["index"] is None)
-            or (isinstance(X, Sequences) and X.index != previous["index"])
+        if last is not None and (
+            (sequences.index is None) != (last.index_ is None) or (isinstance(X, Sequences) and X.index != last.index_)
         ):
             raise ValueError("X has other features than the model to go on from (names for numbers, or other names)")
         if not len(sequences):
             raise ValueError("no sequences to learn from: X is empty")
         if not sequences.n_positions:
             raise ValueError("nothing to learn from: all sequences are empty")
-        if previous is not None and sequences.index is None and sequences.n_features != previous["n_features"]:
-            raise ValueError(f"X has {sequences.n_features} features, the model has {previous['n_features']}")
+        if last is not None and sequences.index is None and sequences.n_features != last.n_features_in_:
+            raise ValueError(f"X has {sequences.n_features} features, the model has {last.n_features_in_}")
         found = LabelIndex.from_sequences(y).classes
-        if previous is not None:
-            found = sorted({*found, *previous["labels"].classes})
+        if last is not None:
+            found = sorted({*found, *last._labels.classes})
         if classes is not None:
             unknown = set(found) - set(classes)
             if unknown:
@@ -364,18 +285,18 @@ default="log"
         self.classes_ = labels.array
         self.n_features_in_ = sequences.n_features
         self.n_columns_ = None if self.template is None else _n_columns(X)
-        self.structure_ = self._make_structure(sequences, tags, previous)
-        self._training = sequences, tags
+        self.structure_ = self._make_structure(sequences, tags, last)
+        return Risk(self.structure_, loss.for_labels(labels.classes), sequences, tags)
 
-    def _make_structure(self, X: Sequences, y: TagSequences, previous: dict[str, Any] | None) -> Chain:
+    def _make_structure(self, X: Sequences, y: TagSequences, last: Any) -> Chain:
         C = len(self._labels)
         labels = y.labels  # −1 where it is not known
         if len(labels) < X.rows.shape[0]:
             labels = np.full(X.rows.shape[0], -2, np.int32)  # −2 for a row outside of X
             labels[int(X.offsets[0]) : int(X.offsets[-1])] = y.labels
         pairs = _label_pairs(labels, X, C) if X.edges is not None or self.transitions == "observed" else None
-        old: Chain | None = None if previous is None else previous["structure"]
-        place = np.arange(C) if previous is None else _label_map(previous["labels"], self._labels)
+        old: Chain | None = None if last is None else last.structure_
+        place = np.arange(C) if last is None else _label_map(last._labels, self._labels)
         pattern = edge_pattern = trained = None
         if self.weights == "observed":
             pattern = patterns.observed(X.rows, labels, C)
@@ -402,57 +323,42 @@ default="log"
             edge_pattern=edge_pattern,
             masks=masks,
             trained_transitions=trained,
-            threads=self._threads,
+            threads=thread_count(self.n_jobs),
         )
 
-    def _previous(self) -> dict[str, Any]:
-        return {
-            "structure": self.structure_,
-            "labels": self._labels,
-            "index": self.index_,
-            "edge_index": self.edge_index_ or FeatureIndex(),
-            "n_features": self.n_features_in_,
-        }
+    def _strength(self, risk: Risk) -> float:
+        self.C_ = resolve_strength(self.C, risk.loss, risk.X.rows, risk.y, len(self._labels))
+        return self.C_
 
-    def _carry_over(self, w: np.ndarray, previous: dict[str, Any]) -> np.ndarray:
-        """A weight vector of an earlier model in the layout of the present one."""
-        return self.structure_.carry_over(w, previous["structure"], _label_map(previous["labels"], self._labels))
+    def _carry(self, w: np.ndarray, last: Any, risk: Risk) -> np.ndarray:
+        return self.structure_.carry_over(w, last.structure_, _label_map(last._labels, self._labels))
 
-    def _held_out(self, X: Any, y: Any) -> tuple[Sequences, TagSequences]:
-        sequences = self._sequences(X)
-        tags = self._labels.encode(y, sequences.lengths)
-        if not (tags.labels >= 0).any():
-            raise ValueError("the held-out data has no known label")
-        return sequences, tags
-
-    def _evaluator(self, X: Sequences, y: TagSequences) -> Any:
-        known = y.labels >= 0
-
-        def evaluate(w: np.ndarray) -> float:
-            predicted = self._argmax(w, X)
-            return float((predicted[known] == y.labels[known]).mean())
-
-        return evaluate
-
-    def _fingerprint(self, solver: Solver, held_out: tuple[Sequences, TagSequences] | None = None) -> str:
-        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IN_FINGERPRINT}
-        settings["constraints"] = None if self.constraints is None else self.constraints.to_json()
-        loss = resolve_loss(self.loss, resolve_cost(self.cost)).for_labels(self._labels.classes)
-        said = solver.name, loss.to_json(), sorted(settings.items(), key=str), self._labels.classes
-        arrays: list[np.ndarray | None] = []
-        for X, y in (self._training, *(() if held_out is None else (held_out,))):
-            edges = [] if X.edges is None else X.edges.arrays
-            arrays += [*X.rows.arrays, *edges, X.offsets, y.labels, y.allowed]
-        return fingerprint((said, held_out is None), arrays)
-
-    def _finish(self, result: Result, history: dict[str, list[float]], penalty: Penalty) -> None:
-        self.coef_ = result.w
-        self.history_ = history
-        self.converged_, self.n_iter_ = result.converged, len(history.get("seconds", ()))
-        self.interrupted_ = result.interrupted
-        self._online_state = result.state
-        if penalty.l1 and not result.interrupted:
+    def _finish(self, run: Run) -> None:
+        super()._finish(run)
+        if run.penalty.l1 and not run.result.interrupted:
             self._drop_zeros()
+
+    def _read(self, X: Any, y: Any) -> tuple[Sequences, TagSequences]:
+        sequences = self._inputs(X)
+        return sequences, self._labels.encode(y, sequences.lengths)
+
+    def _check_comparable(self, y: TagSequences) -> None:
+        if not (y.labels >= 0).any():
+            raise ValueError("no known label to compare with")
+
+    def _quality(self, w: np.ndarray, X: Sequences, y: TagSequences) -> float:
+        known = y.labels >= 0
+        return float((self._argmax(w, X)[known] == y.labels[known]).mean())
+
+    def _arrays(self, X: Sequences, y: TagSequences) -> Iterable[np.ndarray | None]:
+        edges = [] if X.edges is None else X.edges.arrays
+        return [*X.rows.arrays, *edges, X.offsets, y.labels, y.allowed]
+
+    def _settings(self, risk: Risk) -> Any:
+        return self._labels.classes
+
+    def _decode(self, outputs: np.ndarray, inputs: Sequences) -> Sequence[Any]:
+        return self._labels.decode(outputs, inputs.offsets)
 
     def _drop_zeros(self) -> None:
         """After an ℓ1 fit: only the pairs with a weight stay in the model."""
@@ -491,76 +397,34 @@ default="log"
         """p(label at position | x): an array (positions, labels) for each sequence, columns as in ``classes_``."""
         sequences = self._fitted(X)
         out = np.empty((sequences.n_positions, len(self._labels)))
-        for rows, theta in self._theta(sequences, self._allowed(allowed, sequences)):
+        for batch, theta in self._scores(sequences, self._allowed(allowed, sequences)):
             mu = self.structure_.marginals(theta)
-            self._check_feasible(mu.log_partition)
-            out[rows] = mu.nodes
+            self._check_feasible(mu.log_partition, sequences)
+            out[_rows(sequences, batch)] = mu.nodes
         return _split(out, sequences)
 
     def k_best(self, X: Any, k: int, allowed: Any = None) -> list[list[tuple[list[Any], float]]]:
         """The k best labellings of each sequence (or all, if fewer) with their log-probabilities, best first."""
         check_count("k", k)
         sequences = self._fitted(X)
-        out: list[list[tuple[list[Any], float]]] = []
-        for _, theta in self._theta(sequences, self._allowed(allowed, sequences)):
-            labels, scores = self.structure_.k_best(theta, k)
-            self._check_feasible(scores[:, 0])
-            scores = scores - self.structure_.log_partition(theta)[:, None]
-            ranks = [self._labels.decode(row, theta.offsets) for row in labels]
-            for i in range(len(theta)):
-                out.append([(ranks[r][i], float(scores[i, r])) for r in range(k) if scores[i, r] > -np.inf])
-        return out
+        return self._k_best(sequences, self._scores(sequences, self._allowed(allowed, sequences)), k)
 
     def sample(self, X: Any, n_samples: int = 1, allowed: Any = None) -> list[list[list[Any]]]:
         """Labellings drawn from p(y | x): ``n_samples`` for each sequence."""
         check_count("n_samples", n_samples)
         sequences = self._fitted(X)
-        random = np.random.default_rng(check_random_seed(self.random_state))
-        out: list[list[list[Any]]] = []
-        for _, theta in self._theta(sequences, self._allowed(allowed, sequences)):
-            self._check_feasible(self.structure_.log_partition(theta))
-            stacked = self.structure_.sample(theta, n_samples, random)
-            draws = [self._labels.decode(row, theta.offsets) for row in stacked]
-            out.extend([draw[i] for draw in draws] for i in range(len(theta)))
-        return out
+        return self._sample(sequences, self._scores(sequences, self._allowed(allowed, sequences)), n_samples)
 
     def log_likelihood(self, X: Any, y: Sequence[Sequence[Any]]) -> np.ndarray:
         """log p(y | x) of each sequence; where labels are None, of all labellings that agree with the rest."""
-        sequences = self._fitted(X)
-        tags = self._labels.encode(y, sequences.lengths)
-        out, done = np.empty(len(sequences)), 0
-        for _, theta in self._theta(sequences):
-            part = tags[done : done + len(theta)]
-            log_z = self.structure_.log_partition(theta)
-            self._check_feasible(log_z)
-            if part.partial:
-                value = self.structure_.log_partition(self.structure_.restrict(theta, part))
-            else:
-                value = self.structure_.score(theta, part)
-            out[done : done + len(theta)] = value - log_z
-            done += len(theta)
-        return out
-
-    def entropy(self, X: Any) -> np.ndarray:
-        """The entropy of p(y | x) of each sequence, in nats: how unsure the model is."""
-        sequences = self._fitted(X)
-        out = [np.zeros(0)]
-        for _, theta in self._theta(sequences):
-            self._check_feasible(self.structure_.log_partition(theta))
-            out.append(self.structure_.entropy(theta))
-        return np.concatenate(out)
+        return super().log_likelihood(X, y)
 
     def score(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
         """Share of positions labelled right, over the positions whose label is known.
 
         For other scores in scikit-learn's searches, see :func:`sequence_scorer`.
         """
-        sequences = self._fitted(X)
-        tags = self._labels.encode(y, sequences.lengths)
-        known = tags.labels >= 0
-        if not known.any():
-            raise ValueError("no known label to compare with")
-        return float((self._argmax(self.coef_, sequences)[known] == tags.labels[known]).mean())
+        return super().score(X, y)
 
     # ------------------------------------------------------------------ looking inside
 
@@ -613,19 +477,12 @@ default="log"
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
         self._check_is_fitted()
-        params = self.get_params(deep=False)
-        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
-        classes = self._labels.classes
-        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.for_labels(classes).to_json()
-        params["cost"] = self.cost if isinstance(self.cost, str) else resolve_cost(self.cost).bind(classes).to_json()
-        params["template"] = None if self.template is None else self.template.text
-        params["constraints"] = None if self.constraints is None else self.constraints.to_json()
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
-        params = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
+        training = self._training_to_state(self._labels.classes)
+        training["params"]["template"] = None if self.template is None else self.template.text
+        training["params"]["constraints"] = None if self.constraints is None else self.constraints.to_json()
         s = self.structure_
         meta = {
-            "params": params,
+            **training,
             "classes": self._labels.classes,
             "n_features": s.n_features,
             "n_columns": self.n_columns_,
@@ -633,9 +490,6 @@ default="log"
             "index_bits": None if self.index_ is None else self.index_.n_bits,
             "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
             "edges_are_features": self._edges_are_features,
-            "history": history_to_json(self.history_),
-            "converged": bool(self.converged_),
-            "solver": self.solver_,
             "C": self.C_,
         }
         arrays = {"w": self.coef_}
@@ -655,8 +509,7 @@ default="log"
         params = dict(meta["params"])
         params["template"] = None if params["template"] is None else Template.parse(params["template"])
         params["constraints"] = None if params["constraints"] is None else Constraints.from_json(params["constraints"])
-        params["loss"], params["cost"] = loss_from_json(params["loss"]), cost_from_json(params.get("cost", "hamming"))
-        model = cls(**params)
+        model = cls._from_training_state(meta, **params)
         model._labels = LabelIndex(meta["classes"])
         model.classes_ = model._labels.array
         model.n_features_in_ = int(meta["n_features"])
@@ -694,12 +547,7 @@ default="log"
             raise ValueError("a weight is not finite")
         if model.index_ is not None and len(model.index_) != model.n_features_in_:
             raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
-        model.history_ = history_from_json(meta["history"])
-        model.converged_, model.solver_ = bool(meta["converged"]), str(meta.get("solver", model.solver))
         model.C_ = strength_from_state(meta, params)
-        model.n_iter_ = len(model.history_.get("seconds", ()))
-        model._online_state = {}
-        model.interrupted_ = False
         return model
 
     # ------------------------------------------------------------------ parts
@@ -711,14 +559,7 @@ default="log"
         same = self.edge_index_ is self.index_
         return bool(self.structure_.n_edge_features and same and not own)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
-
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "coef_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-
-    def _sequences(self, X: Any) -> Sequences:
+    def _inputs(self, X: Any) -> Sequences:
         sequences = as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_)
         if sequences.n_features != self.n_features_in_:
             if not len(sequences):
@@ -733,44 +574,40 @@ default="log"
 
     def _fitted(self, X: Any) -> Sequences:
         self._check_is_fitted()
-        self.structure_.threads = thread_count(self.n_jobs)
-        return self._sequences(X)
+        return self._inputs(X)
 
     def _allowed(self, allowed: Any, X: Sequences) -> TagSequences | None:
         return None if allowed is None else self._labels.encode(allowed, X.lengths)
 
-    def _theta(
-        self, X: Sequences, allowed: TagSequences | None = None, w: np.ndarray | None = None
+    def _scores(
+        self, inputs: Sequences, allowed: TagSequences | None = None, w: np.ndarray | None = None
     ) -> Iterator[tuple[slice, ChainScores]]:
-        """Part scores batch by batch, with the positions they belong to."""
-        for batch in self.structure_.batches(X, _PREDICT_POSITIONS):
-            part = X[batch]
-            theta = self.structure_.scores(self.coef_ if w is None else w, part)
-            if allowed is not None:
-                theta = self.structure_.restrict(theta, allowed[batch])
-            begin = int(X.offsets[0])
-            yield slice(int(part.offsets[0]) - begin, int(part.offsets[-1]) - begin), theta
+        structure = self._structure()
+        for batch in structure.batches(inputs, self._batch_positions):
+            theta = structure.scores(self.coef_ if w is None else w, inputs[batch])
+            yield batch, theta if allowed is None else structure.restrict(theta, allowed[batch])
 
     def _argmax(self, w: np.ndarray, X: Sequences, allowed: TagSequences | None = None) -> np.ndarray:
-        out = np.empty(X.n_positions, np.int32)
+        out, structure = np.empty(X.n_positions, np.int32), self._structure()
         if allowed is not None:
-            for rows, theta in self._theta(X, allowed, w):
-                out[rows], scores = self.structure_.argmax(theta)
-                self._check_feasible(scores)
+            for batch, theta in self._scores(X, allowed, w):
+                out[_rows(X, batch)], scores = structure.argmax(theta)
+                self._check_feasible(scores, X)
             return out
-        begin = int(X.offsets[0])
-        positions = _PREDICT_POSITIONS if self.structure_.n_edge_features else _DECODE_POSITIONS
-        for batch in self.structure_.batches(X, positions):
-            part = X[batch]
-            rows = slice(int(part.offsets[0]) - begin, int(part.offsets[-1]) - begin)
-            out[rows], scores = self.structure_.decode(w, part)
-            self._check_feasible(scores)
+        positions = self._batch_positions * (1 if structure.n_edge_features else _DECODED)
+        for batch in structure.batches(X, positions):
+            out[_rows(X, batch)], scores = structure.decode(w, X[batch])
+            self._check_feasible(scores, X)
         return out
 
-    @staticmethod
-    def _check_feasible(scores: np.ndarray) -> None:
+    def _check_feasible(self, scores: np.ndarray, inputs: Sequences) -> None:
         if np.isneginf(scores).any():
             raise ValueError("the constraints and allowed labels leave no labelling of a sequence")
+
+
+def _rows(X: Sequences, batch: slice) -> slice:
+    """The positions of a batch of sequences, counted from the first of all."""
+    return slice(int(X.offsets[batch.start] - X.offsets[0]), int(X.offsets[batch.stop] - X.offsets[0]))
 
 
 def _label_map(old: LabelIndex, new: LabelIndex) -> np.ndarray:
