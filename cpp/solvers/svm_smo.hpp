@@ -28,6 +28,7 @@ namespace mercer {
 namespace smo {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 // What is looked through at every step, of the instances not set aside. v_i = (slope of h_i, without its corners) - (Ks)_i;
 // where s_i may grow, v + grows is what it gains by that, elsewhere grows is -infinity; where it may fall, v + falls is what
@@ -105,6 +106,7 @@ struct MatrixRows {
 struct Aim {
   double gap = 0, least_gap = 0, violation = 0;
   int64_t steps = 0;
+  bool in_parts = false;  // one of many short runs: nothing is set aside or summed up anew
 };
 
 struct Outcome {
@@ -134,6 +136,8 @@ template <class Reward, class Rows> class PairAscent {
   std::vector<double> s, g;  // g = Ks
   double flat = 1e-12;       // a curvature that stands for less
 
+  const std::vector<double>& diagonal() const { return diagonal_of_; }  // of the members
+
   void add(int64_t i, double change) {
     const double* row = rows_.row(i);
     if (members_.empty()) return add_row(row, change, g.data(), n_);
@@ -162,7 +166,7 @@ template <class Reward, class Rows> class PairAscent {
     watch_all();
     Outcome found;
     double width = look_around();
-    const int64_t period = std::max<int64_t>(count_, 256);
+    const int64_t period = aim.in_parts ? kNever : std::max<int64_t>(count_, 256);
     int64_t look = 0, until = period, fresh = 0;  // fresh: the step at which g was last summed up
     double now = width;
     while (true) {
@@ -180,7 +184,7 @@ template <class Reward, class Rows> class PairAscent {
           watch_all();
           now = width = look_around();
           fresh = look = found.iterations;
-          until = found.iterations + period;
+          until = aim.in_parts ? kNever : found.iterations + period;
           continue;
         }
         look = found.iterations + std::max<int64_t>(32, int64_t(v_.size()) / 16);
