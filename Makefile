@@ -13,7 +13,7 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: demo test test-fast lint format bench bench-smoke mutate signatures docs fuzz sanitize clean install
+.PHONY: demo test test-fast lint format bench bench-smoke figures mutate signatures docs fuzz sanitize clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -86,7 +86,8 @@ $(BENCH)/.stamp: $(CORE)
 	$(call install_into,$(BENCH),data$(comma)plot,)
 	@$(BENCH)/bin/python -m benchmarks --install-only
 
-# All benchmarks at full size, and the comparisons of answers with peers; a failure shows in the status, after all ran.
+# All benchmarks at full size into benchmarks/results.jsonl, and the comparisons of answers with peers; a failure shows
+# in the status, after all ran.
 bench: $(BENCH)/.stamp
 	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
 	$(BENCH)/bin/python -m benchmarks --all --json || status=1; exit $$status
@@ -94,6 +95,10 @@ bench: $(BENCH)/.stamp
 bench-smoke: $(BENCH)/.stamp
 	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
 	$(BENCH)/bin/python -m benchmarks --all --smoke || status=1; exit $$status
+
+# The tables of README and docs from benchmarks/results.jsonl, which "python -m benchmarks SCRIPT --json" writes.
+figures: $(VENV)/.stamp-dev
+	$(BIN)/python tools/figures.py --write
 
 MUTANTS ?= 40
 mutate: $(VENV)/.stamp-dev

@@ -411,10 +411,10 @@ def twenty_forty_forty(
         low = "{:.1f} % / {:.1f} %".format(*np.mean(unsure[name], axis=0))
         row(f"mercer, {name}", np.mean(values, axis=0), f" mean of {args.seeds} seeds; {low}")
         if args.seeds > 1:
-            row("  standard deviation", np.std(values, axis=0, ddof=1))
+            row(f"  standard deviation, {name}", np.std(values, axis=0, ddof=1))
     for name, values in printed.items():
         row(f"thesis, {name} (table {table})", values)
-        row("  mercer less thesis", np.mean(found[name], axis=0) - values)
+        row(f"  mercer less thesis, {name}", np.mean(found[name], axis=0) - values)
     means = {name: np.mean(values, axis=0) for name, values in found.items()}
     compare(found)
     return means
@@ -485,11 +485,11 @@ def conll2002(args: argparse.Namespace) -> None:
         model, (X, _) = chooser.model, chooser.encoded[id(best.template)]
         print(f"chosen: {best}\n{HEAD}")
         report = model.evaluate(X.index.encode(columns(test), best.template), tags(test))
-        row("mercer, testb", figures(report), model.size)
+        row(f"mercer, testb, {name}", figures(report), model.size)
         per_type(report)
         nothing = (float("nan"),) * 3
-        row("best of the shared task (AdaBoost)", (*nothing, winner))
-        row("baseline of the shared task", (*nothing, baseline))
+        row(f"best of the shared task, {name}", (*nothing, winner))
+        row(f"baseline of the shared task, {name}", (*nothing, baseline))
         print()
     print("why they differ: the winner (Carreras et al. 2002) finds entities first and types them by a second")
     print("  boosted classifier, with trigger words and gazetteers; here words, parts of speech and spelling")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from _timing import from_data, interleaved, missing, parse, record, sized
+from _timing import from_data, interleaved, missing, parse, record, sized, spread
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 from sklearn.exceptions import ConvergenceWarning
@@ -132,10 +132,10 @@ def accuracy(arguments: argparse.Namespace) -> None:
     print("the thesis' third set, DD, is not at hand and was not run")
     for name in arguments.sets:
         with from_data(name):
-            one_set(name, arguments)
+            one_set(name, arguments).record()
 
 
-def one_set(name: str, arguments: argparse.Namespace) -> None:
+def one_set(name: str, arguments: argparse.Namespace) -> Scores:
     graphs, y = load_tu(name)
     graphs, y = graphs[: sized(None, 60)], y[: sized(None, 60)]
     scored = Scores([name, arguments.sizes, arguments.n_samples], y, arguments.repeats, arguments.out)
@@ -153,7 +153,7 @@ def one_set(name: str, arguments: argparse.Namespace) -> None:
             scored(f"{title}{' labelled' if labels else ''}", linear(X, y, steps), made, X.shape[1])
             made = 0.0
     if arguments.no_peers or missing("grakel"):
-        return
+        return scored
     for title, kernel, labelled in peers():
         start = time.process_time()
         if len(graphs) > 1500 and title.startswith("SP"):  # GraKeL would take about an hour; the kernel is the same
@@ -162,6 +162,7 @@ def one_set(name: str, arguments: argparse.Namespace) -> None:
         else:
             K = np.nan_to_num(kernel().fit_transform(for_grakel(graphs if labelled else unlabelled(graphs))))
         scored(title, precomputed(K, y), time.process_time() - start, None)
+    return scored
 
 
 def unlabelled(graphs: Graphs) -> Graphs:
@@ -265,6 +266,7 @@ class Scores:
     def __init__(self, key: list[Any], y: np.ndarray, repeats: int, path: str | None = None) -> None:
         self.key, self.y, self.repeats, self.path = key, y, repeats, path
         self.known: dict[str, tuple[float, float]] = {}
+        self.row: dict[str, Any] = {}
         if self.path and os.path.exists(self.path):
             with open(self.path, "a+") as lines:
                 lines.seek(0)
@@ -279,9 +281,12 @@ class Scores:
         features = f"{made:6.2f} s features" if made else f"{'':17s}"
         columns = f"   {width} columns" if width else ""
         score = f"{100 * values.mean():5.1f} ± {100 * values.std():3.1f}"
-        accuracy = {"value": round(100 * values.mean(), 1), "deviation": round(100 * values.std(), 1)}
-        record("accuracy", f"{self.key[0]}, {title}", values={"%": accuracy}, sizes=f"{len(self.y)} graphs")
+        self.row[title] = spread(100 * values, 1)
         print(f"  {title:22s} {score}   {features} {cpu:6.1f} s folds{columns}", flush=True)
+
+    def record(self) -> None:
+        """Add the accuracies of the set to the results."""
+        record("accuracy", self.key[0], values=self.row, sizes=f"{len(self.y)} graphs, {self.repeats} x 10 folds")
 
     def one(self, title: str, fold: Fold, repeat: int) -> tuple[float, float]:
         key = [*self.key, title, repeat]

@@ -47,8 +47,7 @@ from mercer.datasets import (
     make_zipf_corpus,
     path_features,
 )
-from mercer.maps import RandomProjection, TextHasher
-from mercer.maps._inverse import expected_collision_rate
+from mercer.maps import RandomProjection, TextHasher, expected_collision_rate
 from mercer.metrics import error_by_class_size
 from mercer.online import HashedClassifier
 
@@ -358,7 +357,12 @@ def _topics_of(tree: Any, n_train: int, column: int, quick: bool) -> None:
         printed = PRINTED_TOPICS.get(name.split(" 2^")[0] if name.startswith("separate") else name)
         shown = "-" if size is None else f"{size / 2**20:.1f}"
         end = "" if printed is None else f"{printed[column]:.2f}"
-        record("topics", f"{len(tree.paths):,} classes, {name}", values={"error, %": round(float(wrong), 2)})
+        columns: dict[str, Any] = {"error, %": {"value": round(float(wrong), 1)}, "MB": ""}
+        if printed is not None:
+            columns["error, %"]["printed"] = printed[column]
+        if size is not None:
+            columns["MB"] = round(size / 2**20)
+        record("topics", f"{len(tree.paths):,} classes, {name}", values=columns)
         print(f"  {name:20} {wrong:9.2f}   {shown:>13}   {s_train:10.2f}   {s_test:6.2f}   {end}")
         if name == "joint 2^24":
             best = model.predict(test)

@@ -25,7 +25,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import measured, parse
+from _timing import measured, parse, record
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
 from mercer.kernel_methods import KernelNuSVC, KernelOneClass, KernelSVC, KernelSVR
@@ -236,6 +236,13 @@ def main() -> None:
                 (their_seconds, their_model), (seconds, model) = found["libsvm"], found["ours"]
                 theirs_reached = their_value(their_model)
                 excess = (value(model) - theirs_reached) / abs(theirs_reached)
+                sides = {
+                    "peer": "scikit-learn (libsvm)",
+                    "theirs": their_seconds,
+                    "ours": seconds,
+                    "note": f"excess {excess:+.1e}",
+                }
+                record("speed", f"{machine}, {name}, {n:,} rows", **sides)
                 times = f"{their_seconds:.3g} | {seconds:.3g} | {their_seconds / seconds:.2f}x"
                 support = f"{len(their_model.support_)} | {len(model.support_)}"
                 print(f"| {machine} | {name} | {n:,} | {times} | {excess:+.1e} | {support} |", flush=True)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 import warnings
 from itertools import product
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _timing import from_data, parse
+from _timing import from_data, parse, record
 from proportions_printed import PRINTED, SIZES
 from scipy.io import loadmat
 
@@ -136,6 +137,7 @@ def chosen_by(results: list[dict[str, Any]]) -> tuple[list[float], list[float], 
 
 def table(results: list[dict[str, Any]]) -> list[str]:
     """A line for each cell: runs, ours by bags and by labels, the printed figure."""
+    titles = ("runs", "chosen by bags", "means of 5 runs", "with labels, for a run", "for a fold", "printed")
     lines = [
         "| kernel | set | bags of | method | runs | chosen by bags | means of 5 runs | with labels, for a run "
         "| for a fold | printed |",
@@ -153,11 +155,10 @@ def table(results: list[dict[str, Any]]) -> list[str]:
         low, high = np.quantile(fives, [0.025, 0.975])
         figure = PRINTED[kernel].get(name, {}).get(method)
         printed = f"{figure[SIZES.index(size)][0]:.1f} ± {figure[SIZES.index(size)][1]:.1f}" if figure else ""
-        lines.append(
-            f"| {kernel} | {name} | {size} | {method} | {len(by_bags)} | {by_bags.mean():.1f} ± {by_bags.std():.1f} "
-            f"| {low:.1f} to {high:.1f} | {by_run.mean():.1f} ± {by_run.std():.1f} "
-            f"| {by_fold.mean():.1f} ± {by_fold.std():.1f} | {printed} |"
-        )
+        means = [f"{values.mean():.1f} ± {values.std():.1f}" for values in (by_bags, by_run, by_fold)]
+        cells = [str(len(by_bags)), means[0], f"{low:.1f} to {high:.1f}", *means[1:], printed]
+        record("few bags", f"{kernel}, {name}, bags of {size}, {method}", values=dict(zip(titles, cells, strict=True)))
+        lines.append(f"| {kernel} | {name} | {size} | {method} | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -213,7 +214,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=[m for m in METHODS if m != "best start"])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--out", default="proportions_author.jsonl", help="results, one line for each fold")
-    options = parse(parser, parts=["tables", "split", "toy"], methods=["mean-map"], runs=1)
+    options = parse(parser, parts=["tables", "split", "toy"], methods=["mean-map"], runs=1, out=os.devnull)
     for part in options.parts:
         with from_data(part):
             PARTS[part](options)

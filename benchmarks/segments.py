@@ -498,7 +498,9 @@ def paragraphs(repeats: int, small: bool) -> None:
             if "accuracy" in found[0]:
                 other = "  ".join(pair([getattr(one["accuracy"], f) for one in found]) for f in ("accuracy", "f1"))
             print(f"{name:28}{figures}   {other}")
-            record("paragraphs", f"{title}, {name}", values={"F1": spread([one["f1"].f1 for one in found])})
+        record(
+            "paragraphs", title, values={name: spread([one["f1"].f1 for one in found]) for name, found in rows.items()}
+        )
     print(
         "\nthe source's books (table 5.6, F1 over 10 folds): segments .40/.55/.78/.71, SVM .35/.25/.43/.41, "
         "boosted stumps .29/.52/.81/.62 (English, German, one story, one author)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import re
 import runpy
@@ -99,7 +100,7 @@ CLAIMS: dict[str, list[str]] = {
 WITH_DATA: dict[str, list[str]] = {
     "attributes_awa": [r"images: \d+ images to learn from"],
     "census": [r"majority of the bag +\d", r"Bags drawn from everybody", r"Bags of one occupation each"],
-    "chunking": [r"mercer, as chosen +\d", r"mercer, Hybrid +\d", r"mercer, testb +\d"],
+    "chunking": [r"mercer, as chosen +\d", r"mercer, Hybrid +\d", r"mercer, testb, Spanish +\d"],
     "graphlets": [r"MUTAG: 60 graphs", r"HKF labelled +\d"],
     "kernels_graphs": [r"MUTAG: 50 graphs", r"refined labels +\d"],
     "kernels_strings": [r"\| spectrum k = 3 \| promoters \| 20", r"\| promoters \| SVM, mismatch \| \d", r"TREC"],
@@ -213,3 +214,31 @@ def test_all_scripts_run_before_a_failure_shows_in_the_status(tmp_path):
     assert "peers that were not installed: dlib" in done.stdout
     (tmp_path / "broken.py").unlink()
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_the_runner_lists_scripts_and_passes_options_on(tmp_path):
+    code = 'import sys, os, json\nif __name__ == "__main__":\n    print(sys.argv[1:])\n'
+    code += "    row = {'script': 'one', 'table': 't', 'measure': 'm', 'ours': 1.0, 'unit': 's'}\n"
+    code += "    open(os.environ['MERCER_BENCHMARK_ROWS'], 'a').write(json.dumps(row) + '\\n')\n"
+    (tmp_path / "one.py").write_text(f'"""What it measures."""\n{code}')
+    (tmp_path / "helper.py").write_text("x = 1\n")
+    command = [sys.executable, "-m", "benchmarks", f"--folder={tmp_path}"]
+
+    def call(*options: str) -> subprocess.CompletedProcess:
+        return subprocess.run([*command, *options], capture_output=True, text=True, check=False, cwd=FOLDER.parent)
+
+    assert call().stdout.split(maxsplit=1) == ["one", "What it measures.\n"]
+    done = call("one", "--json", "--smoke", "--tasks", "a", "b")
+    assert done.returncode == 0
+    (row,) = map(json.loads, done.stdout.splitlines())
+    assert "['--smoke', '--tasks', 'a', 'b']" in done.stderr
+    assert (row["measure"], row["ours"], row["options"]) == ("m", 1.0, "--smoke --tasks a b")
+    assert row["machine"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["date"])
+    file = tmp_path / "rows.jsonl"
+    for _ in range(2):
+        assert "1 rows written to rows.jsonl" in call("one", "--json", str(file)).stdout
+    assert len(runner.read(file)) == 1
+    assert "no script is named 'two'" in call("two").stderr
+    assert call("two").returncode == 2
+    assert call("--all", "one").returncode == 2

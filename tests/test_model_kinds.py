@@ -18,9 +18,11 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import mercer
-from mercer import ModelFileError, _persistence
-from mercer._limits import LEAST_BUDGET, TooLargeError, budget, reserve
-from mercer._persistence import MODELS, read_file, write_file
+from mercer import ModelFileError
+from mercer._state import container
+from mercer._state.container import read_file, write_file
+from mercer._state.limits import LEAST_BUDGET, TooLargeError, budget, reserve
+from mercer._state.registry import MODELS
 from mercer.online import HashedClassifier
 from reference.model_zoo import TEXT_LABELS, TEXTS, ZOO
 
@@ -28,7 +30,7 @@ from reference.model_zoo import TEXT_LABELS, TEXTS, ZOO
 @pytest.fixture(autouse=True)
 def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of files are written here, and none must survive a power cut."""
-    monkeypatch.setattr(_persistence.os, "fsync", lambda handle: None)
+    monkeypatch.setattr(container.os, "fsync", lambda handle: None)
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +167,9 @@ def test_no_memory_and_endless_recursion_are_errors_of_the_file(
 def test_a_description_that_is_nested_beyond_reason_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
     header, _, rest = files["KernelSVC"].read_bytes()[8:].partition(b'\\"meta\\":')
     deep = header + b'\\"meta\\":' + b'{\\"params\\":' * 3000 + b"1" + b"}" * 3000 + rest[:0] + b'}"}}'
-    blank = deep[: len(_persistence._CHECKSUM_START)] + b"0" * 64 + deep[len(_persistence._CHECKSUM_START) + 64 :]
+    blank = deep[: len(container._CHECKSUM_START)] + b"0" * 64 + deep[len(container._CHECKSUM_START) + 64 :]
     prefix = len(blank).to_bytes(8, "little")
-    checksum = _persistence._blake2b([prefix, blank]).encode()
+    checksum = container._blake2b([prefix, blank]).encode()
     (tmp_path / "m").write_bytes(prefix + blank.replace(b"0" * 64, checksum, 1))
     with pytest.raises(ModelFileError):
         mercer.load(tmp_path / "m")
@@ -203,7 +205,7 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(
     """Between the look at the path and its opening."""
     os.mkfifo(tmp_path / "pipe")
     status = os.stat(files["Tagger"])
-    monkeypatch.setattr(_persistence.os, "stat", lambda path: status)
+    monkeypatch.setattr(container.os, "stat", lambda path: status)
     with pytest.raises(ModelFileError, match="not a regular file"):
         read_file(tmp_path / "pipe")
 
@@ -260,13 +262,13 @@ LOADED_AND_FAILED = [
     ("RecordHasher", "params.interactions.0.0", "\ud800"),
     ("TableEncoder", "columns", []),
     ("TableEncoder", "columns.0", {"name": "city", "kind": "category", "categories": ["Rome"]}),
-    ("KernelOneClass", "fitted.offset_.value", "x"),
-    ("KernelOneClass", "fitted.offset_.value", None),
-    ("KernelFisher", "params.n_components.value", 1.5),
-    ("KernelSVC", "fitted.n_features_in_.value", -1),
-    ("AdditiveMap", "params.n_steps.value", 2**31 - 1),
-    ("MeanMap", "params.map.value", 3),
-    ("MeanMap", "params.map.value", []),
+    ("KernelOneClass", "fitted.offset_", "x"),
+    ("KernelOneClass", "fitted.offset_", None),
+    ("KernelFisher", "params.n_components", 1.5),
+    ("KernelSVC", "fitted.n_features_in_", -1),
+    ("AdditiveMap", "params.n_steps", 2**31 - 1),
+    ("MeanMap", "params.map", 3),
+    ("MeanMap", "params.map", []),
     ("RelativeMarginSVC", "gamma", -1.0),
     ("RandomProjection", "params.dtype", []),
     ("Segmenter", "starts_are_rows", None),
@@ -294,7 +296,7 @@ def test_blocks_larger_than_an_image_take_no_memory(files: dict[str, Path], tmp_
         ("HiddenMarkovModel", "start", lambda a: -a),
         ("FourierFeatures", "phases", lambda a: a.astype(np.int64)),
         ("GridLabeler", "scale", lambda a: 0 * a),
-        ("OnlineKernelClassifier", "x0", lambda a: a[:1]),
+        ("OnlineKernelClassifier", "support_", lambda a: a[:1]),
         ("RandomProjection", "components", lambda a: a[:0]),
         ("HashedClassifier", "table_lines", lambda a: a.astype(float)),
     ],

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import mercer
-from mercer._persistence import MODELS
+from mercer._state.registry import MODELS
 
 SCRIPT = """
 import sys, mercer

@@ -19,18 +19,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer import _persistence
-from mercer._persistence import (
-    MODELS,
-    ModelFileError,
-    load,
-    pack_strings,
-    read_file,
-    save,
-    unpack_strings,
-    write_atomically,
-    write_file,
-)
+from mercer._state import container
+from mercer._state.container import ModelFileError, read_file, write_atomically, write_file
+from mercer._state.registry import MODELS, load, save
+from mercer._state.values import pack_strings, unpack_strings
 
 DTYPES = [
     "float32",
@@ -95,7 +87,7 @@ def forge(table: Any, payload: bytes = b"", description: Any = None, **changes: 
     metadata = {"mercer": json.dumps(described, separators=(",", ":"))}
     header = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
     prefix = len(header).to_bytes(8, "little")
-    checksum = _persistence._blake2b([prefix, header, payload])
+    checksum = container._blake2b([prefix, header, payload])
     return prefix + header.replace(b"0" * 64, checksum.encode(), 1) + payload
 
 
@@ -140,7 +132,7 @@ def test_non_finite_weights_come_back(tmp_path: Path) -> None:
 
 def test_no_arrays_and_empty_meta(tmp_path: Path) -> None:
     write_file(tmp_path / "m", "K", {}, {})
-    assert read_file(tmp_path / "m", "K") == _persistence.ModelFile("K", {}, {})
+    assert read_file(tmp_path / "m", "K") == container.ModelFile("K", {}, {})
 
 
 def test_the_safetensors_library_reads_our_files(tmp_path: Path) -> None:
@@ -431,7 +423,7 @@ def no_space(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize("step", ["fsync", "replace", "open", "fdopen"])
 def test_a_failed_write_keeps_the_old_file(old_file: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(_persistence.os, step, no_space)
+        patch.setattr(container.os, step, no_space)
         with pytest.raises(OSError, match="the old file is intact") as caught:
             overwrite(old_file)
     assert caught.value.errno == errno.ENOSPC
@@ -453,7 +445,7 @@ def test_a_file_cut_short_by_the_kernel_keeps_the_old_file(old_file: Path) -> No
 def test_a_full_disk_keeps_the_old_file(old_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real_open = os.open
     with monkeypatch.context() as patch:
-        patch.setattr(_persistence.os, "open", lambda *_: real_open("/dev/full", os.O_WRONLY))
+        patch.setattr(container.os, "open", lambda *_: real_open("/dev/full", os.O_WRONLY))
         with pytest.raises(OSError, match="No space left on device; the old file is intact"):
             overwrite(old_file)
 
@@ -469,7 +461,7 @@ def test_an_interrupted_write_keeps_the_old_file(old_file: Path, interruption: t
 
 
 def test_a_failed_first_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_persistence.os, "replace", no_space)
+    monkeypatch.setattr(container.os, "replace", no_space)
     with pytest.raises(OSError, match="no file was written"):
         overwrite(tmp_path / "new")
     assert not list(tmp_path.iterdir())
@@ -485,7 +477,7 @@ def test_a_failed_directory_flush_says_that_the_new_file_is_there(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         real_fsync(handle)
 
-    monkeypatch.setattr(_persistence.os, "fsync", fsync)
+    monkeypatch.setattr(container.os, "fsync", fsync)
     with pytest.raises(OSError, match="new file is in place"):
         overwrite(tmp_path / "m")
     assert read_file(tmp_path / "m").meta == {"old": False}

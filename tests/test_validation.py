@@ -47,8 +47,8 @@ def test_comparison_of_neighbours_does_not_wrap():
 
 
 def _ways_in():
+    from mercer._state.values import _cut
     from mercer.data import Graphs, Segmentations, Sequences, TextBuffer
-    from mercer.kernels._state import _cut
     from mercer.structures.graph_inputs import GraphInputs
 
     indices = np.zeros(3, np.int32)

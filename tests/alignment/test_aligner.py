@@ -239,12 +239,12 @@ def test_an_unfitted_aligner_says_so(call):
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([("ABC", "AXC")], r"pairs\[0\], second sequence: symbol 'X' at position 1 is not in the alphabet"),
-        ([("AB", "A"), (["A", []], "A")], r"pairs\[1\], first sequence: symbol \[\] at position 1"),
-        (["ABC"], r"pairs\[0\] must be two sequences"),
-        ([("A", "B", "C")], r"pairs\[0\] must be two sequences"),
-        ([("A", 5)], r"pairs\[0\]: t must be a string or a list of tokens, got int"),
-        ("AB", "pairs must be a list"),
+        ([("ABC", "AXC")], r"X\[0\], second sequence: symbol 'X' at position 1 is not in the alphabet"),
+        ([("AB", "A"), (["A", []], "A")], r"X\[1\], first sequence: symbol \[\] at position 1"),
+        (["ABC"], r"X\[0\] must be two sequences"),
+        ([("A", "B", "C")], r"X\[0\] must be two sequences"),
+        ([("A", 5)], r"X\[0\]: t must be a string or a list of tokens, got int"),
+        ("AB", "X must be a list"),
         ([(b"A", "A")], "got bytes"),
     ],
 )
@@ -256,12 +256,12 @@ def test_bad_pairs_are_named(pairs, message):
 @pytest.mark.parametrize(
     ("alignments", "message"),
     [
-        (ROWS[:2], "as many as pairs: 2 for 3"),
-        ([*ROWS[:2], [(0, 0), (1, 3)]], r"alignments\[2\] must lie within sequences of 4 and 3 symbols, found"),
-        ([*ROWS[:2], [(1, 1), (2, 0)]], r"alignments\[2\] must ascend in both sequences"),
-        ([*ROWS[:2], ("TCAT", "CAT")], r"alignments\[2\]: gapped rows must have one length"),
-        ([*ROWS[:2], ("TC-AT", "-C-AT")], r"alignments\[2\]: gapped rows"),
-        ([*ROWS[:2], ("TCGT", "-CGT")], r"alignments\[2\] is of other sequences than pairs\[2\]"),
+        (ROWS[:2], "as many as X: 2 for 3"),
+        ([*ROWS[:2], [(0, 0), (1, 3)]], r"y\[2\] must lie within sequences of 4 and 3 symbols, found"),
+        ([*ROWS[:2], [(1, 1), (2, 0)]], r"y\[2\] must ascend in both sequences"),
+        ([*ROWS[:2], ("TCAT", "CAT")], r"y\[2\]: gapped rows must have one length"),
+        ([*ROWS[:2], ("TC-AT", "-C-AT")], r"y\[2\]: gapped rows"),
+        ([*ROWS[:2], ("TCGT", "-CGT")], r"y\[2\] is of other sequences than X\[2\]"),
         ([*ROWS[:2], Alignment("AA", "AA", [])], "is of other sequences"),
         ([*ROWS[:2], [(0.5, 1.0)]], "integers"),
     ],

@@ -16,6 +16,7 @@ import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, precision_recall_fscore_support
 
 import mercer as package
+from mercer._state import container
 from mercer.cli import classifier as command
 from mercer.cli import main
 from mercer.maps import TextHasher
@@ -312,7 +313,7 @@ def test_checkpoints_of_the_command_are_removed_at_the_end_and_refused_for_other
     file.write_text("x\tcheap pills\ny\tlong meeting\n" * 20)
     assert mercer("train", "classifier", str(file), "--model", model, "--checkpoint", str(run)).status == 0
     assert not run.exists()
-    package._persistence.write_file(run, "checkpoint", {"fingerprint": "another"}, {})
+    container.write_file(run, "checkpoint", {"fingerprint": "another"}, {})
     ran = mercer("train", "classifier", str(file), "--model", model, "--checkpoint", str(run))
     assert ran.status == 2
     assert "other data or settings" in ran.err

@@ -281,7 +281,7 @@ SKEW = np.arange(18.0).reshape(3, 3, 2)
     [
         ([], [], "X is empty"),
         ([GOOD], [[0, 0]], "set 0 has 3 items in X, but 2 labels"),
-        ([GOOD], [[0, 0, 1], [0]], "X has 1 sets, but Y has 2"),
+        ([GOOD], [[0, 0, 1], [0]], "X has 1 sets, but y has 2"),
         ([GOOD], [[0, None, 1]], "item 1 has no cluster"),
         ([GOOD], [[0, np.nan, 1]], "item 1 has no cluster"),
         ([GOOD], ["aab"], "list of cluster labels"),

@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 import mercer
 from estimators.cases import ABSTRACT, CASES, Case, public_estimators
 from estimators.outputs import equal, fit, outputs, verbs_of
-from mercer._persistence import MODELS
+from mercer._state.registry import MODELS
 from mercer.structures.joint import OracleError
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.cls.__name__)

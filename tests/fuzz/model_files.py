@@ -20,7 +20,7 @@ import numpy as np
 from fuzz.engine import REFUSED, Case, Target
 from fuzz.mutate import FLOATS, TEXTS, Mutator
 from fuzz.values import Builder, decode_array, encode, plain
-from mercer import _persistence
+from mercer._state import container, registry
 
 USES = (
     "predict",
@@ -72,7 +72,7 @@ class Example:
     """A fitted model of one kind, as it comes out of the example in its docstring, and what was done with it there."""
 
     def __init__(self, kind: str) -> None:
-        cls = _persistence._class_of(kind)
+        cls = registry.class_of(kind)
         self.kind, self.uses = kind, []
         found: list[Any] = []
         with _recorded_uses(cls, self.uses, found), contextlib.redirect_stdout(io.StringIO()):
@@ -141,7 +141,7 @@ class ModelFiles(Target):
     name = "models"
 
     def __init__(self, only: str | None = None) -> None:
-        self.kinds = [only] if only else sorted(_persistence.MODELS)
+        self.kinds = [only] if only else sorted(registry.MODELS)
         self.examples: dict[str, Example] = {}
         self.missing: dict[str, str] = {}
         self.values = Mutator({})
@@ -158,18 +158,16 @@ class ModelFiles(Target):
         self.kinds = sorted(self.examples)
         for kind, example in self.examples.items():
             example.uses = [use for use in example.uses if self._works(kind, example, use)]
-        version = _persistence._mercer_version()
-        _persistence._mercer_version = lambda: version  # which reads the metadata of the package each time
-        self.options = (
-            {"max_bytes": MOST_BYTES} if "max_bytes" in inspect.signature(_persistence.load).parameters else {}
-        )
+        version = container._mercer_version()
+        container._mercer_version = lambda: version  # which reads the metadata of the package each time
+        self.options = {"max_bytes": MOST_BYTES} if "max_bytes" in inspect.signature(registry.load).parameters else {}
 
     @staticmethod
     def _works(kind: str, example: Example, use: Any) -> bool:
         """Whether a model that comes from an unharmed file can be used in this way."""
         with tempfile.TemporaryDirectory() as folder:
-            _persistence.write_file(Path(folder, "model"), kind, example.meta, example.arrays)
-            model = _persistence.load(Path(folder, "model"))
+            container.write_file(Path(folder, "model"), kind, example.meta, example.arrays)
+            model = registry.load(Path(folder, "model"))
         name, (args, kwargs), _ = use
         with contextlib.suppress(Exception):
             getattr(model, name)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
@@ -211,11 +209,11 @@ class ModelFiles(Target):
         os.close(handle)
         try:
             try:
-                _persistence.write_file(path, case["kind"], case["meta"], arrays)
+                container.write_file(path, case["kind"], case["meta"], arrays)
             except (TypeError, ValueError, RecursionError):
                 return REFUSED  # no such file
             try:
-                model = _persistence.load(path, **self.options)
+                model = registry.load(path, **self.options)
             except Exception as error:
                 return (
                     None if isinstance(error, ValueError) and str(error) else f"load: {type(error).__name__}: {error}"

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from mercer._state.values import value_from_state, value_to_state
 from mercer.kernel_methods import (
     ExponentialLoss,
     HingeLoss,
@@ -21,7 +22,6 @@ from mercer.kernel_methods import (
     SquaredLoss,
     TaxonomyLoss,
 )
-from mercer.kernel_methods.losses import loss_from_data, loss_to_data
 
 COMPUTERS = [
     ("computers", "hardware"), ("computers", "software"), ("hardware", "storage"), ("hardware", "cables"),
@@ -169,5 +169,5 @@ def test_wrong_losses_are_refused(make, message):
 
 @pytest.mark.parametrize("loss", [*SINGLE, *MANY], ids=repr)
 def test_loss_comes_back_from_data(loss):
-    assert loss_from_data(loss_to_data(loss)) == loss
+    assert value_from_state(*value_to_state(loss)) == loss
     assert dataclasses.replace(loss) == loss

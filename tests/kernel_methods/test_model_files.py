@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import mercer
-from mercer._persistence import read_file, write_file
+from mercer._state.container import read_file, write_file
 from mercer.kernel_methods import (
     CCA,
     HuberLoss,
@@ -293,22 +293,25 @@ def changed(model, path, spoil):
     ("model", "data", "spoil"),
     [
         (KernelFisher(Gaussian(0.5)), (POINTS, LABELS), lambda meta: meta["fitted"].pop("means_")),
-        (KernelFisher(Gaussian(0.5)), (POINTS, LABELS), lambda meta: meta["fitted"]["coordinates_"].pop("axes")),
         (
             KernelFisher(Gaussian(0.5)), (POINTS, LABELS),
-            lambda meta: meta["fitted"]["weights_"].update(meta["fitted"]["means_"]),
+            lambda meta: meta["fitted"]["coordinates_"]["fitted"].pop("axes"),
         ),
-        (CCA(), (POINTS, OTHERS), lambda meta: meta["params"]["n_components"].update(value=2)),
-        (KernelCCA(Gaussian(0.5)), ([POINTS, OTHERS],), lambda meta: meta["fitted"]["coordinates_"]["views"].pop()),
+        (
+            KernelFisher(Gaussian(0.5)), (POINTS, LABELS),
+            lambda meta: meta["fitted"].update(weights_=meta["fitted"]["means_"]),
+        ),
+        (CCA(), (POINTS, OTHERS), lambda meta: meta["params"].update(n_components=2)),
+        (KernelCCA(Gaussian(0.5)), ([POINTS, OTHERS],), lambda meta: meta["fitted"]["coordinates_"].pop()),
         (
             KernelDependencyEstimation(Gaussian(0.5), NGram(2), 3), (POINTS, WORDS),
-            lambda meta: meta["fitted"]["inputs_"].update(meta["fitted"]["coef_"], array="nowhere"),
+            lambda meta: meta["fitted"]["inputs_"].update(array="nowhere"),
         ),
-        (FourierMap(Gaussian(0.5), 8), (POINTS,), lambda meta: meta["params"]["n_components"].update(value=20)),
-        (NystroemMap(Gaussian(0.5), 8), (POINTS,), lambda meta: meta["fitted"]["normalization_"].update(
-            meta["fitted"]["landmarks_"])),
-        (AdditiveMap(ChiSquared(None)), (POINTS,), lambda meta: meta["fitted"]["n_features_in_"].update(value=-1)),
-        (Gram(NGram(2)), (WORDS,), lambda meta: meta["params"]["dtype"].update(value="object")),
+        (FourierMap(Gaussian(0.5), 8), (POINTS,), lambda meta: meta["params"].update(n_components=20)),
+        (NystroemMap(Gaussian(0.5), 8), (POINTS,), lambda meta: meta["fitted"].update(
+            normalization_=meta["fitted"]["landmarks_"]["array"])),
+        (AdditiveMap(ChiSquared(None)), (POINTS,), lambda meta: meta["fitted"].update(n_features_in_=-1)),
+        (Gram(NGram(2)), (WORDS,), lambda meta: meta["params"]["dtype"].update(name="object")),
     ],
 )  # fmt: skip
 def test_spoilt_files_of_maps_and_projections_are_refused(model, data, spoil, tmp_path):
@@ -322,13 +325,13 @@ def test_spoilt_files_of_maps_and_projections_are_refused(model, data, spoil, tm
     "spoil",
     [
         lambda meta, arrays: meta["fitted"].pop("support_"),
-        lambda meta, arrays: meta["fitted"].update(predict={"value": 1}),
-        lambda meta, arrays: meta["params"]["kernel"].update(kernel="Kernel"),
-        lambda meta, arrays: meta["params"]["kernel"].update(kernel="os.system"),
-        lambda meta, arrays: meta["params"].update(shell={"value": 1}),
-        lambda meta, arrays: meta["fitted"]["dual_coef_"].update(array=meta["fitted"]["intercept_"]["array"]),
-        lambda meta, arrays: arrays[meta["fitted"]["dual_coef_"]["array"]].fill(np.nan),
-        lambda meta, arrays: arrays[meta["fitted"]["support_"]["array"]].fill(-1),
+        lambda meta, arrays: meta["fitted"].update(predict=1),
+        lambda meta, arrays: meta["params"]["kernel"].update(name="Kernel"),
+        lambda meta, arrays: meta["params"]["kernel"].update(name="os.system"),
+        lambda meta, arrays: meta["params"].update(shell=1),
+        lambda meta, arrays: meta["fitted"].update(dual_coef_=meta["fitted"]["intercept_"]),
+        lambda meta, arrays: arrays[meta["fitted"]["dual_coef_"]].fill(np.nan),
+        lambda meta, arrays: arrays[meta["fitted"]["support_"]].fill(-1),
         lambda meta, arrays: meta["fitted"]["support_objects_"].update(kind="pickle"),
         lambda meta, arrays: meta["fitted"]["support_objects_"].update(array="nowhere"),
     ],

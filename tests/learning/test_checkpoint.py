@@ -14,8 +14,9 @@ import warnings
 import numpy as np
 import pytest
 
-from mercer import ModelFileError, _persistence
-from mercer._persistence import read_file, write_file
+from mercer import ModelFileError
+from mercer._state import container
+from mercer._state.container import read_file, write_file
 from mercer.learning import Checkpoint, ConvergenceWarning
 from mercer.learning.risk import Risk
 from mercer.structures import Constraints
@@ -375,7 +376,7 @@ def no_space(*_, **__):
 
 def test_a_full_disk_is_a_warning_and_training_goes_on(tmp_path, monkeypatch):
     path = tmp_path / "run.checkpoint"
-    monkeypatch.setattr(_persistence.os, "fsync", no_space)
+    monkeypatch.setattr(container.os, "fsync", no_space)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = tagger(max_iter=8).fit(*data(), checkpoint=Checkpoint(path, every=0))
@@ -405,7 +406,7 @@ def test_a_disk_that_fills_up_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     checkpoint = Checkpoint(path, every=0)
     checkpoint.open("x")
     checkpoint.write({"n": 1}, {})
-    monkeypatch.setattr(_persistence.os, "fsync", no_space)
+    monkeypatch.setattr(container.os, "fsync", no_space)
     with pytest.warns(RuntimeWarning, match="the old file is intact"):
         checkpoint.write({"n": 2}, {})
     checkpoint.release()
@@ -416,9 +417,9 @@ def test_kills_while_writing_leave_no_pile_of_files(tmp_path):
     """Each write removes what writers that are gone have left, and nothing that somebody is writing."""
     path = tmp_path / "run.checkpoint"
     script = (
-        "import os, sys; from mercer import _persistence\n"
-        "_persistence.os.fsync = lambda fd: os.kill(os.getpid(), 9)\n"
-        "_persistence.write_file(sys.argv[1], 'checkpoint', {}, {})"
+        "import os, sys; from mercer._state import container\n"
+        "container.os.fsync = lambda fd: os.kill(os.getpid(), 9)\n"
+        "container.write_file(sys.argv[1], 'checkpoint', {}, {})"
     )
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
@@ -426,7 +427,7 @@ def test_kills_while_writing_leave_no_pile_of_files(tmp_path):
         assert len(os.listdir(tmp_path)) == 1
     other = tmp_path / "run.checkpoint.0123456789ab.tmp.txt"
     other.write_text("mine")
-    with _persistence._new_file(f"{path}.aaaaaaaaaaaa.tmp"):
+    with container._new_file(f"{path}.aaaaaaaaaaaa.tmp"):
         write_file(path, "checkpoint", {}, {})
         assert sorted(os.listdir(tmp_path)) == [path.name, other.name, f"{path.name}.aaaaaaaaaaaa.tmp"]
     write_file(path, "checkpoint", {}, {})
@@ -434,10 +435,10 @@ def test_kills_while_writing_leave_no_pile_of_files(tmp_path):
 
 
 def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    if _persistence.fcntl is None:
+    if container.fcntl is None:
         pytest.skip("needs flock")
     path = tmp_path / "m"
-    flock, calls = _persistence.fcntl.flock, []
+    flock, calls = container.fcntl.flock, []
 
     def removed_first(file, how):
         calls.append(how)
@@ -445,7 +446,7 @@ def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_
             os.unlink(file.name if isinstance(file.name, str) else next(tmp_path.iterdir()))
         return flock(file, how)
 
-    monkeypatch.setattr(_persistence.fcntl, "flock", removed_first)
+    monkeypatch.setattr(container.fcntl, "flock", removed_first)
     write_file(path, "K", {}, {})
     assert len(calls) == 2
     assert os.listdir(tmp_path) == ["m"]

@@ -18,8 +18,9 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
+from mercer import _arrays
 from mercer.kernels import FourierMap, Gaussian, Laplacian, Matern
-from mercer.maps import FourierFeatures, _arrays
+from mercer.maps import FourierFeatures
 from mercer.maps.fourier import hadamard
 
 VARIANTS = ["iid", "orthogonal", "structured", "circulant"]

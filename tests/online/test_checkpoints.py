@@ -125,7 +125,7 @@ def test_an_interrupted_fit_keeps_its_checkpoint(tmp_path, monkeypatch):
 
 
 def test_a_damaged_checkpoint_of_a_fit_is_refused(tmp_path):
-    from mercer._persistence import read_file, write_file
+    from mercer._state.container import read_file, write_file
 
     path = tmp_path / "run.checkpoint"
     killed(HashedClassifier(n_bits=8), "fit", X, LABELS, checkpoint=Checkpoint(path, every=0))

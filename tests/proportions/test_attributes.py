@@ -157,8 +157,8 @@ def test_model_files(kernel, map, tmp_path):
     again = clone(loaded).fit(TASK.X, TASK.category, TASK.proportions)
     np.testing.assert_allclose(again.decision_function(TASK.X), model.decision_function(TASK.X))
     meta, arrays = model.to_state()
-    meta["fitted"]["estimators_"]["items"].pop()
-    with pytest.raises(ValueError, match="expected 3 learners, found 2"):
+    meta["fitted"]["estimators_"].pop()
+    with pytest.raises(ValueError, match="must have 3 items, found 2"):
         AttributeModeler.from_state(meta, arrays)
 
 

@@ -360,7 +360,7 @@ def test_model_files(options, tmp_path):
     assert loaded.history_ == model.history_
     meta, arrays = model.to_state()
     name = "weights_" if "scorer" in options else "intercept_"
-    where = meta["fitted"][name]["array"]
+    where = meta["fitted"][name]
     with pytest.raises(ValueError, match=name):
         ProportionClassifier.from_state(meta, {**arrays, where: np.full_like(arrays[where], np.nan)})
 

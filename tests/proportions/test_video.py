@@ -201,9 +201,9 @@ def test_model_files(tmp_path):
     again = clone(loaded).fit(task.videos, task.y)
     np.testing.assert_allclose(again.score_videos(task.videos), model.score_videos(task.videos))
     meta, arrays = model.to_state()
-    meta["fitted"]["multilabel_"] = {"value": False}
-    meta["fitted"]["estimators_"]["items"].pop()
-    with pytest.raises(ValueError, match="expected 3 learners, found 2"):
+    meta["fitted"]["multilabel_"] = False
+    meta["fitted"]["estimators_"].pop()
+    with pytest.raises(ValueError, match="must have 3 items, found 2"):
         VideoEventDetector.from_state(meta, arrays)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -23,7 +25,12 @@ class Problem:
     X: Sequences
     y: TagSequences
     chain: Chain
-    oracle: EnumeratedCRF
+    make_oracle: Callable[[], EnumeratedCRF]
+
+    @cached_property
+    def oracle(self) -> EnumeratedCRF:
+        """All labellings of all sequences: not every test of many sequences asks for them."""
+        return self.make_oracle()
 
     @property
     def risk(self) -> Risk:
@@ -101,7 +108,10 @@ def make_problem(
             F * C + shared + patterns.keys(own_pattern, edge_features, C * C),
         ]
     )
-    oracle = EnumeratedCRF(
-        matrices, labels, C, edge_features=edges, allowed=None if constraints is None else allowed, kept=kept
-    )
-    return Problem(matrices, labels, X, y, chain, oracle)
+
+    def make_oracle() -> EnumeratedCRF:
+        return EnumeratedCRF(
+            matrices, labels, C, edge_features=edges, allowed=None if constraints is None else allowed, kept=kept
+        )
+
+    return Problem(matrices, labels, X, y, chain, make_oracle)

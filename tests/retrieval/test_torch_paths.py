@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
-from mercer.maps import _arrays  # noqa: E402
+from mercer import _arrays  # noqa: E402
 from mercer.retrieval import (  # noqa: E402
     BilinearEmbedding,
     CirculantEmbedding,

@@ -585,7 +585,6 @@ Y3 = [[(0, 2, "a"), (2, 3, "b")], [(0, 1, "b"), (1, 4, "a")]]
         ({"C": 0}, X3, Y3, "C must be"),
         ({"loss": "nonsense"}, X3, Y3, "unknown loss"),
         ({"solver": "nonsense"}, X3, Y3, "unknown solver"),
-        ({"solver": "sgd", "loss": "log"}, X3, Y3, "online loop"),
         ({"cost": "nonsense"}, X3, Y3, "unknown cost"),
         ({"length_model": "nonsense"}, X3, Y3, "lengths must be one of"),
         ({"length_model": np.ones((7, 1))}, X3, Y3, "lengths must be of shape"),

@@ -403,7 +403,7 @@ def test_empty_and_unequal_data_are_refused():
     assert model.predict([]) == []
     with pytest.raises(ValueError, match="nothing to score"):
         model.score([], [])
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="3 inputs and 2 outputs"):
         model.score(X, Y[:2])
 
 

@@ -294,7 +294,7 @@ def test_a_device_is_no_place_for_a_model(fitted):
 
 def test_a_model_whose_parts_do_not_fit_is_refused(fitted, tmp_path):
     """A file that is whole and yet makes no sense."""
-    from mercer._persistence import write_file
+    from mercer._state.container import write_file
 
     meta, arrays = fitted.to_state()
     path = tmp_path / "model"

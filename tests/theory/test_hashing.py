@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from mercer.maps import HashAccumulator, RandomFeatures
+from mercer.maps import HashAccumulator, RandomFeatures, expected_collision_rate
 from mercer.theory.hashing import (
     exact_mixing_coefficient,
-    expected_collision_rate,
     expected_kernel,
     hoeffding_constants,
     information_loss_bound,

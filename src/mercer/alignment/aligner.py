@@ -13,29 +13,27 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
-from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, thread_count
 from mercer.alignment.batch import Coded, Encoder, Scores, check_sequences, compile_batch, k_best, match_probabilities
 from mercer.alignment.joint import AlignmentJoint
 from mercer.alignment.pairs import Alignment, check_pairs, read_rows
 from mercer.alignment.structure import AlignmentStructure, shared_pairs
-from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import loss_from_json, resolve_loss
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.risk import Risk
-from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structures.joint import Examples
 
 
-class Aligner(Estimator):
-    """Aligns pairs of sequences with scores that are learned from examples, or given.
+class Aligner(StructuredEstimator):
+    """Align pairs of sequences with scores that are learned from examples, or given.
 
     Parameters
     ----------
@@ -44,17 +42,27 @@ class Aligner(Estimator):
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"log"``, …: see :mod:`mercer.learning`.
     solver : str or Solver, default="bcfw"
-        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"``, ``"subgradient"``; ``"lbfgs"`` for smooth losses.
+        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"``, ``"subgradient"``; ``"lbfgs"`` for smooth losses (``"owlqn"`` with
+        an ℓ1 penalty), ``"auto"`` to choose by the loss; ``"averaged-perceptron"``, ``"passive-aggressive"`` and, for
+        the log loss, ``"sgd"`` take one pair a step.
     C : float, default=1.0
-        Weight of the summed loss against the penalty: ``½‖w‖² + C · Σ loss``.
+        Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``.
     alphabet : str, sequence of tokens or None
         The symbols. None: those of the training pairs, sorted.
     symmetric : bool, default=True
         Whether replacing a by b and b by a have one score.
     cost : {"pairs", "zero-one"}, default="pairs"
         Δ of margin losses: true pairs missed plus pairs that are wrong, or 1 for every alignment but the true one.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     max_iter, tol : int and float or None
         None: the solver's own.
+    patience : int, default=10
+        With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the scores of the last fit; without ``alphabet``, symbols may be new.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -71,7 +79,9 @@ class Aligner(Estimator):
     coef_ : array, the weight vector
         Substitutions (with ``symmetric`` those of a ≤ b, row by row), ``gap_open_``, ``gap_extend_``.
     history_ : dict of lists: objective, primal, dual, gap, seconds, … as the solver has them
+    solver_ : str, the solver that ran; ``"given"`` for :meth:`from_scores`
     converged_ : bool
+    interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
 
     Examples
@@ -87,9 +97,11 @@ class Aligner(Estimator):
     """
 
     coef_: np.ndarray
-    history_: dict[str, list[float]]
-    converged_: bool
-    n_iter_: int
+    structure_: AlignmentStructure
+
+    lacks: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("sample", "entropy"), "the compiled recursions over alignments have no such pass yet"
+    )
 
     def __init__(
         self,
@@ -101,8 +113,12 @@ class Aligner(Estimator):
         alphabet: Sequence[Any] | None = None,
         symmetric: bool = True,
         cost: str = "pairs",
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         max_iter: int | None = None,
         tol: float | None = None,
+        patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -114,8 +130,12 @@ class Aligner(Estimator):
         self.alphabet = alphabet
         self.symmetric = symmetric
         self.cost = cost
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -157,27 +177,34 @@ class Aligner(Estimator):
         symmetric = bool((matrix == matrix.T).all())
         model = cls(mode, alphabet=symbols, symmetric=symmetric, n_jobs=n_jobs)
         structure = AlignmentStructure(len(symbols), check_choice("mode", mode, ("global", "local")), symmetric)
-        w = structure.weights_of(Scores(matrix, float(gap_open), float(gap_extend)))
-        model._set(Encoder(symbols), structure, w, {}, True, 0)
+        model._encoder, model.alphabet_, model.structure_ = Encoder(symbols), symbols, structure
+        model._keep_given(structure.weights_of(Scores(matrix, float(gap_open), float(gap_extend))), "given")
         return model
 
     # ------------------------------------------------------------------ training
 
     def fit(
         self,
-        pairs: Any,
-        alignments: Sequence[Any],
+        X: Any,
+        y: Sequence[Any],
+        sample_weight: Any = None,
         *,
+        dev: tuple[Any, Sequence[Any]] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> Aligner:
-        """Learns the scores from pairs and their true alignments.
+        """Learn the scores from pairs and their true alignments.
 
         Parameters
         ----------
-        pairs : list of (s, t)
+        X : list of (s, t)
             Strings or lists of tokens.
-        alignments : list
+        y : list
             For each pair an :class:`Alignment`, index pairs (i, j), or two gapped strings such as ``("AC-G", "A-TG")``.
+        sample_weight : array of a number for each pair, optional
+            Factors of C, not negative.
+        dev : (X, y), optional
+            Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
+            rises.
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
@@ -185,89 +212,101 @@ class Aligner(Estimator):
         -------
         self
         """
-        C, loss = check_positive("C", self.C), resolve_loss(self.loss)
-        sequences = check_sequences(pairs)
-        if not sequences:
-            raise ValueError("pairs must hold at least one pair to learn from")
-        encoder = Encoder(_observed(sequences) if self.alphabet is None else self.alphabet)
-        structure = AlignmentStructure(len(encoder.symbols), self.mode, self.symmetric, self.cost)
-        X = _encode(encoder, sequences)
-        Y = _read_alignments(alignments, sequences)
-        risk = Risk(AlignmentJoint(structure, thread_count(self.n_jobs)), loss, Examples(X), Examples(Y))
-        solver = self.solver if isinstance(self.solver, str) else self.solver.name
-        said = solver, loss.to_json(), C, self.mode, self.symmetric, self.cost, list(encoder.symbols)
-        result, history = train(
-            risk,
-            solver=self.solver,
-            C=C,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            checkpoint=checkpoint,
-            fingerprint=lambda: fingerprint(
-                (said, [(len(s), len(t), len(y)) for (s, t), y in zip(sequences, Y, strict=True)]),
-                [array for pair, y in zip(X, Y, strict=True) for array in (pair.s, pair.t, y)],
-            ),
-        )
-        n_iter = len(history.get("seconds", ()))
-        self._set(encoder, structure, np.array(result.w, dtype=float), history, result.converged, n_iter)
-        return self
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
-    def _set(
-        self,
-        encoder: Encoder,
-        structure: AlignmentStructure,
-        w: np.ndarray,
-        history: dict[str, list[float]],
-        converged: bool,
-        n_iter: int,
-    ) -> None:
-        self._encoder, self.structure_ = encoder, structure
-        self.alphabet_ = list(encoder.symbols)
-        self.coef_ = w
-        self._scores = structure.scores_of(w)
+    def partial_fit(self, X: Any, y: Sequence[Any]) -> Aligner:
+        """Make one pass of an online solver over more pairs; without ``alphabet``, symbols may be new.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y)
+
+    def _learn(self, X: Any, y: Any, loss: Any, last: Any) -> Risk:
+        sequences = check_sequences(X)
+        if not sequences:
+            raise ValueError("X must hold at least one pair to learn from")
+        symbols = self.alphabet
+        if symbols is None:
+            symbols = _observed(sequences if last is None else [*sequences, (last.alphabet_, ())])
+        self._encoder = Encoder(symbols)
+        self.alphabet_ = list(self._encoder.symbols)
+        self.structure_ = AlignmentStructure(len(self.alphabet_), self.mode, self.symmetric, self.cost)
+        inputs, outputs = _encode(self._encoder, sequences), _read_alignments(y, sequences)
+        return Risk(self._structure(), loss, Examples(inputs), Examples(outputs))
+
+    def _structure(self) -> AlignmentJoint:
+        return AlignmentJoint(self.structure_, thread_count(self.n_jobs))
+
+    def _read(self, X: Any, y: Any) -> tuple[Examples, Examples]:
+        sequences = check_sequences(X)
+        return Examples(_encode(self._encoder, sequences)), Examples(_read_alignments(y, sequences))
+
+    def _quality(self, w: np.ndarray, X: Examples, y: Examples) -> float:
+        batch = compile_batch(X, self.structure_.scores_of(w), self.structure_.local)
+        predicted = [found[0].pairs for found in k_best(batch, 1, thread_count(self.n_jobs))]
+        right = sum(shared_pairs(truth, z) for truth, z in zip(y, predicted, strict=True))
+        total = sum(map(len, y)) + sum(map(len, predicted))
+        return 2 * right / total if total else 1.0
+
+    def _arrays(self, X: Examples, y: Examples) -> Iterable[np.ndarray | None]:
+        sizes = np.array([(len(s), len(t), len(truth)) for (s, t), truth in zip(X, y, strict=True)])
+        return [sizes, *(array for pair, truth in zip(X, y, strict=True) for array in (pair.s, pair.t, truth))]
+
+    def _settings(self, risk: Risk) -> Any:
+        return self.alphabet_
+
+    def _carry(self, w: np.ndarray, last: Any, risk: Risk) -> np.ndarray:
+        scores = last.structure_.scores_of(w)
+        n, place = len(self.alphabet_), self._encoder.encode(last.alphabet_, "alphabet of the last fit")
+        substitution = np.zeros((n, n))
+        substitution[np.ix_(place, place)] = scores.substitution
+        return self.structure_.weights_of(scores._replace(substitution=substitution))
+
+    def _keep(self, w: np.ndarray) -> None:
+        self.coef_ = np.array(w, dtype=float)
+        self._scores = self.structure_.scores_of(self.coef_)
         self.substitution_, self.gap_open_, self.gap_extend_ = self._scores
-        self.history_, self.converged_, self.n_iter_ = history, bool(converged), int(n_iter)
 
     # ------------------------------------------------------------------ prediction
 
-    def predict(self, pairs: Any) -> list[Alignment]:
+    def predict(self, X: Any) -> list[Alignment]:
         """The best alignment of each pair."""
-        return [found[0] for found in self._k_best(pairs, 1)]
+        return [found[0] for found in self._alignments(X, 1)]
 
-    def k_best(self, pairs: Any, k: int) -> list[list[Alignment]]:
+    def k_best(self, X: Any, k: int) -> list[list[Alignment]]:
         """The k best alignments of each pair, best first; fewer where there are fewer."""
         if check_count("k", k) > 16384:
             raise ValueError(f"k must be at most 16384, got {k}")
-        return self._k_best(pairs, k)
+        return self._alignments(X, k)
 
-    def score_pairs(self, pairs: Any) -> np.ndarray:
+    def score_pairs(self, X: Any) -> np.ndarray:
         """The score of the best alignment of each pair, in memory for a few rows: how similar they are."""
-        batch, _, _ = self._batch(pairs)
+        batch, _, _ = self._batch(X)
         return _core.align_scores(batch, thread_count(self.n_jobs))
 
-    def match_probabilities(self, pairs: Any) -> list[np.ndarray]:
+    def match_probabilities(self, X: Any) -> list[np.ndarray]:
         """p(s_i and t_j are aligned) under p(y) ∝ exp score(y), an array (len(s), len(t)) for each pair.
 
         Probabilities in earnest only with ``loss="log"``: nothing calibrates margins.
         """
-        batch, coded, _ = self._batch(pairs)
+        batch, coded, _ = self._batch(X)
         return match_probabilities(batch, coded, len(self.alphabet_), thread_count(self.n_jobs))
 
-    def log_partition(self, pairs: Any) -> np.ndarray:
+    def log_partition(self, X: Any) -> np.ndarray:
         """log Σ_y exp score(y) of each pair: similarity over all alignments instead of the best one."""
-        batch, _, _ = self._batch(pairs)
+        batch, _, _ = self._batch(X)
         return _core.align_log_partition(batch, thread_count(self.n_jobs))
 
-    def score(self, pairs: Any, alignments: Sequence[Any]) -> float:
+    def score(self, X: Any, y: Sequence[Any]) -> float:
         """F1 of the aligned pairs of symbols, over all pairs of sequences together."""
-        sequences = check_sequences(pairs)
-        truth = _read_alignments(alignments, sequences)
-        predicted = [alignment.pairs for alignment in self.predict(sequences)]
-        right = sum(shared_pairs(y, z) for y, z in zip(truth, predicted, strict=True))
-        total = sum(map(len, truth)) + sum(map(len, predicted))
-        return 2 * right / total if total else 1.0
+        return super().score(X, y)
 
     def normalized_scores(self) -> tuple[np.ndarray, float, float]:
         """``(substitution, gap_open, gap_extend)`` without the freedom that global alignment leaves.
@@ -281,8 +320,8 @@ class Aligner(Estimator):
         e = self.gap_extend_
         return self.substitution_ - 2 * e, self.gap_open_ - e, 0.0
 
-    def _k_best(self, pairs: Any, k: int) -> list[list[Alignment]]:
-        batch, _, sequences = self._batch(pairs)
+    def _alignments(self, X: Any, k: int) -> list[list[Alignment]]:
+        batch, _, sequences = self._batch(X)
         found = k_best(batch, k, thread_count(self.n_jobs))
         local = self.structure_.local
         return [
@@ -290,14 +329,11 @@ class Aligner(Estimator):
             for (s, t), best in zip(sequences, found, strict=True)
         ]
 
-    def _batch(self, pairs: Any) -> tuple[_core.AlignmentBatch, list[Coded], list[tuple[Any, Any]]]:
+    def _batch(self, X: Any) -> tuple[_core.AlignmentBatch, list[Coded], list[tuple[Any, Any]]]:
         self._check_is_fitted()
-        sequences = check_sequences(pairs)
+        sequences = check_sequences(X)
         coded = _encode(self._encoder, sequences)
         return compile_batch(coded, self._scores, self.structure_.local), coded, sequences
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
 
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "coef_"):
@@ -307,43 +343,33 @@ class Aligner(Estimator):
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
-        self._check_is_fitted()
-        params = self.get_params(deep=False)
-        del params["alphabet"]
-        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.to_json()
-        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
-        meta = {
-            "params": params,
+        meta = self._training_to_state()
+        del meta["params"]["alphabet"]
+        meta |= {
             "alphabet": self.alphabet_,
             "learned_alphabet": self.alphabet is None,
             "mode": self.structure_.mode,
             "symmetric": self.structure_.symmetric,
-            "history": history_to_json(self.history_),
-            "converged": self.converged_,
-            "n_iter": self.n_iter_,
         }
         return meta, {"w": self.coef_}
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Aligner:
         """The inverse of :meth:`to_state`."""
-        alphabet = None if meta["learned_alphabet"] else meta["alphabet"]
-        model = cls(**{**meta["params"], "loss": loss_from_json(meta["params"]["loss"])}, alphabet=alphabet)
-        encoder = Encoder(meta["alphabet"])
-        structure = AlignmentStructure(len(encoder.symbols), meta["mode"], meta["symmetric"], model.cost)
-        w = np.array(arrays["w"], dtype=float)
+        model = cls._from_training_state(meta, alphabet=None if meta["learned_alphabet"] else meta["alphabet"])
+        model._encoder = Encoder(meta["alphabet"])
+        model.alphabet_ = list(model._encoder.symbols)
+        structure = AlignmentStructure(len(model.alphabet_), meta["mode"], meta["symmetric"], model.cost)
+        model.structure_, w = structure, np.array(arrays["w"], dtype=float)
         if w.shape != (structure.n_weights,) or not np.isfinite(w).all():
             raise ValueError(f"expected {structure.n_weights} finite weights, found an array of shape {w.shape}")
-        history = history_from_json(meta["history"])
-        model._set(encoder, structure, w, history, meta["converged"], meta["n_iter"])
+        model._keep(w)
         return model
 
 
 def _encode(encoder: Encoder, sequences: Sequence[tuple[Any, Any]]) -> list[Coded]:
     return [
-        Coded(encoder.encode(s, f"pairs[{n}], first sequence"), encoder.encode(t, f"pairs[{n}], second sequence"))
+        Coded(encoder.encode(s, f"X[{n}], first sequence"), encoder.encode(t, f"X[{n}], second sequence"))
         for n, (s, t) in enumerate(sequences)
     ]
 
@@ -353,9 +379,9 @@ def _observed(sequences: Sequence[tuple[Any, Any]]) -> list[Any]:
     try:
         found = {symbol for pair in sequences for sequence in pair for symbol in sequence}
     except TypeError as err:
-        raise TypeError(f"pairs must hold strings or hashable tokens: {err}") from err
+        raise TypeError(f"X must hold strings or hashable tokens: {err}") from err
     if not found:
-        raise ValueError("pairs must hold at least one symbol to learn from")
+        raise ValueError("X must hold at least one symbol to learn from")
     try:
         return sorted(found)
     except TypeError:
@@ -366,17 +392,17 @@ def _read_alignments(alignments: Sequence[Any], sequences: Sequence[tuple[Any, A
     """Index pairs of alignments in any form, checked against their sequences."""
     alignments = list(alignments)
     if len(alignments) != len(sequences):
-        raise ValueError(f"alignments must be as many as pairs: {len(alignments)} for {len(sequences)}")
+        raise ValueError(f"y must be as many as X: {len(alignments)} for {len(sequences)}")
     out = []
     for number, (given, (s, t)) in enumerate(zip(alignments, sequences, strict=True)):
-        where = f"alignments[{number}]"
+        where = f"y[{number}]"
         if isinstance(given, Alignment) or (len(given) == 2 and all(isinstance(row, str) for row in given)):
             try:
                 a, b, pairs = (given.s, given.t, given.pairs) if isinstance(given, Alignment) else read_rows(*given)
             except ValueError as err:
                 raise ValueError(f"{where}: {err}") from err
             if list(a) != list(s) or list(b) != list(t):
-                raise ValueError(f"{where} is of other sequences than pairs[{number}]")
+                raise ValueError(f"{where} is of other sequences than X[{number}]")
         else:
             pairs = given
         out.append(check_pairs(pairs, len(s), len(t), where))

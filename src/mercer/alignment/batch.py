@@ -79,15 +79,15 @@ class Encoder:
 def check_sequences(pairs: Any) -> list[tuple[Sequence[Any], Sequence[Any]]]:
     """A list of (s, t), each a string or a sequence of tokens."""
     if isinstance(pairs, (str, bytes)):
-        raise ValueError("pairs must be a list of (s, t), got one string")
+        raise ValueError("X must be a list of (s, t), got one string")
     out = []
     for number, pair in enumerate(pairs):
         if isinstance(pair, (str, bytes)) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise ValueError(f"pairs[{number}] must be two sequences (s, t), got {pair!r:.60}")
+            raise ValueError(f"X[{number}] must be two sequences (s, t), got {pair!r:.60}")
         for name, sequence in zip("st", pair, strict=True):
             if isinstance(sequence, bytes) or not hasattr(sequence, "__len__") or not hasattr(sequence, "__getitem__"):
                 raise ValueError(
-                    f"pairs[{number}]: {name} must be a string or a list of tokens, got {type(sequence).__name__}"
+                    f"X[{number}]: {name} must be a string or a list of tokens, got {type(sequence).__name__}"
                 )
         out.append((pair[0], pair[1]))
     return out

@@ -12,8 +12,8 @@ the binary machine with twice the C (its factor 2).
 
 from __future__ import annotations
 
-import copy
 import os
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,25 +22,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from mercer._estimator import Estimator
-from mercer._validation import check_count, check_positive, check_sparse, thread_count
+from mercer._estimator import rollback_on_error
+from mercer._validation import check_sparse, thread_count
 from mercer.data.sequences import Sequences
-from mercer.learning.checkpoint import Checkpoint, arrays_of, fingerprint
-from mercer.learning.losses import (
-    Hinge,
-    Log,
-    Loss,
-    PlaneLoss,
-    RelativeMargin,
-    loss_from_json,
-    resolve_loss,
-)
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import Run, StructuredEstimator
+from mercer.learning.losses import Hinge, Log, Loss, RelativeMargin, resolve_loss
 from mercer.learning.penalties import Penalty
-from mercer.learning.risk import Risk
-from mercer.learning.solvers import Dual, Solver, best_solver
-from mercer.learning.training import history_from_json, history_to_json, train
+from mercer.learning.risk import Risk, WeightedRisk
+from mercer.learning.solvers import SOLVERS, Dual, Solver, best_solver
 from mercer.structures.costs import Cost, CostMatrix, resolve_cost
 from mercer.structures.labels import Labels
 
@@ -53,7 +45,17 @@ def _has_probabilities(model: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, Estimator):
+def _is_online(model: LinearClassifier) -> bool:
+    solver = model.solver if isinstance(model.solver, Solver) else SOLVERS.get(model.solver)
+    if solver is None or not solver.online:
+        raise AttributeError(
+            "partial_fit needs an online solver ('sgd', 'averaged-perceptron' or 'passive-aggressive'), "
+            f"the solver is {model.solver!r}"
+        )
+    return True
+
+
+class LinearClassifier(ClassifierMixin, StructuredEstimator):
     """A linear classifier with any of the library's losses and costs.
 
     Parameters
@@ -73,7 +75,9 @@ class LinearClassifier(ClassifierMixin, Estimator):
         over ``classes_``); a matrix over ``classes_``, rows being true labels; a function of two labels; or a
         :class:`~mercer.structures.Cost` such as :class:`~mercer.structures.Taxonomy`. Used by the margin losses.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
-        ½‖W‖², ‖W‖₁, or half of each. The margin solvers need ``"l2"``.
+        ½‖W‖², ‖W‖₁, or ``l1_ratio · ‖W‖₁ + (1 − l1_ratio) · ½‖W‖²``. The margin solvers need ``"l2"``.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     fit_intercept : bool, default=True
         Add a constant feature of 1; its weights are penalised like the others.
     class_weight : dict, "balanced" or None, default=None
@@ -81,6 +85,11 @@ class LinearClassifier(ClassifierMixin, Estimator):
     max_iter, tol : int and float or None
         None: the solver's own; for ``"dual"`` 10,000 epochs (of the examples that still have work to do) and a relative
         gap of 1e-4 (with ``solver="auto"``, problems of a thousand dual variables are solved to rounding).
+    patience : int, default=10
+        With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; labels may be new, features not. ``"dual"`` begins from dual variables
+        and does not use them.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -95,6 +104,7 @@ class LinearClassifier(ClassifierMixin, Estimator):
     intercept_ : array of shape (n_classes,), or (1,)
     n_features_in_ : int
     history_ : dict of lists: objective, seconds, and primal, dual, gap where the solver has them
+    solver_ : str, the solver that ran
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
@@ -125,10 +135,13 @@ class LinearClassifier(ClassifierMixin, Estimator):
         *,
         cost: Any = "zero-one",
         penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         fit_intercept: bool = True,
         class_weight: Any = None,
         max_iter: int | None = None,
         tol: float | None = None,
+        patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -138,10 +151,13 @@ class LinearClassifier(ClassifierMixin, Estimator):
         self.C = C
         self.cost = cost
         self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -150,9 +166,6 @@ class LinearClassifier(ClassifierMixin, Estimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
 
     # ------------------------------------------------------------------ training
 
@@ -165,9 +178,10 @@ class LinearClassifier(ClassifierMixin, Estimator):
         y: Any,
         sample_weight: Any = None,
         *,
+        dev: tuple[Any, Any] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> LinearClassifier:
-        """Trains on examples and their labels.
+        """Train on examples and their labels.
 
         Parameters
         ----------
@@ -175,6 +189,9 @@ class LinearClassifier(ClassifierMixin, Estimator):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Factors of C, not negative.
+        dev : (X, y), optional
+            Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
+            rises.
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
@@ -182,9 +199,30 @@ class LinearClassifier(ClassifierMixin, Estimator):
         -------
         self
         """
-        C, penalty = check_positive("C", self.C), Penalty.named(self.penalty)
-        resolve_loss(self.loss)  # a wrong name shows before the data is read
-        threads = thread_count(self.n_jobs)
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
+
+    @available_if(_is_online)
+    @rollback_on_error
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> LinearClassifier:
+        """Make one pass of an online solver over more data; labels may be new.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+        classes : array of labels, optional
+            All labels, if known in advance.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y, classes=classes)
+
+    def _cost(self) -> Cost:
+        return resolve_cost(self.cost)
+
+    def _learn(self, X: Any, y: Any, loss: Loss, last: Any, classes: Any = None) -> Risk:
         X, y = validate_data(
             self,
             check_sparse("X", X),
@@ -193,69 +231,116 @@ class LinearClassifier(ClassifierMixin, Estimator):
             dtype=[np.float64, np.float32],
             order="C",
             accept_large_sparse=True,
+            reset=last is None or self.warm_start,
         )
         check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {classes[0]!r}")
-        weights = self._weights(X, labels, classes, sample_weight)
-        loss = resolve_loss(self.loss, resolve_cost(self.cost).bind(classes.tolist()))
-        if isinstance(own := getattr(loss, "cost", None), Cost):
-            loss = copy.copy(loss)
-            loss.cost = own.bind(classes.tolist())  # type: ignore[attr-defined]
-        rows = _with_constant(X) if self.fit_intercept else X
-        structure = Labels(len(classes), rows.shape[1], threads=threads)
-        inputs = Sequences(rows, np.arange(rows.shape[0] + 1))
-        risk: Risk
-        if weights is None:
-            risk = Risk(structure, loss, inputs, labels.astype(np.int32))
-        else:
-            risk = WeightedRisk(structure, loss, inputs, labels.astype(np.int32), weights)
-        solver = _solver(loss, penalty, risk, self.tol) if self.solver == "auto" else self.solver
-        solver_name = solver if isinstance(solver, str) else solver.name
-        said = solver_name, loss.to_json(), self.penalty, C, bool(self.fit_intercept), classes.tolist()
-        result, history = train(
-            risk,
-            solver=solver,
-            C=C,
-            penalty=penalty,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            checkpoint=checkpoint,
-            fingerprint=lambda: fingerprint(said, [*arrays_of(X), labels, weights]),
-        )
-        W = result.w.reshape(rows.shape[1], len(classes)).T
-        if len(classes) == 2:
-            W = W[1:] - W[:1]
-        n_features = X.shape[1]
-        self.classes_, self.coef_ = classes, np.ascontiguousarray(W[:, :n_features])
-        self.intercept_ = W[:, n_features].copy() if self.fit_intercept else np.zeros(len(W))
-        recorded = len(history.get("seconds", ()))
-        self.history_, self.n_iter_ = history, max(1, recorded if result.n_iter is None else result.n_iter)
-        self.converged_, self.interrupted_ = result.converged, result.interrupted
-        return self
+        found = np.unique(y)
+        if classes is not None:
+            unknown = np.setdiff1d(found, classes)
+            if len(unknown):
+                raise ValueError(f"y holds the label {unknown[0]!r}, which is not in classes")
+            found = np.unique(classes)
+        if last is not None:
+            found = np.union1d(found, last.classes_)
+        if len(found) < 2:
+            raise ValueError(f"need at least two classes to learn from, found one class: {found[0]!r}")
+        self.classes_ = found
+        inputs = self._with_constant(X)
+        labels = np.searchsorted(found, y).astype(np.int32)
+        return Risk(self._structure(), loss.for_labels(found.tolist()), inputs, labels)
 
-    def _weights(self, X: Any, labels: np.ndarray, classes: np.ndarray, sample_weight: Any) -> np.ndarray | None:
-        """The weight of each example, None if all are 1."""
+    def _structure(self) -> Labels:
+        n_columns = self.n_features_in_ + bool(self.fit_intercept)
+        return Labels(len(self.classes_), n_columns, threads=thread_count(self.n_jobs))
+
+    def _with_constant(self, X: Any) -> Sequences:
+        """X as sequences of one position each, with a column of ones for the intercept."""
+        if self.fit_intercept:
+            ones = np.ones((X.shape[0], 1), X.dtype)
+            X = csr_array(hstack([X, csr_array(ones)], format="csr")) if issparse(X) else np.hstack([X, ones])
+        return Sequences(X, np.arange(X.shape[0] + 1))
+
+    def _weigh(self, risk: Risk, sample_weight: Any) -> Risk:
+        """The risk with the weight of each example, if not all are 1."""
         if sample_weight is None and self.class_weight is None:
-            return None
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True)
+            return risk
+        labels, classes = risk.y, self.classes_
+        weights = _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True, copy=True)
         if self.class_weight is not None:
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes[labels], sample_weight=weights)
             if (factors < 0).any():
                 raise ValueError("class_weight must not be negative")
             weights *= factors[labels]
-        return weights
+        return WeightedRisk(risk.structure, risk.loss, risk.X, labels, weights)
+
+    def _auto(self, loss: Loss, penalty: Penalty, risk: Risk) -> Solver:
+        return _solver(loss, penalty, risk, self.tol)
+
+    def _inputs(self, X: Any) -> Sequences:
+        return self._with_constant(self._rows(X))
+
+    def _rows(self, X: Any) -> Any:
+        if not hasattr(self, "n_features_in_"):
+            check_is_fitted(self, "coef_")
+        return validate_data(
+            self, check_sparse("X", X), accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def _read(self, X: Any, y: Any) -> tuple[Sequences, np.ndarray]:
+        inputs, y = self._inputs(X), column_or_1d(y)
+        if len(inputs) != len(y):
+            raise ValueError(f"X has {len(inputs)} rows and y {len(y)} labels")
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y holds the label {unknown[0]!r}, which the model does not know")
+        return inputs, np.searchsorted(self.classes_, y).astype(np.int32)
+
+    def _quality(self, w: np.ndarray, X: Sequences, y: np.ndarray) -> float:
+        structure = self._structure()
+        return float((structure.argmax(structure.scores(w, X))[0] == y).mean())
+
+    def _arrays(self, X: Sequences, y: np.ndarray) -> Iterable[np.ndarray | None]:
+        return [*X.rows.arrays, y]
+
+    def _settings(self, risk: Risk) -> Any:
+        return self.classes_.tolist(), risk.X.rows.shape
+
+    def _flat(self, model: Any) -> np.ndarray:
+        W = model.coef_
+        if model.fit_intercept:
+            W = np.hstack([W, model.intercept_[:, None]])
+        if len(W) == 1:  # only the difference matters; at the optimum w_1 = −w_0
+            W = np.vstack([-W / 2, W / 2])
+        return W.T.ravel()
+
+    def _carry(self, w: np.ndarray, last: Any, risk: Risk) -> np.ndarray:
+        W, carried = w.reshape(-1, len(last.classes_)), np.zeros((risk.X.n_features, len(self.classes_)))
+        if len(W) != len(carried):
+            raise ValueError(f"the model to go on from has weights for {len(W)} columns, this data has {len(carried)}")
+        carried[:, np.searchsorted(self.classes_, last.classes_)] = W
+        return carried.ravel()
+
+    def _keep(self, w: np.ndarray) -> None:
+        n_features = self.n_features_in_
+        W = w.reshape(n_features + bool(self.fit_intercept), len(self.classes_)).T
+        if len(W) == 2:
+            W = W[1:] - W[:1]
+        self.coef_ = np.ascontiguousarray(W[:, :n_features])
+        self.intercept_ = W[:, n_features].copy() if self.fit_intercept else np.zeros(len(W))
+
+    def _finish(self, run: Run) -> None:
+        super()._finish(run)
+        self.n_iter_ = max(1, self.n_iter_)
+
+    def _decode(self, outputs: np.ndarray, inputs: Sequences) -> Sequence[Any]:
+        return self.classes_[outputs].tolist()
 
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n_samples, n_classes), or (n_samples,) with two classes, above 0 for ``classes_[1]``."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        scores = np.asarray(self._rows(X) @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.coef_) == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -278,14 +363,9 @@ class LinearClassifier(ClassifierMixin, Estimator):
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self, "coef_")
-        params = self.get_params(deep=False)
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
+        meta = self._training_to_state(None if not hasattr(self, "classes_") else self.classes_.tolist())
+        params = meta["params"]
         arrays = {"coef": self.coef_, "intercept": self.intercept_}
-        if not isinstance(self.loss, str):
-            params["loss"] = self.loss.for_labels(self.classes_.tolist()).to_json()
-        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
         if not isinstance(self.cost, str):  # in the order of the labels, whatever form it was given in
             arrays["cost"] = (
                 resolve_cost(self.cost)
@@ -297,9 +377,6 @@ class LinearClassifier(ClassifierMixin, Estimator):
             factors = [self.class_weight.get(c, 1.0) for c in self.classes_.tolist()]
             arrays["class_weight"] = np.array(factors, dtype=float)
             params["class_weight"] = None
-        history = history_to_json(self.history_)
-        meta: dict[str, Any] = {"params": params, "history": history, "converged": self.converged_}
-        meta["n_iter"] = self.n_iter_
         if self.classes_.dtype.kind in "biuf":
             arrays["classes"] = self.classes_
         elif all(isinstance(c, str) for c in self.classes_.tolist()):
@@ -313,8 +390,7 @@ class LinearClassifier(ClassifierMixin, Estimator):
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearClassifier:
         """The inverse of :meth:`to_state`."""
-        params = dict(meta["params"])
-        params["loss"] = loss_from_json(params["loss"])
+        params: dict[str, Any] = {}
         classes = arrays["classes"] if "classes" in arrays else np.array([str(c) for c in meta["classes"]])
         if classes.ndim != 1 or len(classes) < 2 or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
             raise ValueError("the model must have at least two labels")
@@ -323,7 +399,7 @@ class LinearClassifier(ClassifierMixin, Estimator):
         if "class_weight" in arrays:
             factors = arrays["class_weight"].tolist()
             params["class_weight"] = dict(zip(classes.tolist(), factors, strict=True))
-        model = cls(**params)
+        model = cls._from_training_state(meta, **params)
         coef, intercept = np.array(arrays["coef"], float), np.array(arrays["intercept"], float)
         height = 1 if len(classes) == 2 else len(classes)
         if coef.ndim != 2 or len(coef) != height or intercept.shape != (height,):
@@ -337,58 +413,7 @@ class LinearClassifier(ClassifierMixin, Estimator):
             if len(names) != coef.shape[1]:
                 raise ValueError(f"{len(names)} feature names for {coef.shape[1]} features")
             model.feature_names_in_ = names
-        model.history_ = history_from_json(meta["history"])
-        model.converged_, model.interrupted_ = bool(meta["converged"]), False
-        recorded = max(1, len(model.history_.get("objective", ())))  # files of earlier versions have no n_iter
-        model.n_iter_ = check_count("n_iter", meta.get("n_iter", recorded))
         return model
-
-
-class WeightedRisk(Risk):
-    """A risk whose examples count differently: Σ_i weight_i loss_i.
-
-    Where the loss is a maximum of planes, the planes of an example are scaled, which scales its loss.
-
-    Parameters
-    ----------
-    structure, loss, X, y : see :class:`~mercer.learning.Risk`
-    weights : array of shape (n_examples,), not negative
-    """
-
-    def __init__(self, structure: Labels, loss: Loss, X: Sequences, y: np.ndarray, weights: np.ndarray) -> None:
-        super().__init__(structure, loss, X, y)
-        self.weights = weights
-
-    def value_and_gradient(self, w: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """The weighted sum of losses and its gradient."""
-        gradient = np.zeros(self.n_weights) if out is None else out
-        gradient[:] = 0.0
-        total = 0.0
-        for batch in self._batches:
-            X, y, weights = self.X[batch], self.y[batch], self.weights[batch]
-            theta = self.structure.scores(w, X)
-            values, slope = self.loss.value_and_gradient(self.structure, theta, y)
-            total += float(weights @ values)
-            slope.probabilities *= weights[:, None].astype(slope.probabilities.dtype)
-            self.structure.backward(X, slope, gradient)
-        return total, gradient
-
-    def value(self, w: np.ndarray) -> float:
-        """The weighted sum of losses."""
-        total = 0.0
-        for batch in self._batches:
-            theta = self.structure.scores(w, self.X[batch])
-            values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
-            total += float(self.weights[batch] @ values)
-        return total
-
-    def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
-        """The highest plane of each example, scaled."""
-        assert isinstance(self.loss, PlaneLoss)
-        values, slopes, offsets = super().oracle(w, examples)
-        scale = self.weights[slice(None) if examples is None else examples] ** (1.0 / self.loss.power)
-        scaled = slopes.data * np.repeat(scale, np.diff(slopes.indptr))
-        return values * scale, csr_array((scaled, slopes.indices, slopes.indptr), shape=slopes.shape), offsets * scale
 
 
 def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> Solver:
@@ -398,9 +423,3 @@ def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> Solv
     structure = risk.structure
     assert isinstance(structure, Labels)
     return Dual(polish=tol is None and risk.n_examples * structure.n_labels <= _SMALL)
-
-
-def _with_constant(X: Any) -> Any:
-    """X and a column of ones."""
-    ones = np.ones((X.shape[0], 1), X.dtype)
-    return csr_array(hstack([X, csr_array(ones)], format="csr")) if issparse(X) else np.hstack([X, ones])

@@ -385,7 +385,7 @@ def predict(model: Any, file: str, output: str, separator: str | None) -> None:
     if output == "-":
         print(text, end="")
         return
-    from mercer._persistence import write_atomically
+    from mercer._state.container import write_atomically
 
     write_atomically(output, [text.encode()])
 

@@ -9,23 +9,24 @@ correlation clustering with A_ij − 1 for pairs that belong together and A_ij +
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
-from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_positive, thread_count
+from mercer._validation import check_choice, thread_count
 from mercer.clustering import correlation
 from mercer.clustering.correlation import Clustering
-from mercer.learning.losses import Hinge, Loss, loss_from_json, resolve_loss
+from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.estimator import RiskEstimator, Run
+from mercer.learning.losses import Hinge, Loss, resolve_loss
+from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import history_from_json, history_to_json
 from mercer.metrics import pairwise_score
-from mercer.structured.predictor import StructuredPredictor
 from mercer.structured.structure import Structure
+from mercer.structures.joint import Examples, Joint
 
 
 class Certificate(NamedTuple):
@@ -99,8 +100,8 @@ class Partitions(Structure):
         return correlation.together(correlation.greedy_partition(a, n, labels))
 
 
-class SupervisedClusterer(Estimator):
-    """Learns from clustered sets how to cluster new ones.
+class SupervisedClusterer(RiskEstimator):
+    """Learn from clustered sets how to cluster new ones.
 
     Each example is a set of items with a partition, such as the noun phrases of a document grouped by what they refer
     to. The model learns an affinity between two items from features of the pair; a new set is cut where that serves the
@@ -111,7 +112,8 @@ class SupervisedClusterer(Estimator):
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"`` or ``"relative-margin"``.
     solver : str or Solver, default="bcfw"
-        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``.
+        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"averaged-perceptron"`` and
+        ``"passive-aggressive"`` take one set a step.
     C : float, default=1.0
         Weight of the summed loss: ``½‖w‖² + C · Σ loss``, one term a set.
     pair_features : {"difference", "product"} or callable, default="difference"
@@ -125,10 +127,18 @@ class SupervisedClusterer(Estimator):
         true one, and its gap is certified; it is some ten times slower. ``"exact"`` is for small sets.
     cost : {"pairs", "rand"}, default="pairs"
         Δ: the number of pairs that are decided wrongly, or their share in the set, which gives all sets one weight.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        The margin solvers need ``"l2"``, ½‖w‖²; the online ones use none.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     max_iter, tol : int and float or None
         None: the solver's own. Margin solvers stop at a relative gap of ``tol``.
+    patience : int, default=10
+        With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; pairs must have as many features.
     n_jobs : int or None
-        Processes that cluster sets in :meth:`predict`; -1 for all cores.
+        Processes that cluster sets in :meth:`predict` and :meth:`score`; -1 for all cores.
     random_state : int, RandomState, Generator or None
         Order in which solvers visit the sets.
     verbose : int, default=0
@@ -144,7 +154,9 @@ class SupervisedClusterer(Estimator):
     history_ : dict of lists: primal, dual, gap, seconds, …, one value an iteration
     certified_ : bool
         Whether the gap is a certificate: not with ``decode="greedy"``.
+    solver_ : str, the solver that ran
     converged_ : bool
+    interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
 
     Examples
@@ -161,6 +173,11 @@ class SupervisedClusterer(Estimator):
     coef_: np.ndarray
     intercept_: float
 
+    lacks: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("k_best", "predict_marginals", "sample", "log_likelihood", "entropy"),
+        "the search for the best partition knows no distribution over partitions",
+    )
+
     def __init__(
         self,
         loss: str | Loss = "hinge",
@@ -170,8 +187,12 @@ class SupervisedClusterer(Estimator):
         pair_features: str | Callable[[Any, Any], Any] = "difference",
         decode: str = "greedy",
         cost: str = "pairs",
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         max_iter: int | None = None,
         tol: float | None = None,
+        patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -182,15 +203,27 @@ class SupervisedClusterer(Estimator):
         self.pair_features = pair_features
         self.decode = decode
         self.cost = cost
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Sequence[Any], Y: Sequence[Any]) -> SupervisedClusterer:
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: Any = None,
+        *,
+        dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> SupervisedClusterer:
         """Learn from sets and their clusters.
 
         Parameters
@@ -198,64 +231,94 @@ class SupervisedClusterer(Estimator):
         X : list of sets
             Each an array of shape (n_i, d) with a row an item, an array of shape (n_i, n_i, p) with the features of all
             pairs, or, with a callable ``pair_features``, a list of items of any kind.
-        Y : list of label sequences
+        y : list of label sequences
             The cluster of each item; the names of clusters do not matter.
+        sample_weight : array of a number for each set, optional
+            Factors of C, not negative.
+        dev : (X, y), optional
+            Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
+            rises.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
 
         Returns
         -------
         self : SupervisedClusterer
         """
-        self._check_parameters()
-        X, Y = list(X), list(Y)
-        if not X:
-            raise ValueError("nothing to learn from: X is empty")
-        pairs = self._all_pairs(X, None)
-        truth = self._truth(Y, [len(x) for x in X])
-        if not any(len(p) for p in pairs):
-            raise ValueError("nothing to learn from: every set in X has one item only")
-        learner = StructuredPredictor(
-            Partitions(self.decode, self.cost),
-            loss=self.loss,
-            solver=self.solver,
-            C=self.C,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-        )
-        try:
-            learner.fit(pairs, truth)
-        finally:
-            if hasattr(learner, "history_"):
-                self.history_ = learner.history_
-        self.coef_, self.intercept_ = learner.coef_[:-1].copy(), float(learner.coef_[-1])
-        self.n_features_in_ = len(self.coef_)
-        self.certified_ = self.decode != "greedy"
-        self.converged_, self.n_iter_ = learner.converged_, learner.n_iter_
-        return self
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
-    def _check_parameters(self) -> None:
-        check_positive("C", self.C)
-        resolve_loss(self.loss)
+    def partial_fit(self, X: Sequence[Any], y: Sequence[Any]) -> SupervisedClusterer:
+        """Make one pass of an online solver over more sets.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self : SupervisedClusterer
+        """
+        return self._partial_fit(X, y)
+
+    def _check(self) -> None:
         check_choice("decode", self.decode, correlation.DECODERS)
         check_choice("cost", self.cost, ("pairs", "rand"))
         if not callable(self.pair_features) and self.pair_features not in ("difference", "product"):
             raise ValueError(
                 f"pair_features must be 'difference', 'product' or a function of two items, got {self.pair_features!r}"
             )
-        thread_count(self.n_jobs)
+
+    def _learn(self, X: Any, y: Any, loss: Loss, last: Any) -> Risk:
+        X, y = list(X), list(y)
+        if not X:
+            raise ValueError("nothing to learn from: X is empty")
+        pairs = self._all_pairs(X, None)
+        truth = self._truth(y, [len(x) for x in X])
+        if not any(len(p) for p in pairs):
+            raise ValueError("nothing to learn from: every set in X has one item only")
+        self.n_features_in_ = pairs[0].shape[1]
+        joint = Joint(Partitions(self.decode, self.cost), self.n_features_in_ + 1)
+        return Risk(joint, loss, Examples(pairs), Examples(truth))
+
+    def _read(self, X: Any, y: Any) -> tuple[Examples, Examples]:
+        X, y = list(X), list(y)
+        if not X:
+            raise ValueError("nothing to score: X is empty")
+        truth = self._truth(y, [len(x) for x in X])
+        return Examples(self._all_pairs(X, self.n_features_in_)), Examples(truth)
+
+    def _quality(self, w: np.ndarray, X: Examples, y: Examples) -> float:
+        affinities = [pairs @ w[:-1] + w[-1] for pairs in X]
+        sizes = [correlation.n_items(len(pairs)) for pairs in X]
+        found = self._cut(affinities, sizes, self.decode)
+        truth = [correlation.components(one > 0.5, n).tolist() for one, n in zip(y, sizes, strict=True)]
+        return pairwise_score(truth, [one.labels.tolist() for one in found]).f1
+
+    def _arrays(self, X: Examples, y: Examples) -> Iterable[np.ndarray | None]:
+        return [np.array([len(pairs) for pairs in X]), *X, *y]
+
+    def _flat(self, model: Any) -> np.ndarray:
+        return np.append(model.coef_, model.intercept_)
+
+    def _keep(self, w: np.ndarray) -> None:
+        self.coef_, self.intercept_ = w[:-1].copy(), float(w[-1])
+
+    def _finish(self, run: Run) -> None:
+        super()._finish(run)
+        self.certified_ = self.decode != "greedy"
 
     @staticmethod
-    def _truth(Y: Sequence[Any], sizes: list[int]) -> list[np.ndarray]:
+    def _truth(y: Sequence[Any], sizes: list[int]) -> list[np.ndarray]:
         """Which pairs belong together, condensed."""
-        if len(Y) != len(sizes):
-            raise ValueError(f"X has {len(sizes)} sets, but Y has {len(Y)}")
+        if len(y) != len(sizes):
+            raise ValueError(f"X has {len(sizes)} sets, but y has {len(y)}")
         truth = []
-        for number, (labels, size) in enumerate(zip(Y, sizes, strict=True)):
+        for number, (labels, size) in enumerate(zip(y, sizes, strict=True)):
             if isinstance(labels, str) or not hasattr(labels, "__len__"):
-                raise ValueError(f"set {number}: Y must hold a list of cluster labels, got {labels!r}")
+                raise ValueError(f"set {number}: y must hold a list of cluster labels, got {labels!r}")
             if len(labels) != size:
-                raise ValueError(f"set {number} has {size} items in X, but {len(labels)} labels in Y")
+                raise ValueError(f"set {number} has {size} items in X, but {len(labels)} labels in y")
             missing = [k for k, label in enumerate(labels) if label is None or label != label]
             if missing:
                 raise ValueError(f"set {number}: item {missing[0]} has no cluster ({labels[missing[0]]!r})")
@@ -374,23 +437,22 @@ class SupervisedClusterer(Estimator):
         """
         return correlation.square(self._affinities([x])[0], len(x))
 
-    def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
-        """F1 over pairs of items that are together: ``mercer.metrics.pairwise_score(Y, predict(X)).f1``.
+    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+        """F1 over pairs of items that are together: ``mercer.metrics.pairwise_score(y, predict(X)).f1``.
 
         Parameters
         ----------
         X : list of sets
-        Y : list of label sequences
+        y : list of label sequences
 
         Returns
         -------
         f1 : float
         """
-        if not len(X):
-            raise ValueError("nothing to score: X is empty")
-        return pairwise_score([_plain(y) for y in Y], [labels.tolist() for labels in self.predict(X)]).f1
+        self._check_is_fitted()
+        return self._quality(self._flat(self), *self._read(X, y))
 
-    def certify(self, X: Sequence[Any], Y: Sequence[Any]) -> Certificate:
+    def certify(self, X: Sequence[Any], y: Sequence[Any]) -> Certificate:
         """Bounds on the training objective that hold for any ``decode``.
 
         The linear relaxation bounds every set's loss from above, and the dual value of training bounds the
@@ -399,72 +461,63 @@ class SupervisedClusterer(Estimator):
 
         Parameters
         ----------
-        X, Y : the data of :meth:`fit`
+        X, y : the data of :meth:`fit`
 
         Returns
         -------
         certificate : Certificate
         """
-        self._check_fitted()
+        self._check_is_fitted()
         if type(resolve_loss(self.loss)) is not Hinge or not self.history_.get("dual"):
             raise ValueError("a certificate needs loss='hinge' and a solver with a dual value, such as 'bcfw'")
-        X, Y = list(X), list(Y)
-        pairs, truth = self._all_pairs(X, self.n_features_in_), self._truth(Y, [len(x) for x in X])
+        X, y = list(X), list(y)
+        pairs, truths = self._all_pairs(X, self.n_features_in_), self._truth(y, [len(x) for x in X])
         structure, w = Partitions("lp", self.cost), np.append(self.coef_, self.intercept_)
         total = 0.0
-        for x, y in zip(pairs, truth, strict=True):
-            z = structure.argmax(w, x, cost_to=y)
-            total += structure.cost(y, z) + float(w @ (structure.features(x, z) - structure.features(x, y)))
+        for x, truth in zip(pairs, truths, strict=True):
+            z = structure.argmax(w, x, cost_to=truth)
+            total += structure.cost(truth, z) + float(w @ (structure.features(x, z) - structure.features(x, truth)))
         primal, dual = 0.5 * float(w @ w) + float(self.C) * total, max(self.history_["dual"])
         return Certificate(primal, dual, (primal - dual) / max(abs(primal), 1e-300))
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "coef_"):
-            raise NotFittedError("this SupervisedClusterer is not fitted yet: call fit first")
-
     def _affinities(self, X: Sequence[Any]) -> list[np.ndarray]:
-        self._check_fitted()
+        self._check_is_fitted()
         return [pairs @ self.coef_ + self.intercept_ for pairs in self._all_pairs(X, self.n_features_in_)]
 
     def _decoded(self, X: Sequence[Any], decode: str) -> list[Clustering]:
         X = list(X)
-        affinities = self._affinities(X)
-        jobs = min(thread_count(self.n_jobs), max(1, len(X)))
+        return self._cut(self._affinities(X), [len(x) for x in X], decode)
+
+    def _cut(self, affinities: list[np.ndarray], sizes: list[int], decode: str) -> list[Clustering]:
+        """Cluster sets of these sizes, on several processes."""
+        jobs = min(thread_count(self.n_jobs), max(1, len(sizes)))
         if jobs == 1:
-            return [correlation.decoded(a, len(x), decode) for a, x in zip(affinities, X, strict=True)]
+            return [correlation.decoded(a, n, decode) for a, n in zip(affinities, sizes, strict=True)]
         from joblib import Parallel, delayed
 
-        tasks = (delayed(correlation.decoded)(a, len(x), decode) for a, x in zip(affinities, X, strict=True))
+        tasks = (delayed(correlation.decoded)(a, n, decode) for a, n in zip(affinities, sizes, strict=True))
         return list(Parallel(n_jobs=jobs)(tasks))
 
     # ------------------------------------------------------------------ model files
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything a model file needs; a function of two items is code and stays with its author."""
-        self._check_fitted()
-        params = self.get_params(deep=False)
-        params["loss"] = self.loss if isinstance(self.loss, str) else self.loss.to_json()
-        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
-        params["pair_features"] = None if callable(self.pair_features) else self.pair_features
-        params["C"] = float(self.C)
-        if not isinstance(self.random_state, int | None):
-            params["random_state"] = None
-        meta = {"params": params, "history": history_to_json(self.history_), "converged": bool(self.converged_)}
-        return meta, {"w": np.append(self.coef_, self.intercept_)}
+        meta = self._training_to_state()
+        meta["params"]["pair_features"] = None if callable(self.pair_features) else self.pair_features
+        meta["params"]["C"] = float(self.C)
+        return meta, {"w": self._flat(self)}
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SupervisedClusterer:
         """The inverse of :meth:`to_state`; set ``pair_features`` before use if it was a function."""
-        model = cls(**{**meta["params"], "loss": loss_from_json(meta["params"]["loss"])})
+        model = cls._from_training_state(meta)
         check_choice("decode", model.decode, correlation.DECODERS)
         w = np.array(arrays["w"], dtype=float)
         if w.ndim != 1 or len(w) < 1 or not np.isfinite(w).all():
             raise ValueError("the weights must be a vector of finite numbers")
-        model.coef_, model.intercept_ = w[:-1], float(w[-1])
+        model._keep(w)
         model.n_features_in_ = len(model.coef_)
-        model.history_ = history_from_json(meta["history"])
-        model.certified_, model.converged_ = model.decode != "greedy", bool(meta["converged"])
-        model.n_iter_ = len(model.history_.get("seconds", ()))
+        model.certified_ = model.decode != "greedy"
         return model
 
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mercer._state.values import Codec, Reader, Writer, register
 from mercer._validation import check_offsets, check_sparse
 from mercer.data._indexing import chosen_items
 
@@ -828,3 +829,27 @@ def _attribute(i: int, what: str, data: dict[str, Any], name: str) -> Any:
     if name not in data:
         raise ValueError(f"graph {i}: {what} has no attribute {name!r}")
     return data[name]
+
+
+# ---------------------------------------------------------------------------------------------------- model files
+
+_PARTS = ("offsets", "indptr", "indices", "node_labels", "node_attributes", "edge_labels", "edge_weights")
+
+
+def _write(graphs: Graphs, out: Writer) -> dict[str, Any]:
+    parts = {part: out.node(getattr(graphs, part), part) for part in _PARTS}
+    return {"parts": parts, "names": out.node(graphs.names, "names")}
+
+
+def _read(node: dict[str, Any], source: Reader) -> Graphs:
+    parts = {part: source.value(node["parts"][part]) for part in _PARTS}
+    stacked = [parts.pop(part) for part in ("offsets", "indptr", "indices")]
+    return Graphs(*stacked, **parts, names=source.value(node["names"]))
+
+
+register(Graphs, Codec("graphs", _write, _read))
+register(
+    Graph,
+    Codec("graph", lambda graph, out: _write(as_graphs([graph]), out), lambda node, source: _read(node, source)[0]),
+    Codec("graph list", lambda graphs, out: _write(as_graphs(graphs), out), lambda *node: list(_read(*node))),
+)

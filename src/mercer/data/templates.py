@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from mercer._state.values import Codec, register
 from mercer.data.readers.lines import FilePath, counted, decoded_lines
 from mercer.exceptions import DataFileError
 
@@ -242,3 +243,9 @@ def _cell(sentence: Sequence[Sequence[str]], t: int, column: int) -> str:
     if t >= len(sentence):
         return f"_B+{t - len(sentence) + 1}"
     return sentence[t][column]
+
+
+register(
+    Template,
+    Codec("template", lambda template, out: {"text": template.text}, lambda node, source: Template.parse(node["text"])),
+)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mercer._state.values import Codec, register
+
 __all__ = ["Bracket", "Tree", "Word", "read_trees"]
 
 Bracket = tuple[str, int, int]
@@ -291,3 +293,24 @@ def _place(text: str, position: int) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+# ---------------------------------------------------------------------------------------------------- model files
+
+
+def _brackets(tree: Tree) -> str:
+    text = str(tree)
+    if Tree.parse(text) != tree:
+        raise TypeError(f"the tree {text!r} cannot be written to a model file: a name in it holds spaces or brackets")
+    return text
+
+
+register(
+    Tree,
+    Codec("tree", lambda tree, out: {"text": _brackets(tree)}, lambda node, source: Tree.parse(node["text"])),
+    Codec(
+        "trees",
+        lambda trees, out: {"text": out.node([_brackets(tree) for tree in trees], "text")},
+        lambda node, source: [Tree.parse(text) for text in source.value(node["text"])],
+    ),
+)

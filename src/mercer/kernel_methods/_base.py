@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib
 import math
+import numbers
 import warnings
 from collections.abc import Callable
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._estimator import Estimator
 from mercer._linalg import asymmetry
+from mercer._state.saved import Fields, Ints, Number, Objects, Optional, Saved
 from mercer._validation import check_positive, check_sparse, thread_count
 from mercer.data.graphs import Graph
 from mercer.data.trees import Tree
 from mercer.exceptions import DataScaleWarning
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Gaussian, Kernel, Linear, OnColumn
-from mercer.kernels._state import InFiles
 from mercer.kernels.base import Work, check_kernel, require_positive_definite
 from mercer.maps._spectra import scale_gamma
 
@@ -62,7 +62,7 @@ def warn_of_degenerate(K: np.ndarray, kernel: Any) -> None:
     )
 
 
-class KernelMethod(InFiles, Estimator):
+class KernelMethod(Saved, Estimator):
     """An estimator with a kernel and the objects that its expansion needs.
 
     A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
@@ -73,6 +73,8 @@ class KernelMethod(InFiles, Estimator):
     gamma_: float
     _gaussian = False
     """Whether ``kernel=None`` is a Gaussian with a width from the training data; otherwise it is the linear kernel."""
+
+    saved = Fields(support_=Ints(None), support_objects_=Optional(Objects()), gamma_=Optional(Number(0.0)))
 
     # ------------------------------------------------------------------ the kernel and its matrices
 
@@ -228,26 +230,21 @@ class KernelMethod(InFiles, Estimator):
             check_positive("gamma_", getattr(self, "gamma_", None))
         if not self._precomputed:
             self._checked_kernel()
-        support = self.support_
-        if not isinstance(support, np.ndarray) or support.ndim != 1 or support.dtype.kind not in "iu":
-            raise ValueError("support_ must be an array of integers")
-        if support.size and support.min() < 0:
-            raise ValueError("support_ must hold places of training objects")
-        if not self._precomputed and count(self.support_objects_) != len(support):
-            raise ValueError(f"expected {len(support)} objects, found {count(self.support_objects_)}")
+        if not self._precomputed and count(self.support_objects_) != len(self.support_):
+            raise ValueError(f"expected {len(self.support_)} objects, found {count(self.support_objects_)}")
 
 
 def _check_rows(name: str, X: Any) -> None:
     """Raises ValueError, with the kernels to use instead, unless the objects can be rows of numbers."""
-    numbers = isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"
-    if numbers or sp.issparse(X) or hasattr(X, "iloc"):
+    numeric = isinstance(X, np.ndarray) and X.dtype.kind not in "OUS"
+    if numeric or sp.issparse(X) or hasattr(X, "iloc"):
         return
     first = X if isinstance(X, dict) else next(iter(X), None)
     while isinstance(first, (list, tuple)) and len(first):
         first = first[0]
     other = next(((kind, example) for types, kind, example in _OTHER_KERNELS if isinstance(first, types)), None)
     if other is None:
-        if isinstance(first, (list, tuple, Number)) or sp.issparse(first) or hasattr(first, "__array__"):
+        if isinstance(first, (list, tuple, numbers.Number)) or sp.issparse(first) or hasattr(first, "__array__"):
             return
         other = f"objects of type {type(first).__name__}", "; mercer.kernels has some for strings, graphs and trees"
     kind, example = other

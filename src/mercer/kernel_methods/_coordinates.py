@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer._state.saved import Fields, Floats, Objects, Optional, Saved
 from mercer.kernel_methods._base import warn_of_degenerate
 from mercer.kernel_methods._collections import count, objects
-from mercer.kernels._state import check_array_of, decoded, encoded
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 
 __all__: list[str] = []
@@ -21,8 +21,17 @@ __all__: list[str] = []
 NULL = 1e-10  # of the largest eigenvalue: directions that the objects do not span
 
 
-class Coordinates:
+class Coordinates(Saved):
     """Centred coordinates of the objects of a view, exact (kernel PCA with all its components) or by features."""
+
+    saved = Fields(
+        values=Floats(None),
+        axes=Floats(None, "values"),
+        points=Optional(Objects()),
+        column_means=Optional(Floats("axes")),
+        map=Optional(Objects()),
+        mean=Optional(Floats("axes")),
+    )
 
     def __init__(
         self,
@@ -35,6 +44,7 @@ class Coordinates:
     ) -> None:
         self.kernel = check_kernel("kernel", kernel)
         require_positive_definite(kernel, where, conditional=n_features is None)
+        self.where = where
         self.n_features = n_features
         self.n_components = n_components
         self.random_state = random_state
@@ -91,35 +101,11 @@ class Coordinates:
         # column vanish.
         return (self.kernel(X, self.points, n_jobs=self.n_jobs) - self.column_means) @ self.axes
 
-    # ------------------------------------------------------------------ model files
+    def _saved_params(self) -> dict[str, Any]:
+        return {**super()._saved_params(), "random_state": None}  # the owner has the seed
 
-    def node(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """What a model file keeps of it."""
-        parts = _EXACT if self.n_features is None else _MAPPED
-        settings = [self.kernel, self.n_features, self.n_components]
-        return {"settings": encoded(settings, arrays), **{name: encoded(getattr(self, name), arrays) for name in parts}}
-
-    @classmethod
-    def from_node(cls, node: dict[str, Any], arrays: dict[str, np.ndarray], where: str) -> Coordinates:
-        """The inverse of `node`; raises ValueError for parts that do not fit together."""
-        kernel, n_features, n_components = decoded(node["settings"], arrays)[:3]
-        made = cls(kernel, where, n_features, n_components)
-        kernel._check_params()
-        for name in _EXACT if n_features is None else _MAPPED:
-            setattr(made, name, decoded(node[name], arrays))
-        rank = len(made.values)
-        check_array_of("values", made.values, (rank,))
-        if n_features is None:
-            n = count(made.points)
-            check_array_of("column_means", made.column_means, (n,))
-            check_array_of("axes", made.axes, (n, rank))
-        else:
-            check_array_of("mean", made.mean, made.mean.shape)
-            check_array_of("axes", made.axes, (made.mean.size, rank))
-            if made.map._n_features_out != made.mean.size:
-                raise ValueError(f"the map has {made.map._n_features_out} features, the mean {made.mean.size}")
-        return made
-
-
-_EXACT = ("points", "column_means", "values", "axes")
-_MAPPED = ("map", "mean", "values", "axes")
+    def _check_state(self) -> None:
+        size = count(self.points) if self.n_features is None else self.map._n_features_out
+        means = self.column_means if self.n_features is None else self.mean
+        if means.shape != (size,):
+            raise ValueError(f"expected the means of {size} columns, found shape {means.shape}")

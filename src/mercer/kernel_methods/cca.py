@@ -37,10 +37,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Fields, Floats, ListOf, Nested, Saved
 from mercer._validation import check_choice, check_count
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
-from mercer.kernels._state import InFiles, check_array_of
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel
 from mercer.learning.solvers import ConvergenceWarning
@@ -206,7 +206,7 @@ def pairwise_correlations(projections: list[np.ndarray]) -> np.ndarray:
     return np.mean(pairs, axis=0)
 
 
-class _Views(InFiles, Estimator):
+class _Views(Saved, Estimator):
     """What the three estimators share: fitted weights to projections and scores."""
 
     def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
@@ -221,8 +221,7 @@ class _Views(InFiles, Estimator):
         """Of the weights; the lengths of the views are for the estimators."""
         check_count("n_components", self.n_components)
         _check_ridge(self.regularization)
-        self._check_shapes(correlations=(self.n_components,))
-        if not isinstance(self.weights_, list) or len(self.weights_) < 2:
+        if len(self.weights_) < 2:
             raise ValueError("weights_ must be a list of one array for each view")
 
     def _held_out(self, views: Sequence[Any]) -> np.ndarray:
@@ -275,7 +274,11 @@ class MultiSetCCA(_Views):
     (True, 3)
     """
 
-    _fitted = ("weights_", "means_", "correlations_")
+    saved = Fields(
+        weights_=ListOf(Floats(None, "n_components")),
+        means_=ListOf(Floats(None), "weights_"),
+        correlations_=Floats("n_components"),
+    )
 
     def __init__(self, n_components: int = 1, regularization: float = 0.0) -> None:
         self.n_components = n_components
@@ -320,9 +323,7 @@ class MultiSetCCA(_Views):
 
     def _check_state(self) -> None:
         super()._check_state()
-        for v, (W, mean) in enumerate(zip(self.weights_, self.means_, strict=True)):
-            check_array_of(f"means_[{v}]", mean, np.shape(mean)[:1])
-            check_array_of(f"weights_[{v}]", W, (len(mean), self.n_components))
+        _same_lengths(self.weights_, self.means_)
 
 
 class CCA(MultiSetCCA):
@@ -425,7 +426,11 @@ class KernelCCA(_Views):
     True
     """
 
-    _fitted = ("weights_", "correlations_", "coordinates_")
+    saved = Fields(
+        weights_=ListOf(Floats(None, "n_components")),
+        correlations_=Floats("n_components"),
+        coordinates_=ListOf(Nested(Coordinates), "weights_"),
+    )
 
     def __init__(
         self,
@@ -490,22 +495,16 @@ class KernelCCA(_Views):
         _same_counts(views)
         return [part.transform(view) @ W for part, view, W in zip(self.coordinates_, views, self.weights_, strict=True)]
 
-    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        if name == "coordinates_":
-            return {"views": [part.node(arrays) for part in value]}
-        return super()._node(name, value, arrays)
-
-    @classmethod
-    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        if name == "coordinates_":
-            return [Coordinates.from_node(part, arrays, "KernelCCA") for part in node["views"]]
-        return super()._value(name, node, arrays)
-
     def _check_state(self) -> None:
         super()._check_state()
         self._kernels_of(len(self.weights_))
-        for v, (W, part) in enumerate(zip(self.weights_, self.coordinates_, strict=True)):
-            check_array_of(f"weights_[{v}]", W, (len(part.values), self.n_components))
+        _same_lengths(self.weights_, [part.values for part in self.coordinates_])
+
+
+def _same_lengths(weights: list[np.ndarray], others: list[np.ndarray]) -> None:
+    for v, (W, other) in enumerate(zip(weights, others, strict=True)):
+        if len(W) != len(other):
+            raise ValueError(f"weights_[{v}] must have {len(other)} rows, found {len(W)}")
 
 
 def choose_regularization(

@@ -17,6 +17,7 @@ from scipy.linalg import solve_triangular
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from mercer._linalg import pivoted_cholesky
+from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count, thread_count
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernels.base import Work
@@ -75,7 +76,7 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     ((50, 3), True)
     """
 
-    _fitted = ("support_", "support_objects_", "factor_", "residuals_")
+    saved = KernelMethod.saved | Fields(factor_=Floats("support_", "support_"), residuals_=Floats(None))
 
     def __init__(self, kernel: Any = None, rank: int = 100, tol: float = 1e-6, *, n_jobs: int | None = None) -> None:
         self.kernel = kernel
@@ -125,6 +126,5 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     def _check_state(self) -> None:
         super()._check_state()
         r = len(self.support_)
-        self._check_shapes(factor=(r, r), residuals=(r + 1,))
-        if r == 0 or not np.all(np.diag(self.factor_) > 0):
-            raise ValueError("factor_ must have a positive diagonal")
+        if r == 0 or len(self.residuals_) != r + 1 or not np.all(np.diag(self.factor_) > 0):
+            raise ValueError("factor_ must have a positive diagonal, and residuals_ one entry more")

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count
 from mercer.kernel_methods._base import KernelMethod
 
@@ -67,7 +68,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
            [-2.]])
     """
 
-    _fitted = ("support_", "support_objects_", "eigenvalues_", "dual_coef_", "intercept_")
+    saved = KernelMethod.saved | Fields(
+        eigenvalues_=Floats(None), dual_coef_=Floats("support_", "eigenvalues_"), intercept_=Floats("eigenvalues_")
+    )
 
     def __init__(
         self,
@@ -156,8 +159,3 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
         """The unit vectors v_j as `mercer.kernels.RKHSFunction`, in the space of the kernel that is not centred."""
         self._check_fitted()
         return self._as_function(self.dual_coef_)
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        p = len(self.eigenvalues_)
-        self._check_shapes(eigenvalues=(p,), dual_coef=(len(self.support_), p), intercept=(p,))

@@ -14,17 +14,17 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Fields, Floats, Nested, Objects, Saved
 from mercer._validation import check_count, check_positive
 from mercer.kernel_methods._collections import count, objects, same_count
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernel_methods.preimage import PreImage
-from mercer.kernels._state import InFiles
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 
 __all__ = ["KernelDependencyEstimation"]
 
 
-class KernelDependencyEstimation(InFiles, Estimator):
+class KernelDependencyEstimation(Saved, Estimator):
     """Learn from pairs (x, y) to predict y, where both may be strings, sets, vectors or anything with a kernel.
 
     Parameters
@@ -62,7 +62,12 @@ class KernelDependencyEstimation(InFiles, Estimator):
     [[0.0, 0.0, 1.0, 1.0]]
     """
 
-    _fitted = ("coef_", "inputs_", "outputs_", "pre_image_")
+    saved = Fields(
+        coef_=Floats(lambda model: count(model.inputs_), "outputs_.values"),
+        inputs_=Objects(),
+        outputs_=Nested(Coordinates),
+        pre_image_=Nested(PreImage),
+    )
 
     def __init__(
         self,
@@ -127,22 +132,6 @@ class KernelDependencyEstimation(InFiles, Estimator):
         """γ of the predictions Σ_i γ_i φ(y_i): along the principal components, from the mean of the outputs on."""
         return self.predict_coordinates(X) @ self.outputs_.axes.T + 1.0 / count(self.pre_image_.points_)
 
-    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        if name == "outputs_":
-            return value.node(arrays)
-        if name == "pre_image" and isinstance(value, PreImage):  # not fitted: its parameters are all there is
-            return {"decoder": super()._node(name, value.get_params(deep=False), arrays)}
-        return super()._node(name, value, arrays)
-
-    @classmethod
-    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        if name == "outputs_":
-            return Coordinates.from_node(node, arrays, "KernelDependencyEstimation")
-        if name == "pre_image" and "decoder" in node:
-            return PreImage(**super()._value(name, node["decoder"], arrays))
-        return super()._value(name, node, arrays)
-
     def _check_state(self) -> None:
         require_positive_definite(check_kernel("input_kernel", self.input_kernel), "KernelDependencyEstimation")
-        n = same_count(("inputs_", "points_"), self.inputs_, self.pre_image_.points_)
-        self._check_shapes(coef=(n, len(self.outputs_.values)))
+        same_count(("inputs_", "points_"), self.inputs_, self.pre_image_.points_)

@@ -19,16 +19,16 @@ from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Fields, Floats, LabelValues, Nested, Saved
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
-from mercer.kernels._state import InFiles
 from mercer.kernels.base import Kernel
 
 __all__ = ["KernelFisher"]
 
 
-class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, Estimator):
+class KernelFisher(Saved, TransformerMixin, ClassifierMixin, Estimator):
     """Fisher's discriminant with a kernel: a few directions that tell classes apart, and a classifier on them.
 
     With a linear kernel and a small regularization it is linear discriminant analysis.
@@ -77,7 +77,14 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, Estimator):
     (1.0, (120, 1))
     """
 
-    _fitted = ("classes_", "priors_", "weights_", "means_", "explained_variance_ratio_", "coordinates_")
+    saved = Fields(
+        classes_=LabelValues(2),
+        priors_=Floats("classes_"),
+        weights_=Floats("coordinates_.values", "explained_variance_ratio_"),
+        means_=Floats("classes_", "explained_variance_ratio_"),
+        explained_variance_ratio_=Floats(None),
+        coordinates_=Nested(Coordinates),
+    )
 
     def __init__(
         self,
@@ -165,26 +172,8 @@ class KernelFisher(InFiles, TransformerMixin, ClassifierMixin, Estimator):
         """Probabilities of the classes, if they are normal with one covariance in feature space."""
         return softmax(self._log_posteriors(X), axis=1)
 
-    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        return value.node(arrays) if name == "coordinates_" else super()._node(name, value, arrays)
-
-    @classmethod
-    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        if name == "coordinates_":
-            return Coordinates.from_node(node, arrays, "KernelFisher")
-        return super()._value(name, node, arrays)
-
     def _check_state(self) -> None:
-        if not isinstance(self.classes_, np.ndarray) or self.classes_.ndim != 1:
-            raise ValueError("classes_ must be an array of labels")
-        C, directions = len(self.classes_), len(self.explained_variance_ratio_)
         if self.n_components is not None:
             check_count("n_components", self.n_components)
-        self._check_shapes(
-            priors=(C,),
-            weights=(len(self.coordinates_.values), directions),
-            means=(C, directions),
-            explained_variance_ratio=(directions,),
-        )
-        if C < 2 or not (self.priors_ > 0).all():
+        if not (self.priors_ > 0).all():
             raise ValueError("priors_ must be the positive shares of at least two classes")

@@ -18,6 +18,7 @@ from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 
+from mercer._state.saved import Fields, Floats, LabelValues, Optional, outputs
 from mercer._validation import check_choice, check_sparse
 from mercer.kernel_methods._base import KernelMethod, check_limit, class_codes, weights_of
 from mercer.kernels import Linear
@@ -78,7 +79,13 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
     array([0, 1])
     """
 
-    _fitted = ("classes_", "support_", "support_objects_", "dual_coef_", "intercept_", "objective_", "coef_")
+    saved = KernelMethod.saved | Fields(
+        classes_=LabelValues(2),
+        dual_coef_=Floats(outputs, "support_"),
+        intercept_=Floats(outputs),
+        objective_=Floats(outputs),
+        coef_=Optional(Floats(outputs, None)),
+    )
 
     def __init__(
         self,
@@ -208,10 +215,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
 
     def _check_state(self) -> None:
         super()._check_state()
-        rows = 1 if len(self.classes_) == 2 else len(self.classes_)
-        self._check_shapes(dual_coef=(rows, len(self.support_)), intercept=(rows,))
         if (self.penalty == "w") != hasattr(self, "coef_"):
             raise ValueError("coef_ belongs to penalty='w'")
-        if self.penalty == "w":
-            width = getattr(self, "n_features_in_", None)
-            self._check_shapes(coef=(rows, np.shape(self.coef_)[-1] if width is None else width))
+        if self.penalty == "w" and getattr(self, "n_features_in_", self.coef_.shape[1]) != self.coef_.shape[1]:
+            raise ValueError(f"coef_ must have {self.n_features_in_} columns, found {self.coef_.shape[1]}")

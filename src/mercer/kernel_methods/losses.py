@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer._state.values import Codec, Reader, Writer, register
 from mercer._validation import check_positive
 from mercer.structures import Taxonomy
 
@@ -580,19 +581,23 @@ WITH_CLASSES: dict[str, ScoreLoss] = {
 """What a name stands for where there are more than two classes."""
 
 
-def loss_to_data(loss: ScoreLoss) -> dict[str, Any]:
-    """Name and parameters of a loss of this module."""
+def _write(loss: ScoreLoss, out: Writer) -> dict[str, Any]:
     name = type(loss).__name__
     if name not in __all__ or type(loss).__module__ != __name__:
         raise TypeError(f"the loss {loss!r} cannot be written to a model file: it is not one of mercer.kernel_methods")
-    return {"name": name, "params": {field.name: getattr(loss, field.name) for field in fields(loss)}}
+    return {
+        "name": name,
+        "params": {field.name: out.node(getattr(loss, field.name), field.name) for field in fields(loss)},
+    }
 
 
-def loss_from_data(data: dict[str, Any]) -> ScoreLoss:
-    """The inverse of `loss_to_data`."""
-    if data["name"] not in __all__ or data["name"] == "ScoreLoss":
-        raise ValueError(f"there is no loss {data['name']!r}")
-    return globals()[data["name"]](**data["params"])
+def _read(node: dict[str, Any], source: Reader) -> ScoreLoss:
+    if node["name"] not in __all__ or node["name"] == "ScoreLoss":
+        raise ValueError(f"there is no loss {node['name']!r}")
+    return globals()[node["name"]](**{name: source.value(part) for name, part in node["params"].items()})
+
+
+register(ScoreLoss, Codec("score loss", _write, _read))
 
 
 def _sigmoid(z: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from mercer._state.saved import Fields, Floats, LabelValues, outputs
 from mercer.kernel_methods._base import KernelMethod, class_codes, weights_of
 from mercer.kernel_methods._collections import count, taken
 
@@ -55,7 +56,9 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
     array([0., 4.])
     """
 
-    _fitted = ("classes_", "support_", "support_objects_", "dual_coef_", "intercept_")
+    saved = KernelMethod.saved | Fields(
+        classes_=LabelValues(2), dual_coef_=Floats(outputs, "support_"), intercept_=Floats(outputs)
+    )
 
     def __init__(self, kernel: Any = None, *, n_jobs: int | None = None) -> None:
         self.kernel = kernel
@@ -121,12 +124,6 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        k = len(self.classes_)
-        rows = 1 if k == 2 else k
-        self._check_shapes(dual_coef=(rows, len(self.support_)), intercept=(rows,))
-
 
 class ParzenWindow(KernelMethod):
     """The mean of kernel values with given objects: Parzen's density where the kernel is one.
@@ -166,7 +163,7 @@ class ParzenWindow(KernelMethod):
     array([0.57, 0.61, 0.  ])
     """
 
-    _fitted = ("support_", "support_objects_", "dual_coef_", "gamma_")
+    saved = KernelMethod.saved | Fields(dual_coef_=Floats(1, "support_"))
     _gaussian = True
 
     def __init__(self, kernel: Any = None, *, n_jobs: int | None = None) -> None:
@@ -234,7 +231,3 @@ class ParzenWindow(KernelMethod):
         """The mean in feature space as a `mercer.kernels.RKHSFunction`."""
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        self._check_shapes(dual_coef=(1, len(self.support_)))

@@ -16,11 +16,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
+from mercer._state.saved import Count, Fields, Flag, Floats, Ints, LabelValues, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._base import KernelMethod, class_codes
 from mercer.kernel_methods._collections import count, joined, taken
-from mercer.kernel_methods.losses import LOSSES, WITH_CLASSES, ScoreLoss, loss_from_data, loss_to_data
-from mercer.kernels._state import decoded, encoded
+from mercer.kernel_methods.losses import LOSSES, WITH_CLASSES, ScoreLoss
 
 __all__ = ["OnlineKernelClassifier"]
 
@@ -98,10 +98,18 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     (True, array([0, 0, 1, 1]))
     """
 
-    _fitted = (
-        "classes_", "support_", "support_objects_", "dual_coef_", "n_mistakes_", "n_updates_", "t_", "n_iter_",
-        "converged_", "_coef", "_sums", "_ages",
-    )  # fmt: skip
+    saved = KernelMethod.saved | Fields(
+        classes_=Optional(LabelValues(2)),
+        dual_coef_=Floats("_n_outputs", "support_"),
+        n_mistakes_=Count(),
+        n_updates_=Count(),
+        t_=Count(),
+        n_iter_=Count(),
+        converged_=Flag(),
+        _coef=Floats("support_", "_n_outputs"),
+        _sums=Floats("support_", "_n_outputs"),
+        _ages=Ints("support_"),
+    )
 
     def __init__(
         self,
@@ -352,33 +360,18 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
 
     # ------------------------------------------------------------------ model files
 
-    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        if isinstance(value, ScoreLoss):
-            return {"loss": encoded(loss_to_data(value), arrays)}
-        return super()._node(name, value, arrays)
-
-    @classmethod
-    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        if name == "loss" and "loss" in node:
-            return loss_from_data(decoded(node["loss"], arrays))
-        return super()._value(name, node, arrays)
+    @property
+    def _n_outputs(self) -> int:
+        self._check_parameters()
+        if not self._novelty and not hasattr(self, "classes_"):
+            raise ValueError("classes_ must be an array of at least two labels")
+        return self._rule()[1]
 
     def _check_state(self) -> None:
-        self._check_parameters()
         if not self._precomputed:
             self._checked_kernel()
-        if not self._novelty:
-            labels = getattr(self, "classes_", None)
-            if not isinstance(labels, np.ndarray) or labels.ndim != 1 or len(labels) < 2:
-                raise ValueError("classes_ must be an array of at least two labels")
         if self.support_objects_ is not None or len(self.support_):
             super()._check_state()
-        outputs, n = self._rule()[1], len(self.support_)
-        self._check_shapes(dual_coef=(outputs, n))
-        for name, shape in (("_coef", (n, outputs)), ("_sums", (n, outputs)), ("_ages", (n,))):
-            value = getattr(self, name)
-            if not isinstance(value, np.ndarray) or value.shape != shape or not np.isfinite(value).all():
-                raise ValueError(f"{name} must be a finite array of shape {shape}")
 
 
 class _Steps:

@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Fields, Objects, Saved
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._collections import count, objects
-from mercer.kernels._state import InFiles
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel, check_kernel
 from mercer.kernels.vectors import Gaussian
@@ -28,7 +28,7 @@ SEEDS = 512  # strings that a search begins with, at most, where all strings of 
 PATIENCE = 3  # characters that may be added without a gain
 
 
-class PreImage(InFiles, Estimator):
+class PreImage(Saved, Estimator):
     """From points of feature space back to objects.
 
     Parameters
@@ -68,7 +68,7 @@ class PreImage(InFiles, Estimator):
     [2.5]
     """
 
-    _fitted = ("points_",)
+    saved = Fields(points_=Objects())
 
     def __init__(
         self,

@@ -20,10 +20,10 @@ from scipy.optimize import minimize
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 
+from mercer._state.saved import Count, Fields, Flag, Floats, LabelValues, Optional, outputs
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._base import KernelMethod, class_codes, real_targets, weights_of
-from mercer.kernel_methods.losses import LOSSES, LogisticLoss, ScoreLoss, _sigmoid, loss_from_data, loss_to_data
-from mercer.kernels._state import decoded, encoded
+from mercer.kernel_methods.losses import LOSSES, LogisticLoss, ScoreLoss, _sigmoid
 from mercer.learning.solvers import ConvergenceWarning
 
 __all__ = ["RepresenterEstimator"]
@@ -102,9 +102,14 @@ class RepresenterEstimator(KernelMethod):
     array(['a', 'b'], dtype='<U1')
     """
 
-    _fitted = (
-        "classes_", "support_", "support_objects_", "dual_coef_", "intercept_", "objective_", "n_iter_", "converged_",
-    )  # fmt: skip
+    saved = KernelMethod.saved | Fields(
+        classes_=Optional(LabelValues(2)),
+        dual_coef_=Floats("_n_outputs", "support_"),
+        intercept_=Floats("_n_outputs"),
+        objective_=Floats("_n_outputs"),
+        n_iter_=Count(),
+        converged_=Flag(),
+    )
 
     def __init__(
         self,
@@ -273,22 +278,9 @@ class RepresenterEstimator(KernelMethod):
 
     # ------------------------------------------------------------------ model files
 
-    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        if isinstance(value, ScoreLoss):
-            return {"loss": encoded(loss_to_data(value), arrays)}
-        return super()._node(name, value, arrays)
-
-    @classmethod
-    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        if name == "loss" and "loss" in node:
-            return loss_from_data(decoded(node["loss"], arrays))
-        return super()._value(name, node, arrays)
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        real = self._check_parameters().task == "real"
-        rows = 1 if real or len(self.classes_) == 2 else len(self.classes_)
-        self._check_shapes(dual_coef=(rows, len(self.support_)), intercept=(rows,), objective=(rows,))
+    @property
+    def _n_outputs(self) -> int:
+        return 1 if self._check_parameters().task == "real" else outputs(self)
 
 
 # ---------------------------------------------------------------------------------------------------- losses

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.kernel_ridge import KernelRidge as _Ridge
 
+from mercer._state.saved import Fields, Floats
 from mercer.kernel_methods._base import KernelMethod, real_targets, weights_of
 
 __all__ = ["KernelRidge"]
@@ -54,7 +55,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
     array([0.25, 4.  ])
     """
 
-    _fitted = ("support_", "support_objects_", "dual_coef_")
+    saved = KernelMethod.saved | Fields(dual_coef_=Floats())
 
     def __init__(self, kernel: Any = None, alpha: float = 1.0, *, n_jobs: int | None = None, verbose: int = 0) -> None:
         self.kernel = kernel
@@ -111,4 +112,5 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
 
     def _check_state(self) -> None:
         super()._check_state()
-        self._check_shapes(dual_coef=(len(self.support_), *self.dual_coef_.shape[1:]))
+        if self.dual_coef_.ndim not in (1, 2) or len(self.dual_coef_) != len(self.support_):
+            raise ValueError(f"dual_coef_ must have {len(self.support_)} rows, found shape {self.dual_coef_.shape}")

@@ -24,6 +24,7 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning as EarlyStopWarning
 
 from mercer import _core
+from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._base import (
     KernelMethod,
@@ -77,10 +78,14 @@ class _Pairs(ClassifierMixin, KernelMethod):
     class_weight: Any
     tol: float
     max_iter: int | None
-    _fitted: tuple[str, ...] = (
-        "classes_", "support_", "support_objects_", "n_support_", "dual_coef_", "intercept_", "duality_gap_", "n_iter_",
-        "gamma_",
-    )  # fmt: skip
+    saved = KernelMethod.saved | Fields(
+        classes_=LabelValues(2),
+        n_support_=Ints("classes_"),
+        dual_coef_=Floats("_n_machines", "support_"),
+        intercept_=Floats("_n_machines"),
+        duality_gap_=Floats("_n_machines"),
+        n_iter_=Ints("_n_machines"),
+    )
 
     def _takes_conditional(self) -> bool:
         return True
@@ -210,13 +215,9 @@ class _Pairs(ClassifierMixin, KernelMethod):
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        k = len(self.classes_)
-        machines = k * (k - 1) // 2
-        if k < 2:
-            raise ValueError("expected at least two classes")
-        self._check_shapes(dual_coef=(machines, len(self.support_)), intercept=(machines,), n_support=(k,))
+    @property
+    def _n_machines(self) -> int:
+        return len(self.classes_) * (len(self.classes_) - 1) // 2
 
 
 class KernelSVC(_Pairs):
@@ -290,7 +291,7 @@ class KernelSVC(_Pairs):
     array(['a', 'c'], dtype='<U1')
     """
 
-    _fitted = (*_Pairs._fitted, "C_")
+    saved = _Pairs.saved | Fields(C_=Number(0.0, finite=False))
 
     def __init__(
         self,
@@ -407,7 +408,7 @@ class KernelNuSVC(_Pairs):
     array([0, 1])
     """
 
-    _fitted = (*_Pairs._fitted, "rho_")
+    saved = _Pairs.saved | Fields(rho_=Floats("_n_machines"))
     _split = True
 
     def __init__(
@@ -474,7 +475,7 @@ class _Single(KernelMethod):
 
     tol: float
     max_iter: int | None
-    _fitted: tuple[str, ...] = ("support_", "support_objects_", "dual_coef_", "intercept_", "n_iter_", "gamma_")
+    saved = KernelMethod.saved | Fields(dual_coef_=Floats(1, "support_"), intercept_=Floats(1), n_iter_=Count())
     _gaussian = True
 
     def _check_parameters(self) -> None:
@@ -497,10 +498,6 @@ class _Single(KernelMethod):
         """The expansion Σ_j coef_j k(·, x_j), without the offset, as a `mercer.kernels.RKHSFunction`."""
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        self._check_shapes(dual_coef=(1, len(self.support_)), intercept=(1,))
 
 
 class KernelSVR(RegressorMixin, _Single):
@@ -667,7 +664,7 @@ class KernelOneClass(OutlierMixin, _Single):
     True
     """
 
-    _fitted = (*_Single._fitted, "offset_")
+    saved = _Single.saved | Fields(offset_=Number())
 
     def __init__(
         self,
@@ -730,11 +727,6 @@ class KernelOneClass(OutlierMixin, _Single):
         least = float(f[inside].min(initial=rho))
         least -= 1e-9 * abs(least)  # kernel values of the same objects may be rounded otherwise when predicting
         return min(rho, least) if least >= rho - 2 * self.tol - 1e-6 * abs(rho) else rho
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        if not isinstance(self.offset_, float) or not np.isfinite(self.offset_):
-            raise ValueError("offset_ must be a finite number")
 
     def score_samples(self, X: Any) -> np.ndarray:
         """f of every object: the higher, the more to be expected."""

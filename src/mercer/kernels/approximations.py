@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
-from mercer._limits import OUTPUT_ROWS, reserve
+from mercer._state.limits import OUTPUT_ROWS, reserve
+from mercer._state.saved import Count, Fields, Floats, Number, Objects, Saved
 from mercer._validation import check_count, check_positive
-from mercer.kernels._state import InFiles
 from mercer.kernels.algebra import _count
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 from mercer.kernels.vectors import ChiSquared, HistogramIntersection, VectorRows, _Stationary
@@ -25,7 +25,7 @@ from mercer.kernels.vectors import ChiSquared, HistogramIntersection, VectorRows
 __all__ = ["AdditiveMap", "FourierMap", "NystroemMap"]
 
 
-class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class NystroemMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Vectors for objects of any kind, whose inner products approximate a kernel.
 
     Parameters
@@ -56,7 +56,7 @@ class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     ((50, 10), True)
     """
 
-    _fitted = ("landmarks_", "normalization_")
+    saved = Fields(landmarks_=Objects(), normalization_=Floats("_n_landmarks", "_n_landmarks"))
 
     def __init__(
         self, kernel: Kernel, n_components: int = 100, random_state: Any = None, n_jobs: int | None = None
@@ -90,12 +90,14 @@ class NystroemMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
 
     def _check_state(self) -> None:
         require_positive_definite(check_kernel("kernel", self.kernel), "NystroemMap")
-        self.kernel._check_params()
-        self._n_features_out = _count(self.landmarks_)
-        self._check_shapes(normalization=(self._n_features_out, self._n_features_out))
+        self._n_features_out = self._n_landmarks
+
+    @property
+    def _n_landmarks(self) -> int:
+        return _count(self.landmarks_)
 
 
-class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random Fourier features of a kernel of x − z: cosines and sines of random waves (Rahimi and Recht, 2007).
 
     Inner products are unbiased estimates of the kernel with an error of about 1 / √n_components. float32 vectors give
@@ -128,7 +130,7 @@ class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Est
     ((40, 4000), True)
     """
 
-    _fitted = ("frequencies_", "phase_")
+    saved = Fields(n_features_in_=Count(1), frequencies_=Floats("n_features_in_", None), phase_=Number())
 
     def __init__(self, kernel: Kernel, n_components: int = 100, random_state: Any = None) -> None:
         self.kernel = kernel
@@ -173,12 +175,11 @@ class FourierMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Est
     def _check_state(self) -> None:
         self._checked()
         n = self._n_features_out = check_count("n_components", self.n_components)
-        self._check_shapes(frequencies=(check_count("n_features_in_", self.n_features_in_), (n + 1) // 2))
-        if not isinstance(self.phase_, float) or not np.isfinite(self.phase_):
-            raise ValueError("phase_ must be a finite number")
+        if self.frequencies_.shape[1] != (n + 1) // 2:
+            raise ValueError(f"expected {(n + 1) // 2} frequencies, found {self.frequencies_.shape[1]}")
 
 
-class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Vectors for the additive kernels of histograms, without random numbers (Vedaldi and Zisserman, 2012).
 
     Each coordinate becomes 2 · n_steps + 1 columns: √(x g(0) L), √(2 x g(jL) L) cos(jL log x) and the same with sin,
@@ -204,7 +205,7 @@ class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     ((20, 28), True)
     """
 
-    _fitted = ()  # the number of columns is all there is
+    saved = Fields(n_features_in_=Count(1))  # the number of columns is all there is
 
     def __init__(self, kernel: Kernel, n_steps: int = 3, period: float | None = None) -> None:
         self.kernel = kernel
@@ -228,7 +229,7 @@ class AdditiveMap(InFiles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
 
     def _check_state(self) -> None:
         self._checked()
-        self._n_features_out = check_count("n_features_in_", self.n_features_in_) * (2 * self.n_steps + 1)
+        self._n_features_out = self.n_features_in_ * (2 * self.n_steps + 1)
         reserve(OUTPUT_ROWS * 8 * self._n_features_out, f"{OUTPUT_ROWS} rows of n_steps={self.n_steps}")
 
     def transform(self, X: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ the matrix of two such collections is (`Kernel._gram`); blocks, symmetry, progre
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import time
@@ -20,6 +21,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer import _core
+from mercer._state.values import Codec, Reader, Writer, register
 from mercer._validation import thread_count
 
 __all__ = ["Kernel", "Work", "check_kernel", "check_memory", "mirrored", "require_positive_definite"]
@@ -407,3 +409,59 @@ def _with_progress(
             share = (stop / n) ** 2 if triangle else stop / n
             print(f"{type(kernel).__name__}: {share:6.1%} of the Gram matrix, {now - begun:.1f} s", file=sys.stderr)
             said = now
+
+
+# ---------------------------------------------------------------------------------------------------- model files
+
+
+def _write(kernel: Kernel, out: Writer) -> dict[str, Any]:
+    name = type(kernel).__name__
+    if _public(name) is not type(kernel):
+        raise TypeError(f"{kernel!r} cannot be written to a model file: {name} is no kernel of mercer.kernels")
+    nodes = []
+    for parameter in _parameters(type(kernel)):
+        value = getattr(kernel, parameter.name)
+        if callable(value) and not isinstance(value, Kernel):
+            raise TypeError(f"{kernel!r} cannot be written to a model file: its {parameter.name} is a function")
+        nodes.append(out.node(value, parameter.name))
+    return {"name": name, "parameters": nodes}
+
+
+def _read(node: dict[str, Any], source: Reader) -> Kernel:
+    cls = _public(node["name"])
+    if cls is None or not issubclass(cls, Kernel) or cls is Kernel:
+        raise ValueError(f"there is no kernel {node['name']!r} in mercer.kernels")
+    parameters = _parameters(cls)
+    values = [source.value(part) for part in node["parameters"]]
+    if len(values) != len(parameters):
+        raise ValueError(f"{cls.__name__} has {len(parameters)} parameters, found {len(values)}")
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for parameter, value in zip(parameters, values, strict=True):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional.extend(value)
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            named[parameter.name] = value
+        else:
+            positional.append(value)
+    kernel = cls(*positional, **named)
+    kernel._check_params()
+    return kernel
+
+
+def _public(name: Any) -> Any:
+    """A public name of mercer.kernels that is a class, else None."""
+    from mercer import kernels
+
+    value = getattr(kernels, name) if isinstance(name, str) and name in kernels.__all__ else None
+    return value if isinstance(value, type) else None
+
+
+def _parameters(cls: type) -> list[inspect.Parameter]:
+    if cls.__init__ is object.__init__:  # type: ignore[misc]
+        return []
+    listed = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    return [parameter for parameter in listed if parameter.kind is not parameter.VAR_KEYWORD]
+
+
+register(Kernel, Codec("kernel", _write, _read))

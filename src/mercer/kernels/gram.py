@@ -9,14 +9,14 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
-from mercer.kernels._state import InFiles
+from mercer._state.saved import Fields, Objects, Saved
 from mercer.kernels.algebra import _count
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 
 __all__ = ["Gram"]
 
 
-class Gram(InFiles, TransformerMixin, Estimator):
+class Gram(Saved, TransformerMixin, Estimator):
     """Objects to rows of the Gram matrix with the training objects, for estimators with ``kernel="precomputed"``.
 
     Parameters
@@ -52,7 +52,7 @@ class Gram(InFiles, TransformerMixin, Estimator):
     True
     """
 
-    _fitted = ("objects_",)
+    saved = Fields(objects_=Objects())
 
     def __init__(
         self,
@@ -96,17 +96,7 @@ class Gram(InFiles, TransformerMixin, Estimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "objects_")
 
-    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        return super()._node(name, np.dtype(value).name if name == "dtype" else value, arrays)
-
-    @classmethod
-    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        value = super()._value(name, node, arrays)
-        if name != "dtype":
-            return value
-        if value not in ("float32", "float64"):
-            raise ValueError(f"dtype must be float32 or float64, got {value!r}")
-        return np.dtype(value).type
-
     def _check_state(self) -> None:
+        if np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
         self._start(self.objects_)

@@ -26,7 +26,7 @@ from sklearn.utils import check_random_state
 from mercer import _core
 from mercer._em import Run, is_over, of_counts, pair_counts, race, random_counts
 from mercer._estimator import Estimator
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.saved import Fields, Floats, Nested, Objects, OnlyInside, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse
 
 __all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
@@ -37,14 +37,11 @@ _MOVES_HELD = 1 << 22  # expected moves of single positions that are held at a t
 # ---------------------------------------------------------------------------------------------------- shared
 
 
-class _Model(Estimator):
+class _Model(Saved, Estimator):
     """What the models have in common."""
 
     sample_: Any
-    _fitted: tuple[str, ...] = ()
-    """Names of the arrays that fit makes."""
-    _not_in_files: tuple[str, ...] = ()
-    """Parameters of the constructor that the fitted arrays stand for."""
+    saved = Fields(sample_=OnlyInside(Objects()))  # what a kernel may average over, is no part of the model itself
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Estimate the parameters; the objects are kept in ``sample_``, for the information matrix."""
@@ -79,41 +76,11 @@ class _Model(Estimator):
     def _set(self, theta: np.ndarray) -> None:
         raise NotImplementedError
 
-    # ------------------------------------------------------------------ model files
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs, without ``sample_``. See :func:`mercer.save`."""
+    def _check_complete(self) -> None:
         self._ready()
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in self._not_in_files}
-        if not isinstance(params.get("random_state"), (int, type(None))):
-            params["random_state"] = None
-        arrays = {name: getattr(self, name) for name in self._fitted}
-        meta: dict[str, Any] = {"params": params}
-        if hasattr(self, "_symbols"):
-            meta["alphabet"] = self._symbols.to_state(arrays)
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        for name in cls._fitted:
-            array = arrays[name]
-            if array.dtype != np.float64 or not np.isfinite(array).all():
-                raise ValueError(f"{name} must hold finite numbers of float64")
-            setattr(model, name, array)
-        if "alphabet" in meta:
-            model._symbols = Alphabet.from_state(meta["alphabet"], arrays)
-            model.alphabet_ = model._symbols.symbols
-        model._check_state()
-        return model
-
-    def _check_state(self) -> None:
-        """Raises ValueError where the fitted arrays are no parameters of such a model."""
-        raise NotImplementedError
 
     def _ready(self) -> None:
-        self._require(self._fitted[0])
+        self._require(list(self.saved)[1])
 
     def _require(self, attribute: str) -> None:
         if not hasattr(self, attribute):
@@ -279,7 +246,7 @@ class GaussianModel(_Model):
     (array([2.]), array([[3.]]))
     """
 
-    _fitted = ("mean_", "covariance_", "origin_")
+    saved = _Model.saved | Fields(mean_=Floats(None), covariance_=Floats(), origin_=Floats("mean_"))
 
     def __init__(self, covariance: str = "full", free: str = "all", reg_covar: float = 1e-6) -> None:
         self.covariance = covariance
@@ -347,8 +314,6 @@ class GaussianModel(_Model):
     def _check_state(self) -> None:
         check_choice("free", self.free, ("all", "mean"))
         _check_covariances(self.covariance, self.mean_[None], self.covariance_[None])
-        if self.origin_.shape != self.mean_.shape:
-            raise ValueError("origin_ and mean_ must have the same shape")
 
     def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         self._require("mean_")
@@ -398,7 +363,7 @@ def fitted_gaussian(rows: np.ndarray, covariance: str, reg_covar: float) -> tupl
 # ---------------------------------------------------------------------------------------------------- symbols
 
 
-class Alphabet:
+class Alphabet(Saved):
     """Symbols and their numbers.
 
     Examples
@@ -421,23 +386,6 @@ class Alphabet:
         """All symbols of sequences, in order."""
         found = {symbol for x in X for symbol in x}
         return cls(sorted(found, key=lambda symbol: (isinstance(symbol, str), type(symbol).__name__, symbol)))
-
-    def to_state(self, arrays: dict[str, np.ndarray]) -> list[Any] | None:
-        """Strings go to the arrays, other symbols are returned for the JSON part of a model file."""
-        if all(type(symbol) is str for symbol in self.symbols):
-            arrays.update({f"alphabet.{name}": array for name, array in pack_strings(self.symbols).items()})
-            return None
-        for symbol in self.symbols:
-            if not (symbol is None or isinstance(symbol, (str, bool, int, float))):
-                raise ValueError(f"a model file holds symbols that are strings or numbers, not {symbol!r}")
-        return list(self.symbols)
-
-    @classmethod
-    def from_state(cls, symbols: list[Any] | None, arrays: dict[str, np.ndarray]) -> Alphabet:
-        """The inverse of `to_state`."""
-        if symbols is None:
-            symbols = unpack_strings({name: arrays[f"alphabet.{name}"] for name in ("bytes", "offsets")})
-        return cls(symbols)
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -501,8 +449,7 @@ class MultinomialModel(_Model):
     (['a', 'b'], array([0.5, 0.5]), array([[ 1.5, -1.5]]))
     """
 
-    _fitted = ("probabilities_",)
-    _not_in_files = ("alphabet",)
+    saved = _Model.saved | Fields(probabilities_=Floats("_symbols"), _symbols=Nested(Alphabet))
 
     def __init__(self, alphabet: Sequence[Any] | None = None, smoothing: float = 1.0) -> None:
         self.alphabet = alphabet
@@ -551,8 +498,7 @@ class MultinomialModel(_Model):
 
     def _check_state(self) -> None:
         _check_probabilities(self.probabilities_)
-        if self.probabilities_.shape != (len(self._symbols),):
-            raise ValueError("probabilities_ must hold one value for each symbol")
+        self.alphabet_ = self._symbols.symbols
 
     def _counts(self, X: Any) -> Any:
         if _is_matrix(X):
@@ -612,7 +558,7 @@ class GaussianMixtureModel(_Model):
     (4, 6)
     """
 
-    _fitted = ("weights_", "means_", "covariances_")
+    saved = _Model.saved | Fields(weights_=Floats(None), means_=Floats("weights_", None), covariances_=Floats())
 
     def __init__(
         self,
@@ -719,8 +665,6 @@ class GaussianMixtureModel(_Model):
 
     def _check_state(self) -> None:
         _check_probabilities(self.weights_)
-        if self.means_.ndim != 2 or self.weights_.shape != (len(self.means_),):
-            raise ValueError("weights_ and means_ must be of as many components")
         _check_covariances(self.covariance, self.means_, self.covariances_)
 
     def _joint(self, rows: np.ndarray) -> np.ndarray:
@@ -783,8 +727,12 @@ class HMMModel(_Model):
     (1, 10)
     """
 
-    _fitted = ("initial_", "transitions_", "emissions_")
-    _not_in_files = ("initial", "transitions", "emissions", "alphabet")
+    saved = _Model.saved | Fields(
+        initial_=Floats(None),
+        transitions_=Floats("initial_", "initial_"),
+        emissions_=Floats("initial_", "_symbols"),
+        _symbols=Nested(Alphabet),
+    )
     initial_: np.ndarray
     transitions_: np.ndarray
     emissions_: np.ndarray
@@ -947,10 +895,8 @@ class HMMModel(_Model):
         self.emissions_ = _softmax(theta[S + S * S :].reshape(S, V))
 
     def _check_state(self) -> None:
-        S, V = len(self.initial_), len(self._symbols)
-        if self.transitions_.shape != (S, S) or self.emissions_.shape != (S, V) or self.initial_.ndim != 1:
-            raise ValueError("initial_, transitions_ and emissions_ do not fit each other and the alphabet")
         _check_probabilities(self.initial_, self.transitions_, self.emissions_)
+        self.alphabet_ = self._symbols.symbols
 
     def _used(self, X: Any, each: bool) -> tuple[_Expected, np.ndarray, np.ndarray]:
         self._ready()

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer._state.saved import Saved
 from mercer.kernels._keyed import KeyedRows
-from mercer.kernels._state import decoded, encoded
 from mercer.kernels._symbols import UNKNOWN, Symbols, same_kind
 from mercer.kernels.algebra import Normalized, Scaled
 from mercer.kernels.base import Kernel, Work
@@ -21,7 +21,7 @@ from mercer.kernels.strings import AllSubstrings, WeightedDegree, _Counted, _Cou
 __all__ = ["LinearStringModel"]
 
 
-class LinearStringModel:
+class LinearStringModel(Saved):
     """f(x) = intercept + Σ_i coef_i k(support_i, x) in time linear in the length of x, however many support strings.
 
     The support strings are merged once: into one table of weights by substring for kernels that count substrings, into
@@ -103,17 +103,6 @@ class LinearStringModel:
         if self._normalized:
             scores = scores * _inverse_norms(self._base, prepared)
         return scores + self.intercept
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        arrays: dict[str, np.ndarray] = {}
-        values = {"kernel": self.kernel, "support": self.support, "coef": self.coef, "intercept": self.intercept}
-        return {name: encoded(value, arrays) for name, value in values.items()}, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearStringModel:
-        """The inverse of :meth:`to_state`."""
-        return cls(*(decoded(meta[name], arrays) for name in ("kernel", "support", "coef", "intercept")))
 
     def _build(self, prepared: Any, weights: np.ndarray) -> None:
         self._letters = None

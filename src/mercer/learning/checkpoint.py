@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mercer._persistence import ModelFileError, fcntl, read_file, write_file
+from mercer._state.container import ModelFileError, fcntl, read_file, write_file
 
 KIND = "checkpoint"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)

@@ -253,6 +253,12 @@ class RiskEstimator(Estimator):
         self.n_iter_ = recorded if run.result.n_iter is None else run.result.n_iter
         self._online_state = run.result.state
 
+    def _keep_given(self, w: np.ndarray, source: str) -> None:
+        """Store weights that were not trained, and where they come from in the place of the solver."""
+        self._keep(w)
+        self.history_, self.solver_, self.n_iter_ = {}, source, 0
+        self.converged_, self.interrupted_, self._online_state = True, False, {}
+
     def _fingerprint(self, risk: Any, strength: float, held_out: tuple[Any, Any] | None) -> str:
         """Return a digest of settings and data: equal runs have equal ones. ``train`` adds those of the solver."""
         parameters = {
@@ -367,6 +373,7 @@ class StructuredEstimator(RiskEstimator):
 
     def _k_best(self, scored: Iterable[tuple[Any, Any]], k: int) -> list[list[tuple[Any, float]]]:
         check_count("k", k)
+        self._check_is_fitted()
         structure = self._structure()
         out: list[list[tuple[Any, float]]] = []
         for inputs, theta in scored:
@@ -385,6 +392,7 @@ class StructuredEstimator(RiskEstimator):
 
     def _sample(self, scored: Iterable[tuple[Any, Any]], n_samples: int) -> list[list[Any]]:
         check_count("n_samples", n_samples)
+        self._check_is_fitted()
         structure = self._structure()
         random = np.random.default_rng(check_random_seed(self.random_state))
         out: list[list[Any]] = []
@@ -397,6 +405,7 @@ class StructuredEstimator(RiskEstimator):
     @where_structure_has("log_likelihood")
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         """log p(y | x) of each example; where y is partly known, of all outputs that agree with the rest."""
+        self._check_is_fitted()
         inputs, truth = self._read(X, y)
         structure, w = self._structure(), self._flat(self)
         out = np.empty(len(inputs))
@@ -415,6 +424,7 @@ class StructuredEstimator(RiskEstimator):
     @where_structure_has("entropy")
     def entropy(self, X: Any) -> np.ndarray:
         """The entropy of p(y | x) of each example, in nats: how unsure the model is."""
+        self._check_is_fitted()
         structure, out = self._structure(), [np.zeros(0)]
         for inputs, theta in self._scored(X):
             self._check_feasible(structure.log_partition(theta), inputs)

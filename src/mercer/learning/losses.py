@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._state.values import Codec, register
 from mercer._validation import check_choice, check_positive
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost, cost_from_json, resolve_cost
@@ -419,3 +420,6 @@ def resolve_loss(loss: str | Loss, cost: Cost | None = None) -> Loss:
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]().bind(cost)
     raise ValueError(f"unknown loss {loss!r}; known are {', '.join(map(repr, sorted(LOSSES)))}")
+
+
+register(Loss, Codec("loss", lambda loss, out: {"of": loss.to_json()}, lambda node, source: loss_from_json(node["of"])))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._persistence import ModelFileError
+from mercer._state.container import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, array_of
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mercer.maps._inverse import expected_collision_rate
     from mercer.maps.circulant import CirculantProjection
     from mercer.maps.compact import CompactNonlinearMap
     from mercer.maps.fourier import FourierFeatures
@@ -37,6 +38,7 @@ _MODULES = {
     "TableEncoder": "tables",
     "TextHasher": "text",
     "canonical_form": "graphlets",
+    "expected_collision_rate": "_inverse",
     "graphlet_name": "graphlets",
 }
 
@@ -57,6 +59,7 @@ __all__ = [
     "TableEncoder",
     "TextHasher",
     "canonical_form",
+    "expected_collision_rate",
     "graphlet_name",
 ]
 

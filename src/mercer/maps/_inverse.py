@@ -5,6 +5,7 @@ collision rate = 1 − (distinct buckets) / (distinct names),    expected 1 − 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import repeat
@@ -12,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.theory.hashing import expected_collision_rate
+from mercer._validation import check_count
 
-__all__ = ["CollisionReport", "InverseDictionary"]
+__all__ = ["CollisionReport", "InverseDictionary", "expected_collision_rate"]
 
 
 @dataclass(frozen=True)
@@ -140,3 +141,22 @@ class InverseDictionary:
         kept = sorted(self._seen.items(), key=lambda item: (-item[1][0], item[0]))[: max(1, self.capacity // 2)]
         self.dropped += len(self._seen) - len(kept)
         self._seen = dict(kept)
+
+
+def expected_collision_rate(n_names: int, n_buckets: int) -> float:
+    """The expected share of names lost to sharing when ``n_names`` names fall into ``n_buckets`` at random.
+
+    1 − (n/N)(1 − (1 − 1/n)^N) for N names and n buckets.
+
+    Examples
+    --------
+    >>> from mercer.maps import expected_collision_rate
+    >>> round(expected_collision_rate(287_970, 2**20), 3)
+    0.126
+    """
+    n_names, n_buckets = check_count("n_names", n_names, 0), check_count("n_buckets", n_buckets)
+    if n_names == 0:
+        return 0.0
+    # log1p and expm1: (1 − 1/n)^N for large n loses its digits otherwise.
+    filled = -n_buckets * math.expm1(n_names * math.log1p(-1.0 / n_buckets)) if n_buckets > 1 else 1.0
+    return max(0.0, 1.0 - filled / n_names)

@@ -17,7 +17,7 @@ import array_api_compat
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.maps._arrays import is_numpy, on_device_of, to_numpy
+from mercer._arrays import is_numpy, on_device_of, to_numpy
 
 __all__ = ["amplitudes", "cauchy", "gaussian", "matern", "neighbour_gamma", "orthogonal_normals", "scale_gamma"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.values import pack_strings, unpack_strings
 from mercer.maps._inverse import InverseDictionary
 
 __all__ = ["check_dtype", "inverse_from_arrays", "inverse_to_arrays", "params_to_json", "to_csr"]

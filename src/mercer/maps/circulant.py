@@ -16,9 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_count
-from mercer.maps._arrays import (
+from mercer._arrays import (
     Copies,
     as_rows,
     as_tensor,
@@ -31,6 +29,8 @@ from mercer.maps._arrays import (
     row_blocks,
     to_numpy,
 )
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count
 from mercer.maps.fourier import check_arrays, padded_to, plain_params
 
 __all__ = ["CirculantProjection"]

@@ -25,10 +25,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_count, check_positive
-from mercer.maps import _spectra
-from mercer.maps._arrays import (
+from mercer._arrays import (
     Copies,
     as_rows,
     as_tensor,
@@ -41,6 +38,9 @@ from mercer.maps._arrays import (
     row_blocks,
     to_numpy,
 )
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_positive
+from mercer.maps import _spectra
 from mercer.maps.circulant import CirculantProjection
 from mercer.maps.fourier import check_arrays, padded_to, plain_params
 

@@ -23,10 +23,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.maps import _spectra
-from mercer.maps._arrays import (
+from mercer._arrays import (
     Copies,
     as_rows,
     as_tensor,
@@ -38,6 +35,9 @@ from mercer.maps._arrays import (
     on_processor,
     row_blocks,
 )
+from mercer._estimator import Estimator
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.maps import _spectra
 
 __all__ = ["FourierFeatures"]
 

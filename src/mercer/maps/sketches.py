@@ -18,10 +18,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._estimator import Estimator
-from mercer._limits import OUTPUT_ROWS, reserve
-from mercer._validation import check_count, check_positive, thread_count
-from mercer.maps._arrays import (
+from mercer._arrays import (
     Copies,
     as_rows,
     as_tensor,
@@ -32,6 +29,9 @@ from mercer.maps._arrays import (
     on_processor,
     row_blocks,
 )
+from mercer._estimator import Estimator
+from mercer._state.limits import OUTPUT_ROWS, reserve
+from mercer._validation import check_count, check_positive, thread_count
 from mercer.maps.fourier import check_arrays, plain_params
 
 __all__ = ["PolynomialSketch"]

@@ -13,8 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from mercer import _core
 from mercer._estimator import Estimator
-from mercer._limits import reserve
-from mercer._persistence import ModelFileError
+from mercer._state.container import ModelFileError
+from mercer._state.limits import reserve
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.training import seed_state

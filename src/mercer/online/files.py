@@ -32,7 +32,7 @@ from typing import IO, Any, BinaryIO, NoReturn, TypeAlias
 import numpy as np
 
 from mercer import _core
-from mercer._persistence import ModelFileError
+from mercer._state.container import ModelFileError
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.exceptions import DataFileError
 from mercer.learning.checkpoint import Checkpoint

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer._estimator import Estimator
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.values import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_flag, check_positive, decreases, thread_count
 from mercer.data.trees import Tree, Word
 from mercer.learning.checkpoint import Checkpoint, fingerprint

@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mercer._linalg import pivoted_cholesky_of
+from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernel_methods._collections import count
@@ -247,9 +248,14 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     n_jobs: int | None = None
     verbose: Any = False
     _warns_of_constants = True  # not where shares are bounds that nobody expects to be met
-    _fitted: tuple[str, ...] = (
-        "classes_", "coef_", "intercept_", "support_", "support_objects_", "dual_coef_", *_BAG_ERRORS,
-    )  # fmt: skip
+    saved = KernelMethod.saved | Fields(
+        classes_=LabelValues(2),
+        intercept_=Optional(Floats(outputs)),
+        coef_=Optional(Floats(outputs, None)),
+        support_=Optional(Ints(None)),
+        dual_coef_=Optional(Floats(outputs, "support_")),
+        **{name: Optional(Number()) for name in _BAG_ERRORS},
+    )
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -520,21 +526,16 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "intercept_")
 
-    def _node(self, name: str, value: Any, arrays: Any) -> Any:
+    def _saved_params(self) -> dict[str, Any]:
         # Maps are written as they were fitted; `fit` makes a clone.
-        return super()._node(name, self.map_ if name == "map" and value is not None else value, arrays)
+        return {**super()._saved_params(), "map": None if self.map is None else self.map_}
 
     def _check_state(self) -> None:
         if self.map is not None:
             if not callable(getattr(self.map, "transform", None)):
                 raise ValueError("map must have a transform, or be None")
             self.map_ = self.map
-        if not isinstance(self.classes_, np.ndarray) or self.classes_.ndim != 1 or len(self.classes_) < 2:
-            raise ValueError("classes_ must be an array of at least two labels")
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        self._check_shapes(intercept=(outputs,))
-        if self.kernel is None:
-            self._check_shapes(coef=(outputs, self.coef_.shape[-1]))
-        else:
+        if self.kernel is not None:
             super()._check_state()
-            self._check_shapes(dual_coef=(outputs, len(self.support_)))
+        if not hasattr(self, "intercept_") or not hasattr(self, "coef_" if self.kernel is None else "dual_coef_"):
+            raise ValueError("the coefficients are missing")

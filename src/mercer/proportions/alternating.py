@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
+from mercer._state.saved import Fields, Objects
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernel_methods._base import check_rate
 from mercer.proportions._base import (
@@ -142,7 +143,9 @@ class AlternatingProportionSVM(ProportionEstimator):
     True
     """
 
-    _fitted = (*ProportionEstimator._fitted, "labels_", "objective_", "objectives_", "history_", "n_iter_")
+    saved = ProportionEstimator.saved | Fields(
+        labels_=Objects(), objective_=Objects(), objectives_=Objects(), history_=Objects(), n_iter_=Objects()
+    )
 
     def __init__(
         self,

@@ -25,10 +25,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Fields, LabelValues, ListOf, Objects, Optional, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel
-from mercer.kernels._state import InFiles
 from mercer.kernels.base import require_positive_definite
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
@@ -52,7 +52,7 @@ KINDS = ("score", "label", "probability")
 # ---------------------------------------------------------------------------------------------------- both estimators
 
 
-class _Attributes(InFiles, Estimator):
+class _Attributes(Saved, Estimator):
     """What the two estimators share: categories and the matrix checked, one model for each attribute, prediction."""
 
     n_jobs: int | None
@@ -273,7 +273,12 @@ class AttributeModeler(_Attributes):
     ['attribute0', 'attribute1', 'attribute2', 'attribute3']
     """
 
-    _fitted = ("categories_", "attribute_names_", "estimators_", "objects_")
+    saved = Fields(
+        categories_=LabelValues(),
+        attribute_names_=LabelValues(),
+        estimators_=ListOf(Objects(), "attribute_names_"),
+        objects_=Optional(Objects()),
+    )
 
     def __init__(
         self,
@@ -375,21 +380,20 @@ class AttributeModeler(_Attributes):
 
     # ------------------------------------------------------------------ model files
 
-    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        if name == "estimator" and value is not None:
+    def _saved_params(self) -> dict[str, Any]:
+        params = super()._saved_params()
+        if self.estimator is not None:
             # As it was fitted, and the kernel or the map that was computed for all; `fit` makes clones.
-            parts = self.estimators_[0], value.kernel, None if value.map is None else self.map_
-            node = super()._node
-            return {"kind": "list", "items": [node(name, part, arrays) for part in parts]}
-        return super()._node(name, value, arrays)
+            own = self.estimator
+            params["estimator"] = self.estimators_[0], own.kernel, None if own.map is None else self.map_
+        return params
 
     @classmethod
-    def _value(cls, name: str, node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        value = super()._value(name, node, arrays)
-        if name != "estimator" or value is None:
-            return value
-        model, kernel, map = value
-        return clone(model).set_params(kernel=kernel, map=map)
+    def _make(cls, params: dict[str, Any]) -> AttributeModeler:
+        if params.get("estimator") is not None:
+            model, kernel, map = params["estimator"]
+            params["estimator"] = clone(model).set_params(kernel=kernel, map=map)
+        return cls(**params)
 
     def _check_state(self) -> None:
         self._check_estimator()
@@ -397,8 +401,6 @@ class AttributeModeler(_Attributes):
             self.map_ = self._map
         if not all(isinstance(model, ProportionEstimator) for model in self.estimators_):
             raise ValueError("estimators_ must be learners from proportions")
-        if len(self.estimators_) != len(self.attribute_names_):
-            raise ValueError(f"expected {len(self.attribute_names_)} learners, found {len(self.estimators_)}")
         if isinstance(self._kernel, Kernel):
             n = count(self.objects_)
             if any(model.n_features_in_ != n for model in self.estimators_):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._state.saved import Fields, Objects
 from mercer._validation import check_count, check_positive
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
@@ -86,7 +87,7 @@ class InverseCalibration(ProportionEstimator):
     True
     """
 
-    _fitted = (*ProportionEstimator._fitted, "duality_gap_", "n_iter_")
+    saved = ProportionEstimator.saved | Fields(duality_gap_=Objects(), n_iter_=Objects())
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
 from mercer import _core
+from mercer._state.saved import Fields, Objects
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernel_methods._base import check_rate
 from mercer.learning.qp.simplex import simplex_qp
@@ -140,14 +141,13 @@ class ConvexProportionSVM(ProportionEstimator):
     True
     """
 
-    _fitted = (
-        *ProportionEstimator._fitted,
-        "active_labelings_",
-        "mu_",
-        "objective_history_",
-        "gap_",
-        "converged_",
-        "adjusted_bags_",
+    saved = ProportionEstimator.saved | Fields(
+        active_labelings_=Objects(),
+        mu_=Objects(),
+        objective_history_=Objects(),
+        gap_=Objects(),
+        converged_=Objects(),
+        adjusted_bags_=Objects(),
     )
 
     def __init__(

@@ -27,6 +27,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from mercer._state.saved import Count, Fields, Floats, Number, Objects, Optional, outputs
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.training import check_tol
@@ -382,10 +383,14 @@ class ProportionClassifier(ProportionEstimator):
     (2, 3)
     """
 
-    _fitted = (
-        *ProportionEstimator._fitted, "weights_", "objective_", "best_start_", "history_", "held_out_history_",
-        "n_iter_",
-    )  # fmt: skip
+    saved = ProportionEstimator.saved | Fields(
+        weights_=Optional(Floats(None)),
+        objective_=Number(),
+        best_start_=Count(),
+        history_=Objects(),
+        held_out_history_=Objects(),
+        n_iter_=Count(),
+    )
 
     def __init__(
         self,
@@ -738,22 +743,20 @@ class ProportionClassifier(ProportionEstimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
+    def _saved_params(self) -> dict[str, Any]:
         if not (self.scorer is None or isinstance(self.scorer, str)):
             name = type(self.scorer).__name__
             raise TypeError(f"a {name} as scorer cannot be written to a model file: reading would run its code")
-        return super().to_state()
+        return super()._saved_params()
 
     def _check_state(self) -> None:
         self._check_parameters()
         if hasattr(self, "weights_"):
-            self._check_shapes(weights=np.shape(self.weights_)[:1])
             if self.map is not None:
                 self.map_ = self.map  # its width is not known here; the product with it is checked in use
             else:
-                outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-                size = len(resolve_scorer(self.scorer).decay(self.n_features_in_, outputs))
-                self._check_shapes(weights=(size,))
+                size = len(resolve_scorer(self.scorer).decay(self.n_features_in_, outputs(self)))
+                if len(self.weights_) != size:
+                    raise ValueError(f"expected {size} weights, found {len(self.weights_)}")
         else:
             super()._check_state()

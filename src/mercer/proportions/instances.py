@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
+from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
 from mercer.proportions.bags import Bags, _missing, _plain
@@ -85,7 +86,7 @@ class MultipleInstanceSVM(ProportionEstimator):
     (10, True)
     """
 
-    _fitted = (*ProportionEstimator._fitted, "history_", "n_iter_", "witnesses_")
+    saved = ProportionEstimator.saved | Fields(history_=Objects(), n_iter_=Objects(), witnesses_=Optional(Objects()))
 
     def __init__(
         self,

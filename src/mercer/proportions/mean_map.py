@@ -26,6 +26,7 @@ import scipy.linalg
 from scipy.spatial.distance import cdist
 
 from mercer._linalg import conjugate_gradients
+from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
@@ -114,7 +115,9 @@ class MeanMap(ProportionEstimator):
     True
     """
 
-    _fitted = (*ProportionEstimator._fitted, "class_means_", "gradient_norm_", "n_iter_")
+    saved = ProportionEstimator.saved | Fields(
+        class_means_=Optional(Objects()), gradient_norm_=Objects(), n_iter_=Objects()
+    )
 
     def __init__(
         self,

@@ -26,9 +26,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Ints, LabelValues, Saved
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.kernel_methods._collections import count, taken
-from mercer.kernels._state import InFiles
 from mercer.proportions.bags import Bags, _missing, _plain
 
 __all__ = ["BagCV", "ConstantAnswerWarning", "MajorityBag", "bag_score", "proportion_risk"]
@@ -530,7 +530,7 @@ def _shared(bags: Bags, train: np.ndarray, test: np.ndarray) -> bool:
 # ---------------------------------------------------------------------------------------------------- majorities
 
 
-class MajorityBag(InFiles, ClassifierMixin, Estimator):
+class MajorityBag(Saved, ClassifierMixin, Estimator):
     """The baseline that knows nothing but groups: every row gets the majority of its group.
 
     Attributes
@@ -551,7 +551,12 @@ class MajorityBag(InFiles, ClassifierMixin, Estimator):
     [1, 0, 0]
     """
 
-    _fitted = ("classes_", "names_", "majority_", "overall_")
+    saved = Fields(
+        classes_=LabelValues(2),
+        names_=LabelValues(),
+        majority_=Ints("names_", below="classes_"),
+        overall_=Count(most=lambda model: len(model.classes_) - 1),
+    )
 
     def fit(self, X: Any, proportions: Any = None) -> MajorityBag:
         """Learn the majorities.
@@ -592,9 +597,3 @@ class MajorityBag(InFiles, ClassifierMixin, Estimator):
             raise ValueError(f"X must be the group of every row, got shape {groups.shape}")
         table = dict(zip(self.names_.tolist(), self.majority_.tolist(), strict=True))
         return self.classes_[np.array([table.get(group, self.overall_) for group in groups.tolist()], np.int64)]
-
-    def _check_state(self) -> None:
-        self._check_shapes(majority=(len(self.names_),))
-        places = np.append(self.majority_, self.overall_)
-        if len(self.classes_) < 2 or places.min() < 0 or places.max() >= len(self.classes_):
-            raise ValueError("majority_ and overall_ must be numbers of classes")

@@ -22,8 +22,8 @@ from sklearn.metrics import average_precision_score
 from sklearn.utils import check_array, check_random_state
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Flag, Floats, LabelValues, ListOf, Objects, Saved, outputs
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
-from mercer.kernels._state import InFiles
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
 from mercer.proportions.bags import Bags, _missing, _plain
@@ -97,7 +97,7 @@ def averages(scores: np.ndarray, segments: Segments, n: int) -> np.ndarray:
     return np.column_stack([np.bincount(segments.video, weight * f, minlength=n) / total for f in scores.T])
 
 
-class VideoEventDetector(InFiles, Estimator):
+class VideoEventDetector(Saved, Estimator):
     """Finds events in videos, and the frames that show them, from labels of whole videos.
 
     A video is a bag of segments of several lengths, with share 1 of positive ones where the video has the event and 0
@@ -154,7 +154,14 @@ class VideoEventDetector(InFiles, Estimator):
     [1, 1]
     """
 
-    _fitted = ("classes_", "multilabel_", "estimators_", "score_mean_", "score_scale_")
+    saved = Fields(
+        n_features_in_=Count(),
+        classes_=LabelValues(),
+        multilabel_=Flag(),
+        estimators_=ListOf(Objects(), "_n_events"),
+        score_mean_=Floats("_n_events"),
+        score_scale_=Floats("_n_events"),
+    )
 
     def __init__(
         self,
@@ -467,17 +474,15 @@ class VideoEventDetector(InFiles, Estimator):
 
     # ------------------------------------------------------------------ model files
 
-    def _node(self, name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    @property
+    def _n_events(self) -> int:
+        return len(self.classes_) if self.multilabel_ else outputs(self)
+
+    def _saved_params(self) -> dict[str, Any]:
         # The learner is written as it was fitted; `fit` makes clones.
-        return super()._node(name, self.estimators_[0] if name == "estimator" and value is not None else value, arrays)
+        return {**super()._saved_params(), "estimator": None if self.estimator is None else self.estimators_[0]}
 
     def _check_state(self) -> None:
         self._check_parameters()
-        if not hasattr(self, "n_features_in_"):
-            raise ValueError("n_features_in_ is missing")
         if not all(isinstance(model, ProportionEstimator) for model in self.estimators_):
             raise ValueError("estimators_ must be learners from proportions")
-        n = 1 if not self.multilabel_ and len(self.classes_) == 2 else len(self.classes_)
-        if len(self.estimators_) != n:
-            raise ValueError(f"expected {n} learners, found {len(self.estimators_)}")
-        self._check_shapes(score_mean=(n,), score_scale=(n,))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from mercer._persistence import write_atomically
+from mercer._state.container import write_atomically
 
 __all__ = ["Html", "columns", "figure", "page", "paragraph", "section", "table", "write_page"]
 

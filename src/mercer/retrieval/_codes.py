@@ -15,9 +15,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
+from mercer._arrays import Copies, as_rows, by_rows, compiled, is_tensor
 from mercer._estimator import Estimator
 from mercer._validation import check_count, check_positive
-from mercer.maps._arrays import Copies, as_rows, by_rows, compiled, is_tensor
 
 __all__: list[str] = []
 

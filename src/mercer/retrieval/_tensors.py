@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercer.maps._arrays import with_less_memory
+from mercer._arrays import with_less_memory
 
 __all__ = ["device_codes", "nearest", "pack", "signs", "unpack", "within"]
 

@@ -33,8 +33,8 @@ import scipy.fft
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from mercer._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.maps._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer.retrieval._codes import SignCodes, check_optional_positive, finite_array, on_device
 from mercer.retrieval._cuda_source import plan_for
 

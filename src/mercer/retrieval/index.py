@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._persistence import write_atomically
+from mercer._arrays import compiled, is_tensor
+from mercer._state.container import write_atomically
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.maps._arrays import compiled, is_tensor
 from mercer.retrieval._codes import as_numpy, checked_codes, hamming_distances, on_device, to_words
 
 __all__ = ["HammingIndex", "IndexFileError"]

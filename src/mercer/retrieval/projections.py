@@ -9,8 +9,8 @@ import array_api_compat
 import numpy as np
 from sklearn.utils import check_random_state
 
+from mercer._arrays import on_device_of, to_numpy
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.maps._arrays import on_device_of, to_numpy
 from mercer.maps.fourier import padded_to
 from mercer.retrieval._codes import SignCodes, finite_array
 

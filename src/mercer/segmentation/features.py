@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, hstack
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import _core
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.values import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count
 from mercer.data.features import FeatureIndex
 from mercer.data.prose import words

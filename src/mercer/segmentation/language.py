@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.values import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, decreases
 from mercer.data.prose import words
 

@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from mercer._estimator import Estimator
-from mercer._persistence import pack_strings, unpack_strings
+from mercer._state.values import pack_strings, unpack_strings
 from mercer._validation import check_choice, check_count, check_flag, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex

@@ -1,34 +1,32 @@
 """Training and prediction for structures written in Python.
 
 predict  ŷ(x) = argmax_y ⟨w, Φ(x, y)⟩
-train    min ½‖w‖² + C Σ_i loss_i(w)
+train    min penalty(w) + C Σ_i loss_i(w)
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.exceptions import NotFittedError
 
-from mercer._estimator import Estimator
-from mercer._validation import check_positive
+from mercer._validation import check_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, loss_from_json, resolve_loss
+from mercer.learning.estimator import StructuredEstimator
+from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.training import history_from_json, history_to_json, train
 from mercer.structured.structure import Structure
 from mercer.structures.joint import Examples, Joint, OracleError
 
 _PAIRS = 64  # of true outputs whose costs tell structures apart
 
 
-class StructuredPredictor(Estimator):
-    """Learns the weights of a structure of your own.
+class StructuredPredictor(StructuredEstimator):
+    """Learn the weights of a structure of your own.
 
     Parameters
     ----------
@@ -39,11 +37,21 @@ class StructuredPredictor(Estimator):
         ``"hybrid"``.
     solver : str or Solver, default="bcfw"
         ``"bcfw"``, ``"cutting-plane"`` and ``"subgradient"`` for hinge-like losses, ``"bmrm"`` for all, ``"lbfgs"`` for
-        smooth ones, ``"auto"`` to choose by the loss.
+        smooth ones (``"owlqn"`` with an ℓ1 penalty), ``"auto"`` to choose by the loss; ``"averaged-perceptron"``,
+        ``"passive-aggressive"`` and, for the log loss, ``"sgd"`` take one example a step.
     C : float, default=1.0
-        Weight of the summed loss: ½‖w‖² + C · Σ loss.
+        Weight of the summed loss: penalty(w) + C · Σ loss.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``, and so the
+        log loss or softmax-margin.
+    l1_ratio : float, default=0.5
+        Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     max_iter, tol : int and float or None
         None: the solver's own. Margin solvers stop at a relative duality gap of ``tol``.
+    patience : int, default=10
+        With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
+    warm_start : bool, default=False
+        Begin from the weights of the last fit; feature vectors must have the same length.
     n_jobs : int or None
         Kept for the interface: the methods of a Python structure run one after the other.
     random_state : int, RandomState, Generator or None
@@ -54,6 +62,7 @@ class StructuredPredictor(Estimator):
     ----------
     coef_ : array, the weights
     history_ : dict of lists: primal, dual, gap, passes, seconds, one value an iteration
+    solver_ : str, the solver that ran
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended it
     n_iter_ : int
@@ -79,7 +88,10 @@ class StructuredPredictor(Estimator):
     """
 
     coef_: np.ndarray
-    history_: dict[str, list[float]]
+
+    lacks: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("predict_marginals", "sample", "entropy"), "a structure of your own has no method that answers it"
+    )
 
     def __init__(
         self,
@@ -88,8 +100,12 @@ class StructuredPredictor(Estimator):
         solver: str | Solver = "bcfw",
         C: float = 1.0,
         *,
+        penalty: str | None = "l2",
+        l1_ratio: float = 0.5,
         max_iter: int | None = None,
         tol: float | None = None,
+        patience: int = 10,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -98,8 +114,12 @@ class StructuredPredictor(Estimator):
         self.loss = loss
         self.solver = solver
         self.C = C
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.tol = tol
+        self.patience = patience
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -107,15 +127,22 @@ class StructuredPredictor(Estimator):
     def fit(
         self,
         X: Sequence[Any],
-        Y: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: Any = None,
         *,
+        dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> StructuredPredictor:
-        """Trains on inputs and their outputs.
+        """Train on inputs and their outputs.
 
         Parameters
         ----------
-        X, Y : lists of inputs and outputs, as the structure takes them
+        X, y : lists of inputs and outputs, as the structure takes them
+        sample_weight : array of a number for each example, optional
+            Factors of C, not negative.
+        dev : (X, y), optional
+            Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
+            rises.
         checkpoint : path or Checkpoint, optional
             Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
             Other data is known by other features of the true outputs; another structure by its class, its settings
@@ -123,71 +150,99 @@ class StructuredPredictor(Estimator):
             objects of them) and the costs between some of the true outputs. The code of its methods is not read. What
             they change, such as a cache, belongs into attributes that begin with an underscore.
 
+        Returns
+        -------
+        self
+
         Notes
         -----
         An error in the structure's methods is an :class:`OracleError` that names the example; ``history_`` then holds
         what was recorded until it came.
         """
-        C, loss = check_positive("C", self.C), resolve_loss(self.loss)
-        X, Y = list(X), list(Y)
-        if len(X) != len(Y):
-            raise ValueError(f"{len(X)} inputs and {len(Y)} outputs")
-        if not X:
+        return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
+
+    def partial_fit(self, X: Sequence[Any], y: Sequence[Any]) -> StructuredPredictor:
+        """Make one pass of an online solver over more data, an example a step.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y)
+
+    def _learn(self, X: Any, y: Any, loss: Loss, last: Any) -> Risk:
+        inputs, outputs = _examples(X, y)
+        if not len(inputs):
             raise ValueError("nothing to learn from: X is empty")
-        joint = self._joint(X[0], Y[0])
-        rows = []
-        for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            row = joint.features(x, y, i)
-            if checkpoint is not None:
-                rows.append(row)
-            if (cost := joint.cost(y, y, i)) != 0.0:
+        joint = self._joint(inputs[0], outputs[0])
+        for i, (x, truth) in enumerate(zip(inputs, outputs, strict=True)):
+            joint.features(x, truth, i)
+            if (cost := joint.cost(truth, truth, i)) != 0.0:
                 raise OracleError(f"example {i}: cost(y, y) is {cost:g}: the true output must cost nothing")
-        risk = Risk(joint, loss, Examples(X), Examples(Y))
-        solver = self.solver if isinstance(self.solver, str) else self.solver.name
+        return Risk(joint, loss, inputs, outputs)
 
-        def said() -> Any:
-            structure = _settings(self.structure), _costs(self.structure, Y)
-            return structure, solver, loss.to_json(), C, [len(row.indices) for row in rows]
+    def _read(self, X: Any, y: Any) -> tuple[Examples, Examples]:
+        inputs, outputs = _examples(X, y)
+        if not len(inputs):
+            raise ValueError("nothing to score: X is empty")
+        return inputs, outputs
 
-        result, history = train(
-            risk,
-            solver=self.solver,
-            C=C,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            checkpoint=checkpoint,
-            fingerprint=lambda: fingerprint(said(), [array for row in rows for array in row]),
-        )
-        self.coef_, self.history_ = result.w, history
-        self.converged_, self.interrupted_ = result.converged, result.interrupted
-        self.n_iter_ = len(history.get("seconds", ()))
-        return self
+    def _quality(self, w: np.ndarray, X: Examples, y: Examples) -> float:
+        found = self._argmax(w, X)
+        return float(np.mean([self.structure.equal(truth, z) for truth, z in zip(y, found, strict=True)]))
 
-    def predict(self, X: Sequence[Any]) -> list[Any]:
-        """The best output of each input."""
-        w = self._weights()
+    def _argmax(self, w: np.ndarray, X: Sequence[Any]) -> list[Any]:
         joint = Joint(self.structure, len(w))
         self.structure.argmax  # noqa: B018, a structure that no file can hold says so here
         return [joint.call("argmax", i, w, x) for i, x in enumerate(X)]
 
-    def predict_scores(self, X: Sequence[Any], Y: Sequence[Any]) -> np.ndarray:
+    def _settings(self, risk: Risk) -> Any:
+        return _settings(self.structure), _costs(self.structure, risk.y.items)
+
+    def _arrays(self, X: Examples, y: Examples) -> Iterable[np.ndarray | None]:
+        """The features of the true outputs, and how many each has."""
+        joint = self._joint(X[0], y[0])
+        rows = [joint.features(x, truth, i) for i, (x, truth) in enumerate(zip(X, y, strict=True))]
+        return [np.array([len(row.indices) for row in rows]), *(array for row in rows for array in row)]
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict(self, X: Sequence[Any]) -> list[Any]:
+        """The best output of each input."""
+        return self._argmax(self._weights(), X)
+
+    def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
+        """The k best outputs of each input (or all, if fewer) with their scores; the structure needs a k_best."""
+        check_count("k", k)
+        inputs = Examples(list(X))
+        joint = Joint(self.structure, len(self._weights()))
+        outputs, scores = joint.k_best(joint.scores(self._weights(), inputs), k)
+        return [
+            [(outputs[r][i], float(scores[i, r])) for r in range(k) if scores[i, r] > -np.inf]
+            for i in range(len(inputs))
+        ]
+
+    def predict_scores(self, X: Sequence[Any], y: Sequence[Any]) -> np.ndarray:
         """⟨w, Φ(x, y)⟩ of given pairs."""
         joint = Joint(self.structure, len(self._weights()))
-        return joint.score(joint.scores(self._weights(), Examples(list(X))), list(Y))
+        return joint.score(joint.scores(self._weights(), Examples(list(X))), list(y))
 
-    def score(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
+    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
         """Share of inputs whose whole output is right."""
-        if not len(X):
-            raise ValueError("nothing to score: X is empty")
-        right = [self.structure.equal(y, z) for y, z in zip(Y, self.predict(X), strict=True)]
-        return float(np.mean(right))
+        return super().score(X, y)
 
-    def mean_cost(self, X: Sequence[Any], Y: Sequence[Any]) -> float:
+    def mean_cost(self, X: Sequence[Any], y: Sequence[Any]) -> float:
         """The mean cost of the predictions."""
-        costs = [self.structure.cost(y, z) for y, z in zip(Y, self.predict(X), strict=True)]
+        costs = [self.structure.cost(truth, z) for truth, z in zip(y, self.predict(X), strict=True)]
         return float(np.mean(costs))
+
+    def _structure(self) -> Joint:
+        return Joint(self.structure, len(self._weights()))
 
     def _joint(self, x: Any, y: Any) -> Joint:
         for method in ("features", "argmax", "cost"):
@@ -200,39 +255,31 @@ class StructuredPredictor(Estimator):
             raise OracleError("example 0: features gave an empty vector")
         return joint
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
-
     def _weights(self) -> np.ndarray:
-        if not hasattr(self, "coef_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        self._check_is_fitted()
         return self.coef_
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The trained weights; the structure itself is code and stays with its author."""
-        self._weights()
-        meta = {
-            "structure": type(self.structure).__name__,
-            "C": float(self.C),
-            "loss": self.loss if isinstance(self.loss, str) else self.loss.to_json(),
-            "solver": self.solver if isinstance(self.solver, str) else self.solver.name,
-            "history": history_to_json(self.history_),
-            "converged": self.converged_,
-        }
-        return meta, {"w": self.coef_}
+        meta = self._training_to_state()
+        del meta["params"]["structure"]
+        return {**meta, "structure": type(self.structure).__name__}, {"w": self.coef_}
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> StructuredPredictor:
         """The inverse of :meth:`to_state`; set ``structure`` before use."""
-        structure: Any = _NotLoaded(str(meta["structure"]))
-        model = cls(structure, loss_from_json(meta["loss"]), str(meta["solver"]), float(meta["C"]))
+        model = cls._from_training_state(meta, structure=_NotLoaded(str(meta["structure"])))
         model.coef_ = np.array(arrays["w"], dtype=float)
         if model.coef_.ndim != 1 or not np.isfinite(model.coef_).all():
             raise ValueError("the weights must be a vector of finite numbers")
-        model.history_ = history_from_json(meta["history"])
-        model.converged_, model.interrupted_ = bool(meta["converged"]), False
-        model.n_iter_ = len(model.history_.get("seconds", ()))
         return model
+
+
+def _examples(X: Any, y: Any) -> tuple[Examples, Examples]:
+    inputs, outputs = Examples(list(X)), Examples(list(y))
+    if len(inputs) != len(outputs):
+        raise ValueError(f"{len(inputs)} inputs and {len(outputs)} outputs")
+    return inputs, outputs
 
 
 def _settings(value: Any, within: tuple[int, ...] = ()) -> Any:

@@ -6,6 +6,7 @@ solvers see nothing else, so a new structure works with all of them.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,34 @@ class Structure(ABC):
         truth = self.score(theta, y)
         better = score + scale > truth
         return self.select(better, other, y), np.where(better, score + scale, truth), better.astype(float)
+
+    def online(
+        self,
+        rule: int,
+        X: Any,
+        y: Any,
+        order: np.ndarray,
+        w: np.ndarray,
+        extra: np.ndarray,
+        state: Any,
+        *,
+        rate: float = 0.0,
+        decay: float = 0.0,
+        l2: float = 0.0,
+        l1: float = 0.0,
+        aggressiveness: float = 0.0,
+    ) -> tuple[float, int]:
+        """One pass of an online rule, a step for each example; returns (summed loss, wrong parts).
+
+        By the verbs, example by example; a structure with a compiled loop replaces it.
+        """
+        from mercer.structures.online import online_by_verbs
+
+        worker = copy.copy(self)  # several passes may run side by side
+        return online_by_verbs(
+            worker, rule, X, y, order, w, extra, state,
+            rate=rate, decay=decay, l2=l2, l1=l1, aggressiveness=aggressiveness,
+        )  # fmt: skip
 
     def is_partial(self, y: Any) -> bool:
         """Whether some of the outputs are only partly known."""

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer._state.values import Codec, register
+
 
 class Constraints:
     """Forbidden transitions, first labels and last labels.
@@ -150,3 +152,13 @@ def _split(label: str, prefixes: str) -> tuple[str, str]:
     if not isinstance(label, str) or not label or label[0] not in prefixes or (len(label) > 1 and label[1] not in "-_"):
         raise ValueError(f"{label!r} is not a label of the form O or PREFIX-TYPE with a prefix of {prefixes}")
     return label[0], label[2:]
+
+
+register(
+    Constraints,
+    Codec(
+        "constraints",
+        lambda constraints, out: {"of": constraints.to_json()},
+        lambda node, source: Constraints.from_json(node["of"]),
+    ),
+)

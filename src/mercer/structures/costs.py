@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._state.values import Codec, register
 from mercer.data.segments import Segmentations
 
 
@@ -392,3 +393,6 @@ def resolve_cost(cost: Any) -> Cost:
     if isinstance(cost, (list, tuple, np.ndarray)):
         return CostMatrix(cost) if np.ndim(cost) == 2 else Hamming(cost)
     raise TypeError(f"cost must be a name, weights, a matrix, a function or a Cost, got {type(cost).__name__}")
+
+
+register(Cost, Codec("cost", lambda cost, out: {"of": cost.to_json()}, lambda node, source: cost_from_json(node["of"])))

@@ -57,6 +57,11 @@ class Examples(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.items)
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """1 for each: an example is one part."""
+        return np.ones(len(self.items), np.int64)
+
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             start, stop, _ = key.indices(len(self.items))
@@ -294,6 +299,8 @@ class Joint(Structure):
         """Scores plus the structure's own cost."""
         if cost is not None and cost.decomposes:
             raise ValueError("a structure of your own brings its own cost: write its method 'cost'")
+        if np.ndim(scale) == 0 and float(scale) == 0.0:
+            return theta  # the search itself, which a factor of 0 could not ask for
         return replace(theta, cost_to=y, scale=scale)
 
     def cost_between(self, y: Sequence[Any], z: Sequence[Any], cost: Cost | None = None) -> np.ndarray:

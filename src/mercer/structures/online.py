@@ -108,9 +108,9 @@ def _mistake_step(
         y = type(y)(labels, y.offsets, partial=False)
     z, value, delta = structure.most_violating(theta, y, None, 0.0)  # without a cost: the best output
     state.step += 1.0
-    errors = round(float(delta[0]))
-    if not errors:
+    if not delta[0] > 0:
         return 0.0, 0
+    errors = max(1, round(float(delta[0])))
     update = structure.difference(x, y, z)
     loss, tau = float(value[0] - structure.score(theta, y)[0]), 1.0
     if aggressiveness is not None:

@@ -4,7 +4,6 @@ Theorem 2    P[a feature is lost] ≤ l (1 − (1 − c/n)^c + (l c / n)^c)
 Theorem 3    max abs(k̄ − E k̄) ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))
 Theorem 7    ‖E Φ − (1/l) Σ_i Φ(x_{in})‖ ≤ l β(n) + (2 + √ln(2/δ)) / √l
 hash kernel  E k̄ = (1 − 1/n) k + s s′ / n
-collisions   E[share of names lost to sharing] = 1 − (n/N)(1 − (1 − 1/n)^N)
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from mercer._validation import check_count, check_positive
 
 __all__ = [
     "exact_mixing_coefficient",
-    "expected_collision_rate",
     "expected_kernel",
     "hoeffding_constants",
     "information_loss_bound",
@@ -43,28 +41,6 @@ def _check_size(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return float(value)
-
-
-# ------------------------------------------------------------------------------------------------ collisions
-
-
-def expected_collision_rate(n_names: int, n_buckets: int) -> float:
-    """The expected share of names lost to sharing when ``n_names`` names fall into ``n_buckets`` at random.
-
-    1 − (n/N)(1 − (1 − 1/n)^N) for N names and n buckets.
-
-    Examples
-    --------
-    >>> from mercer.theory.hashing import expected_collision_rate
-    >>> round(expected_collision_rate(287_970, 2**20), 3)
-    0.126
-    """
-    n_names, n_buckets = check_count("n_names", n_names, 0), check_count("n_buckets", n_buckets)
-    if n_names == 0:
-        return 0.0
-    # log1p and expm1: (1 − 1/n)^N for large n loses its digits otherwise.
-    filled = -n_buckets * math.expm1(n_names * math.log1p(-1.0 / n_buckets)) if n_buckets > 1 else 1.0
-    return max(0.0, 1.0 - filled / n_names)
 
 
 def _loss_bound(n_features: int, n_buckets: int, copies: int) -> float:

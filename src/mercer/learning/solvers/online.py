@@ -34,11 +34,8 @@ def check_online(risk: Risk, name: str) -> None:
     """The structure must have an online loop, and all examples count alike."""
     if isinstance(risk, WeightedRisk):
         raise ValueError(f"solver {name!r} takes no weights of examples (sample_weight); use 'auto'")
-    if not hasattr(risk.structure, "online"):
-        raise ValueError(
-            f"solver {name!r} needs a structure with an online loop (a method 'online', as Chain and Graph have it), "
-            f"which {type(risk.structure).__name__} has not; use 'lbfgs' for smooth losses, 'bmrm' for margins"
-        )
+    if not hasattr(risk, "structure"):
+        raise ValueError(f"solver {name!r} takes examples one by one, which {type(risk).__name__} has not; use 'auto'")
 
 
 class Epochs:
@@ -60,7 +57,7 @@ class Epochs:
         """One pass in the given order; returns (summed loss, wrong labels)."""
         loss, wrong = 0.0, 0
         for block in _blocks(order):
-            part, mistakes = self.risk.structure.online(  # type: ignore[attr-defined]
+            part, mistakes = self.risk.structure.online(
                 self.rule, self.risk.X, self.risk.y, block, self.w, self.extra, self.state, **options
             )
             if np.isnan(part):

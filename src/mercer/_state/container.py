@@ -10,11 +10,7 @@ stands first in the header, at a fixed place. Any safetensors reader opens these
 layout ourselves because arrays then stream through one file handle (no second copy of a large model, no
 memory map of a file that another process may replace) and a full disk stays an `OSError` with its number.
 
-Reading never runs anything from a file: a kind is looked up in the table `MODELS`, and nowhere else. What a file may
-make us allocate is limited (`_limits.py`).
-
-How a machine trained is no part of a model: ``n_jobs``, ``verbose`` and elapsed seconds are not written, and equal
-trainings give equal files.
+What a file may make us allocate is limited (`limits.py`); what a kind of model is, says `registry.py`.
 """
 
 from __future__ import annotations
@@ -22,16 +18,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import importlib
 import importlib.metadata
-import itertools
 import json
 import math
 import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
@@ -42,97 +36,11 @@ try:
 except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
-from mercer._limits import DIMENSIONS, HEADER_BYTES, NESTING, TooLargeError, budget, default_budget, reserve
+from mercer._state.limits import DIMENSIONS, HEADER_BYTES, NESTING, reserve
 
-__all__ = [
-    "FORMAT_VERSION",
-    "MODELS",
-    "ModelFile",
-    "ModelFileError",
-    "load",
-    "pack_strings",
-    "read_file",
-    "save",
-    "unpack_strings",
-    "write_atomically",
-    "write_file",
-]
+__all__ = ["FORMAT_VERSION", "ModelFile", "ModelFileError", "read_file", "write_atomically", "write_file"]
 
 FORMAT_VERSION = 1
-
-MODELS: dict[str, str] = {
-    "Tagger": "mercer.tagging:Tagger",
-    "HiddenMarkovModel": "mercer.markov:HiddenMarkovModel",
-    "HashedClassifier": "mercer.online:HashedClassifier",
-    "HashedRegressor": "mercer.online:HashedRegressor",
-    "RelativeMarginSVC": "mercer.classification:RelativeMarginSVC",
-    "SupervisedClusterer": "mercer.clustering:SupervisedClusterer",
-    "LinearClassifier": "mercer.classification:LinearClassifier",
-    "SampledKNN": "mercer.classification:SampledKNN",
-    "KMeansMajority": "mercer.classification:KMeansMajority",
-    "LabelRanker": "mercer.ranking:LabelRanker",
-    "Ranker": "mercer.ranking:Ranker",
-    "StructuredPredictor": "mercer.structured:StructuredPredictor",
-    "Parser": "mercer.parsing:Parser",
-    "Aligner": "mercer.alignment:Aligner",
-    "CirculantProjection": "mercer.maps:CirculantProjection",
-    "CompactClassifier": "mercer.classification:CompactClassifier",
-    "CompactNonlinearMap": "mercer.maps:CompactNonlinearMap",
-    "FourierFeatures": "mercer.maps:FourierFeatures",
-    "PolynomialSketch": "mercer.maps:PolynomialSketch",
-    "CorrelationSelector": "mercer.maps:CorrelationSelector",
-    "GraphletHasher": "mercer.maps:GraphletHasher",
-    "CountMinSketch": "mercer.maps:CountMinSketch",
-    "HashAccumulator": "mercer.maps:HashAccumulator",
-    "RandomProjection": "mercer.maps:RandomProjection",
-    "RecordHasher": "mercer.maps:RecordHasher",
-    "StringHasher": "mercer.maps:StringHasher",
-    "TableEncoder": "mercer.maps:TableEncoder",
-    "TextHasher": "mercer.maps:TextHasher",
-    "Segmenter": "mercer.segmentation:Segmenter",
-    "GaussianModel": "mercer.kernels:GaussianModel",
-    "GaussianMixtureModel": "mercer.kernels:GaussianMixtureModel",
-    "HMMModel": "mercer.kernels:HMMModel",
-    "MultinomialModel": "mercer.kernels:MultinomialModel",
-    "AdditiveMap": "mercer.kernels:AdditiveMap",
-    "FourierMap": "mercer.kernels:FourierMap",
-    "Gram": "mercer.kernels:Gram",
-    "LinearStringModel": "mercer.kernels:LinearStringModel",
-    "NystroemMap": "mercer.kernels:NystroemMap",
-    "CCA": "mercer.kernel_methods:CCA",
-    "IncompleteCholesky": "mercer.kernel_methods:IncompleteCholesky",
-    "KernelCCA": "mercer.kernel_methods:KernelCCA",
-    "KernelDependencyEstimation": "mercer.kernel_methods:KernelDependencyEstimation",
-    "KernelFisher": "mercer.kernel_methods:KernelFisher",
-    "KernelMeanClassifier": "mercer.kernel_methods:KernelMeanClassifier",
-    "KernelNuSVC": "mercer.kernel_methods:KernelNuSVC",
-    "KernelOneClass": "mercer.kernel_methods:KernelOneClass",
-    "KernelPCA": "mercer.kernel_methods:KernelPCA",
-    "KernelRidge": "mercer.kernel_methods:KernelRidge",
-    "KernelSVC": "mercer.kernel_methods:KernelSVC",
-    "KernelSVR": "mercer.kernel_methods:KernelSVR",
-    "LinearProgramSVC": "mercer.kernel_methods:LinearProgramSVC",
-    "MultiSetCCA": "mercer.kernel_methods:MultiSetCCA",
-    "OnlineKernelClassifier": "mercer.kernel_methods:OnlineKernelClassifier",
-    "ParzenWindow": "mercer.kernel_methods:ParzenWindow",
-    "PreImage": "mercer.kernel_methods:PreImage",
-    "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
-    "GraphLabeler": "mercer.labeling:GraphLabeler",
-    "GridLabeler": "mercer.labeling:GridLabeler",
-    "AlternatingProportionSVM": "mercer.proportions:AlternatingProportionSVM",
-    "ConvexProportionSVM": "mercer.proportions:ConvexProportionSVM",
-    "MultipleInstanceSVM": "mercer.proportions:MultipleInstanceSVM",
-    "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
-    "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
-    "SignProjection": "mercer.retrieval:SignProjection",
-    "InverseCalibration": "mercer.proportions:InverseCalibration",
-    "MeanMap": "mercer.proportions:MeanMap",
-    "MajorityBag": "mercer.proportions:MajorityBag",
-    "ProportionClassifier": "mercer.proportions:ProportionClassifier",
-    "VideoEventDetector": "mercer.proportions:VideoEventDetector",
-    "AttributeModeler": "mercer.proportions:AttributeModeler",
-}
-"""Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -151,8 +59,6 @@ _DTYPE_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 _CHECKSUM_START = b'{"__metadata__":{"mercer":"{\\"checksum\\":\\"'
 _NO_CHECKSUM = "0" * 64
-_RUN_SETTINGS = ("n_jobs", "verbose")
-"""Parameters that say how this machine trains, not what was learnt: files do not hold them."""
 
 Path = str | os.PathLike[str]
 
@@ -168,212 +74,6 @@ class ModelFile:
     kind: str
     meta: dict[str, Any]
     arrays: dict[str, np.ndarray]
-
-
-# ---------------------------------------------------------------------------------------------------- models
-
-
-def save(model: Any, path: Path) -> None:
-    """Write a fitted model to a file.
-
-    The write is atomic: whatever happens, `path` holds either the whole new model or what it held before.
-
-    Parameters
-    ----------
-    model : object
-        A model of one of the kinds in ``MODELS``.
-    path : str or path-like
-        The file to write or to replace.
-
-    Raises
-    ------
-    TypeError
-        If models of this type cannot be saved.
-    OSError
-        If the file cannot be written (no space left, no permission, no such directory).
-    """
-    kind = _kind_of(model)
-    meta, arrays = model.to_state()
-    write_file(path, kind, _without_run_settings(meta), arrays)
-
-
-def load(path: Path, *, max_bytes: int | None = None) -> Any:
-    """Read a model that `save` wrote.
-
-    Loading never runs code from the file. Parameters about the machine rather than the model (``n_jobs``,
-    ``verbose``) have their defaults.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file to read: a regular file.
-    max_bytes : int, optional
-        Most memory that the model may take; reading may need as much again for a moment. Default: the larger of
-        256 MiB and 16 times the size of the file. A short file can describe a large model, such as a hashed one with
-        2^28 weights that are mostly 0.
-
-    Returns
-    -------
-    object
-        The model, of the class that was saved.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is not a whole model file that this version of mercer reads, or describes a model that is larger
-        than ``max_bytes``.
-    OSError
-        If the file is missing or cannot be opened.
-    """
-    if max_bytes is not None and (isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1):
-        raise ValueError(f"max_bytes must be a positive integer or None, got {max_bytes!r}")
-    name = os.fspath(path)
-    try:
-        size = os.stat(path).st_size
-        with budget(default_budget(size) if max_bytes is None else max_bytes):
-            file = read_file(path)
-            if file.kind not in MODELS:
-                raise ModelFileError(
-                    f"{name} holds a {file.kind!r}, which this version of mercer does not know"
-                    f" (it knows {_known_kinds()})"
-                )
-            cls = _class_of(file.kind)
-            return _restored(name, file.kind, cls, _without_run_settings(file.meta), file.arrays)
-    except MemoryError as err:
-        raise ModelFileError(f"{name}: not enough memory for what the file describes{_reason(err)}") from err
-    except RecursionError as err:
-        raise ModelFileError(f"{name} is not a valid model file: its description is nested too deeply") from err
-
-
-def _restored(name: str, kind: str, cls: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    try:
-        return cls.from_state(meta, arrays)
-    except ModelFileError:
-        raise
-    except KeyError as err:
-        raise ModelFileError(f"{name} is not a complete {kind}: {err} is missing") from err
-    except TooLargeError as err:
-        raise ModelFileError(f"{name} holds a {kind} that is too large: {err}") from err
-    except _INVALID as err:
-        raise ModelFileError(f"{name} is not a valid {kind}: {err}") from err
-
-
-_INVALID = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, NotImplementedError)
-
-
-def _reason(err: Exception) -> str:
-    return f": {err}" if str(err) else ""
-
-
-def _without_run_settings(meta: Any) -> Any:
-    """The description without the parameters that say how a machine trains, in nested models too."""
-    if isinstance(meta, Mapping):
-        return {
-            key: _without_run_settings(
-                {k: v for k, v in value.items() if k not in _RUN_SETTINGS}
-                if key in ("params", "parameters") and isinstance(value, Mapping)
-                else value
-            )
-            for key, value in meta.items()
-        }
-    return [_without_run_settings(item) for item in meta] if isinstance(meta, list | tuple) else meta
-
-
-def _kind_of(model: Any) -> str:
-    cls = type(model)
-    if callable(getattr(cls, "to_state", None)):
-        for kind, target in MODELS.items():
-            # By identity, not by name: a subclass would come back as its parent.
-            if target.partition(":")[2] == cls.__name__ and _class_of(kind) is cls:
-                return kind
-    raise TypeError(f"a {cls.__name__} cannot be saved to a model file; these models can: {_known_kinds()}")
-
-
-def _class_of(kind: str) -> Any:
-    module, _, name = MODELS[kind].partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def _known_kinds() -> str:
-    return ", ".join(sorted(MODELS))
-
-
-# --------------------------------------------------------------------------------------------------- strings
-
-
-def pack_strings(strings: Sequence[str]) -> dict[str, np.ndarray]:
-    """Lay a list of strings out as one UTF-8 buffer and its offsets (Arrow's layout).
-
-    Parameters
-    ----------
-    strings : sequence of str
-        Any strings, the empty one and lone surrogates included.
-
-    Returns
-    -------
-    dict
-        ``"bytes"``: uint8 array; ``"offsets"``: int64 array of ``len(strings) + 1`` positions in it.
-
-    Examples
-    --------
-    >>> packed = pack_strings(["né", "", "B-PER"])
-    >>> packed["offsets"]
-    array([0, 3, 3, 8])
-    >>> unpack_strings(packed)
-    ['né', '', 'B-PER']
-    """
-    if isinstance(strings, str):
-        raise TypeError("pack_strings takes a list of strings, not one string")
-    for i, string in enumerate(strings):
-        if not isinstance(string, str):
-            raise TypeError(f"pack_strings takes strings, but item {i} is a {type(string).__name__}")
-    # surrogatepass: text read with errors="surrogateescape" must come back as it was.
-    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
-    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(item) for item in encoded], out=offsets[1:])
-    return {"bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(), "offsets": offsets}
-
-
-def unpack_strings(packed: Mapping[str, np.ndarray]) -> list[str]:
-    """Give back the list of strings that `pack_strings` laid out.
-
-    Parameters
-    ----------
-    packed : mapping
-        The arrays ``"bytes"`` and ``"offsets"``.
-
-    Returns
-    -------
-    list of str
-        The strings.
-
-    Raises
-    ------
-    ValueError
-        If the arrays are not what `pack_strings` makes.
-
-    Examples
-    --------
-    >>> unpack_strings({"bytes": np.array([104, 105], np.uint8), "offsets": np.array([0, 3])})
-    Traceback (most recent call last):
-    ...
-    ValueError: packed strings: offsets must rise from 0 to the number of bytes (2)
-    """
-    for part in ("bytes", "offsets"):
-        if part not in packed:
-            raise ValueError(f"packed strings: the array {part!r} is missing")
-    data, offsets = packed["bytes"], packed["offsets"]
-    if data.dtype != np.uint8 or data.ndim != 1:
-        raise ValueError("packed strings: bytes must be a one-dimensional uint8 array")
-    if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
-        raise ValueError("packed strings: offsets must be a one-dimensional int64 array, not empty")
-    if offsets[0] != 0 or offsets[-1] != data.size or np.any(offsets[1:] < offsets[:-1]):
-        raise ValueError(f"packed strings: offsets must rise from 0 to the number of bytes ({data.size})")
-    buffer, bounds = data.tobytes(), offsets.tolist()
-    try:
-        return [buffer[start:end].decode("utf-8", "surrogatepass") for start, end in itertools.pairwise(bounds)]
-    except UnicodeDecodeError as err:
-        raise ValueError(f"packed strings: not UTF-8 ({err.reason})") from err
 
 
 # --------------------------------------------------------------------------------------------------- writing
