@@ -195,6 +195,7 @@ class RelativeMarginDual {
     require(all_finite(diagonal.data(), n_), "the kernel is not finite");
     double size = 0;
     for (double value : diagonal) size += std::abs(value) / double(n_);
+    ascent_.ties = smo::kTies;
     ascent_.flat = kFlat * std::max(size, 1e-280);
   }
   RelativeMarginDual(const RelativeMarginDual&) = delete;
