@@ -10,10 +10,10 @@
 //                                                              δ            where 0 ≤ δ ≤ C     (y f = 1)
 //                                                              C − B (δ−C)  where δ ≥ C         (y f = −B)
 //
-// B ≥ 1 makes h concave; B = ∞ forbids the outer pieces and leaves the dual of the SVM. A step moves s_i up and s_j
-// down by the same amount, as far as the concave function along that line rises, over the corners of h; the pair is
-// chosen by its gain of second order.
+// B ≥ 1 makes h concave; B = ∞ forbids the outer pieces and leaves the dual of the SVM. It is solved by the ascent of
+// svm_smo.hpp.
 #include "base/arrays.hpp"
+#include "solvers/svm_smo.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@
 namespace mercer {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using smo::kInfinity;
 constexpr double kFlat = 1e-12;  // a curvature that stands for zero, relative to the diagonal of K
 
 enum class KernelKind { linear, poly, rbf, sigmoid };
@@ -146,6 +146,32 @@ class GramRows {
   std::vector<std::unique_ptr<double[]>> slots_;
 };
 
+// h of the dual, in s = y delta.
+struct RelativeMargin {
+  static constexpr bool kCorners = true;
+  std::vector<double> y;
+  double C = 1, B = kInfinity;
+
+  double h(double delta) const {
+    if (delta < 0) return B * delta;
+    return delta <= C ? delta : C - B * (delta - C);
+  }
+  // Derivatives of h to the right and to the left.
+  double right(double delta) const { return delta < 0 ? B : delta < C ? 1.0 : -B; }
+  double left(double delta) const { return delta <= 0 ? B : delta <= C ? 1.0 : -B; }
+  double corner_above(double delta) const { return delta < 0 ? 0.0 : delta < C ? C : kInfinity; }
+  double corner_below(double delta) const { return delta > C ? C : delta > 0 ? 0.0 : -kInfinity; }
+
+  double linear(size_t i) const { return y[i]; }
+  double after(size_t i, double s) const { return y[i] > 0 ? right(s) - 1 : 1 - left(-s); }
+  double before(size_t i, double s) const { return y[i] > 0 ? left(s) - 1 : 1 - right(-s); }
+  double next_up(size_t i, double s) const { return y[i] > 0 ? corner_above(s) : -corner_below(-s); }
+  double next_down(size_t i, double s) const { return y[i] > 0 ? corner_below(s) : -corner_above(-s); }
+  // Outputs beyond B have no finite loss: bounds come from `RelativeMarginDual::figures`.
+  double loss(size_t i, double d) const { return C * std::max(0.0, y[i] * d); }
+  double gap(size_t i, double s, double d) const { return loss(i, d) - h(y[i] * s) + s * (y[i] - d); }
+};
+
 struct Figures {
   double primal, dual, violation, scale, intercept;
 };
@@ -153,26 +179,27 @@ struct Figures {
 class RelativeMarginDual {
  public:
   RelativeMarginDual(GramRows rows, In1<double> y, double C, double B)
-      : n_(int64_t(y.shape(0))), C_(C), B_(B), y_(y.data(), y.data() + y.shape(0)), rows_(std::move(rows)) {
+      : n_(int64_t(y.shape(0))), ascent_(std::move(rows), n_) {
     require(std::isfinite(C) && C > 0, "C must be positive and finite");
     require(B >= 1, "B must be at least 1");
+    reward_.y.assign(y.data(), y.data() + n_);
+    reward_.C = C;
+    reward_.B = B;
     bool positive = false, negative = false;
-    for (double label : y_) {
+    for (double label : reward_.y) {
       require(label == 1 || label == -1, "y must hold -1 and 1");
       (label > 0 ? positive : negative) = true;
     }
     require(positive && negative, "y must hold both -1 and 1");
-    delta_.assign(n_, 0.0);
-    g_.assign(n_, 0.0);
-    up_.resize(n_);
-    down_.resize(n_);
-    diagonal_.resize(n_);
-    for (int64_t i = 0; i < n_; ++i) {
-      diagonal_[i] = rows_.diagonal(i);
-      set_slopes(i);
-    }
-    require(all_finite(diagonal_.data(), n_), "the kernel is not finite");
+    const std::vector<double>& diagonal = ascent_.diagonal();
+    require(all_finite(diagonal.data(), n_), "the kernel is not finite");
+    double size = 0;
+    for (double value : diagonal) size += std::abs(value) / double(n_);
+    ascent_.ties = smo::kTies;
+    ascent_.flat = kFlat * std::max(size, 1e-280);
   }
+  RelativeMarginDual(const RelativeMarginDual&) = delete;
+  RelativeMarginDual& operator=(const RelativeMarginDual&) = delete;
 
   // Goes on from s, with g = K s, if that is feasible and better than the point at hand; says whether it was.
   bool start(In1<double> s, In1<double> g) {
@@ -180,17 +207,14 @@ class RelativeMarginDual {
     require(all_finite(s.data(), n_) && all_finite(g.data(), n_), "s and g must be finite");
     double sum = 0, size = 0, value = 0;
     for (int64_t i = 0; i < n_; ++i) {
-      const double delta = y_[i] * s.data()[i];
+      const double delta = reward_.y[size_t(i)] * s.data()[i];
       sum += s.data()[i];
       size += std::abs(delta);
-      value += h(delta) - 0.5 * s.data()[i] * g.data()[i];  // -inf outside the box of an SVM
+      value += reward_.h(delta) - 0.5 * s.data()[i] * g.data()[i];  // -inf outside the box of an SVM
     }
-    if (std::abs(sum) > 1e-9 * (size + C_) || !(value > figures().dual)) return false;
-    for (int64_t i = 0; i < n_; ++i) {
-      delta_[i] = y_[i] * s.data()[i];
-      g_[i] = g.data()[i];
-      set_slopes(i);
-    }
+    if (std::abs(sum) > 1e-9 * (size + reward_.C) || !(value > figures().dual)) return false;
+    ascent_.s.assign(s.data(), s.data() + n_);
+    ascent_.g.assign(g.data(), g.data() + n_);
     return true;
   }
 
@@ -198,117 +222,45 @@ class RelativeMarginDual {
   int64_t run(int64_t max_steps, double tol) {
     require(max_steps >= 0, "max_steps must not be negative");
     require(tol > 0, "tol must be positive");
-    for (int64_t step = 0; step < max_steps; ++step)
-      if (!improve(tol)) return step;
-    return max_steps;
+    return ascent_.ascend({0.0, 0.0, tol, max_steps, true}).iterations;
   }
 
   // The dual value and that of a feasible primal point: f shrunk by ``scale`` into [-B, B].
   Figures figures() const {
     double highest = -kInfinity, lowest = kInfinity, most = -kInfinity, least = kInfinity;
-    double square = 0, reward = 0;
-    for (int64_t i = 0; i < n_; ++i) {
-      highest = std::max(highest, up_[i] - g_[i]);
-      lowest = std::min(lowest, down_[i] - g_[i]);
-      most = std::max(most, g_[i]);
-      least = std::min(least, g_[i]);
-      square += y_[i] * delta_[i] * g_[i];
-      reward += h(delta_[i]);
+    double square = 0, value = 0;
+    const double B = reward_.B;
+    for (size_t i = 0; i < size_t(n_); ++i) {
+      const double s = ascent_.s[i], g = ascent_.g[i], y = reward_.y[i];
+      highest = std::max(highest, y + reward_.after(i, s) - g);
+      lowest = std::min(lowest, y + reward_.before(i, s) - g);
+      most = std::max(most, g);
+      least = std::min(least, g);
+      square += s * g;
+      value += reward_.h(y * s);
     }
     double b = (highest + lowest) / 2, scale = 1;
-    if (std::isfinite(B_)) {
+    if (std::isfinite(B)) {
       // b as near to the optimal one as the bounds allow; where no b is enough, w shrinks with it.
-      const double low = -B_ - least, high = B_ - most;
+      const double low = -B - least, high = B - most;
       b = low <= high ? std::min(std::max(b, low), high) : (low + high) / 2;
       const double size = std::max(std::abs(most + b), std::abs(least + b));
-      if (size > B_) scale = B_ / size;
+      if (size > B) scale = B / size;
     }
     double slack = 0;
-    for (int64_t i = 0; i < n_; ++i) slack += std::max(0.0, 1 - scale * y_[i] * (g_[i] + b));
-    return {0.5 * scale * scale * square + C_ * slack, reward - 0.5 * square, highest - lowest, scale, scale * b};
+    for (size_t i = 0; i < size_t(n_); ++i) slack += std::max(0.0, 1 - scale * reward_.y[i] * (ascent_.g[i] + b));
+    return {0.5 * scale * scale * square + reward_.C * slack, value - 0.5 * square, highest - lowest, scale, scale * b};
   }
   void coefficients(Out1<double> out) const {
     require(int64_t(out.shape(0)) == n_, "out must have one value an example");
-    for (int64_t i = 0; i < n_; ++i) out.data()[i] = y_[i] * delta_[i];
+    std::copy(ascent_.s.begin(), ascent_.s.end(), out.data());
   }
   std::mutex& mutex() { return mutex_; }
 
  private:
-  double h(double delta) const {
-    if (delta < 0) return B_ * delta;
-    return delta <= C_ ? delta : C_ - B_ * (delta - C_);
-  }
-  // Derivatives of h to the right and to the left.
-  double right(double delta) const { return delta < 0 ? B_ : delta < C_ ? 1.0 : -B_; }
-  double left(double delta) const { return delta <= 0 ? B_ : delta <= C_ ? 1.0 : -B_; }
-  // What a small increase (decrease) of s_i changes, before the quadratic term.
-  void set_slopes(int64_t i) {
-    up_[i] = y_[i] > 0 ? right(delta_[i]) : -left(delta_[i]);
-    down_[i] = y_[i] > 0 ? left(delta_[i]) : -right(delta_[i]);
-  }
-
-  bool improve(double tol) {
-    int64_t i = 0;
-    double highest = -kInfinity;
-    for (int64_t k = 0; k < n_; ++k)
-      if (up_[k] - g_[k] > highest) highest = up_[k] - g_[k], i = k;
-    const double* row_i = rows_.row(i);
-    int64_t j = -1;
-    double lowest = kInfinity, best = -1;
-    const double flat = kFlat * std::max(1e-300, diagonal_[i]);
-    for (int64_t k = 0; k < n_; ++k) {
-      const double value = down_[k] - g_[k];
-      if (value < lowest) lowest = value;
-      const double slope = highest - value;
-      if (!(slope > 0)) continue;
-      const double curvature = std::max(flat, diagonal_[i] + diagonal_[k] - 2 * row_i[k]);
-      if (slope * slope > best * curvature) best = slope * slope / curvature, j = k;
-    }
-    // Written so that a kernel that is not a number ends here, too.
-    if (!(highest - lowest > tol) || j < 0) return false;
-    const double* row_j = rows_.row(j);
-    const double t = climb(i, j, std::max(flat, diagonal_[i] + diagonal_[j] - 2 * row_i[j]));
-    for (int64_t k = 0; k < n_; ++k) g_[k] += t * (row_i[k] - row_j[k]);
-    return true;
-  }
-
-  // How far an example can go before its next corner of h, in the direction sign (of δ).
-  double corner_distance(int64_t i, double sign) const {
-    const double d = delta_[i];
-    if (sign > 0) return d < 0 ? -d : d < C_ ? C_ - d : kInfinity;
-    return d > C_ ? d - C_ : d > 0 ? d : kInfinity;
-  }
-  void move(int64_t i, double sign, double t, bool to_corner) {
-    double& d = delta_[i];
-    if (!to_corner)
-      d += sign * t;
-    else if (sign > 0)
-      d = d < 0 ? 0.0 : C_;  // exactly on the corner
-    else
-      d = d > C_ ? C_ : 0.0;
-    set_slopes(i);
-  }
-  // Raises s_i and lowers s_j to the maximum along the line; returns by how much.
-  double climb(int64_t i, int64_t j, double curvature) {
-    double total = 0;
-    for (int corner = 0; corner < 5; ++corner) {  // each of the two passes two corners at most
-      const double slope = (up_[i] - g_[i]) - (down_[j] - g_[j]) - total * curvature;
-      if (!(slope > 0)) break;
-      const double to_i = corner_distance(i, y_[i]), to_j = corner_distance(j, -y_[j]);
-      const double t = std::min({slope / curvature, to_i, to_j});
-      move(i, y_[i], t, t == to_i);
-      move(j, -y_[j], t, t == to_j);
-      total += t;
-      if (t < to_i && t < to_j) break;
-    }
-    return total;
-  }
-
   int64_t n_;
-  double C_, B_;
-  std::vector<double> y_;
-  GramRows rows_;
-  std::vector<double> delta_, g_, up_, down_, diagonal_;  // g = K s = f − b
+  smo::PairAscent<RelativeMargin, GramRows> ascent_;
+  RelativeMargin& reward_ = ascent_.reward;
   std::mutex mutex_;
 };
 

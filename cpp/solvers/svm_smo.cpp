@@ -47,7 +47,7 @@ template <class Read>
       up = grown > up ? grown : up;
       down = fallen < down ? fallen : down;
     }
-    if (up > found.up) {
+    if (up > found.up + w.tie) {
       found.up = up;
       found.block = first;
     }
@@ -259,6 +259,7 @@ class KernelMachine {
     {
       nb::gil_scoped_release unlocked;
       dual.scale_flat();
+      dual.ties = smo::kTies;
       dual.recompute();
       found = dual.ascend({0.0, 0.0, tol, max_iter});
       for (size_t at = 0; at < members.shape(0); ++at) {

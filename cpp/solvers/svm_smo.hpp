@@ -28,6 +28,10 @@ namespace mercer {
 namespace smo {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// After a step both of its instances have the same v, up to rounding, which must not choose between them: else what
+// changes rounding alone, such as the unit of the data, leads to another solution within the tolerance.
+constexpr double kTies = 1e-12;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 // What is looked through at every step, of the instances not set aside. v_i = (slope of h_i, without its corners) - (Ks)_i;
 // where s_i may grow, v + grows is what it gains by that, elsewhere grows is -infinity; where it may fall, v + falls is what
@@ -38,6 +42,7 @@ struct Watched {
   const int32_t* places;
   int64_t size;
   double flat;  // a curvature that stands for less
+  double tie;   // a difference in v that rounding may have made
 };
 
 struct Extremes {
@@ -105,6 +110,7 @@ struct MatrixRows {
 struct Aim {
   double gap = 0, least_gap = 0, violation = 0;
   int64_t steps = 0;
+  bool in_parts = false;  // one of many short runs: nothing is set aside or summed up anew
 };
 
 struct Outcome {
@@ -133,6 +139,9 @@ template <class Reward, class Rows> class PairAscent {
   Reward reward;
   std::vector<double> s, g;  // g = Ks
   double flat = 1e-12;       // a curvature that stands for less
+  double ties = 0;           // relative to the first violation: differences in v that do not decide
+
+  const std::vector<double>& diagonal() const { return diagonal_of_; }  // of the members
 
   void add(int64_t i, double change) {
     const double* row = rows_.row(i);
@@ -161,8 +170,10 @@ template <class Reward, class Rows> class PairAscent {
   Outcome ascend(const Aim& aim) {
     watch_all();
     Outcome found;
+    tie_ = 0;
     double width = look_around();
-    const int64_t period = std::max<int64_t>(count_, 256);
+    tie_ = width > 0 && width < kInfinity ? ties * width : 0.0;
+    const int64_t period = aim.in_parts ? kNever : std::max<int64_t>(count_, 256);
     int64_t look = 0, until = period, fresh = 0;  // fresh: the step at which g was last summed up
     double now = width;
     while (true) {
@@ -180,7 +191,7 @@ template <class Reward, class Rows> class PairAscent {
           watch_all();
           now = width = look_around();
           fresh = look = found.iterations;
-          until = found.iterations + period;
+          until = aim.in_parts ? kNever : found.iterations + period;
           continue;
         }
         look = found.iterations + std::max<int64_t>(32, int64_t(v_.size()) / 16);
@@ -205,7 +216,8 @@ template <class Reward, class Rows> class PairAscent {
             diagonal_.data() + first,
             places_.empty() ? nullptr : places_.data() + first,
             starts_now_[size_t(group) + 1] - first,
-            flat};
+            flat,
+            tie_};
   }
   int64_t member(int64_t at) const { return members_.empty() ? at : int64_t(members_[size_t(at)]); }
   int64_t place(int64_t at) const { return places_.empty() ? at : int64_t(places_[size_t(at)]); }
@@ -257,10 +269,10 @@ template <class Reward, class Rows> class PairAscent {
     const Extremes& now = extremes_[size_t(group)];
     const Watched w = watched(group);
     int64_t a = now.block;
-    while (w.v[a] + w.grows[a] != now.up) ++a;
+    while (!(w.v[a] + w.grows[a] >= now.up - tie_)) ++a;
     const int64_t first = starts_now_[size_t(group)], i = place(first + a);
     const double* ki = rows_.row(i);
-    const int64_t b = partner(w, seen(ki, group), now.up, w.diagonal[a]);
+    const int64_t b = partner(w, seen(ki, group), w.v[a] + w.grows[a], w.diagonal[a]);
     if (b < 0) fail("K is not finite any more: it must not be changed while the machine is in use");
     const int64_t j = place(first + b);
     const double curvature = w.diagonal[a] + w.diagonal[b] - 2 * ki[j];
@@ -353,7 +365,7 @@ template <class Reward, class Rows> class PairAscent {
   std::array<Extremes, 2> extremes_;
   std::vector<double> v_, grows_, falls_, diagonal_, diagonal_of_;
   std::vector<int32_t> places_;
-  double square_ = 0;
+  double square_ = 0, tie_ = 0;
 };
 
 }  // namespace smo
