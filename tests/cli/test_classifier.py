@@ -20,7 +20,8 @@ from mercer._state import container
 from mercer.cli import classifier as command
 from mercer.cli import main
 from mercer.maps import TextHasher
-from mercer.online import HashedClassifier, HashedRegressor, files
+from mercer.data.readers.sniff import FORMATS, LAYOUTS
+from mercer.online import HashedClassifier, HashedRegressor
 
 
 def mail(n: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -261,7 +262,7 @@ def test_choices_are_those_of_the_estimators():
     from mercer.online.classifier import LABEL_HASHINGS, LOSSES
     from mercer.online.regressor import LOSSES as REGRESSOR_LOSSES
 
-    assert [str(f) for f in command.FormatName] == list(files.FORMATS)
+    assert [str(f) for f in command.FormatName] == [*FORMATS, *LAYOUTS]
     assert {str(x) for x in command.ClassifierLoss} == set(LOSSES)
     assert {str(x) for x in command.RegressorLoss} == set(REGRESSOR_LOSSES)
     assert {str(x) for x in command.LabelHashingName} == set(LABEL_HASHINGS)
@@ -334,13 +335,13 @@ def test_ctrl_c_keeps_a_model(tmp_path):
     model = tmp_path / "m.mercer"
     code = """
 import sys
-from mercer.online import files
-files._CHUNK = 1 << 12
-learn = files._Training._learn
+from mercer.online import _blocks, _training
+_blocks.CHUNK = 1 << 12
+learn = _training.Training._learn
 def told(self, block, number):
     learn(self, block, number)
     print("learnt", flush=True)
-files._Training._learn = told
+_training.Training._learn = told
 from mercer.cli import main
 from mercer.maps import TextHasher
 sys.exit(main(sys.argv[1:]))
