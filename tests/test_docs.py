@@ -31,6 +31,7 @@ PACKAGES = [
     "mercer.maps",
     "mercer.markov",
     "mercer.metrics",
+    "mercer.multilabel",
     "mercer.online",
     "mercer.ranking",
     "mercer.ranking.preference_graph",

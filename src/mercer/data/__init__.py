@@ -3,6 +3,7 @@
 from mercer.data.features import FeatureIndex
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
+from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, read_arff, read_mulan
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
 from mercer.data.readers.tu import read_tu
 from mercer.data.segments import (
@@ -23,11 +24,14 @@ from mercer.data.text import TextBuffer
 from mercer.exceptions import DataFileError
 
 __all__ = [
+    "ArffAttribute",
+    "ArffTable",
     "DataFileError",
     "FeatureIndex",
     "Graph",
     "Graphs",
     "LabelIndex",
+    "MultilabelTable",
     "Segmentations",
     "Sequences",
     "SpanSequences",
@@ -37,7 +41,9 @@ __all__ = [
     "as_segments",
     "check_segments",
     "iter_conll",
+    "read_arff",
     "read_conll",
+    "read_mulan",
     "read_tu",
     "segments_from_bio",
     "segments_from_boundaries",

@@ -1,6 +1,17 @@
-"""Readers of files: column files, graphs."""
+"""Readers of files: column files, graphs, tables of label sets."""
 
+from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, read_arff, read_mulan
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
 from mercer.data.readers.tu import read_tu
 
-__all__ = ["iter_conll", "read_conll", "read_tu", "write_conll"]
+__all__ = [
+    "ArffAttribute",
+    "ArffTable",
+    "MultilabelTable",
+    "iter_conll",
+    "read_arff",
+    "read_conll",
+    "read_mulan",
+    "read_tu",
+    "write_conll",
+]
