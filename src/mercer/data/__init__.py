@@ -1,9 +1,11 @@
 """Containers, feature indices, label encodings and readers."""
 
+from mercer.data.clouds import PointCloud
 from mercer.data.features import FeatureIndex
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
+from mercer.data.readers.meshes import read_cloud, write_cloud
 from mercer.data.readers.tu import read_tu
 from mercer.data.segments import (
     Segmentations,
@@ -28,6 +30,7 @@ __all__ = [
     "Graph",
     "Graphs",
     "LabelIndex",
+    "PointCloud",
     "Segmentations",
     "Sequences",
     "SpanSequences",
@@ -37,6 +40,7 @@ __all__ = [
     "as_segments",
     "check_segments",
     "iter_conll",
+    "read_cloud",
     "read_conll",
     "read_tu",
     "segments_from_bio",
@@ -45,5 +49,6 @@ __all__ = [
     "segments_to_bio",
     "segments_to_boundaries",
     "segments_to_frames",
+    "write_cloud",
     "write_conll",
 ]
