@@ -28,6 +28,7 @@ PACKAGES = [
     "mercer.labeling",
     "mercer.learning",
     "mercer.learning.solvers",
+    "mercer.manifolds",
     "mercer.maps",
     "mercer.markov",
     "mercer.metrics",

@@ -1,7 +1,8 @@
-"""Readers of files: column files, graphs, tables of label sets."""
+"""Readers of files: column files, graphs, point clouds, tables of label sets."""
 
 from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, read_arff, read_mulan
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
+from mercer.data.readers.meshes import read_cloud, write_cloud
 from mercer.data.readers.tu import read_tu
 
 __all__ = [
@@ -10,8 +11,10 @@ __all__ = [
     "MultilabelTable",
     "iter_conll",
     "read_arff",
+    "read_cloud",
     "read_conll",
     "read_mulan",
     "read_tu",
+    "write_cloud",
     "write_conll",
 ]
