@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from mercer._validation import check_count, check_sparse
 
-__all__ = ["FORMS", "encode", "fit_labels", "give", "indicator", "top_labels"]
+__all__ = ["FORMS", "distinct", "encode", "fit_labels", "give", "indicator", "top_labels"]
 
 FORMS = ("dense", "sparse", "sets")
 
@@ -100,6 +100,15 @@ def top_labels(scores: np.ndarray, k: int) -> sp.csr_matrix:
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     indices = np.sort(order, axis=1).ravel()
     return sp.csr_matrix((np.ones(n * k), indices, np.arange(0, n * k + 1, k)), shape=(n, T))
+
+
+def distinct(labels: sp.csr_matrix) -> sp.csr_matrix:
+    """The different rows of a matrix of 0 and 1, in the order in which they first appear."""
+    labels = labels.sorted_indices()
+    starts, seen = labels.indptr, {}
+    for i in range(labels.shape[0]):
+        seen.setdefault(labels.indices[starts[i] : starts[i + 1]].tobytes(), i)
+    return labels[np.fromiter(seen.values(), np.int64)]
 
 
 # ---------------------------------------------------------------------------------------------------- sets

@@ -30,7 +30,7 @@ from mercer.kernel_methods._collections import count
 from mercer.kernels.outputs import LabelSetKernel, LinearOutput, OutputKernel
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold, most_likely
-from mercer.multilabel._labels import FORMS, encode, fit_labels, give, top_labels
+from mercer.multilabel._labels import FORMS, distinct, encode, fit_labels, give, top_labels
 
 __all__ = ["JointSVM"]
 
@@ -242,7 +242,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         self._keep(X, np.flatnonzero(alpha > 0))
         self.dual_coef_ = np.ascontiguousarray(alpha[self.support_])
         self.labels_ = labels[self.support_]
-        self.seen_ = _distinct(labels)
+        self.seen_ = distinct(labels)
         self.duality_gap_, self.n_iter_, self._last_C = gap, steps, float(self.C)
         self._prepare()
         scores = self._left_out_scores(K, alpha, V)
@@ -374,12 +374,3 @@ class JointSVM(LabelSetClassifier, KernelMethod):
                 raise ValueError(f"{name} must hold 0 and 1")
         self._check_parameters()
         self._prepare()
-
-
-def _distinct(labels: sp.csr_matrix) -> sp.csr_matrix:
-    """The different rows of a matrix of 0 and 1, in the order in which they first appear."""
-    labels = labels.sorted_indices()
-    starts, seen = labels.indptr, {}
-    for i in range(labels.shape[0]):
-        seen.setdefault(labels.indices[starts[i] : starts[i + 1]].tobytes(), i)
-    return labels[np.fromiter(seen.values(), np.int64)]
