@@ -102,13 +102,16 @@ def top_labels(scores: np.ndarray, k: int) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(n * k), indices, np.arange(0, n * k + 1, k)), shape=(n, T))
 
 
-def distinct(labels: sp.csr_matrix) -> sp.csr_matrix:
-    """The different rows of a matrix of 0 and 1, in the order in which they first appear."""
+def distinct(labels: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The different rows of a matrix of 0 and 1, in the order in which they first appear, and which one each row is."""
     labels = labels.sorted_indices()
-    starts, seen = labels.indptr, {}
-    for i in range(labels.shape[0]):
-        seen.setdefault(labels.indices[starts[i] : starts[i + 1]].tobytes(), i)
-    return labels[np.fromiter(seen.values(), np.int64)]
+    starts, flat = labels.indptr.tolist(), labels.indices
+    seen: dict[bytes, int] = {}
+    kind = np.fromiter(
+        (seen.setdefault(flat[a:b].tobytes(), len(seen)) for a, b in pairwise(starts)), np.int64, labels.shape[0]
+    )
+    first = np.unique(kind, return_index=True)[1]
+    return labels[first], kind
 
 
 # ---------------------------------------------------------------------------------------------------- sets

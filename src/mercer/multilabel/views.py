@@ -29,7 +29,6 @@ from mercer._estimator import Estimator
 from mercer._state.saved import (
     Choice,
     Count,
-    Csr,
     Fields,
     Floats,
     LabelValues,
@@ -42,8 +41,8 @@ from mercer.kernel_methods._base import KernelMethod
 from mercer.kernel_methods._collections import count
 from mercer.kernels import Gaussian, Kernel
 from mercer.learning.solvers import ConvergenceWarning
-from mercer.multilabel._decisions import Decisions, check_threshold, most_likely
-from mercer.multilabel._labels import FORMS, distinct, fit_labels
+from mercer.multilabel._decisions import Decisions, check_threshold
+from mercer.multilabel._labels import FORMS, fit_labels
 from mercer.multilabel._meka import BlockKernel
 from mercer.multilabel.joint import LabelSetClassifier
 
@@ -108,7 +107,7 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
 
     Parameters
     ----------
-    n_components : int or float, default=0.5
+    n_components : int or float, default=1.0
         Dimensions of the latent space, or their share of the number of labels.
     lam : float, default=0.1
         λ, how much latent values are to be predictable from the views.
@@ -123,8 +122,9 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         arrays.
     n_blocks, rank : int
         Of the approximation.
-    decode : {"direct", "seen"}, default="direct"
-        Each label by its own probability, or the label set of training that is most likely.
+    decode : {"auto", "direct", "seen"}, default="auto"
+        Each label by its own probability, or the label set of training that is most likely; ``"auto"`` is the better
+        one by ``measure`` on held-out scores.
     threshold, measure
         As in `JointSVM`.
     max_iter : int, default=1000
@@ -172,13 +172,12 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         label_map_=Floats("eigenvalues_", "classes_"),
         shares_=Floats("classes_", low=0.0, high=1.0),
         decisions_=Nested(Decisions),
-        seen_=Csr(None, "classes_"),
         n_iter_=Count(0),
     )
 
     def __init__(
         self,
-        n_components: float = 0.5,
+        n_components: float = 1.0,
         lam: float = 0.1,
         ridge: float = 0.1,
         kernels: Any = None,
@@ -187,7 +186,7 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         approx: str | None = None,
         n_blocks: int = 10,
         rank: int = 64,
-        decode: str = "direct",
+        decode: str = "auto",
         threshold: Any = "auto",
         measure: str = "micro-f1",
         max_iter: int = 1000,
@@ -253,8 +252,9 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         self.eigenvalues_, self.object_scores_, self.n_iter_ = values, latent, steps
         self.label_map_ = np.ascontiguousarray(np.asarray((labels.T @ latent).T))
         held_out = sum(part.left_out(latent) for part in parts) / len(parts)
-        self.decisions_ = Decisions().fit(held_out @ self.label_map_ + shares, labels, self.threshold, self.measure)
-        self.seen_ = distinct(labels)
+        scores = held_out @ self.label_map_ + shares
+        sets = None if self.decode == "auto" else self.decode == "seen"
+        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, sets)
         self.views_ = [part.view(latent) for part in parts]
         return self
 
@@ -268,7 +268,7 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         check_positive("ridge", self.ridge)
         check_choice("solver", self.solver, ("eig", "als"))
         check_choice("approx", self.approx, (None, "meka"))
-        check_choice("decode", self.decode, ("direct", "seen"))
+        check_choice("decode", self.decode, ("auto", "direct", "seen"))
         check_count("n_blocks", self.n_blocks)
         check_count("rank", self.rank)
         check_count("max_iter", self.max_iter)
@@ -387,14 +387,12 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
 
     def _predicted(self, X: Any) -> sp.csr_matrix:
         P = self._probabilities(X)
-        return self.seen_[most_likely(P, self.seen_)] if self.decode == "seen" else self.decisions_.label_sets(P)
+        return self.decisions_.label_sets(P)
 
     def _check_state(self) -> None:
         self._check_parameters()
         if len(self.decisions_.slopes_) != len(self.classes_) or not self.views_:
             raise ValueError(f"there must be a view, and decisions for {len(self.classes_)} labels")
-        if not np.isin(self.seen_.data, (0.0, 1.0)).all():
-            raise ValueError("seen_ must hold 0 and 1")
         for view in self.views_:
             if len(view.offset_) != len(self.eigenvalues_):
                 raise ValueError(f"a view must have {len(self.eigenvalues_)} components")
