@@ -301,5 +301,6 @@ void bind_labellings(nb::module_& m);
 void bind_circulant(nb::module_& m);
 void bind_hamming(nb::module_& m);
 void bind_fastmaps(nb::module_& m);
+void bind_signed_hash(nb::module_& m);
 
 }  // namespace mercer

@@ -913,6 +913,16 @@ def structured_waves(
     threads: int,
 ) -> None: ...
 def count_sketch(x: np.ndarray, columns: np.ndarray, signs: np.ndarray, out: np.ndarray, threads: int) -> None: ...
+def signed_hash_rows(x: np.ndarray, seed: int, n_hashes: int, out: np.ndarray, threads: int) -> None: ...
+def signed_hash_sparse(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    seed: int,
+    n_hashes: int,
+    out: np.ndarray,
+    threads: int,
+) -> None: ...
 def edit_pairs(
     offsets: np.ndarray, codes: np.ndarray, limit: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
