@@ -302,5 +302,6 @@ void bind_circulant(nb::module_& m);
 void bind_hamming(nb::module_& m);
 void bind_fastmaps(nb::module_& m);
 void bind_signed_hash(nb::module_& m);
+void bind_sparse_codes(nb::module_& m);
 
 }  // namespace mercer

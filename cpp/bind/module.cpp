@@ -851,4 +851,5 @@ NB_MODULE(_core, m) {
   bind_hamming(m);
   bind_fastmaps(m);
   bind_signed_hash(m);
+  bind_sparse_codes(m);
 }
