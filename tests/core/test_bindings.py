@@ -746,7 +746,9 @@ GRAPHLETS = ([3], "exact", True, 1)
     [
         lambda: _core.kernels.shortest_path_rows(FAR, ints(0, 0), EMPTY, None, None, 1),
         lambda: _core.kernels.weisfeiler_lehman_rows(FAR, ints(0, 0), EMPTY, None, None, 1, "subtree", 1),
-        lambda: _core.graphs.graphlet_rows(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], False, 0, 4, False, 1),
+        lambda: _core.graphs.graphlet_rows(
+            FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], False, 0, 4, False, 1
+        ),
         lambda: _core.graphs.graphlet_keys(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, False, 0, 1),
         lambda: _core.graphs.graphlet_forms(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], 0, 4),
         lambda: _core.kernels.kmer_rows(

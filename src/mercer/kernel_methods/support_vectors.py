@@ -7,8 +7,8 @@
 
 The Gram matrix is computed once, and only the objects with a coefficient are kept. The first, second and last have an
 offset, so that a shift of feature space changes nothing: they take conditionally positive definite kernels. All are
-solved by one ascent over pairs of objects (`mercer._core.machines.KernelMachine`), which reads the matrix where it is and stops
-at a violation of the optimality conditions.
+solved by one ascent over pairs of objects (`mercer._core.machines.KernelMachine`), which reads the matrix where it is
+and stops at a violation of the optimality conditions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Learning from files that are larger than memory: read and hashed in one thread while another one learns.
 
-    bytes → blocks of hashed examples (``_core.examples.ExampleReader``) → judged, then learnt (``_core.learner.HashedModel``)
+    bytes → blocks of hashed examples (``ExampleReader``) → judged, then learnt (``HashedModel`` of the core)
 
 A block holds about a megabyte of the file, and two wait at most: memory does not grow with the file. Whether reading
 and learning overlap changes nothing in the result, since blocks come in the order of the file.
