@@ -32,7 +32,7 @@ LAYERS = [
     {"data", "datasets"},
     {"metrics"},
     {
-        "_arrays", "_command", "_core", "_em", "_estimator", "_linalg", "_state", "_validation",
+        "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_linalg", "_state", "_validation",
         "exceptions", "__init__",
     },
 ]  # fmt: skip

@@ -235,7 +235,7 @@ def test_numbers_of_answers_must_be_positive_integers(fitted, k):
     with pytest.raises(ValueError, match="n_samples must be"):
         fitted.sample(X, k)
     with pytest.raises(ValueError, match="n must be"):
-        fitted.top_features("A", k)
+        fitted.top_features(k, label="A")
 
 
 def test_bad_numbers_of_threads_are_refused_at_prediction(fitted):

@@ -25,6 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from mercer._estimator import rollback_on_error
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._validation import check_sparse, thread_count
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint
@@ -55,7 +56,7 @@ def _is_online(model: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, StructuredEstimator):
+class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     """A linear classifier with any of the library's losses and costs.
 
     Parameters
@@ -366,6 +367,10 @@ class LinearClassifier(ClassifierMixin, StructuredEstimator):
             scores = np.stack([np.zeros_like(scores), scores], axis=1)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
+
+    def _score_rows(self) -> ScoreRows:
+        check_is_fitted(self, "coef_")
+        return super()._score_rows()
 
     # ------------------------------------------------------------------ model files
 

@@ -25,6 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
 from mercer._estimator import Estimator
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._linalg import asymmetry, low_rank_factor
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.classification._interior import interior_point
@@ -59,7 +60,7 @@ class _Machine(NamedTuple):
     history: dict[str, list[float]]
 
 
-class RelativeMarginSVC(ClassifierMixin, Estimator):
+class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
     """A kernel support vector machine with bounded outputs: the relative margin machine.
 
     The binary machine minimises ``½‖w‖² + C Σ max(0, 1 − y_i f(x_i))`` under ``−B ≤ f(x_i) ≤ B`` on all training
@@ -308,7 +309,9 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
             values = f"primal {primal:.6g}  dual {dual:.6g}  gap {gap:.2e}"
             print(f"machine {number}  steps {steps}  {values}", flush=True)
 
-    def _start_inside(self, dual: _core.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray) -> None:
+    def _start_inside(
+        self, dual: _core.machines.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray
+    ) -> None:
         """Where the kernel matrix has a low rank, go on from what an interior point method finds."""
         n = len(signs)
         V: Any
@@ -328,26 +331,26 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
 
     def _dual(
         self, X: Any, members: np.ndarray, signs: np.ndarray, threads: int
-    ) -> tuple[_core.RelativeMarginDual, Any, bool]:
+    ) -> tuple[_core.machines.RelativeMarginDual, Any, bool]:
         """The compiled problem, and what it is over: the matrix of kernel values where that fits, else feature rows."""
         n, C, B = len(members), float(self.C), float(self.B)
         available = self.cache_size * 1e6 / 8
         if self.kernel == "precomputed":
             K = self._symmetric(X if n == X.shape[0] else X[np.ix_(members, members)])
-            return _core.RelativeMarginDual(K, signs, C, B), K, True
+            return _core.machines.RelativeMarginDual(K, signs, C, B), K, True
         own = X if n == X.shape[0] else X[members]
         if callable(self.kernel) or n * n <= available:
             K = self._symmetric(self._values(own, own))
-            return _core.RelativeMarginDual(K, signs, C, B), K, True
+            return _core.machines.RelativeMarginDual(K, signs, C, B), K, True
         if sp.issparse(own):
             own = own.sorted_indices()
             indptr, indices = own.indptr.astype(np.int64), own.indices.astype(np.int32)
-            rows = _core.Rows(indptr, indices, own.data.astype(np.float64, copy=False), own.shape[1], False)
+            rows = _core.linear.Rows(indptr, indices, own.data.astype(np.float64, copy=False), own.shape[1], False)
         else:
-            rows = _core.Rows(np.ascontiguousarray(own))
+            rows = _core.linear.Rows(np.ascontiguousarray(own))
         kept = max(2, int(available / n))
         settings = (self.kernel, int(self.degree), self._gamma, float(self.coef0))
-        return _core.RelativeMarginDual(rows, *settings, signs, C, B, kept, threads), own, False
+        return _core.machines.RelativeMarginDual(rows, *settings, signs, C, B, kept, threads), own, False
 
     @staticmethod
     def _symmetric(K: np.ndarray) -> np.ndarray:
@@ -424,6 +427,27 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
             raise AttributeError("this RelativeMarginSVC is not fitted yet")
         product = self.dual_coef_ @ self.support_vectors_
         return np.asarray(product)
+
+    def _score_rows(self) -> ScoreRows:
+        if not hasattr(self, "dual_coef_"):
+            raise NotFittedError("this RelativeMarginSVC is not fitted yet: call fit first")
+        pairs = len(self.classes_) > 2 and self.multiclass != "one-vs-rest"
+        weights = self.coef_ if self.kernel == "linear" else self.dual_coef_
+        return ScoreRows(weights, self.intercept_, self.classes_.tolist(), pairs)
+
+    def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        if self.kernel == "linear":
+            return super()._activations(x)
+        row = self._one_row(x if sp.issparse(x) else np.atleast_2d(np.asarray(x)))
+        values = row[:, self.support_] if self.kernel == "precomputed" else self._values(row, self.support_vectors_)
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        return np.arange(values.shape[1]), values[0].astype(float)
+
+    def _one_row(self, X: Any) -> Any:
+        return validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+
+    def _feature_name(self, column: int) -> str:
+        return super()._feature_name(column) if self.kernel == "linear" else f"row {self.support_[column]}"
 
     def _outputs(self, X: Any) -> np.ndarray:
         """f of each row and machine, some rows at a time."""

@@ -171,6 +171,7 @@ class SupervisedClusterer(RiskEstimator):
     """
 
     coef_: np.ndarray
+    _weighs_features = True
     intercept_: float
 
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
@@ -497,6 +498,10 @@ class SupervisedClusterer(RiskEstimator):
 
         tasks = (delayed(correlation.decoded)(a, n, decode) for a, n in zip(affinities, sizes, strict=True))
         return list(Parallel(n_jobs=jobs)(tasks))
+
+    def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
+        self._check_is_fitted()
+        return self.coef_, lambda column: f"x{column}"
 
     # ------------------------------------------------------------------ model files
 

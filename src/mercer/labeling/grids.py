@@ -194,6 +194,24 @@ random_state, verbose
         _check_sizes(X, y)
         return super()._read(X, y)
 
+    def _ranked(self, x: Any) -> list[Any]:
+        """The best labels of the blocks, as rows; they are encoded as they are."""
+        return [np.array(item[0], dtype=object) for item in self.k_best([x], 2)[0]]
+
+    def _encoded_outputs(self, x: Any, outputs: list[Any]) -> tuple[GraphInputs, TagSequences]:
+        inputs = self._inputs([x] * len(outputs))
+        rows = []
+        for output, n in zip(outputs, inputs.lengths.tolist(), strict=True):
+            given = np.asarray(output, dtype=object)
+            if given.ndim == 1 and len(given) == n:  # labels of blocks
+                rows.append(self._labels.encode([given.tolist()], np.array([n])).labels)
+            else:
+                rows.append(self._encode_maps(self._labels, [given], inputs[:1]).labels)
+        return inputs, TagSequences(np.concatenate(rows), inputs.offsets)
+
+    def _edge_name(self, feature: int) -> str:
+        return "constant" if feature == 0 else "alike" if feature == 1 else f"e{feature}"
+
     def _read_to_compare(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
         _check_sizes(X, y)
         return super()._read_to_compare(X, y)

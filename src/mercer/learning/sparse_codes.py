@@ -163,10 +163,10 @@ def sparse_codes(
         )
         threads = thread_count(n_jobs)
         if solver in ("l1", "lasso"):
-            parts.append(_core.l1_codes(*args, solver == "l1", positive, steps, threads))
+            parts.append(_core.sparse_codes.l1_codes(*args, solver == "l1", positive, steps, threads))
         else:
             most = min(n_atoms, d) if n_nonzero is None else int(n_nonzero)
-            parts.append(_core.greedy_codes(*args, most, solver == "order-recursive", positive, threads))
+            parts.append(_core.sparse_codes.greedy_codes(*args, most, solver == "order-recursive", positive, threads))
     return _joined(parts, norms, dictionary.norms, checked=tol is not None or solver == "l1")
 
 
@@ -195,7 +195,7 @@ def check_settings(
     if solver == "lasso" and alpha is None:
         raise ValueError("solver='lasso' needs alpha")
     # A signal of unit length may be longer than 1 by rounding.
-    return {"target": float(alpha if solver == "lasso" else (tol or 0.0)) * (1 + 1e-12)}
+    return {"target": ((alpha if solver == "lasso" else tol) or 0.0) * (1 + 1e-12)}
 
 
 def _unit_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -207,23 +207,21 @@ def _unit_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _joined(parts: list[Any], signal_norms: np.ndarray, atom_norms: np.ndarray, checked: bool) -> SparseCodes:
-    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(part[0]) for part in parts)])
-    atoms, values, residuals, penalties, gaps, steps, status = (
-        np.concatenate([part[i] for part in parts]) if parts else np.zeros(0) for i in range(1, 8)
-    )
-    indptr = np.cumsum(counts)
-    rows = np.repeat(np.arange(len(signal_norms)), np.diff(indptr))
-    atoms = atoms.astype(np.int64)
-    codes = sp.csr_matrix(
-        (values * signal_norms[rows] / atom_norms[atoms], atoms, indptr), (len(signal_norms), len(atom_norms))
-    )
-    status = status.astype(np.int64)
+    def column(i: int, dtype: type) -> np.ndarray:
+        return np.concatenate([part[i] for part in parts] or [np.zeros(0)]).astype(dtype, copy=False)
+
+    atoms, values, status = column(1, np.int64), column(2, np.float64), column(7, np.int64)
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part[0]) for part in parts] or [[]]))])
+    rows = np.repeat(np.arange(len(signal_norms)), np.diff(indptr).astype(np.int64))
     return SparseCodes(
-        codes,
-        residuals,
-        penalties,
-        gaps,
-        steps.astype(np.int64),
-        ~(status & _UNREACHED).astype(bool) if checked else np.ones(len(signal_norms), bool),
-        ~(status & _STEP_LIMIT).astype(bool),
+        codes=sp.csr_matrix(
+            (values * signal_norms[rows] / atom_norms[atoms], atoms, indptr.astype(np.int64)),
+            (len(signal_norms), len(atom_norms)),
+        ),
+        residuals=column(3, np.float64),
+        penalties=column(4, np.float64),
+        gaps=column(5, np.float64),
+        n_iter=column(6, np.int64),
+        reached=(status & _UNREACHED == 0) if checked else np.ones(len(signal_norms), bool),
+        finished=status & _STEP_LIMIT == 0,
     )

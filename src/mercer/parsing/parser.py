@@ -371,6 +371,20 @@ class Parser(StructuredEstimator):
         """F1 of the labelled brackets over all sentences; a sentence without a tree has none."""
         return super().score(X, y)
 
+    def _weight_name(self, k: int) -> str:
+        s = self.structure_
+        if k < s.n_rules:
+            return str(s.grammar.rules[k])
+        side, rest = divmod(k - s.n_rules, s._edge_words * s.n_labels)
+        word, label = divmod(rest, s.n_labels)
+        words = [*s.grammar.words, "the edge of the sentence"]
+        return f"{('first', 'last', 'before', 'after')[side]} {words[word]}: {s.grammar.labels[label]}"
+
+    def _encoded_outputs(self, x: Any, outputs: list[Any]) -> tuple[Examples, Examples]:
+        grammar = self.structure_.grammar
+        words = grammar.encode(x)
+        return Examples([words] * len(outputs)), Examples([grammar.derivation(tree) for tree in outputs])
+
     def _is_log(self) -> bool:
         return self.loss == "log" or isinstance(self.loss, Log)
 

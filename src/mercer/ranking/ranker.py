@@ -101,6 +101,7 @@ class Ranker(LinearRanker):
     classes_: np.ndarray
     thresholds_: np.ndarray | None
 
+    _labels_have_scores = False
     lacks: ClassVar[dict[str, str]] = {**LinearRanker.lacks, "sample_weight": "an example is a group of rows here"}
     _dev_sizes = (2, 3)
 
