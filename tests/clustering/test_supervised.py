@@ -12,10 +12,10 @@ from sklearn.exceptions import NotFittedError
 
 import mercer
 from mercer.clustering import SupervisedClusterer
-from mercer.clustering.correlation import canonical, components, correlation_clustering, n_items, square, together
-from mercer.clustering.supervised import Partitions
 from mercer.datasets import COREFERENCE_FEATURES, coreference_features, make_coreference
 from mercer.metrics import pairwise_score
+from mercer.structures.correlation import canonical, components, correlation_clustering, n_items, square, together
+from mercer.structures.partitions import Partitions
 from reference.partitions import partitions, wrong_pairs
 
 

@@ -123,7 +123,7 @@ _add(
 )
 
 
-class Sign(structured.Structure):
+class Sign(structured.CustomStructure):
     """The sign of a number."""
 
     def features(self, x: Any, y: Any) -> np.ndarray:

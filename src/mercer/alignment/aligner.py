@@ -22,13 +22,21 @@ from sklearn.exceptions import NotFittedError
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.alignment.batch import Coded, Encoder, Scores, check_sequences, compile_batch, k_best, match_probabilities
-from mercer.alignment.joint import AlignmentJoint
-from mercer.alignment.pairs import Alignment, check_pairs, read_rows
-from mercer.alignment.structure import AlignmentStructure, shared_pairs
+from mercer.data.alignments import Alignment, check_pairs, read_rows
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.risk import Risk
+from mercer.structures.alignment import AlignmentStructure, shared_pairs
+from mercer.structures.alignment_batch import (
+    Coded,
+    Encoder,
+    Scores,
+    check_sequences,
+    compile_batch,
+    k_best,
+    match_probabilities,
+)
+from mercer.structures.alignment_joint import AlignmentJoint
 from mercer.structures.joint import Examples
 
 

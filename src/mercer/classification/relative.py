@@ -26,6 +26,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from mercer import _core
 from mercer._estimator import Estimator
 from mercer._linalg import asymmetry, low_rank_factor
+from mercer._progress import say
+from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.classification._interior import interior_point
 from mercer.learning.solvers import ConvergenceWarning
@@ -246,11 +248,7 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
         threads = thread_count(self.n_jobs)
         if len(problems) == 1:
             return [self._train_machine(X, 0, *problems[0], threads)]
-        from joblib import Parallel, delayed
-
-        run = delayed(self._train_machine)
-        machines = (run(X, number, members, signs, 1) for number, (members, signs) in enumerate(problems))
-        return list(Parallel(n_jobs=threads, prefer="threads")(machines))
+        return each(lambda k: self._train_machine(X, k, *problems[k], 1), range(len(problems)), threads)
 
     def _train_machine(self, X: Any, number: int, members: np.ndarray, signs: np.ndarray, threads: int) -> _Machine:
         dual, source, matrix = self._dual(X, members, signs, threads)
@@ -282,7 +280,7 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
             )
         if self.verbose == 1:
             seconds, gap = history["seconds"][-1], history["gap"][-1]
-            print(f"machine {number}: {steps} steps, gap {gap:.2e}, {seconds:.2f} s", flush=True)
+            say(f"machine {number}: {steps} steps, gap {gap:.2e}, {seconds:.2f} s")
         coefficients = np.empty(n)
         dual.coefficients(coefficients)
         _, _, _, scale, intercept = dual.figures()
@@ -306,7 +304,7 @@ class RelativeMarginSVC(ClassifierMixin, Estimator):
             history[key].append(float(value))
         if self.verbose >= 2:
             values = f"primal {primal:.6g}  dual {dual:.6g}  gap {gap:.2e}"
-            print(f"machine {number}  steps {steps}  {values}", flush=True)
+            say(f"machine {number}  steps {steps}  {values}")
 
     def _start_inside(self, dual: _core.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray) -> None:
         """Where the kernel matrix has a low rank, go on from what an interior point method finds."""

@@ -16,17 +16,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mercer._validation import check_choice, thread_count
-from mercer.clustering import correlation
-from mercer.clustering.correlation import Clustering
+from mercer._threads import each
+from mercer._validation import check_choice
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import RiskEstimator, Run
 from mercer.learning.losses import Hinge, Loss, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.metrics import pairwise_score
-from mercer.structured.structure import Structure
+from mercer.structures import correlation
+from mercer.structures.correlation import Clustering
 from mercer.structures.joint import Examples, Joint
+from mercer.structures.partitions import Partitions
 
 
 class Certificate(NamedTuple):
@@ -45,59 +46,6 @@ class Certificate(NamedTuple):
     primal: float
     dual: float
     gap: float
-
-
-class Partitions(Structure):
-    """Partitions of a set, for learning: x holds the features of all pairs, y says which pairs are together.
-
-    Outputs are condensed vectors with a number for each pair (i, j), i < j. Partitions have 0 and 1; the relaxed search
-    (``decode="lp"``) may also answer with fractions, which makes the hinge loss an upper bound of the true one.
-
-    Parameters
-    ----------
-    decode : {"greedy", "lp", "exact"}
-    cost : {"pairs", "rand"}
-        Wrong pairs, or their share.
-    """
-
-    def __init__(self, decode: str, cost: str) -> None:
-        self.decode, self.pair_cost = decode, cost
-
-    def features(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Summed pair features, and the number of pairs together."""
-        return np.append(y @ x, y.sum())
-
-    def affinities(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """A, condensed."""
-        return x @ w[:-1] + w[-1]
-
-    def cost(self, y_true: np.ndarray, y: np.ndarray) -> float:
-        """Δ, linear in y."""
-        return self._unit(y) * float((y_true * (1 - y) + (1 - y_true) * y).sum())
-
-    def _unit(self, y: np.ndarray) -> float:
-        return 1.0 / max(1, len(y)) if self.pair_cost == "rand" else 1.0
-
-    def argmax(self, w: np.ndarray, x: np.ndarray, cost_to: np.ndarray | None = None) -> np.ndarray:
-        """Correlation clustering, with the costs added to the affinities of the pairs."""
-        a = self.affinities(w, x)
-        if cost_to is not None:
-            a = a + self._unit(a) * (1.0 - 2.0 * cost_to)
-        return self._search(a, cost_to)
-
-    def argmin(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The partition with the lowest score."""
-        return self._search(-self.affinities(w, x), None)
-
-    def _search(self, a: np.ndarray, start: np.ndarray | None) -> np.ndarray:
-        n = correlation.n_items(len(a))
-        if self.decode == "lp":
-            return correlation.relaxed_partition(a, n)[0]
-        if self.decode == "exact":
-            return correlation.together(correlation.best_partition(a, n))
-        # A search from the true partition, too: its answer is then never worse than the truth.
-        labels = None if start is None else correlation.components(start > 0.5, n)
-        return correlation.together(correlation.greedy_partition(a, n, labels))
 
 
 class SupervisedClusterer(RiskEstimator):
@@ -490,13 +438,8 @@ class SupervisedClusterer(RiskEstimator):
 
     def _cut(self, affinities: list[np.ndarray], sizes: list[int], decode: str) -> list[Clustering]:
         """Cluster sets of these sizes, on several processes."""
-        jobs = min(thread_count(self.n_jobs), max(1, len(sizes)))
-        if jobs == 1:
-            return [correlation.decoded(a, n, decode) for a, n in zip(affinities, sizes, strict=True)]
-        from joblib import Parallel, delayed
-
-        tasks = (delayed(correlation.decoded)(a, n, decode) for a, n in zip(affinities, sizes, strict=True))
-        return list(Parallel(n_jobs=jobs)(tasks))
+        sets = [(a, n, decode) for a, n in zip(affinities, sizes, strict=True)]
+        return each(_decoded, sets, self.n_jobs, processes=True)
 
     # ------------------------------------------------------------------ model files
 
@@ -529,6 +472,10 @@ def _given_pairs(x: np.ndarray, number: int) -> np.ndarray:
     if not np.allclose(x[i, j], x[j, i], rtol=1e-9, atol=1e-12, equal_nan=True):
         raise ValueError(f"set {number}: pair features must be symmetric, x[i, j] = x[j, i]")
     return x[i, j]
+
+
+def _decoded(given: tuple[np.ndarray, int, str]) -> Clustering:
+    return correlation.decoded(*given)
 
 
 def _plain(labels: Any) -> list[Any]:

@@ -24,9 +24,9 @@ from mercer.learning.losses import Log, Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.metrics import bracket_f1
-from mercer.parsing.grammar import Grammar, ParseError, Rule, check_sentence, check_trees, stack_offsets
-from mercer.parsing.structure import COSTS, FEATURES, TreeBatches, TreeStructure
+from mercer.structures.grammar import Grammar, ParseError, Rule, check_sentence, check_trees, stack_offsets
 from mercer.structures.joint import Examples
+from mercer.structures.trees import COSTS, FEATURES, TreeBatches, TreeStructure
 
 UNKNOWN = "<unknown>"
 

@@ -20,7 +20,7 @@ from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import check_weights
 from mercer.learning.solvers import Solver
 from mercer.ranking import preference_graph
-from mercer.ranking.base import LinearRanker, check_shape
+from mercer.ranking._linear import LinearRanker, check_shape
 from mercer.ranking.preference_graph import Edge, Graph
 from mercer.ranking.risks import LabelRankingRisk
 

@@ -20,7 +20,7 @@ from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run
 from mercer.learning.solvers import Solver
 from mercer.metrics import pairwise_error
-from mercer.ranking.base import LinearRanker, check_shape
+from mercer.ranking._linear import LinearRanker, check_shape
 from mercer.ranking.risks import MEASURES, RankingRisk
 
 # Thresholds between grades take O(n) for each grade; with more grades than this y is a number, not an ordinal scale.

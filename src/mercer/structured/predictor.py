@@ -19,7 +19,7 @@ from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.structured.structure import Structure
+from mercer.structures.custom import CustomStructure
 from mercer.structures.joint import Examples, Joint, OracleError
 
 _PAIRS = 64  # of true outputs whose costs tell structures apart
@@ -30,8 +30,8 @@ class StructuredPredictor(StructuredEstimator):
 
     Parameters
     ----------
-    structure : Structure
-        An object with ``features``, ``cost``, ``argmax``, …; see :class:`Structure`.
+    structure : CustomStructure
+        An object with ``features``, ``cost``, ``argmax``, …; see :class:`CustomStructure`.
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"relative-margin"``, ``"log"``, ``"softmax-margin"``,
         ``"hybrid"``.
@@ -71,7 +71,7 @@ class StructuredPredictor(StructuredEstimator):
     --------
     >>> import numpy as np
     >>> from itertools import permutations
-    >>> class Ranking(Structure):
+    >>> class Ranking(CustomStructure):
     ...     "y is an order of the rows of x; the weights score a row, earlier places count more."
     ...     def features(self, x, y):
     ...         return np.linspace(1, -1, len(y)) @ x[list(y)]
@@ -95,7 +95,7 @@ class StructuredPredictor(StructuredEstimator):
 
     def __init__(
         self,
-        structure: Structure,
+        structure: CustomStructure,
         loss: str | Loss = "hinge",
         solver: str | Solver = "bcfw",
         C: float = 1.0,
@@ -247,7 +247,7 @@ class StructuredPredictor(StructuredEstimator):
     def _joint(self, x: Any, y: Any) -> Joint:
         for method in ("features", "argmax", "cost"):
             if not callable(getattr(self.structure, method, None)):
-                raise TypeError(f"structure must have a method {method!r}: see mercer.structured.Structure")
+                raise TypeError(f"structure must have a method {method!r}: see mercer.structured.CustomStructure")
         joint = Joint(self.structure, 0)
         row = joint.call("features", 0, x, y)
         joint.n_weights = int(row.shape[-1]) if issparse(row) else int(np.size(row))

@@ -16,13 +16,13 @@ from scipy import sparse
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
-from mercer.alignment.batch import Anchors, Coded, Scores, compile_batch, expect, k_best
-from mercer.structured.structure import Structure
+from mercer.structures.alignment_batch import Anchors, Coded, Scores, compile_batch, expect, k_best
+from mercer.structures.custom import CustomStructure
 
 _DENSE = 4096  # features as a dense vector up to this length, as a sparse row beyond
 
 
-class AlignmentStructure(Structure):
+class AlignmentStructure(CustomStructure):
     """The alignments of a pair of coded sequences.
 
     An input x is a pair (s, t) of int32 arrays of symbol numbers, an output y an int32 array of shape (n_pairs, 2).
