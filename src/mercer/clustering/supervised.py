@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from mercer._state.saved import Fields, Floats, Number
 from mercer._threads import each
 from mercer._validation import check_choice
 from mercer.learning.checkpoint import Checkpoint
@@ -121,6 +122,7 @@ class SupervisedClusterer(RiskEstimator):
     coef_: np.ndarray
     intercept_: float
 
+    saved = RiskEstimator.saved | Fields(coef_=Floats("n_features_in_"), intercept_=Number())
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
         ("k_best", "predict_marginals", "sample", "log_likelihood", "entropy"),
         "the search for the best partition knows no distribution over partitions",
@@ -443,25 +445,16 @@ class SupervisedClusterer(RiskEstimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs; a function of two items is code and stays with its author."""
-        meta = self._training_to_state()
-        meta["params"]["pair_features"] = None if callable(self.pair_features) else self.pair_features
-        meta["params"]["C"] = float(self.C)
-        return meta, {"w": self._flat(self)}
+    def _saved_params(self) -> dict[str, Any]:
+        """A function of two items is code and stays with its author: set ``pair_features`` before use."""
+        params = super()._saved_params()
+        return {**params, "pair_features": None if callable(self.pair_features) else self.pair_features}
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SupervisedClusterer:
-        """The inverse of :meth:`to_state`; set ``pair_features`` before use if it was a function."""
-        model = cls._from_training_state(meta)
-        check_choice("decode", model.decode, correlation.DECODERS)
-        w = np.array(arrays["w"], dtype=float)
-        if w.ndim != 1 or len(w) < 1 or not np.isfinite(w).all():
-            raise ValueError("the weights must be a vector of finite numbers")
-        model._keep(w)
-        model.n_features_in_ = len(model.coef_)
-        model.certified_ = model.decode != "greedy"
-        return model
+    def _check_state(self) -> None:
+        if self.pair_features is not None:
+            super()._check_state()
+        check_choice("decode", self.decode, correlation.DECODERS)
+        self.certified_ = self.decode != "greedy"
 
 
 def _given_pairs(x: np.ndarray, number: int) -> np.ndarray:

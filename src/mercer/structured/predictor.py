@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
+from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.estimator import StructuredEstimator
@@ -89,6 +90,7 @@ class StructuredPredictor(StructuredEstimator):
 
     coef_: np.ndarray
 
+    saved = StructuredEstimator.saved | Fields(coef_=Floats(None))
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
         ("predict_marginals", "sample", "entropy"), "a structure of your own has no method that answers it"
     )
@@ -259,20 +261,15 @@ class StructuredPredictor(StructuredEstimator):
         self._check_is_fitted()
         return self.coef_
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The trained weights; the structure itself is code and stays with its author."""
-        meta = self._training_to_state()
-        del meta["params"]["structure"]
-        return {**meta, "structure": type(self.structure).__name__}, {"w": self.coef_}
+    def _saved_params(self) -> dict[str, Any]:
+        """The structure is code and stays with its author: a file has its name."""
+        known = self.structure.name if isinstance(self.structure, _NotLoaded) else type(self.structure).__name__
+        return {**super()._saved_params(), "structure": known}
 
     @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> StructuredPredictor:
-        """The inverse of :meth:`to_state`; set ``structure`` before use."""
-        model = cls._from_training_state(meta, structure=_NotLoaded(str(meta["structure"])))
-        model.coef_ = np.array(arrays["w"], dtype=float)
-        if model.coef_.ndim != 1 or not np.isfinite(model.coef_).all():
-            raise ValueError("the weights must be a vector of finite numbers")
-        return model
+    def _make(cls, params: dict[str, Any]) -> StructuredPredictor:
+        """A model without its structure: set ``structure`` before use."""
+        return cls(**{**params, "structure": _NotLoaded(str(params["structure"]))})
 
 
 def _examples(X: Any, y: Any) -> tuple[Examples, Examples]:
