@@ -162,7 +162,7 @@ class Segments(Saved, Structure):
     @classmethod
     def _make(cls, params: dict[str, Any]) -> Segments:
         n_labels, longest = check_count("n_labels", params["n_labels"]), int(np.max(params["max_length"]))
-        width = longest if params["lengths"] == "table" else 3
+        width = longest if isinstance(params["lengths"], str) and params["lengths"] == "table" else 3
         reserve(8 * longest * (n_labels + width), f"scores of {longest} lengths")
         names = ("pattern", "boundary_pattern", "edge_pattern")
         return cls(**{**params, **{name: patterns.from_file(params[name]) for name in names}})
