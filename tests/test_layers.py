@@ -28,11 +28,12 @@ LAYERS = [
     {"structures"},
     {"inference"},
     {"kernels", "maps"},
+    {"manifolds"},
     {"data", "datasets"},
     {"metrics"},
     {
-        "_arrays", "_command", "_core", "_em", "_estimator", "_linalg", "_progress", "_state", "_threads",
-        "_validation", "exceptions", "__init__",
+        "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_linalg", "_progress", "_state",
+        "_threads", "_validation", "exceptions", "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

@@ -337,6 +337,17 @@ class Aligner(StructuredEstimator):
         e = self.gap_extend_
         return self.substitution_ - 2 * e, self.gap_open_ - e, 0.0
 
+    def _ranked(self, x: Any) -> list[Any]:
+        return list(self.k_best([x], 2)[0])
+
+    def _weight_name(self, k: int) -> str:
+        s = self.structure_
+        if k >= s.n_weights - 2:
+            return "gap opened" if k == s.n_weights - 2 else "gap extended"
+        a, b = (int(i) for i in np.argwhere(s.place == k)[0])
+        names = [*map(str, self._encoder.symbols), "?"]
+        return f"{names[min(a, len(names) - 1)]} – {names[min(b, len(names) - 1)]}"
+
     def _alignments(self, X: Any, k: int) -> list[list[Alignment]]:
         batch, _, sequences = self._batch(X)
         found = k_best(batch, k, thread_count(self.n_jobs))

@@ -25,6 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from mercer._estimator import rollback_on_error
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Floats, LabelValues, outputs
 from mercer._validation import check_sparse, thread_count
 from mercer.data.sequences import Sequences
@@ -56,7 +57,7 @@ def _is_online(model: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(ClassifierMixin, StructuredEstimator):
+class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     """A linear classifier with any of the library's losses and costs.
 
     Parameters
@@ -293,13 +294,19 @@ class LinearClassifier(ClassifierMixin, StructuredEstimator):
         )
 
     def _read(self, X: Any, y: Any) -> tuple[Sequences, np.ndarray]:
-        inputs, y = self._inputs(X), column_or_1d(y)
-        if len(inputs) != len(y):
-            raise ValueError(f"X has {len(inputs)} rows and y {len(y)} labels")
+        inputs, labels = self._read_to_compare(X, y)
+        y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y holds the label {unknown[0]!r}, which the model does not know")
-        return inputs, np.searchsorted(self.classes_, y).astype(np.int32)
+        return inputs, labels
+
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, np.ndarray]:
+        inputs, y = self._inputs(X), column_or_1d(y)
+        if len(inputs) != len(y):
+            raise ValueError(f"X has {len(inputs)} rows and y {len(y)} labels")
+        known = np.isin(y, self.classes_)
+        return inputs, np.where(known, np.searchsorted(self.classes_, y), -1).astype(np.int32)
 
     def _quality(self, w: np.ndarray, X: Sequences, y: np.ndarray) -> float:
         structure = self._structure()
@@ -364,6 +371,10 @@ class LinearClassifier(ClassifierMixin, StructuredEstimator):
             scores = np.stack([np.zeros_like(scores), scores], axis=1)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
+
+    def _score_rows(self) -> ScoreRows:
+        check_is_fitted(self, "coef_")
+        return super()._score_rows()
 
 
 def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> Solver:

@@ -25,6 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
 from mercer._estimator import Estimator
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._linalg import asymmetry, low_rank_factor
 from mercer._progress import say
 from mercer._state.saved import Fields, Flag, Floats, History, Ints, LabelValues, Number, Objects, Saved
@@ -66,7 +67,7 @@ def _n_machines(model: Any) -> int:
     return k * (k - 1) // 2 if model.multiclass == "one-vs-one" or k == 2 else k
 
 
-class RelativeMarginSVC(Saved, ClassifierMixin, Estimator):
+class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
     """A kernel support vector machine with bounded outputs: the relative margin machine.
 
     The binary machine minimises ``½‖w‖² + C Σ max(0, 1 − y_i f(x_i))`` under ``−B ≤ f(x_i) ≤ B`` on all training
@@ -427,6 +428,27 @@ class RelativeMarginSVC(Saved, ClassifierMixin, Estimator):
             raise AttributeError("this RelativeMarginSVC is not fitted yet")
         product = self.dual_coef_ @ self.support_vectors_
         return np.asarray(product)
+
+    def _score_rows(self) -> ScoreRows:
+        if not hasattr(self, "dual_coef_"):
+            raise NotFittedError("this RelativeMarginSVC is not fitted yet: call fit first")
+        pairs = len(self.classes_) > 2 and self.multiclass != "one-vs-rest"
+        weights = self.coef_ if self.kernel == "linear" else self.dual_coef_
+        return ScoreRows(weights, self.intercept_, self.classes_.tolist(), pairs)
+
+    def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        if self.kernel == "linear":
+            return super()._activations(x)
+        row = self._one_row(x if sp.issparse(x) else np.atleast_2d(np.asarray(x)))
+        values = row[:, self.support_] if self.kernel == "precomputed" else self._values(row, self.support_vectors_)
+        values = values.toarray() if sp.issparse(values) else np.asarray(values)
+        return np.arange(values.shape[1]), values[0].astype(float)
+
+    def _one_row(self, X: Any) -> Any:
+        return validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+
+    def _feature_name(self, column: int) -> str:
+        return super()._feature_name(column) if self.kernel == "linear" else f"row {self.support_[column]}"
 
     def _outputs(self, X: Any) -> np.ndarray:
         """f of each row and machine, some rows at a time."""

@@ -60,9 +60,9 @@ class SupervisedClusterer(RiskEstimator):
     ----------
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"`` or ``"relative-margin"``.
-    solver : str or Solver, default="bcfw"
-        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"averaged-perceptron"`` and
-        ``"passive-aggressive"`` take one set a step.
+    solver : str or Solver, default="auto"
+        ``"auto"`` (chosen by the loss), ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``;
+        ``"averaged-perceptron"`` and ``"passive-aggressive"`` take one set a step.
     C : float, default=1.0
         Weight of the summed loss: ``½‖w‖² + C · Σ loss``, one term a set.
     pair_features : {"difference", "product"} or callable, default="difference"
@@ -120,6 +120,7 @@ class SupervisedClusterer(RiskEstimator):
     """
 
     coef_: np.ndarray
+    _weighs_features = True
     intercept_: float
 
     saved = RiskEstimator.saved | Fields(coef_=Floats("n_features_in_"), intercept_=Number())
@@ -131,7 +132,7 @@ class SupervisedClusterer(RiskEstimator):
     def __init__(
         self,
         loss: str | Loss = "hinge",
-        solver: str | Solver = "bcfw",
+        solver: str | Solver = "auto",
         C: float = 1.0,
         *,
         pair_features: str | Callable[[Any, Any], Any] = "difference",
@@ -442,6 +443,10 @@ class SupervisedClusterer(RiskEstimator):
         """Cluster sets of these sizes, on several processes."""
         sets = [(a, n, decode) for a, n in zip(affinities, sizes, strict=True)]
         return each(_decoded, sets, self.n_jobs, processes=True)
+
+    def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
+        self._check_is_fitted()
+        return self.coef_, lambda column: f"x{column}"
 
     # ------------------------------------------------------------------ model files
 

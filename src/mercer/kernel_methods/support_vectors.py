@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning as EarlyStopWarning
 
 from mercer import _core
+from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._base import (
@@ -214,6 +216,9 @@ class _Pairs(ClassifierMixin, KernelMethod):
         """
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
+
+    def _score_rows(self) -> ScoreRows:
+        return replace(super()._score_rows(), pairs=len(self.classes_) > 2)
 
     @property
     def _n_machines(self) -> int:
@@ -731,6 +736,9 @@ class KernelOneClass(OutlierMixin, _Single):
     def score_samples(self, X: Any) -> np.ndarray:
         """f of every object: the higher, the more to be expected."""
         return self._outputs(X)
+
+    def _score_rows(self) -> ScoreRows:
+        return replace(super()._score_rows(), constants=np.array([-float(self.offset_)]))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """f − ρ of every object: negative outside the region."""

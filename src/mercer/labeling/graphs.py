@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any
@@ -282,7 +282,11 @@ default="auto"
 
     def _read(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
         inputs = self._inputs(X)
-        return inputs, self._encode(y, inputs)
+        return inputs, self._encode(self._labels, y, inputs)
+
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
+        inputs = self._inputs(X)
+        return inputs, self._encode(self._with_unseen(y), y, inputs)
 
     def _check_comparable(self, y: TagSequences) -> None:
         if not (y.labels >= 0).any():
@@ -423,6 +427,31 @@ default="auto"
         self._check_is_fitted()
         return self.structure_.pair_weights(self.coef_)
 
+    def _weight_labels(self) -> list[Any]:
+        self._check_is_fitted()
+        return list(self._labels.classes)
+
+    def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
+        return self.node_weights_[:, self._labels.classes.index(label)], self._column_name
+
+    def _column_name(self, column: int) -> str:
+        return "bias" if column == self.n_features_in_ else f"x{column}"
+
+    def _weight_name(self, k: int) -> str:
+        s, labels = self.structure_, [str(label) for label in self._labels.classes]
+        if k < s.slices["edges"].start:
+            return f"{self._column_name(k // len(labels))}: {labels[k % len(labels)]}"
+        shape = s.n_types, s.n_edge_features, -1
+        place = np.arange(s.n_weights - s.slices["edges"].start).reshape(shape)
+        kind, feature, pair = (int(i[0]) for i in np.nonzero(place == k - s.slices["edges"].start))
+        pairs = [divmod(int(p), len(labels)) for p in np.flatnonzero(s.kinds_of_pairs[:, pair])]
+        named = "equal labels" if all(a == b for a, b in pairs) else f"{labels[pairs[0][0]]} – {labels[pairs[0][1]]}"
+        prefix = f"type {kind}, " if s.n_types > 1 else ""
+        return f"{prefix}edge {self._edge_name(feature)}: {named}"
+
+    def _edge_name(self, feature: int) -> str:
+        return f"e{feature}"
+
     # ------------------------------------------------------------------ model files
 
     def _check_state(self) -> None:
@@ -454,8 +483,11 @@ default="auto"
             return inputs.with_features(csr_array(hstack([inputs.nodes, ones], format="csr")))
         return inputs.with_features(np.hstack([inputs.nodes, ones]))
 
-    def _encode(self, y: Any, inputs: GraphInputs) -> TagSequences:
-        return self._labels.encode(y, inputs.lengths)
+    def _encode(self, labels: LabelIndex, y: Any, inputs: GraphInputs) -> TagSequences:
+        return labels.encode(y, inputs.lengths)
+
+    def _with_unseen(self, y: Any) -> LabelIndex:
+        return self._labels.with_unseen(y)
 
     def _fitted(self, X: Any) -> GraphInputs:
         self._check_is_fitted()

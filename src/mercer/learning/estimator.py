@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from mercer._estimator import Estimator
+from mercer._explain import Terms
 from mercer._state.saved import Count, Fields, Flag, History, Saved, Text, Transient
 from mercer._validation import check_count, check_positive, thread_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
@@ -111,7 +112,7 @@ class RiskEstimator(Saved, Estimator):
         raise NotImplementedError
 
     def _quality(self, w: np.ndarray, X: Any, y: Any) -> float:
-        """Return the score of weights on what :meth:`_read` gave, higher is better."""
+        """Return the score of weights on what :meth:`_read_to_compare` gave, higher is better."""
         raise NotImplementedError
 
     def _check_comparable(self, y: Any) -> None:
@@ -122,6 +123,10 @@ class RiskEstimator(Saved, Estimator):
         raise NotImplementedError
 
     # ------------------------------------------------------------------ what it may replace
+
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return inputs and outputs to score predictions with: labels unseen in training are allowed, and never met."""
+        return self._read(X, y)
 
     def _cost(self) -> Cost | None:
         """Return the cost of the margin losses; None: that of the structure."""
@@ -191,7 +196,7 @@ class RiskEstimator(Saved, Estimator):
         risk = self._weigh(self._learn(X, y, loss, last, **more), sample_weight)
         loss = getattr(risk, "loss", loss)
         solver = self._auto(loss, penalty, risk) if _is_auto(self.solver) else resolve_solver(self.solver)
-        held_out = None if dev is None else self._read(*_pair(dev, self._dev_sizes))
+        held_out = None if dev is None else self._read_to_compare(*_pair(dev, self._dev_sizes))
         if held_out is not None:
             self._check_comparable(held_out[1])
         strength = self._strength(risk)
@@ -439,10 +444,57 @@ class StructuredEstimator(RiskEstimator):
             out.append(structure.entropy(theta))
         return np.concatenate(out)
 
+    # ------------------------------------------------------------------ looking inside
+
+    _weighs_features = True
+    _explains_decisions = True
+
+    def _weight_name(self, k: int) -> str:
+        """Return what the weight with number k in the layout of the solver stands for."""
+        return f"w[{k}]"
+
+    def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
+        self._check_is_fitted()
+        return self._flat(self), self._weight_name
+
+    def _ranked(self, x: Any) -> list[Any]:
+        """Return the two best outputs of an input, or one where there is no other, as users write them."""
+        return [item[0] for item in self.k_best([x], 2)[0]]
+
+    def _encoded_outputs(self, x: Any, outputs: list[Any]) -> tuple[Any, Any]:
+        """Return an input, once for each output, and the outputs as the structure takes them."""
+        return self._read([x] * len(outputs), outputs)
+
+    def _constant_between(self, y: Any, z: Any) -> float:
+        """Return what scores differ by beside ⟨w, Φ(x, y) − Φ(x, z)⟩."""
+        return 0.0
+
+    def _terms(self, x: Any, output: Any, against: Any) -> Terms:
+        self._check_is_fitted()
+        ranked = [] if output is not None and against is not None else self._ranked(x)
+        if output is None and not ranked:
+            raise ValueError("there is no output of this input to explain")
+        outputs = [ranked[0] if output is None else output, *(ranked if against is None else [against])]
+        inputs, encoded = self._encoded_outputs(x, outputs)
+        structure, w = self._structure(), self._flat(self)
+        y = encoded[:1]
+        others = [j for j in range(1, len(outputs)) if not structure.equal(y, encoded[j : j + 1])[0]]
+        if not others:
+            problem = (
+                "there is no other output to compare with" if against is None else "output and against are the same"
+            )
+            raise ValueError(f"{problem}: name another one as against=")
+        z = encoded[others[0] : others[0] + 1]
+        row = structure.difference(inputs[:1], y, z)
+        return Terms(
+            outputs[0], outputs[others[0]], row.indices, row.data, w[row.indices] * row.data,
+            self._weight_name, self._constant_between(y, z),
+        )  # fmt: skip
+
     def score(self, X: Any, y: Any) -> float:
         """How good predictions are, higher is better."""
         self._check_is_fitted()
-        inputs, truth = self._read(X, y)
+        inputs, truth = self._read_to_compare(X, y)
         self._check_comparable(truth)
         return self._quality(self._flat(self), inputs, truth)
 

@@ -39,10 +39,10 @@ class Parser(StructuredEstimator):
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"relative-margin"`` or
         ``"log"`` (a conditional random field over trees).
-    solver : str or Solver, default="bcfw"
+    solver : str or Solver, default="auto"
         ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"lbfgs"`` for smooth losses (``"owlqn"``
-        with an ℓ1 penalty), ``"auto"`` to choose by the loss; ``"averaged-perceptron"``, ``"passive-aggressive"`` and,
-        for the log loss, ``"sgd"`` take one sentence a step.
+        with an ℓ1 penalty); ``"auto"`` chooses by the loss (``"bcfw"`` for the hinge);
+        ``"averaged-perceptron"``, ``"passive-aggressive"`` and, for the log loss, ``"sgd"`` take one sentence a step.
     C : float, default=1.0
         Weight of the summed loss: ``penalty(w) + C · Σ loss``.
     method : {"ssvm", "pcfg"}, default="ssvm"
@@ -126,7 +126,7 @@ class Parser(StructuredEstimator):
     def __init__(
         self,
         loss: str | Loss = "hinge",
-        solver: str | Solver = "bcfw",
+        solver: str | Solver = "auto",
         C: float = 1.0,
         *,
         method: str = "ssvm",
@@ -371,6 +371,20 @@ class Parser(StructuredEstimator):
     def score(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree]) -> float:
         """F1 of the labelled brackets over all sentences; a sentence without a tree has none."""
         return super().score(X, y)
+
+    def _weight_name(self, k: int) -> str:
+        s = self.structure_
+        if k < s.n_rules:
+            return str(s.grammar.rules[k])
+        side, rest = divmod(k - s.n_rules, s._edge_words * s.n_labels)
+        word, label = divmod(rest, s.n_labels)
+        words = [*s.grammar.words, "the edge of the sentence"]
+        return f"{('first', 'last', 'before', 'after')[side]} {words[word]}: {s.grammar.labels[label]}"
+
+    def _encoded_outputs(self, x: Any, outputs: list[Any]) -> tuple[Examples, Examples]:
+        grammar = self.structure_.grammar
+        words = grammar.encode(x)
+        return Examples([words] * len(outputs)), Examples([grammar.derivation(tree) for tree in outputs])
 
     def _is_log(self) -> bool:
         return self.loss == "log" or isinstance(self.loss, Log)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array
 
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._validation import check_choice, check_count, check_sparse
 from mercer.learning.checkpoint import arrays_of
 from mercer.learning.estimator import RiskEstimator
@@ -19,7 +21,7 @@ _SOLVERS = ("auto", "bmrm", "lbfgs", "owlqn")
 _NO_DISTRIBUTION = "a ranker learns scores, and no distribution over rankings"
 
 
-class LinearRanker(RiskEstimator):
+class LinearRanker(ScoreModel, RiskEstimator):
     """Linear scores that a solver trains on a risk of rankings."""
 
     n_features_in_: int
@@ -30,7 +32,8 @@ class LinearRanker(RiskEstimator):
     }
 
     _has_intercept: bool
-
+    _labels_have_scores = True
+    """Whether there is a row of weights for each label, and not one score."""
     _smooth_if = "loss='squared-hinge'"
 
     @property
@@ -80,6 +83,11 @@ class LinearRanker(RiskEstimator):
                 "as input"
             )
         return csr_matrix(X) if issparse(X) else X
+
+    def _score_rows(self) -> ScoreRows:
+        self._check_is_fitted()
+        rows = super()._score_rows()
+        return rows if self._labels_have_scores else replace(rows, labels=None)
 
     def _arrays(self, X: Any, y: Any) -> Iterable[np.ndarray | None]:
         return [*arrays_of(X), *y]

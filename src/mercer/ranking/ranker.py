@@ -102,6 +102,7 @@ class Ranker(LinearRanker):
     classes_: np.ndarray
     thresholds_: np.ndarray | None
 
+    _labels_have_scores = False
     lacks: ClassVar[dict[str, str]] = {**LinearRanker.lacks, "sample_weight": "an example is a group of rows here"}
     saved = LinearRanker.saved | Fields(
         classes_=LabelValues(2),

@@ -340,6 +340,12 @@ default="table"
         sequences = self._inputs(X)
         return sequences, self._encoded(y, sequences)
 
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, Segmentations]:
+        sequences = self._inputs(X)
+        triples = self._triples(y, sequences.lengths)
+        labels = self._labels.with_unseen([[label for *_, label in one] for one in triples])
+        return sequences, Segmentations.from_segments(triples, sequences.lengths, labels)
+
     def _quality(self, w: np.ndarray, X: Sequences, y: Segmentations) -> float:
         return self._agreement(y, self._argmax(self._theta(X, w), X))
 
@@ -692,36 +698,54 @@ default="table"
         self._check_is_fitted()
         return self.structure_.length_scores(self.coef_)
 
-    def top_features(self, label: Any, n: int = 20, *, against: bool = False) -> list[tuple[str, float]]:
-        """The features with the largest weights for a label, largest first, as ``part:name``.
-
-        Parts are ``sum``, ``mean`` and ``variance`` (of positions), ``boundary`` and ``span`` (of whole segments). With
-        ``against``, those with the lowest weights, lowest first.
-        """
+    def _weight_labels(self) -> list[Any]:
         self._check_is_fitted()
-        check_count("n", n)
-        if label not in self._labels.classes:
-            raise ValueError(f"unknown label {label!r}; known are {', '.join(map(repr, self._labels.classes))}")
+        return list(self._labels.classes)
+
+    def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
+        """Weights of a label; their names are ``part:name``.
+
+        Parts are ``sum``, ``mean`` and ``variance`` (of positions), ``boundary`` and ``span`` (of whole segments).
+        """
         s, C, c = self.structure_, len(self._labels), self._labels.classes.index(label)
-        given = {"sum": s.pattern, "mean": s.pattern, "boundary": s.boundary_pattern}
-        sizes = {"boundary": s.n_boundary_features, "span": s.n_span_features}
-        sign = 1.0 if against else -1.0
-        found: list[tuple[str, float]] = []
+        places: list[tuple[str, int]] = []
+        weights = [np.zeros(0)]
         for part in _PARTS:
-            if part not in s.slices:
-                continue
-            keys = patterns.keys(given.get(part), sizes.get(part, s.n_features), C)
-            chosen = keys % C == c
-            columns, weights = keys[chosen] // C, self.coef_[s.slices[part]][chosen]
-            best = np.argsort(sign * weights, kind="stable")[:n]
-            found += [(f"{part}:{self._name(part, int(columns[j]))}", float(weights[j])) for j in best]
-        return sorted(found, key=lambda item: sign * item[1])[:n]
+            if part in s.slices:
+                keys = s.keys(part)
+                chosen = np.flatnonzero(keys % C == c)
+                places += [(part, int(column)) for column in keys[chosen] // C]
+                weights.append(self.coef_[s.slices[part]][chosen])
+        return np.concatenate(weights), lambda k: f"{places[k][0]}:{self._name(*places[k])}"
+
+    def _weight_name(self, k: int) -> str:
+        s, labels = self.structure_, [str(label) for label in self._labels.classes]
+        part = next(name for name, span in s.slices.items() if span.start <= k < span.stop)
+        at, C = k - s.slices[part].start, len(labels)
+        if part in ("start", "end"):
+            return f"start → {labels[at]}" if part == "start" else f"{labels[at]} → end"
+        if part == "transitions":
+            return f"{labels[at // C]} → {labels[at % C]}"
+        if part == "length":
+            return f"length, basis {at // C}: {labels[at % C]}"
+        key = int(s.keys(part)[at])
+        if part in _PARTS:
+            return f"{part}:{self._name(part, key // C)}: {labels[key % C]}"
+        column, pair = divmod(key, C * C)
+        name = self._name("boundary" if part == "edges" else "mean", column)
+        return f"{part}:{name}: {labels[pair // C]} → {labels[pair % C]}"
+
+    def _constant_between(self, y: Segmentations, z: Segmentations) -> float:
+        return float(self.offset_) * (len(y.labels) - len(z.labels))
 
     def _name(self, part: str, column: int) -> str:
         if self._names:
             return self._names[part if part in self._names else "frame"][column]
         index = self.edge_index_ if part == "boundary" and not self._starts_are_rows else self.index_
-        return f"x{column}" if index is None or part == "span" else index.name(column)
+        if index is None or part == "span":
+            return f"x{column}"
+        name = index.name(column)
+        return name if self.template is None else self.template.describe(name)
 
     # ------------------------------------------------------------------ model files
 

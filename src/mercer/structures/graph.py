@@ -186,6 +186,11 @@ class Graph(Saved, Structure):
         edges = w[self.slices["edges"]].reshape(self.n_types, self.n_edge_features, self._kinds.shape[1])
         return w[self.slices["nodes"]].reshape(self.n_features, self.n_labels), edges
 
+    @property
+    def kinds_of_pairs(self) -> np.ndarray:
+        """Which pairs of labels (rows) share a weight (columns), as 0 and 1."""
+        return self._kinds
+
     def pair_weights(self, w: np.ndarray) -> np.ndarray:
         """Weights of pairs of labels: (types × edge features × labels × labels)."""
         table = self._signed(self.split(w)[1]) @ self._kinds.T

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -119,7 +119,7 @@ default="log"
     >>> tagger = Tagger(C=10.0).fit(X, y)
     >>> tagger.predict([[{"word": "the"}, {"word": "dog"}]])
     [['DET', 'NOUN']]
-    >>> tagger.top_features("DET", 1)[0][0]
+    >>> tagger.top_features(1, label="DET")[0][0]
     'word=a'
     """
 
@@ -353,6 +353,10 @@ default="log"
         sequences = self._inputs(X)
         return sequences, self._labels.encode(y, sequences.lengths)
 
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, TagSequences]:
+        sequences = self._inputs(X)
+        return sequences, self._labels.with_unseen(y).encode(y, sequences.lengths)
+
     def _check_comparable(self, y: TagSequences) -> None:
         if not (y.labels >= 0).any():
             raise ValueError("no known label to compare with")
@@ -472,16 +476,36 @@ default="log"
         out[keys[chosen] // C] = weights[chosen]
         return out
 
-    def top_features(self, label: Any, n: int = 20) -> list[tuple[str, float]]:
-        """The features with the largest weights for a label, largest first."""
-        check_count("n", n)
-        weights = self.feature_weights(label)
-        order = np.argsort(-weights, kind="stable")[:n]
-        return [(self.feature_name(int(f)), float(weights[f])) for f in order]
-
     def feature_name(self, column: int) -> str:
-        """The name of a feature's column."""
-        return f"x{column}" if self.index_ is None else self.index_.name(column)
+        """The name of a feature's column; features of a template in words, as ``word[-1]=New``."""
+        return self._name_in(self.index_, column)
+
+    def _name_in(self, index: FeatureIndex | None, column: int) -> str:
+        if index is None:
+            return f"x{column}"
+        name = index.name(column)
+        return name if self.template is None else self.template.describe(name)
+
+    def _weight_labels(self) -> list[Any]:
+        self._check_is_fitted()
+        return list(self._labels.classes)
+
+    def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
+        return self.feature_weights(label), self.feature_name
+
+    def _weight_name(self, k: int) -> str:
+        s, labels = self.structure_, [str(label) for label in self._labels.classes]
+        part = next(name for name, span in s.slices.items() if span.start <= k < span.stop)
+        at = k - s.slices[part].start
+        if part in ("nodes", "edges"):
+            key = int(s.keys(part)[at])
+            if part == "nodes":
+                return f"{self.feature_name(key // len(labels))}: {labels[key % len(labels)]}"
+            column, pair = divmod(key, len(labels) ** 2)
+            index = self.index_ if self._edges_are_features else self.edge_index_
+            return f"{self._name_in(index, column)}: {_arrow(labels, pair)}"
+        ends = {"start": f"start → {labels[at % len(labels)]}", "end": f"{labels[at % len(labels)]} → end"}
+        return ends.get(part) or _arrow(labels, at)
 
     # ------------------------------------------------------------------ model files
 
@@ -553,6 +577,10 @@ default="log"
 def _rows(X: Sequences, batch: slice) -> slice:
     """The positions of a batch of sequences, counted from the first of all."""
     return slice(int(X.offsets[batch.start] - X.offsets[0]), int(X.offsets[batch.stop] - X.offsets[0]))
+
+
+def _arrow(labels: Sequence[str], pair: int) -> str:
+    return f"{labels[pair // len(labels)]} → {labels[pair % len(labels)]}"
 
 
 def _label_map(old: LabelIndex, new: LabelIndex) -> np.ndarray:
