@@ -115,7 +115,7 @@ from mercer.segmentation import (
     Segmenter,
     SegmentStatistics,
 )
-from mercer.structured import Structure, StructuredPredictor
+from mercer.structured import CustomStructure, StructuredPredictor
 from mercer.tagging import Tagger
 
 VERBS = (
@@ -457,7 +457,7 @@ def orders(seed: int) -> Data:
     return Data((X[:9], y[:9]), X[9:])
 
 
-class Order(Structure):
+class Order(CustomStructure):
     """The order of the rows of x, by scores of rows."""
 
     def features(self, x: Any, y: Any) -> np.ndarray:
