@@ -134,7 +134,6 @@ def test_a_template_needs_its_columns():
     ("dev", "message"),
     [
         ((X, Y[:1]), "2 sequences in X, 1 in y"),
-        ((X, [["A", "Z"], ["B"]]), "sequence 0, position 1: unknown label 'Z'"),
         ((X, [[None, None], [None]]), "no known label"),
     ],
 )
@@ -210,10 +209,14 @@ def test_names_are_not_numbers(fitted, numeric):
         fitted.predict([np.zeros((2, 7))])
 
 
+def test_an_unknown_label_has_no_likelihood_and_is_never_met(fitted):
+    with pytest.raises(ValueError, match="sequence 1, position 0: unknown label 'Z'; known are 'A', 'B'"):
+        fitted.log_likelihood(X, [["A", "B"], ["Z"]])
+    assert fitted.score(X, [fitted.predict(X)[0], ["Z"]]) == pytest.approx(2 / 3)
+
+
 @pytest.mark.parametrize("verb", ["score", "log_likelihood"])
 def test_labels_that_do_not_fit_are_refused(fitted, verb):
-    with pytest.raises(ValueError, match="sequence 1, position 0: unknown label 'Z'; known are 'A', 'B'"):
-        getattr(fitted, verb)(X, [["A", "B"], ["Z"]])
     with pytest.raises(ValueError, match="sequence 1 has 1 positions in X and 2 labels in y"):
         getattr(fitted, verb)(X, [["A", "B"], ["A", "B"]])
     with pytest.raises(ValueError, match="2 sequences in X, 1 in y"):
@@ -232,7 +235,7 @@ def test_numbers_of_answers_must_be_positive_integers(fitted, k):
     with pytest.raises(ValueError, match="n_samples must be"):
         fitted.sample(X, k)
     with pytest.raises(ValueError, match="n must be"):
-        fitted.top_features("A", k)
+        fitted.top_features(k, label="A")
 
 
 def test_bad_numbers_of_threads_are_refused_at_prediction(fitted):
@@ -298,17 +301,28 @@ def test_a_model_whose_parts_do_not_fit_is_refused(fitted, tmp_path):
 
     meta, arrays = fitted.to_state()
     path = tmp_path / "model"
+    learnt = meta["fitted"]
+
+    def other(**changed):
+        return {**meta, "fitted": {**learnt, **changed}}
+
+    def labels(*names):
+        return {**learnt["_labels"], "params": {"classes": {"kind": "list", "items": names}}}
+
+    names = learnt["index_"]["fitted"]["_names"]["offsets"]
     bad = [
-        (meta, {**arrays, "w": arrays["w"][:-1]}),
-        (meta, {**arrays, "w": np.full_like(arrays["w"], np.nan)}),
-        ({**meta, "classes": ["A"]}, arrays),
-        ({**meta, "classes": ["A", "A"]}, arrays),
-        ({**meta, "n_features": 1}, arrays),
-        ({**meta, "n_features": "many"}, arrays),
+        (meta, {**arrays, "coef_": arrays["coef_"][:-1]}),
+        (meta, {**arrays, "coef_": np.full_like(arrays["coef_"], np.nan)}),
+        (other(_labels=labels("A")), arrays),
+        (other(_labels=labels("A", "A")), arrays),
+        (other(n_features_in_=1), arrays),
+        (other(n_features_in_="many"), arrays),
+        (other(surprise=1), arrays),
         ({**meta, "params": {**meta["params"], "surprise": 1}}, arrays),
-        ({k: v for k, v in meta.items() if k != "history"}, arrays),
-        (meta, {k: v for k, v in arrays.items() if k != "w"}),
-        (meta, {**arrays, "index.offsets": arrays["index.offsets"][::-1].copy()}),
+        ({**meta, "version": 0}, arrays),
+        ({**meta, "fitted": {k: v for k, v in learnt.items() if k != "history_"}}, arrays),
+        (meta, {k: v for k, v in arrays.items() if k != "coef_"}),
+        (meta, {**arrays, names: arrays[names][::-1].copy()}),
     ]
     for number, (m, a) in enumerate(bad):
         write_file(path, "Tagger", m, a)

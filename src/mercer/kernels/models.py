@@ -948,11 +948,11 @@ class _Expected:
             self.first[some] = self.states[offsets[some]]
         self.log_prob[np.diff(offsets) == 0] = 0.0
 
-    def _run(self, offsets: np.ndarray, codes: np.ndarray, part: slice, sums: tuple[Any, ...], moves: Any) -> None:
+    def _run(self, offsets: np.ndarray, codes: np.ndarray, part: slice, sums: tuple[Any, Any, Any], moves: Any) -> None:
         emissions, transitions, initial, ends = self._scores
         own = offsets[part.start : part.stop + 1]
         at = slice(own[0], own[-1])
-        _core.chain_marginals(
+        _core.chain.marginals(
             emissions[codes[at]], transitions, initial, ends, None, own - own[0],
             self.states[at], *sums, moves, self.log_prob[part], None, 1,
         )  # fmt: skip

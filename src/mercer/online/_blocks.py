@@ -1,6 +1,6 @@
 """Blocks of hashed examples from a file: read and hashed in one thread while another one learns from them.
 
-    bytes → blocks of hashed examples (``_core.ExampleReader``) → judged, then learnt (``_core.HashedModel``)
+    bytes → blocks of hashed examples (``_core.examples.ExampleReader``) → judged, then learnt (``_core.learner.HashedModel``)
 
 A block holds about a megabyte of the file, and two wait at most: memory does not grow with the file. Whether reading
 and learning overlap changes nothing in the result, since blocks come in the order of the file.
@@ -36,13 +36,13 @@ INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 def read_blocks(
     source: Source,
-    reader: _core.ExampleReader,
+    reader: _core.examples.ExampleReader,
     chunk: int,
     stop: threading.Event,
     digests: deque[str] | None = None,
     layout: str | None = None,
     empty: bool = False,
-) -> Iterator[_core.Examples]:
+) -> Iterator[_core.examples.Examples]:
     """The examples of a file in blocks; raises DataFileError behind the last good one. Ends early if told to stop.
 
     With ``digests``, a digest of all bytes so far goes there for each block.
@@ -78,7 +78,7 @@ def _hint(what: str) -> str:
     return "on_error='skip' passes over malformed lines and counts them"
 
 
-def read_ahead(blocks: Iterator[_core.Examples], stop: threading.Event, silent: bool) -> Iterator[_core.Examples]:
+def read_ahead(blocks: Iterator[_core.examples.Examples], stop: threading.Event, silent: bool) -> Iterator[_core.examples.Examples]:
     """The same blocks, made in another thread while the caller works on the one before.
 
     ``silent``: the source is one that may keep a reader waiting for ever.
@@ -129,7 +129,7 @@ class ReadReport:
     unseen_categories: Sequence[str] = ()
     gaps: Sequence[tuple[int, str]] = field(default=(), repr=False)
 
-    def note(self, reader: _core.ExampleReader) -> None:
+    def note(self, reader: _core.examples.ExampleReader) -> None:
         """Take over the figures of a reader."""
         self.examples, self.lines = reader.n_examples, reader.n_lines
         self.n_skipped, self.skipped = reader.n_skipped, reader.skipped
@@ -190,14 +190,14 @@ def make_reader(
     limit: int | None,
     required: bool,
     **more: Any,
-) -> _core.ExampleReader:
+) -> _core.examples.ExampleReader:
     """A reader whose features are those of the model."""
     check_choice("on_error", on_error, ("raise", "skip"))
     if limit is not None:
         check_count("limit", limit, least=0)
     text = text_features(model.hasher)._settings()
     array = form.format == "svmlight"
-    return _core.ExampleReader(
+    return _core.examples.ExampleReader(
         form.format,
         numeric=model._numeric_targets,
         label_required=required and form.label is not False,
@@ -232,7 +232,7 @@ def labelled_blocks(
     required: bool = True,
     report: ReadReport | None = None,
     keep_lines: bool = False,
-) -> Iterator[_core.Examples]:
+) -> Iterator[_core.examples.Examples]:
     """Blocks of a file for a model that has learnt already; what `arguments` leave out is as in its own file."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -274,13 +274,13 @@ def _names_columns(source: Source, form: FileFormat) -> bool:
 def blocks_of(
     model: Any,
     source: Source,
-    reader: _core.ExampleReader,
+    reader: _core.examples.ExampleReader,
     form: FileFormat,
     chunk: int | None = None,
     digests: deque[str] | None = None,
     ahead: bool | None = None,
     empty: bool = False,
-) -> Iterator[_core.Examples]:
+) -> Iterator[_core.examples.Examples]:
     """The blocks of a file, read in another thread unless the model has ``n_jobs=1``."""
     thread_count(model.n_jobs)  # checks it
     stop = threading.Event()
@@ -290,7 +290,7 @@ def blocks_of(
     return read_ahead(blocks, stop, not source.again) if ahead else blocks
 
 
-def outputs_of(model: Any, block: _core.Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def outputs_of(model: Any, block: _core.examples.Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels (as the model's classes, or the file's own names) or targets, weights, and which examples have one."""
     weights = block.weights.astype(np.float64) if len(block.weights) else np.ones(len(block))
     if model._numeric_targets:

@@ -57,7 +57,7 @@ class FileFormat:
     dates: tuple[tuple[str, str], ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """Arguments of ``_core.ExampleReader``."""
+        """Arguments of ``_core.examples.ExampleReader``."""
         out: dict[str, Any] = {}
         if self.label is False:
             out["label_place"] = "none"

@@ -101,10 +101,10 @@ class Rows:
         """What the rows are, for checkpoints."""
         return arrays_of(self.matrix)
 
-    def examples(self, order: np.ndarray) -> _core.Examples:
+    def examples(self, order: np.ndarray) -> _core.examples.Examples:
         """The rows in this order, as a block without labels."""
         m = self.matrix
-        return _core.row_examples(m.indptr, m.indices, m.data, order, m.shape[1], self.n_bits, 0)
+        return _core.examples.row_examples(m.indptr, m.indices, m.data, order, m.shape[1], self.n_bits, 0)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Records:
     documents: bool
 
     @classmethod
-    def of(cls, blocks: list[_core.Examples]) -> Records:
+    def of(cls, blocks: list[_core.examples.Examples]) -> Records:
         """All blocks as one."""
         indptr = [np.zeros(1, np.int64)]
         for block in blocks:
@@ -154,10 +154,10 @@ class Records:
         values = None if self.values is None else self.values[places]
         return Records(indptr, self.hashes[places], values, self.documents)
 
-    def examples(self, order: np.ndarray) -> _core.Examples:
+    def examples(self, order: np.ndarray) -> _core.examples.Examples:
         """The examples in this order, as a block without labels."""
         some = self.part(order)
-        return _core.Examples(some.indptr, some.hashes, values=some.values, documents=self.documents)
+        return _core.examples.Examples(some.indptr, some.hashes, values=some.values, documents=self.documents)
 
 
 def _is_column_of_bytes(X: Any) -> bool:
@@ -200,12 +200,12 @@ class Documents:
             return [np.asarray(self.texts.data), np.asarray(self.texts.offsets)]
         return [np.array(digest_of(self.texts))]
 
-    def examples(self, order: np.ndarray) -> _core.Examples:
+    def examples(self, order: np.ndarray) -> _core.examples.Examples:
         """The documents in this order, as a block without labels."""
         settings = self.hasher._settings()
         if isinstance(self.texts, TextBuffer):
-            return _core.buffer_examples(self.texts.data, self.texts.offsets, order, **settings)
-        return _core.document_examples(self.texts, order, **settings)
+            return _core.examples.buffer_examples(self.texts.data, self.texts.offsets, order, **settings)
+        return _core.examples.document_examples(self.texts, order, **settings)
 
 
 Inputs: TypeAlias = Rows | Documents | Records

@@ -34,6 +34,7 @@ from mercer.online._blocks import (
 )
 from mercer.online._format import announce, file_format, with_roles
 from mercer.online._inputs import Documents, Records, Rows, text_features
+from mercer.online._names import field_names
 from mercer.online._progress import ProgressTable, count_examples
 
 __all__ = ["Training"]
@@ -51,7 +52,7 @@ class _ThirdClass(Exception):
         self.names = names
 
 
-def _raising(error: Exception) -> Iterator[_core.Examples]:
+def _raising(error: Exception) -> Iterator[_core.examples.Examples]:
     raise error
     yield
 
@@ -66,7 +67,7 @@ class _Size:
         return self.n
 
 
-def _weights(blocks: list[_core.Examples]) -> np.ndarray | None:
+def _weights(blocks: list[_core.examples.Examples]) -> np.ndarray | None:
     """Importance of all examples; None if all are 1."""
     parts = [block.weights for block in blocks]
     if not any(len(part) for part in parts):
@@ -143,7 +144,7 @@ class Training:
         if not isinstance(model.passes, str) or not model.shuffle or self.checkpoint is not None:
             return False
         blocks = blocks_of(self.model, self.source, self.reader, self.form)
-        first: list[_core.Examples] = []
+        first: list[_core.examples.Examples] = []
         try:
             for block in blocks:
                 first.append(block)
@@ -174,7 +175,7 @@ class Training:
             raise KeyboardInterrupt
         return True
 
-    def _labels(self, blocks: list[_core.Examples]) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    def _labels(self, blocks: list[_core.examples.Examples]) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Labels as the model's classes, weights, and which examples have a label."""
         model = self.model
         name_of = core_name(model.classes_)
@@ -194,7 +195,7 @@ class Training:
             weights = factors
         return y, weights, known
 
-    def _targets(self, blocks: list[_core.Examples]) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    def _targets(self, blocks: list[_core.examples.Examples]) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         targets = np.concatenate([block.targets for block in blocks])
         if self.model.loss == "poisson" and (targets < 0).any():
             raise ValueError(f"{self.source.name}: loss='poisson' needs targets of at least 0")
@@ -268,6 +269,10 @@ class Training:
             model.n_features_in_ = max(self.reader.n_columns, getattr(model, "n_features_in_", 0), 1)
         model.file_format_ = self.form.resolved(self.reader.fields)
         self._keep_categories()
+        if model.inverse_size and model.input_ == "hashed" and model.progress_.examples:
+            names, hashes = field_names(model, self.source, model.file_format_)
+            if names:
+                model._note_names(names, hashes)
         model.progress_.record()
         model.progress_.stop()
         if self.table is not None:
@@ -358,7 +363,7 @@ class Training:
             if hasattr(blocks, "close"):
                 blocks.close()
 
-    held: tuple[list[_core.Examples], Any] | None = None
+    held: tuple[list[_core.examples.Examples], Any] | None = None
     """Of a stream that is read once: the blocks that were looked at, and those to come."""
 
     def _held_blocks(self) -> Any:
@@ -374,9 +379,9 @@ class Training:
             "does not begin as it did then; remove it or give another path"
         )
 
-    def _look_ahead(self, blocks: Iterator[_core.Examples]) -> Iterator[_core.Examples]:
+    def _look_ahead(self, blocks: Iterator[_core.examples.Examples]) -> Iterator[_core.examples.Examples]:
         """Starts the model with the labels of the first blocks, and gives all blocks back."""
-        first: list[_core.Examples] = []
+        first: list[_core.examples.Examples] = []
         error: BaseException | None = None
         try:
             for block in blocks:
@@ -393,7 +398,7 @@ class Training:
             raise error
         yield from blocks
 
-    def _start(self, first: list[_core.Examples]) -> None:
+    def _start(self, first: list[_core.examples.Examples]) -> None:
         model = self.model
         array = self.form.format == "svmlight"
         inputs: Any = Rows(None, model.n_bits) if array else Documents([], text_features(model.hasher))
@@ -426,7 +431,7 @@ class Training:
         else:
             model.classes_ = np.array(names)
 
-    def _learn(self, block: _core.Examples, number: int) -> None:
+    def _learn(self, block: _core.examples.Examples, number: int) -> None:
         model = self.model
         if model._numeric_targets:
             if model.loss == "poisson" and (block.targets < 0).any():
@@ -447,7 +452,7 @@ class Training:
                 self.table.line(model, figures, block, end)
             begin = end
 
-    def _with_labels(self, block: _core.Examples) -> _core.Examples:
+    def _with_labels(self, block: _core.examples.Examples) -> _core.examples.Examples:
         """The block with the names that the compiled model has for its labels, and weighted by class."""
         model, names = self.model, block.label_names
         name_of = core_name(model.classes_)
@@ -472,5 +477,5 @@ class Training:
             weights = (by_label if weights is None else by_label * weights).astype(np.float32)
         elif renamed == names:
             return block
-        _core.set_outputs(block, labels=block.labels, label_names=renamed, weights=weights)
+        _core.examples.set_outputs(block, labels=block.labels, label_names=renamed, weights=weights)
         return block

@@ -29,7 +29,7 @@ def label_text(label: Any) -> str:
     return json.dumps(text, ensure_ascii=False) if any(c in text for c in "\t\r\n") else text
 
 
-def prediction_lines(model: Any, block: _core.Examples, proba: bool, top: int | None) -> Iterator[str]:
+def prediction_lines(model: Any, block: _core.examples.Examples, proba: bool, top: int | None) -> Iterator[str]:
     """One line for each example, without line ends."""
     if model._numeric_targets:
         if proba or top is not None:

@@ -215,7 +215,7 @@ class FileLearning:
             return (
                 np.concatenate(parts)
                 if parts
-                else wanted(_core.Examples(np.zeros(1, np.int64), np.empty(0, np.uint64)))
+                else wanted(_core.examples.Examples(np.zeros(1, np.int64), np.empty(0, np.uint64)))
             )
         n, report = 0, ReadReport()
         blocks = labelled_blocks(self, path, arguments, on_error, limit, required=False, report=report, keep_lines=True)
