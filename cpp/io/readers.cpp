@@ -1041,7 +1041,8 @@ void set_codes(ReaderSettings& s, const nb::list& ignored, const nb::list& numbe
   for (nb::handle name : ignored) s.ignored.push_back(bytes_of_name(name));
   for (nb::handle item : numbers) {
     const auto [name, mean, scale, knots] = nb::cast<std::tuple<nb::object, double, double, std::vector<double>>>(item);
-    require(std::isfinite(mean) && std::isfinite(scale) && scale > 0, "a number needs a finite mean and a scale above 0");
+    require(std::isfinite(mean) && std::isfinite(scale) && scale > 0,
+            "a number needs a finite mean and a scale above 0");
     for (size_t j = 0; j < knots.size(); ++j)
       require(std::isfinite(knots[j]) && (j == 0 || knots[j] > knots[j - 1]), "knots must be finite and ascend");
     s.numbers[bytes_of_name(name)] = NumberCode{mean, scale, knots};
@@ -1049,9 +1050,7 @@ void set_codes(ReaderSettings& s, const nb::list& ignored, const nb::list& numbe
   for (nb::handle item : dates) {
     const auto [name, order] = nb::cast<std::pair<nb::object, std::string>>(item);
     require(order == "ymd" || order == "dmy" || order == "mdy", "a date must be 'ymd', 'dmy' or 'mdy'");
-    s.dates[bytes_of_name(name)] = order == "ymd"   ? DateOrder::ymd
-                                   : order == "dmy" ? DateOrder::dmy
-                                                    : DateOrder::mdy;
+    s.dates[bytes_of_name(name)] = order == "ymd" ? DateOrder::ymd : order == "dmy" ? DateOrder::dmy : DateOrder::mdy;
   }
 }
 
@@ -1097,10 +1096,10 @@ void bind_readers(nb::module_& m) {
              nb::list categorical, nb::list ignored, nb::list numbers, nb::list dates, int64_t known_columns,
              bool gather, std::optional<nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> known,
              bool keep_lines) {
-            ReaderSettings s = settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams, lowercase,
-                                             seed, label_place, separator, header, zero_based, n_bits,
-                                             optional_ref(label), optional_refs(texts), optional_refs(columns), rest,
-                                             field_refs(categorical));
+            ReaderSettings s =
+                settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams, lowercase, seed,
+                              label_place, separator, header, zero_based, n_bits, optional_ref(label),
+                              optional_refs(texts), optional_refs(columns), rest, field_refs(categorical));
             set_codes(s, ignored, numbers, dates);
             require(known_columns >= -1, "known_columns must be at least 0, or -1 for all");
             s.known_columns = known_columns;

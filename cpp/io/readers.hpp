@@ -70,11 +70,11 @@ struct ReaderSettings {
   std::vector<std::string> ignored;   // fields that are nothing, whatever `rest` says
   std::map<std::string, NumberCode, std::less<>> numbers;
   std::map<std::string, DateOrder, std::less<>> dates;
-  int64_t known_columns = -1;    // svmlight: columns beyond are passed over and counted
-  bool gather = false;           // keeps the hashes of categories
-  bool know = false;             // counts categories that are not among `known`
+  int64_t known_columns = -1;  // svmlight: columns beyond are passed over and counted
+  bool gather = false;         // keeps the hashes of categories
+  bool know = false;           // counts categories that are not among `known`
   std::vector<uint64_t> known;
-  bool keep_lines = false;       // tells where lines without an example were
+  bool keep_lines = false;  // tells where lines without an example were
 };
 
 // A set of 64-bit hashes up to a certain size; full, it knows nothing any more.

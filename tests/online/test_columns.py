@@ -12,9 +12,9 @@ import pytest
 
 import mercer
 from mercer.data import DataFileError
-from mercer.online import ColumnGuessWarning, HashedClassifier, HashedRegressor
 from mercer.data.readers.roles import Column, guess_label
 from mercer.data.readers.roles import table_of_csv as read_sample
+from mercer.online import ColumnGuessWarning, HashedClassifier, HashedRegressor
 
 RANDOM = np.random.default_rng(0)
 WORDS = [f"word{i}" for i in range(60)]
@@ -129,7 +129,9 @@ def quietly_but(model, *args, **kwargs):
 
 def test_a_model_reads_further_files_as_the_first(tmp_path):
     rows = messages()
-    path = write(tmp_path / "a.csv", ["kind", "message", "n"], [(kind, text, i % 7) for i, (text, kind) in enumerate(rows)])
+    path = write(
+        tmp_path / "a.csv", ["kind", "message", "n"], [(kind, text, i % 7) for i, (text, kind) in enumerate(rows)]
+    )
     model = quietly_but(HashedClassifier(n_bits=14), path)
     assert (model.file_format_.label, model.file_format_.text) == ("kind", ("message",))
     assert model.file_format_.columns == ("n",)

@@ -1,6 +1,6 @@
 """Blocks of hashed examples from a file: read and hashed in one thread while another one learns from them.
 
-    bytes → blocks of hashed examples (``_core.examples.ExampleReader``) → judged, then learnt (``_core.learner.HashedModel``)
+    bytes → blocks of hashed examples (``ExampleReader``) → judged, then learnt (``HashedModel`` of the core)
 
 A block holds about a megabyte of the file, and two wait at most: memory does not grow with the file. Whether reading
 and learning overlap changes nothing in the result, since blocks come in the order of the file.
@@ -78,7 +78,9 @@ def _hint(what: str) -> str:
     return "on_error='skip' passes over malformed lines and counts them"
 
 
-def read_ahead(blocks: Iterator[_core.examples.Examples], stop: threading.Event, silent: bool) -> Iterator[_core.examples.Examples]:
+def read_ahead(
+    blocks: Iterator[_core.examples.Examples], stop: threading.Event, silent: bool
+) -> Iterator[_core.examples.Examples]:
     """The same blocks, made in another thread while the caller works on the one before.
 
     ``silent``: the source is one that may keep a reader waiting for ever.

@@ -190,9 +190,9 @@ def _sniffed(source: Source, asked: str | None, known: FileFormat | None) -> Sni
         if asked not in ("csv", "text"):
             return Sniffed(asked)
     sniffed = sniff(source)
-    if known is not None and known.format == "text" and (asked == "text" or sniffed.layout is None):
-        if asked == "text" or sniffed.format in ("text", "csv", "prose", "columns"):
-            return Sniffed("text", separator=known.separator, label=_label_place(known))
+    lines = sniffed.layout is None and sniffed.format in ("text", "csv", "prose", "columns")
+    if known is not None and known.format == "text" and (asked == "text" or lines):
+        return Sniffed("text", separator=known.separator, label=_label_place(known))
     if asked in (None, sniffed.format):
         if sniffed.format in FORMATS:
             return sniffed
@@ -275,9 +275,7 @@ def table_roles(
     return form, surprises, [_summary(form, table, name, label_name, numeric)]
 
 
-def _with_parts(
-    form: FileFormat, table: Table, roles: dict[str, str], surprises: list[str], where: str
-) -> FileFormat:
+def _with_parts(form: FileFormat, table: Table, roles: dict[str, str], surprises: list[str], where: str) -> FileFormat:
     """The format with texts, numbers, dates and columns that are left out."""
     label = _name_of(form.label, table)
     role = {column.name: column.role for column in table.columns}
@@ -375,14 +373,14 @@ def _days(column: Column) -> np.ndarray:
     return np.array(days, dtype=np.float64)
 
 
-def _oddities(
-    form: FileFormat, table: Table, where: str, label: str | None, numeric: bool, guessed: bool
-) -> list[str]:
+def _oddities(form: FileFormat, table: Table, where: str, label: str | None, numeric: bool, guessed: bool) -> list[str]:
     """What is probably not meant: labels as many as rows, columns that say nothing, ids."""
     found = []
     if label in table.names and not numeric:
         column = table[str(label)]
-        many = column.n_different > MOST_CLASSES or (column.n_values >= 40 and column.n_different > column.n_values // 4)
+        many = column.n_different > MOST_CLASSES or (
+            column.n_values >= 40 and column.n_different > column.n_values // 4
+        )
         if many:
             numbers = "; a HashedRegressor (train regressor) learns numbers" if column.role == "number" else ""
             found.append(
@@ -425,12 +423,17 @@ def _summary(form: FileFormat, table: Table, where: str, label: str | None, nume
     used = _used(form, table) - {label, *texts}
     categorical = {_name_of(ref, table) for ref in form.categorical}
     dates = {name for name, _ in form.dates}
-    for noun, wanted in (("numbers", ("number", "id")), ("dates", ("date",)), ("categories", ("category", "text", "list", "empty"))):
+    for noun, wanted in (
+        ("numbers", ("number", "id")),
+        ("dates", ("date",)),
+        ("categories", ("category", "text", "list", "empty")),
+    ):
         names = [
             column.name
             for column in table.columns
             if column.name in used
-            and ("category" if column.name in categorical else "date" if column.name in dates else column.role) in wanted
+            and ("category" if column.name in categorical else "date" if column.name in dates else column.role)
+            in wanted
         ]
         if names:
             parts.append(f"{noun} {listed(names)}")
@@ -441,10 +444,18 @@ def _summary(form: FileFormat, table: Table, where: str, label: str | None, nume
 
 def _kind(form: FileFormat) -> str:
     if form.layout is not None:
-        return {"json": "JSON", "parquet": "Parquet", "arrow": "Arrow", "folder": "a folder for each class"}[form.layout]
+        return {"json": "JSON", "parquet": "Parquet", "arrow": "Arrow", "folder": "a folder for each class"}[
+            form.layout
+        ]
     if form.format != "csv":
         return {"jsonl": "JSON lines", "vw": "Vowpal Wabbit's format"}.get(form.format, form.format)
-    named = {",": "", "\t": " split by tabs", ";": " split by semicolons", "|": " split by bars", " ": " split by spaces"}
+    named = {
+        ",": "",
+        "\t": " split by tabs",
+        ";": " split by semicolons",
+        "|": " split by bars",
+        " ": " split by spaces",
+    }
     header = "" if form.header is not False else ", no header"
     return f"csv{named.get(form.separator or ',', f' split by {form.separator!r}')}{header}"
 

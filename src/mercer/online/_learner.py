@@ -125,7 +125,7 @@ class HashedLearner(FileLearning, Estimator):
     def _terms(self, x: Any, output: Any, against: Any) -> Terms:
         check_is_fitted(self, "model_")
         if self.input_ == "array":
-            row = self._inputs(x if issparse(x) or hasattr(x, "iloc") else np.atleast_2d(x), reset=False)[0].matrix
+            row = self._inputs(x if issparse(x) or hasattr(x, "iloc") else np.atleast_2d(x), reset=False)[0].matrix  # type: ignore[union-attr]
             hashes, values, names = row.indices.astype(np.uint64), row.data, None
         else:
             names, hashes, counts = self._document_names(x)

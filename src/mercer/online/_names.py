@@ -78,7 +78,7 @@ def table_names(model: Any, form: FileFormat, table: Table) -> tuple[list[str], 
     rows: list[dict[str, Any]] = []
     for column in used:
         if column.name in knots:
-            some = [(f"{column.name}≈{value:g}", value) for value in knots[column.name]]
+            some: list[tuple[str, Any]] = [(f"{column.name}≈{value:g}", value) for value in knots[column.name]]
         elif column.role == "list":
             continue
         elif column.role == "number" and column.name not in form.categorical:

@@ -1,7 +1,7 @@
 """One call of `fit_file` or `partial_fit_file`: passes over blocks of examples, classes that come late, checkpoints.
 
-A file that ends within the first blocks is learnt like an array of rows: in a random order, in several passes. A longer one is
-learnt in its own order, block by block, and forgotten.
+A file that ends within the first blocks is learnt like an array of rows: in a random order, in several passes. A longer
+one is learnt in its own order, block by block, and forgotten.
 """
 
 from __future__ import annotations

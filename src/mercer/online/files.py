@@ -50,39 +50,46 @@ class FileLearning:
     ) -> Any:
         r"""Learns afresh from a file, block by block, in memory that does not grow with it.
 
-        The file is taken in its order (nothing is shuffled), ``passes`` times. Reading, hashing and learning overlap
-        unless ``n_jobs=1``; the result is the same. ``verbose=1`` prints the progressive loss at powers of two, as
-        Vowpal Wabbit does. Ctrl-C ends the reading and keeps what was learnt (``interrupted_``); so does a malformed
+        With ``passes="auto"`` a file of up to about four megabytes is learnt as `fit` learns an array: shuffled, in
+        several passes. A longer one, or one with a number of ``passes``, is taken in its order and nothing is shuffled.
+        Reading, hashing and learning overlap unless ``n_jobs=1``; the result is the same. ``verbose=1`` prints the
+        progressive loss at powers of two, as Vowpal Wabbit does. Ctrl-C ends the reading and keeps what was learnt (``interrupted_``); so does a malformed
         line, after its error.
 
         Parameters
         ----------
         path : str, path, "-" or binary file
-            Names that end in ``.gz``, ``.bz2`` or ``.xz`` are unpacked on the way; ``"-"`` is standard input.
-        format : {"text", "vw", "svmlight", "csv", "jsonl"}, optional
-            By default what the suffix says: ``.txt``, ``.vw`` or ``.dat``, ``.svm``, ``.svmlight`` or ``.libsvm``,
-            ``.csv`` or ``.tsv``, ``.jsonl`` or ``.ndjson``. See the guide on files for what a line looks like in
-            each.
+            Also a folder with a folder of texts for each class. Data packed with gzip, bzip2, xz or zstandard are
+            unpacked on the way, whatever their name; ``"-"`` is standard input.
+        format : {"text", "vw", "svmlight", "csv", "jsonl", "json", "parquet", "arrow", "folder"}, optional
+            By default what the first bytes look like; the suffix decides between formats that both fit. See the guide
+            on files for what a line looks like in each.
         label : str or int, optional
-            csv and jsonl: the name (``"a.b"`` for a field inside a field) or number of the label. Default:
-            ``"label"``; in a csv also ``"target"``, ``"class"`` or ``"y"`` in upper or lower case, or else the first
-            or the last column if only one of them has few different values, with a `ColumnGuessWarning`. text:
-            ``"first"`` (default) or ``"last"``.
+            Formats with named columns: the name (``"a.b"`` for a field inside a field) or number of the label.
+            Default: ``"label"``, ``"target"``, ``"class"``, ``"y"`` or a relative in upper or lower case, or else the
+            first or the last column if only one of them has few different values, with a `ColumnGuessWarning`. text:
+            ``"first"`` or ``"last"``.
         text : str, int or several, optional
-            csv and jsonl: fields that hold text. Default: ``"text"``, if it is there; in a csv without it, columns
-            whose values mostly differ and have three words or more, with a `ColumnGuessWarning`.
+            Columns that hold text. Default: ``"text"``, and columns whose values mostly differ and have three words
+            or more, with a `ColumnGuessWarning`.
         columns : str, int or several, or "rest", optional
-            csv and jsonl: fields that are features themselves, numbers or categories; ``"rest"``: all that have no
-            other part. Default: the rest if there is no text, otherwise none.
+            Columns that are features themselves, numbers, dates or categories; ``"rest"``: all that have no other
+            part. Default: the rest, without columns that look like ids.
         categorical : str, int or several, optional
             Those of the columns whose numbers are names (such as postcodes).
         separator : str, optional
-            csv: between columns; default a comma, a tab in files named ``.tsv``. text: between label and text;
-            default a tab.
+            csv: between columns; text: between label and text. Default: what splits all lines alike.
         header : bool, optional
-            csv: whether the first line names the columns; default True. Without, their names are ``"0"``, ``"1"``, …
+            csv: whether the first line names the columns. Default: whether it looks different from the others.
+            Without, their names are ``"0"``, ``"1"``, …
         zero_based : bool, optional
             svmlight: whether columns are counted from 0; default False.
+        roles : dict, optional
+            From the names of columns to ``"number"``, ``"category"``, ``"text"``, ``"date"``, ``"label"``, ``"id"`` or
+            ``"ignore"``, instead of what the data look like.
+        encoding : str, optional
+            Of the characters. Default: UTF-8, or what the mark at the start of the file says; Latin-1, with a
+            warning, where the first bytes cannot be UTF-8.
         classes : array, optional
             Labels there will be (classifiers). Needed only where a stream that cannot be read again has two labels in
             its first megabytes and further ones later.
@@ -142,8 +149,8 @@ class FileLearning:
 
         Parameters
         ----------
-        path, format, label, text, columns, categorical, separator, header, zero_based, on_error, limit : as in
-        `fit_file`
+        path, format, label, text, columns, categorical, separator, header, zero_based, roles, encoding, on_error,
+        limit : as in `fit_file`
             What is left out is as in the file before.
         classes : array, optional
             In the first call: labels there will be.
@@ -181,10 +188,11 @@ class FileLearning:
 
         Parameters
         ----------
-        path, text, columns, categorical, separator, header, zero_based, limit : as in `fit_file`
+        path, text, columns, categorical, separator, header, zero_based, roles, encoding, limit : as in `fit_file`
             What is left out is as in the file the model was trained on.
         output : str, path or "-", optional
-            Write a line for each example here (``"-"``: standard output) instead of returning them.
+            Write a line for each example here (``"-"``: standard output) instead of returning them. Blank lines,
+            comments and the header of a csv have a line there, too, so that ``paste`` puts both files side by side.
         proba : bool, default=False
             Return probabilities of all classes; write that of the predicted label behind it, after a tab.
         top : int, optional
@@ -196,8 +204,7 @@ class FileLearning:
             Where the label is, so that it is not taken for a feature. False: there is none; needed only for the
             format text where documents hold tabs.
         on_error : {"raise", "skip"}, default="raise"
-            With ``"skip"`` malformed lines have no prediction, and the lines of `output` no longer match those of
-            `path`.
+            With ``"skip"`` malformed lines have no prediction; `output` has an empty line there.
 
         Returns
         -------
@@ -221,7 +228,9 @@ class FileLearning:
         blocks = labelled_blocks(self, path, arguments, on_error, limit, required=False, report=report, keep_lines=True)
         with LineWriter(output) as write:
             for block in blocks:
-                gaps = [(n_before, self._header(proba, top) if line == HEADER else line) for n_before, line in report.gaps]
+                gaps = [
+                    (n_before, self._header(proba, top) if line == HEADER else line) for n_before, line in report.gaps
+                ]
                 write(with_gaps(prediction_lines(self, block, proba, top), gaps))
                 n += len(block)
         self._report_unseen(path, report)
@@ -263,8 +272,8 @@ class FileLearning:
 
         Parameters
         ----------
-        path, format, label, text, columns, categorical, separator, header, zero_based, on_error, limit : as in
-        `fit_file`
+        path, format, label, text, columns, categorical, separator, header, zero_based, roles, encoding, on_error,
+        limit : as in `fit_file`
             What is left out is as in the file the model was trained on.
 
         Returns

@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from mercer.data.readers.sniff import csv_rows, has_header, is_number
@@ -37,7 +38,9 @@ _LONG_WORD = 40
 _LEAST_TEXT = 3.0
 _ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid|key|index|rownames?|row_?number|unnamed: 0)|.*(?<=[a-z])(ID|Id)", re.I)
 DATES = {
-    "ymd": re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?"),
+    "ymd": re.compile(
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?"
+    ),
     "dmy": re.compile(r"(0?[1-9]|[12]\d|3[01])[-/.](0?[1-9]|1[0-2])[-/.]\d{4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"),
     "mdy": re.compile(r"(0?[1-9]|1[0-2])[-/.](0?[1-9]|[12]\d|3[01])[-/.]\d{4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"),
 }
@@ -116,7 +119,7 @@ def _is_numbering(name: str, values: Sequence[str]) -> bool:
     if len(values) < _MANY_ROWS or not all(value.isdecimal() for value in values):
         return False
     numbers = [int(value[:18]) for value in values]
-    in_order = all(b - a == 1 for a, b in zip(numbers, numbers[1:], strict=False))
+    in_order = all(b - a == 1 for a, b in pairwise(numbers))
     return in_order or (_ID_NAME.fullmatch(name) is not None and len(set(values)) > 0.9 * len(values))
 
 

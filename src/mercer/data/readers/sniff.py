@@ -1,10 +1,10 @@
 """What a file is, from its first bytes: format, separator, header. The name decides only between formats that both fit.
 
-    svmlight    label index:value …                      json      an array of objects, or an object
-    vw          label | name name:value …                jsonl     an object a line
-    columns     a token a line, blank lines between       csv       cells between commas, tabs, semicolons or bars
-    text        label, tab, text (or: label, space, text, where few words begin all lines)
-    prose       none of these
+svmlight    label index:value …                      json      an array of objects, or an object
+vw          label | name name:value …                jsonl     an object a line
+columns     a token a line, blank lines between       csv       cells between commas, tabs, semicolons or bars
+text        label, tab, text (or: label, space, text, where few words begin all lines)
+prose       none of these
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ def _candidates(lines: Sequence[str], head: bytes, source: Source) -> list[Sniff
     tables = _tables(lines, source)
     found += [text for text in texts if text.separator == "\t"] + tables
     if _is_columns(lines):
-        found.insert(len(found) if tables else 0, Sniffed("columns", why="a token a line, blank lines between sentences"))
+        found.insert(
+            len(found) if tables else 0, Sniffed("columns", why="a token a line, blank lines between sentences")
+        )
     return found + [text for text in texts if text.separator != "\t"]
 
 

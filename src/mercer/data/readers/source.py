@@ -2,8 +2,8 @@
 
     stored bytes → unpacked (gz, bz2, xz, zst) → UTF-8 → lines of a format that the compiled readers know
 
-Compression and encoding are told from the first bytes, not from the name. What is not made of lines (JSON arrays, Parquet,
-Arrow, a folder of class folders) is turned into JSON lines on the way, record by record or batch by batch.
+Compression and encoding are told from the first bytes, not from the name. What is not made of lines (JSON arrays,
+Parquet, Arrow, a folder of class folders) is turned into JSON lines on the way, record by record or batch by batch.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _open_zst(path: Any, mode: str) -> Any:
     except ImportError:
         raise ImportError("zst files need Python 3.14 or pyarrow: pip install 'mercer[data]'") from None
     if "w" in mode:
-        return pa.CompressedOutputStream(pa.PythonFile(open(path, "wb"), "w"), "zstd")  # noqa: SIM115
+        return pa.CompressedOutputStream(pa.PythonFile(open(path, "wb"), "w"), "zstd")
     file = path if hasattr(path, "read") else open(path, "rb")  # noqa: SIM115
     return _Arrow(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"), file)
 
@@ -202,8 +202,8 @@ class Source:
     ----------
     path : path, "-" or binary file
     encoding : str, optional
-        How characters are stored. Default: UTF-8; UTF-16 or UTF-32 where the file begins with their mark; Latin-1 where its
-        first bytes cannot be UTF-8.
+        How characters are stored. Default: UTF-8; UTF-16 or UTF-32 where the file begins with their mark; Latin-1
+        where its first bytes cannot be UTF-8.
     """
 
     def __init__(self, path: FilePath, encoding: str | None = None) -> None:
