@@ -850,4 +850,5 @@ NB_MODULE(_core, m) {
   bind_circulant(m);
   bind_hamming(m);
   bind_fastmaps(m);
+  bind_fields(m);
 }

@@ -101,6 +101,7 @@ CODECS: dict[str, str] = {
     "graph list": "mercer.data.graphs",
     "graphs": "mercer.data.graphs",
     "kernel": "mercer.kernels.base",
+    "learner": "mercer.learning.learners",
     "loss": "mercer.learning.losses",
     "score loss": "mercer.kernel_methods.losses",
     "template": "mercer.data.templates",
