@@ -13,7 +13,7 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: demo test test-fast lint format bench bench-smoke figures mutate signatures docs fuzz sanitize clean install
+.PHONY: demo test test-fast lint format bench bench-smoke figures mutate signatures stubs docs fuzz sanitize clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -106,6 +106,10 @@ mutate: $(VENV)/.stamp-dev
 
 signatures: $(VENV)/.stamp-dev
 	$(BIN)/python tools/signatures.py --write
+
+# The types of the compiled core, after a change of what it offers to Python.
+stubs: $(VENV)/.stamp-dev
+	$(BIN)/python tools/stubs.py --write
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-dev
 	@$(BIN)/python $(PIP) --no-build-isolation -e ".[dev,data,plot,docs]" $(QUIET)

@@ -28,6 +28,7 @@ LAYERS = [
     {"structures"},
     {"inference"},
     {"kernels", "maps"},
+    {"manifolds"},
     {"data", "datasets"},
     {"metrics"},
     {

@@ -17,8 +17,8 @@ rows, from any tables, names them, one a line, with other words for a measure af
     <!-- figures: end -->
 
 Rows beside a peer have the columns measure, peer, the peer's figure, ours and the ratio, and are left out where the
-peer was not installed; other rows have a column for each of their values. Below a table stands how, when and where it was measured. ``python -m benchmarks SCRIPT --json``
-writes the rows.
+peer was not installed; other rows have a column for each of their values. Below a table stands how, when and where it
+was measured. ``python -m benchmarks SCRIPT --json`` writes the rows.
 """
 
 from __future__ import annotations

@@ -86,6 +86,7 @@ from mercer.maps import (
     TextHasher,
 )
 from mercer.markov import HiddenMarkovModel
+from mercer.multilabel import JointSVM
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
 from mercer.proportions import (
@@ -211,6 +212,12 @@ def labelled(seed: int) -> Data:
 def three_classes(seed: int) -> Data:
     X, y = rows(seed, 36, 4, 3)
     return Data((X[:30], np.array(["a", "b", "c"])[y[:30]]), X[30:])
+
+
+def label_sets(seed: int) -> Data:
+    X, _ = rows(seed, 36)
+    Y = (X[:30, :3] > [0.3, 0.6, 0.9]).astype(int)
+    return Data((X[:30], Y), X[30:])
 
 
 def real_targets(seed: int) -> Data:
@@ -511,6 +518,7 @@ CASES = [
     Case(lambda: KernelNuSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelOneClass(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
+    Case(lambda: JointSVM(kernel=Gaussian(0.5)), label_sets, arrays=True, same=DISTANCES),
     Case(lambda: KernelRidge(Gaussian(0.5)), real_targets, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(Gaussian(0.5)), three_classes, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(NGram(2)), labelled_strings),

@@ -51,6 +51,25 @@ CSV = b'label,text,age\nspam,"buy, now",3\nham,"say ""hi""",4.5\nspam,cheap,\nha
 JSONL = b'{"label": "spam", "text": "a \\u00e9", "n": {"a": 1.5, "b": [1]}}\n{"label": "ham", "text": "hi", "n": {}}\n'
 LABELLED = b"a x B\nb y O\n\nc x B\n"
 TABLE = b"bag,label,f1,f2\n1,a,0.5,1\n1,b,0.25,2\n2,a,1.5,3\n2,a,0.1,4\n"
+PLY = (
+    b"ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\nelement face 1\n"
+    b"property list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0.5\n0 1e2 0\n3 0 1 2\n"
+)
+PLY_BINARY = (
+    b"ply\nformat binary_little_endian 1.0\nelement vertex 3\nproperty uchar x\nproperty uchar y\nelement face 2\n"
+    b"property list uchar uchar vertex_indices\nproperty uchar flag\nend_header\n\1\2\3\4\5\6\3\0\1\2\0\4\0\1\2\1\0"
+)
+OFF = b"OFF\n4 2 0\n0 0 0\n1 0 0\n0 1 0\n1 1 1 255 0 0\n3 0 1 2\n4 0 1 2 3\n"
+OBJ = b"# mesh\nv 0 0 0\nv 1 0 0\nv 0 1.5 0\nvn 0 0 1\nf 1/1/1 2/2 3\nf -1 -2 -3\n"
+PCD = b"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 2\nHEIGHT 1\nPOINTS 2\nDATA ascii\n1 2 3\n4 5 6\n"
+PCD_PACKED = (
+    b"FIELDS x y\nSIZE 1 1\nTYPE U U\nCOUNT 1 1\nWIDTH 4\nHEIGHT 1\nPOINTS 4\nDATA binary_compressed\n"
+    b"\5\0\0\0\10\0\0\0\1\1\2\200\1"
+)
+XYZ = b"x,y,z,nx,ny,nz\n0,0,0,1,0,0\n1,2,3,0,1,0\n-1e3,2,3,0,0,1\n"
+NPY = (
+    b"\x93NUMPY\1\0v\0" + b"{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }".ljust(117) + b"\n\1\2\3\4\5\6"
+)
 PARAGRAPHS = b"One sentence. Another one.\nStill the first.\n\nA second paragraph. It ends.\n"
 
 NUMBERS = (
@@ -208,6 +227,14 @@ def _table(path: Path) -> None:
     read_table(str(path), None)
 
 
+def _cloud(path: Path) -> None:
+    from mercer.data import read_cloud
+
+    cloud = read_cloud(path, drop_missing=path.stat().st_size % 2 == 0)
+    if cloud.faces is not None and cloud.area < 1e30 and cloud.area > 0:
+        cloud.sample(4, random_state=0)
+
+
 def _paragraphs(path: Path) -> None:
     from mercer.segmentation.text import read_paragraphs
 
@@ -231,6 +258,14 @@ READERS: dict[str, tuple[dict[str, bytes], Callable[[dict[str, bytes], Path], An
     "lines": ({"file": TEXT}, _with_file(_lines)),
     "labelled columns": ({"file": LABELLED}, _with_file(_labelled)),
     "table": ({"file": TABLE}, _with_file(_table, ".csv")),
+    "ply": ({"file": PLY}, _with_file(_cloud, ".ply")),
+    "binary ply": ({"file": PLY_BINARY}, _with_file(_cloud, ".ply")),
+    "off": ({"file": OFF}, _with_file(_cloud, ".off")),
+    "obj": ({"file": OBJ}, _with_file(_cloud, ".obj")),
+    "pcd": ({"file": PCD}, _with_file(_cloud, ".pcd")),
+    "packed pcd": ({"file": PCD_PACKED}, _with_file(_cloud, ".pcd")),
+    "xyz": ({"file": XYZ}, _with_file(_cloud, ".xyz")),
+    "npy": ({"file": NPY}, _with_file(_cloud, ".npy")),
     "paragraphs": ({"file": PARAGRAPHS}, _with_file(_paragraphs)),
 }
 

@@ -53,7 +53,7 @@ def test_solvers_agree_on_the_optimum(small, loss, solvers):
     for solver in solvers:
         model = GraphLabeler(loss, solver=solver, C=0.5, tol=1e-4, max_iter=2000, random_state=0).fit(X, y)
         inputs = model._inputs(X)
-        risk = Risk(model.structure_, model._loss(), inputs, model._encode(y, inputs))
+        risk = Risk(model.structure_, model._loss(), inputs, model._read(X, y)[1])
         objectives.append(0.5 * model.coef_ @ model.coef_ + 0.5 * risk.value(model.coef_))
     assert max(objectives) <= min(objectives) * (1 + 1e-3)
 
@@ -63,7 +63,7 @@ def test_the_log_loss_has_one_optimum_from_two_starts(small):
     X, y = small
     model = GraphLabeler(C=0.5, tol=1e-9, max_iter=2000).fit(X, y)
     inputs = model._inputs(X)
-    risk = Risk(model.structure_, model._loss(), inputs, model._encode(y, inputs))
+    risk = Risk(model.structure_, model._loss(), inputs, model._read(X, y)[1])
     from mercer.learning.training import train
 
     w0 = np.random.default_rng(0).normal(size=len(model.coef_))
@@ -221,7 +221,7 @@ def test_a_separable_task_is_learnt_without_error():
     X = [(np.eye(2)[labels], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]) for labels in y]
     model = GraphLabeler("hinge", C=100.0).fit(X, y)
     inputs = model._inputs(X)
-    risk = Risk(model.structure_, model._loss(), inputs, model._encode(y, inputs))
+    risk = Risk(model.structure_, model._loss(), inputs, model._read(X, y)[1])
     assert risk.value(model.coef_) < 1e-2
     assert model.score(X, y) == 1.0
 
@@ -333,3 +333,15 @@ def test_pseudo_likelihood_finds_the_weights_that_labels_were_drawn_with():
     assert error["log"] < 0.03
     assert error["pseudo-likelihood"] < 0.04
     assert error["piecewise"] > 0.08
+
+
+def test_a_label_unseen_in_training_counts_as_wrong(small):
+    X, y = small
+    model = GraphLabeler(C=0.5).fit(X, y)
+    answer = model.predict(X)
+    unseen = max(model.classes_) + 1 if np.issubdtype(model.classes_.dtype, np.number) else "unseen"
+    truth = [list(one) for one in answer]
+    truth[0][0] = unseen
+    assert model.score(X, truth) == pytest.approx(1 - 1 / sum(map(len, truth)))
+    with pytest.raises(ValueError, match="unknown label"):
+        model.log_likelihood(X, truth)

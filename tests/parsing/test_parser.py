@@ -269,3 +269,9 @@ def test_a_fit_that_fails_on_the_way_keeps_the_history_until_then(monkeypatch):
         parser.fit(None, TREES)
     assert len(parser.history_["objective"]) == 1
     assert not hasattr(parser, "coef_")
+
+
+def test_the_default_solver_suits_every_loss():
+    bank = make_treebank(12, random_state=0)
+    solvers = {loss: Parser(loss=loss, max_iter=3).fit(bank.sentences, bank.trees).solver_ for loss in ("hinge", "log")}
+    assert solvers == {"hinge": "bcfw", "log": "lbfgs"}

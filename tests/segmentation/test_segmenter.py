@@ -619,7 +619,8 @@ def test_wrong_kinds_of_parameters_are_refused(parameters, message):
 
 def test_a_label_unseen_in_training_is_named():
     model = Segmenter(max_iter=2).fit(X3, Y3)
-    for ask in (model.score, model.log_likelihood, model.tune_offset):
+    assert model.score([np.zeros((3, 2))], [[(0, 3, "z")]]) == 0.0
+    for ask in (model.log_likelihood, model.tune_offset):
         with pytest.raises(ValueError, match=r"sequence 0, segment \[0, 3\): unknown label 'z'; known are 'a', 'b'"):
             ask([np.zeros((3, 2))], [[(0, 3, "z")]])
 

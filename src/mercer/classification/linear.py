@@ -289,13 +289,19 @@ class LinearClassifier(ClassifierMixin, StructuredEstimator):
         )
 
     def _read(self, X: Any, y: Any) -> tuple[Sequences, np.ndarray]:
-        inputs, y = self._inputs(X), column_or_1d(y)
-        if len(inputs) != len(y):
-            raise ValueError(f"X has {len(inputs)} rows and y {len(y)} labels")
+        inputs, labels = self._read_to_compare(X, y)
+        y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y holds the label {unknown[0]!r}, which the model does not know")
-        return inputs, np.searchsorted(self.classes_, y).astype(np.int32)
+        return inputs, labels
+
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, np.ndarray]:
+        inputs, y = self._inputs(X), column_or_1d(y)
+        if len(inputs) != len(y):
+            raise ValueError(f"X has {len(inputs)} rows and y {len(y)} labels")
+        known = np.isin(y, self.classes_)
+        return inputs, np.where(known, np.searchsorted(self.classes_, y), -1).astype(np.int32)
 
     def _quality(self, w: np.ndarray, X: Sequences, y: np.ndarray) -> float:
         structure = self._structure()

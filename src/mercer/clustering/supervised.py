@@ -111,9 +111,9 @@ class SupervisedClusterer(RiskEstimator):
     ----------
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"`` or ``"relative-margin"``.
-    solver : str or Solver, default="bcfw"
-        ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"averaged-perceptron"`` and
-        ``"passive-aggressive"`` take one set a step.
+    solver : str or Solver, default="auto"
+        ``"auto"`` (chosen by the loss), ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``;
+        ``"averaged-perceptron"`` and ``"passive-aggressive"`` take one set a step.
     C : float, default=1.0
         Weight of the summed loss: ``½‖w‖² + C · Σ loss``, one term a set.
     pair_features : {"difference", "product"} or callable, default="difference"
@@ -181,7 +181,7 @@ class SupervisedClusterer(RiskEstimator):
     def __init__(
         self,
         loss: str | Loss = "hinge",
-        solver: str | Solver = "bcfw",
+        solver: str | Solver = "auto",
         C: float = 1.0,
         *,
         pair_features: str | Callable[[Any, Any], Any] = "difference",

@@ -1,9 +1,12 @@
 """Containers, feature indices, label encodings and readers."""
 
+from mercer.data.clouds import PointCloud
 from mercer.data.features import FeatureIndex
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
+from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, read_arff, read_mulan
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
+from mercer.data.readers.meshes import read_cloud, write_cloud
 from mercer.data.readers.tu import read_tu
 from mercer.data.segments import (
     Segmentations,
@@ -23,11 +26,15 @@ from mercer.data.text import TextBuffer
 from mercer.exceptions import DataFileError
 
 __all__ = [
+    "ArffAttribute",
+    "ArffTable",
     "DataFileError",
     "FeatureIndex",
     "Graph",
     "Graphs",
     "LabelIndex",
+    "MultilabelTable",
+    "PointCloud",
     "Segmentations",
     "Sequences",
     "SpanSequences",
@@ -37,7 +44,10 @@ __all__ = [
     "as_segments",
     "check_segments",
     "iter_conll",
+    "read_arff",
+    "read_cloud",
     "read_conll",
+    "read_mulan",
     "read_tu",
     "segments_from_bio",
     "segments_from_boundaries",
@@ -45,5 +55,6 @@ __all__ = [
     "segments_to_bio",
     "segments_to_boundaries",
     "segments_to_frames",
+    "write_cloud",
     "write_conll",
 ]

@@ -121,6 +121,11 @@ class LabelIndex(Saved):
             raise TypeError("labels must be all strings or all numbers, found both")
         return cls(sorted(found))
 
+    def with_unseen(self, y: Sequence[Sequence[Any]]) -> LabelIndex:
+        """The same labels under the same numbers, and after them those of ``y`` that are not among them."""
+        unseen = [label for label in LabelIndex.from_sequences(y).classes if label not in self._lookup]
+        return LabelIndex([*self.classes, *unseen]) if unseen else self
+
     def encode(self, y: Sequence[Sequence[Any]], lengths: np.ndarray | None = None) -> TagSequences:
         """Label sequences as numbers; ``None`` or a set of labels where it is not, or only partly, known.
 

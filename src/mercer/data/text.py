@@ -164,9 +164,10 @@ def _from_numpy(X: np.ndarray) -> Packed:
     if X.ndim != 1:
         raise ValueError(f"expected one column of documents, found an array of shape {X.shape}")
     if X.dtype.kind in "US" and X.dtype.itemsize:
-        unit, pack = (np.uint32, _core.pack_ucs4) if X.dtype.kind == "U" else (np.uint8, _core.pack_bytes)
         native = np.ascontiguousarray(X.astype(X.dtype.newbyteorder("="), copy=False))
-        return pack(native.view(unit).reshape(len(X), X.dtype.itemsize // unit().itemsize))
+        if X.dtype.kind == "U":
+            return _core.pack_ucs4(native.view(np.uint32).reshape(len(X), X.dtype.itemsize // 4))
+        return _core.pack_bytes(native.view(np.uint8).reshape(len(X), X.dtype.itemsize))
     if X.dtype.kind not in "USTO":
         raise TypeError(f"expected an array of strings, found one of {X.dtype}")
     return _core.pack_documents(X.tolist())

@@ -12,6 +12,7 @@ from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.graphs import load_tu, make_motif_graphs
+from mercer.datasets.multilabel import load_multilabel
 from mercer.datasets.proportions import AdultData, load_adult, load_proportion_set, make_proportion_toy
 from mercer.datasets.regions import RegionTask, make_regions
 from mercer.datasets.segments import (
@@ -65,6 +66,7 @@ __all__ = [
     "load_conll2000",
     "load_conll2002",
     "load_movie_reviews",
+    "load_multilabel",
     "load_news20",
     "load_proportion_set",
     "load_r8",

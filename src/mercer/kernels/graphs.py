@@ -427,8 +427,8 @@ class Graphlet(_Counting):
         keys = codes = None
         labels = node_keys(graphs, self.labels)
         if labels is not None:
-            keys, codes = np.unique(labels, return_inverse=True)
-            codes = codes.astype(np.int32)
+            keys, places = np.unique(labels, return_inverse=True)
+            codes = places.astype(np.int32)
         found = _core.graphlet_keys(
             graphs.offsets,
             graphs.indptr,

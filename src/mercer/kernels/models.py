@@ -948,7 +948,7 @@ class _Expected:
             self.first[some] = self.states[offsets[some]]
         self.log_prob[np.diff(offsets) == 0] = 0.0
 
-    def _run(self, offsets: np.ndarray, codes: np.ndarray, part: slice, sums: tuple[Any, ...], moves: Any) -> None:
+    def _run(self, offsets: np.ndarray, codes: np.ndarray, part: slice, sums: tuple[Any, Any, Any], moves: Any) -> None:
         emissions, transitions, initial, ends = self._scores
         own = offsets[part.start : part.stop + 1]
         at = slice(own[0], own[-1])

@@ -275,7 +275,11 @@ default="auto"
 
     def _read(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
         inputs = self._inputs(X)
-        return inputs, self._encode(y, inputs)
+        return inputs, self._encode(self._labels, y, inputs)
+
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
+        inputs = self._inputs(X)
+        return inputs, self._encode(self._with_unseen(y), y, inputs)
 
     def _check_comparable(self, y: TagSequences) -> None:
         if not (y.labels >= 0).any():
@@ -477,8 +481,11 @@ default="auto"
             return inputs.with_features(csr_array(hstack([inputs.nodes, ones], format="csr")))
         return inputs.with_features(np.hstack([inputs.nodes, ones]))
 
-    def _encode(self, y: Any, inputs: GraphInputs) -> TagSequences:
-        return self._labels.encode(y, inputs.lengths)
+    def _encode(self, labels: LabelIndex, y: Any, inputs: GraphInputs) -> TagSequences:
+        return labels.encode(y, inputs.lengths)
+
+    def _with_unseen(self, y: Any) -> LabelIndex:
+        return self._labels.with_unseen(y)
 
     def _fitted(self, X: Any) -> GraphInputs:
         self._check_is_fitted()

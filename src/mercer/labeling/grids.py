@@ -194,6 +194,10 @@ random_state, verbose
         _check_sizes(X, y)
         return super()._read(X, y)
 
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
+        _check_sizes(X, y)
+        return super()._read_to_compare(X, y)
+
     def _enlarged(self, rows: np.ndarray, image: np.ndarray) -> np.ndarray:
         H, W = image.shape[:2]
         h, w = -(-H // self.block_), -(-W // self.block_)
@@ -310,21 +314,23 @@ random_state, verbose
         return GraphInputs.from_list(graphs)
 
     def _learn_labels(self, y: Any, inputs: GraphInputs, more: Sequence[Any]) -> tuple[LabelIndex, TagSequences]:
-        found: set[Any] = set(more)
-        for i, truth in enumerate(check_label_maps(y)):
-            values, _ = _values(truth, i)
-            found.update(values)
-        found.discard(self.unknown)
-        found.discard(None)
-        labels = LabelIndex(sorted(found))
+        labels = LabelIndex(sorted(self._labels_of(y) | set(more)))
         if len(labels) < 2:
             raise ValueError(f"need at least two different labels to learn from, found {len(labels)}")
-        return labels, self._encode_maps(labels, y, inputs)
+        return labels, self._encode(labels, y, inputs)
 
-    def _encode(self, y: Any, inputs: GraphInputs) -> TagSequences:
-        return self._encode_maps(self._labels, y, inputs)
+    def _labels_of(self, y: Any) -> set[Any]:
+        """Return the labels that occur in maps."""
+        labels: set[Any] = set()
+        for i, truth in enumerate(check_label_maps(y)):
+            values, _ = _values(truth, i)
+            labels.update(values)
+        return labels - {self.unknown, None}
 
-    def _encode_maps(self, labels: LabelIndex, y: Any, inputs: GraphInputs) -> TagSequences:
+    def _with_unseen(self, y: Any) -> LabelIndex:
+        return self._labels.with_unseen([sorted(self._labels_of(y))])
+
+    def _encode(self, labels: LabelIndex, y: Any, inputs: GraphInputs) -> TagSequences:
         maps = check_label_maps(y)
         parts = []
         for i, truth in enumerate(maps):

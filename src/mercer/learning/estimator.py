@@ -101,7 +101,7 @@ class RiskEstimator(Estimator):
         raise NotImplementedError
 
     def _quality(self, w: np.ndarray, X: Any, y: Any) -> float:
-        """Return the score of weights on what :meth:`_read` gave, higher is better."""
+        """Return the score of weights on what :meth:`_read_to_compare` gave, higher is better."""
         raise NotImplementedError
 
     def _check_comparable(self, y: Any) -> None:
@@ -112,6 +112,10 @@ class RiskEstimator(Estimator):
         raise NotImplementedError
 
     # ------------------------------------------------------------------ what it may replace
+
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return inputs and outputs to score predictions with: labels unseen in training are allowed, and never met."""
+        return self._read(X, y)
 
     def _cost(self) -> Cost | None:
         """Return the cost of the margin losses; None: that of the structure."""
@@ -181,7 +185,7 @@ class RiskEstimator(Estimator):
         risk = self._weigh(self._learn(X, y, loss, last, **more), sample_weight)
         loss = getattr(risk, "loss", loss)
         solver = self._auto(loss, penalty, risk) if _is_auto(self.solver) else resolve_solver(self.solver)
-        held_out = None if dev is None else self._read(*_pair(dev, self._dev_sizes))
+        held_out = None if dev is None else self._read_to_compare(*_pair(dev, self._dev_sizes))
         if held_out is not None:
             self._check_comparable(held_out[1])
         strength = self._strength(risk)
@@ -448,7 +452,7 @@ class StructuredEstimator(RiskEstimator):
     def score(self, X: Any, y: Any) -> float:
         """How good predictions are, higher is better."""
         self._check_is_fitted()
-        inputs, truth = self._read(X, y)
+        inputs, truth = self._read_to_compare(X, y)
         self._check_comparable(truth)
         return self._quality(self._flat(self), inputs, truth)
 

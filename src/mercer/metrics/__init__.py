@@ -1,9 +1,19 @@
 """How good predictions are, a module for each kind of output.
 
-Tokens, sequences and spans; segmentations; trees and clusters; rankings and classes; images.
+Tokens, sequences and spans; label sets; segmentations; trees and clusters; rankings and classes; images.
 """
 
 from mercer.metrics.images import mean_iou
+from mercer.metrics.multilabel import (
+    MultilabelScores,
+    TagScore,
+    label_propensities,
+    multilabel_scores,
+    one_error,
+    precision_at_k,
+    propensity_scored_precision_at_k,
+    tag_score,
+)
 from mercer.metrics.ranking import ClassSizeError, error_by_class_size, pairwise_error
 from mercer.metrics.segments import (
     BoundaryScore,
@@ -39,8 +49,10 @@ __all__ = [
     "BoundaryScore",
     "ClassSizeError",
     "ClusterScore",
+    "MultilabelScores",
     "SpanReport",
     "SpanScore",
+    "TagScore",
     "b_cubed_score",
     "boundary_cost",
     "boundary_f1",
@@ -49,17 +61,23 @@ __all__ = [
     "error_by_class_size",
     "hamming_loss",
     "is_span_labelling",
+    "label_propensities",
     "mean_iou",
     "muc_score",
+    "multilabel_scores",
+    "one_error",
     "pairwise_error",
     "pairwise_score",
     "pk",
+    "precision_at_k",
+    "propensity_scored_precision_at_k",
     "segment_confusion",
     "segment_f1",
     "sequence_accuracy",
     "span_f1",
     "span_report",
     "spans",
+    "tag_score",
     "token_accuracy",
     "window_diff",
     "zero_one_loss",

@@ -39,10 +39,10 @@ class Parser(StructuredEstimator):
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"relative-margin"`` or
         ``"log"`` (a conditional random field over trees).
-    solver : str or Solver, default="bcfw"
+    solver : str or Solver, default="auto"
         ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"lbfgs"`` for smooth losses (``"owlqn"``
-        with an ℓ1 penalty), ``"auto"`` to choose by the loss; ``"averaged-perceptron"``, ``"passive-aggressive"`` and,
-        for the log loss, ``"sgd"`` take one sentence a step.
+        with an ℓ1 penalty); ``"auto"`` chooses by the loss (``"bcfw"`` for the hinge);
+        ``"averaged-perceptron"``, ``"passive-aggressive"`` and, for the log loss, ``"sgd"`` take one sentence a step.
     C : float, default=1.0
         Weight of the summed loss: ``penalty(w) + C · Σ loss``.
     method : {"ssvm", "pcfg"}, default="ssvm"
@@ -125,7 +125,7 @@ class Parser(StructuredEstimator):
     def __init__(
         self,
         loss: str | Loss = "hinge",
-        solver: str | Solver = "bcfw",
+        solver: str | Solver = "auto",
         C: float = 1.0,
         *,
         method: str = "ssvm",

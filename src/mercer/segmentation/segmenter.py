@@ -323,6 +323,12 @@ default="table"
         sequences = self._inputs(X)
         return sequences, self._encoded(y, sequences)
 
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, Segmentations]:
+        sequences = self._inputs(X)
+        triples = self._triples(y, sequences.lengths)
+        labels = self._labels.with_unseen([[label for *_, label in one] for one in triples])
+        return sequences, Segmentations.from_segments(triples, sequences.lengths, labels)
+
     def _quality(self, w: np.ndarray, X: Sequences, y: Segmentations) -> float:
         return self._agreement(y, self._argmax(self._theta(X, w), X))
 

@@ -35,9 +35,9 @@ class StructuredPredictor(StructuredEstimator):
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"relative-margin"``, ``"log"``, ``"softmax-margin"``,
         ``"hybrid"``.
-    solver : str or Solver, default="bcfw"
+    solver : str or Solver, default="auto"
         ``"bcfw"``, ``"cutting-plane"`` and ``"subgradient"`` for hinge-like losses, ``"bmrm"`` for all, ``"lbfgs"`` for
-        smooth ones (``"owlqn"`` with an ℓ1 penalty), ``"auto"`` to choose by the loss; ``"averaged-perceptron"``,
+        smooth ones (``"owlqn"`` with an ℓ1 penalty), ``"auto"`` chooses by the loss; ``"averaged-perceptron"``,
         ``"passive-aggressive"`` and, for the log loss, ``"sgd"`` take one example a step.
     C : float, default=1.0
         Weight of the summed loss: penalty(w) + C · Σ loss.
@@ -97,7 +97,7 @@ class StructuredPredictor(StructuredEstimator):
         self,
         structure: Structure,
         loss: str | Loss = "hinge",
-        solver: str | Solver = "bcfw",
+        solver: str | Solver = "auto",
         C: float = 1.0,
         *,
         penalty: str | None = "l2",

@@ -67,7 +67,7 @@ class ChainScores:
             flip(self.nodes), flip(self.transitions), flip(self.start), flip(self.end), self.offsets, edges
         )
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
         return self.nodes, self.transitions, self.start, self.end, self.edges, self.offsets
 
 
@@ -524,7 +524,7 @@ class Chain(Structure):
         matrix = (loss.cost or Hamming()).matrix_of(self.n_labels)
         return None if matrix is None else np.ascontiguousarray(matrix, dtype=float)
 
-    def _margin_arguments(self, X: Sequences, y: TagSequences) -> tuple[Any, ...]:
+    def _margin_arguments(self, X: Sequences, y: TagSequences) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
         self._check_features(X)
         edges, labels, _ = self._online_data(X, y)
         edge_pattern = self._edges if edges is not None else None

@@ -342,6 +342,10 @@ default="log"
         sequences = self._inputs(X)
         return sequences, self._labels.encode(y, sequences.lengths)
 
+    def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, TagSequences]:
+        sequences = self._inputs(X)
+        return sequences, self._labels.with_unseen(y).encode(y, sequences.lengths)
+
     def _check_comparable(self, y: TagSequences) -> None:
         if not (y.labels >= 0).any():
             raise ValueError("no known label to compare with")

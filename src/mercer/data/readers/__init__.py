@@ -1,6 +1,20 @@
-"""Readers of files: column files, graphs."""
+"""Readers of files: column files, graphs, point clouds, tables of label sets."""
 
+from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, read_arff, read_mulan
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
+from mercer.data.readers.meshes import read_cloud, write_cloud
 from mercer.data.readers.tu import read_tu
 
-__all__ = ["iter_conll", "read_conll", "read_tu", "write_conll"]
+__all__ = [
+    "ArffAttribute",
+    "ArffTable",
+    "MultilabelTable",
+    "iter_conll",
+    "read_arff",
+    "read_cloud",
+    "read_conll",
+    "read_mulan",
+    "read_tu",
+    "write_cloud",
+    "write_conll",
+]

@@ -1,0 +1,288 @@
+"""Kernels of label sets: how alike two outputs are.
+
+A label set is a vector y of 0 and 1, and its code v is one of
+
+    "centred"      y − m, m the shares of the labels in training: a rare label counts where it is
+    "signs"        2 y − 1
+    "indicator"    y
+
+    linear         K(y, y') = v'Ω v                    Ω the identity unless given
+    polynomial     K(y, y') = (v'v + c)^d
+    log odds       K(y, y') = v'Q v,   Q_rs = log P(r, s) P(r̄, s̄) / (P(r, s̄) P(r̄, s))  [Xiong2014]
+
+each divided so that K(y, y) = 1. Q needs counts that are not 0 and is not positive semi-definite: counts are raised
+by ``smoothing``, on the diagonal too, and negative eigenvalues are cut off (or Q'Q is taken).
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from mercer._state.saved import Saved
+from mercer._state.values import Codec, Reader, Writer, register
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive
+
+__all__ = ["LabelSetKernel", "LinearOutput", "LogOddsOutput", "OutputKernel", "PolynomialOutput"]
+
+CODES = ("centred", "signs", "indicator")
+
+
+class LabelSetKernel(Saved):
+    """A kernel of label sets with everything that it takes from training labels.
+
+    Parameters
+    ----------
+    code : {"centred", "signs", "indicator"}
+    shares : array of shape (n_labels,)
+        Shares of the labels in training.
+    factor : array of shape (n_labels, rank), optional
+        P with Ω = P P'.
+    degree : int, default=1
+    coef0 : float, default=0.0
+    """
+
+    def __init__(
+        self, code: str, shares: np.ndarray, factor: np.ndarray | None = None, degree: int = 1, coef0: float = 0.0
+    ) -> None:
+        self.code = code
+        self.shares = shares
+        self.factor = factor
+        self.degree = degree
+        self.coef0 = coef0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether a score is linear in the labels, so that each label has a score of its own."""
+        return self.degree == 1 and self.coef0 == 0.0
+
+    def features(self, Y: Any) -> np.ndarray:
+        """Rows of unit length whose inner products are the linear part of the kernel; 0 where the code is 0."""
+        V = np.asarray(Y.toarray() if sp.issparse(Y) else Y, np.float64)
+        if self.code == "centred":
+            V = V - self.shares
+        elif self.code == "signs":
+            V = 2.0 * V - 1.0
+        if self.factor is not None:
+            V = V @ self.factor
+        lengths = np.sqrt(np.einsum("ij,ij->i", V, V))
+        nothing = lengths <= 1e-12 * max(1.0, float(lengths.max(initial=0.0)))
+        return V / np.where(nothing, 1.0, lengths)[:, None] * ~nothing[:, None]
+
+    def of_features(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Kernel values of rows of `features`."""
+        K = U @ V.T
+        if not self.is_linear:
+            K += self.coef0
+            K **= self.degree
+            K /= (1.0 + self.coef0) ** self.degree
+        return K
+
+    def __call__(self, Y: Any, Z: Any = None) -> np.ndarray:
+        """The matrix of kernel values of label sets."""
+        U = self.features(Y)
+        return self.of_features(U, U if Z is None else self.features(Z))
+
+    def label_scores(self, F: np.ndarray) -> np.ndarray:
+        """Scores of single labels from rows of the features' space: what a label adds to ⟨F, P'y⟩."""
+        return F if self.factor is None else F @ self.factor.T
+
+    def _check_state(self) -> None:
+        check_choice("code", self.code, CODES)
+        check_count("degree", self.degree)
+        check_not_negative("coef0", self.coef0)
+        shares, factor = self.shares, self.factor
+        if not isinstance(shares, np.ndarray) or shares.ndim != 1 or shares.dtype != np.float64:
+            raise ValueError("shares must be a vector of numbers")
+        if not ((shares >= 0) & (shares <= 1)).all():
+            raise ValueError("shares must lie between 0 and 1")
+        if factor is None:
+            return
+        if not isinstance(factor, np.ndarray) or factor.ndim != 2 or factor.dtype != np.float64:
+            raise ValueError("factor must be a matrix of numbers")
+        if len(factor) != len(shares) or not factor.shape[1] or not np.isfinite(factor).all():
+            raise ValueError(f"factor must have {len(shares)} rows of finite numbers")
+
+
+class OutputKernel(BaseEstimator):
+    """Base class of kernels of label sets."""
+
+    def for_labels(self, Y: sp.csr_matrix) -> LabelSetKernel:
+        """The kernel with what it takes from training labels."""
+        raise NotImplementedError
+
+
+def _shares(Y: Any) -> np.ndarray:
+    return np.asarray(Y.mean(axis=0)).ravel().astype(np.float64)
+
+
+class LinearOutput(OutputKernel):
+    """Compare label sets by the labels that they share.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_labels, n_labels), optional
+        Ω, symmetric and positive semi-definite: how alike two labels are. None: labels are alike only to themselves.
+    code : {"centred", "signs", "indicator"}, default="centred"
+        What a label set is compared by: y less the shares of the labels, 2 y − 1, or y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.multilabel import LinearOutput
+    >>> LinearOutput(code="indicator").for_labels(np.array([[1, 1], [1, 0]]))(np.array([[1, 1], [1, 0]])).round(3)
+    array([[1.   , 0.707],
+           [0.707, 1.   ]])
+    """
+
+    def __init__(self, matrix: Any = None, code: str = "centred") -> None:
+        self.matrix = matrix
+        self.code = code
+
+    def for_labels(self, Y: sp.csr_matrix) -> LabelSetKernel:
+        """The kernel with what it takes from training labels."""
+        check_choice("code", self.code, CODES)
+        factor = None
+        if self.matrix is not None:
+            omega = np.asarray(self.matrix, np.float64)
+            if omega.shape != (Y.shape[1], Y.shape[1]) or not np.isfinite(omega).all():
+                raise ValueError(
+                    f"matrix must be a finite array of shape ({Y.shape[1]}, {Y.shape[1]}), got {omega.shape}"
+                )
+            if np.abs(omega - omega.T).max() > 1e-8 * max(np.abs(omega).max(), 1e-300):
+                raise ValueError("matrix must be symmetric")
+            values, vectors = np.linalg.eigh(omega)
+            if values[0] < -1e-8 * max(values[-1], 0.0) or values[-1] <= 0:
+                raise ValueError(
+                    f"matrix is not positive semi-definite: its smallest eigenvalue is {values[0]:.3g}; clip its"
+                    " eigenvalues, or use matrix.T @ matrix"
+                )
+            factor = vectors * np.sqrt(np.maximum(values, 0.0))
+        return LabelSetKernel(self.code, _shares(Y), factor)
+
+
+class PolynomialOutput(OutputKernel):
+    """Compare label sets by the groups of up to ``degree`` labels that they share.
+
+    Parameters
+    ----------
+    degree : int, default=2
+    coef0 : float, default=1.0
+        c, at least 0.
+    code : {"centred", "signs", "indicator"}, default="centred"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.multilabel import PolynomialOutput
+    >>> Y = np.array([[1, 1], [1, 0]])
+    >>> PolynomialOutput(degree=2, coef0=0.0, code="indicator").for_labels(Y)(Y).round(3)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    def __init__(self, degree: int = 2, coef0: float = 1.0, code: str = "centred") -> None:
+        self.degree = degree
+        self.coef0 = coef0
+        self.code = code
+
+    def for_labels(self, Y: sp.csr_matrix) -> LabelSetKernel:
+        """The kernel with what it takes from training labels."""
+        check_choice("code", self.code, CODES)
+        check_count("degree", self.degree)
+        check_not_negative("coef0", self.coef0)
+        return LabelSetKernel(self.code, _shares(Y), None, int(self.degree), float(self.coef0))
+
+
+class LogOddsOutput(OutputKernel):
+    """Compare label sets by the log odds ratios of their labels in training.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.5
+        Added to the four counts of every pair of labels, and of a label with itself, so that no ratio is infinite.
+    repair : {"clip", "square"}, default="clip"
+        How the matrix is made positive semi-definite: negative eigenvalues become 0, or it is multiplied by itself.
+    code : {"centred", "signs", "indicator"}, default="centred"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.multilabel import LogOddsOutput
+    >>> Y = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 1]])
+    >>> matrix, smallest = LogOddsOutput().matrix(Y)
+    >>> matrix.round(1)[0], round(float(smallest), 1)
+    (array([ 3.8,  2.1, -2.1]), -0.7)
+
+    References
+    ----------
+    .. [Xiong2014] H. Xiong, S. Szedmak, J. Piater. Scalable, accurate image annotation with joint SVMs and output
+       kernels. Neurocomputing, 2015.
+    """
+
+    def __init__(self, smoothing: float = 0.5, repair: str = "clip", code: str = "centred") -> None:
+        self.smoothing = smoothing
+        self.repair = repair
+        self.code = code
+
+    def matrix(self, Y: Any) -> tuple[np.ndarray, float]:
+        """Q as counted, before it is repaired, and its smallest eigenvalue.
+
+        Parameters
+        ----------
+        Y : array or sparse matrix of shape (n_rows, n_labels)
+
+        Returns
+        -------
+        Q : array of shape (n_labels, n_labels)
+        smallest : float
+        """
+        check_positive("smoothing", self.smoothing)
+        Y = sp.csr_matrix(Y, dtype=np.float64)
+        n, s = Y.shape[0], float(self.smoothing)
+        both = (Y.T @ Y).toarray()
+        ones = np.diag(both)
+        only = ones[:, None] - both
+        neither = n - ones[:, None] - ones[None, :] + both
+        Q = np.log(both + s) + np.log(neither + s) - np.log(only + s) - np.log(only.T + s)
+        return Q, float(np.linalg.eigvalsh(Q)[0])
+
+    def for_labels(self, Y: sp.csr_matrix) -> LabelSetKernel:
+        """The kernel with what it takes from training labels."""
+        check_choice("code", self.code, CODES)
+        check_choice("repair", self.repair, ("clip", "square"))
+        Q, _ = self.matrix(Y)
+        values, vectors = np.linalg.eigh(Q)
+        scales = np.abs(values) if self.repair == "square" else np.sqrt(np.maximum(values, 0.0))
+        kept = scales > 1e-12 * scales.max()
+        return LabelSetKernel(self.code, _shares(Y), np.ascontiguousarray(vectors[:, kept] * scales[kept]))
+
+
+# ---------------------------------------------------------------------------------------------------- model files
+
+_KINDS = {cls.__name__: cls for cls in (LinearOutput, PolynomialOutput, LogOddsOutput)}
+
+
+def _write(kernel: OutputKernel, out: Writer) -> dict[str, Any]:
+    name = type(kernel).__name__
+    if _KINDS.get(name) is not type(kernel):
+        raise TypeError(f"{kernel!r} cannot be written to a model file")
+    return {"name": name, "parameters": {k: out.node(v, k) for k, v in kernel.get_params(deep=False).items()}}
+
+
+def _read(node: dict[str, Any], source: Reader) -> OutputKernel:
+    cls = _KINDS.get(node["name"])
+    if cls is None:
+        raise ValueError(f"there is no kernel of label sets {node['name']!r}")
+    values = {name: source.value(part) for name, part in node["parameters"].items()}
+    unknown = set(values) - set(inspect.signature(cls).parameters)
+    if unknown:
+        raise ValueError(f"{cls.__name__} has no parameter {sorted(unknown)[0]!r}")
+    return cls(**values)
+
+
+register(OutputKernel, Codec("output kernel", _write, _read))

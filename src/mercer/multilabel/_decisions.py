@@ -1,0 +1,197 @@
+"""From scores of labels to probabilities and label sets, by scores of rows that were held out.
+
+    calibration    P(label t | x) = 1 / (1 + exp(−(a_t g_t(x) + b_t))),  a_t ≥ 0   [Platt1999], with smoothed targets,
+                   g = f / ‖f‖ where only the direction of a row of scores f was trained, else f
+    thresholds     the label is given where P(label t | x) ≥ h, or ≥ h_t; h maximises the measure on held-out rows
+    seen sets      the label set of training that is most likely under the probabilities
+
+A sign rule gives rare labels never or always; probabilities of held-out rows say where to cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+
+from mercer._state.saved import Fields, Floats, Saved
+from mercer._validation import check_choice, check_flag, check_positive
+
+__all__ = ["MEASURES", "Decisions", "check_threshold"]
+
+_BINS = 2000  # of probabilities, among which thresholds are chosen
+_GRID = np.linspace(0.02, 0.98, 49)  # thresholds for measures of whole rows
+_LEAST = 1e-4  # probabilities that count in products
+
+
+def _f1(tp: Any, given: Any, true: Any) -> Any:
+    return 2 * tp / np.maximum(given + true, 1)
+
+
+def _row_f1(Y: np.ndarray, P: np.ndarray) -> float:
+    both = Y.sum(axis=1) + P.sum(axis=1)
+    return float(np.where(both == 0, 1.0, 2 * (Y & P).sum(axis=1) / np.maximum(both, 1)).mean())
+
+
+MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "micro-f1": lambda Y, P: float(_f1((Y & P).sum(), P.sum(), Y.sum())),
+    "macro-f1": lambda Y, P: float(_f1((Y & P).sum(axis=0), P.sum(axis=0), Y.sum(axis=0)).mean()),
+    "example-f1": _row_f1,
+    "hamming": lambda Y, P: float((Y == P).mean()),
+    "subset": lambda Y, P: float((Y == P).all(axis=1).mean()),
+}
+
+
+def check_threshold(threshold: Any, measure: Any) -> None:
+    """Raise ValueError unless these are a threshold and a measure."""
+    check_choice("measure", measure, tuple(MEASURES))
+    if isinstance(threshold, str):
+        check_choice("threshold", threshold, ("auto", "per-label"))
+    elif threshold is not None and not 0 < check_positive("threshold", threshold) < 1:
+        raise ValueError(f"threshold is a probability: it must lie between 0 and 1, got {threshold!r}")
+
+
+class Decisions(Saved):
+    """Probabilities and label sets from scores.
+
+    Parameters
+    ----------
+    unit : bool, default=False
+        Whether rows of scores are brought to unit length first.
+
+    Attributes
+    ----------
+    slopes_, offsets_ : array of shape (n_labels,)
+        Of the calibration.
+    thresholds_ : array of shape (n_labels,)
+        Probabilities from which labels are given.
+    """
+
+    saved = Fields(
+        slopes_=Floats(None, low=0.0), offsets_=Floats("slopes_"), thresholds_=Floats("slopes_", low=0.0, high=1.0)
+    )
+
+    def __init__(self, unit: bool = False) -> None:
+        self.unit = unit
+
+    def fit(self, scores: np.ndarray, Y: sp.csr_matrix, threshold: Any = "auto", measure: str = "micro-f1") -> Any:
+        """Learn from scores of held-out rows and their labels."""
+        on = Y.toarray() > 0
+        self.slopes_, self.offsets_ = _calibrate(self._scaled(scores), on)
+        T = scores.shape[1]
+        if threshold is None:
+            self.thresholds_ = np.full(T, 0.5)
+        elif isinstance(threshold, str):
+            P = self.probabilities(scores)
+            self.thresholds_ = _by_label(P, on, measure) if threshold == "per-label" else _for_all(P, on, measure)
+        else:
+            self.thresholds_ = np.full(T, float(threshold))
+        return self
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of labels."""
+        return expit(self._scaled(scores) * self.slopes_ + self.offsets_)
+
+    def _scaled(self, scores: np.ndarray) -> np.ndarray:
+        if not self.unit:
+            return scores
+        lengths = np.sqrt(np.einsum("ij,ij->i", scores, scores))[:, None]
+        return np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
+
+    def label_sets(self, P: np.ndarray) -> sp.csr_matrix:
+        """Labels whose probabilities reach the thresholds."""
+        return sp.csr_matrix((self.thresholds_ <= P).astype(np.float64))
+
+    def _check_complete(self) -> None:
+        if not hasattr(self, "slopes_"):
+            raise ValueError("the decisions were not learnt yet")
+
+    def _check_state(self) -> None:
+        check_flag("unit", self.unit)
+
+
+def most_likely(P: np.ndarray, sets: sp.csr_matrix) -> np.ndarray:
+    """For each row of probabilities of labels, the number of the set that is most likely if labels are independent."""
+    P = np.clip(P, _LEAST, 1 - _LEAST)
+    return np.asarray(sets @ (np.log(P) - np.log1p(-P)).T).argmax(axis=0)
+
+
+def _calibrate(scores: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes and offsets by Newton's method, all labels at once; scores are taken relative to their spread."""
+    n, T = scores.shape
+    count = on.sum(axis=0).astype(np.float64)
+    target = np.where(on, (count + 1) / (count + 2), 1 / (n - count + 2))
+    center, spread = scores.mean(axis=0), scores.std(axis=0)
+    flat = (spread <= 1e-12 * np.maximum(np.abs(center), 1e-300)) | (count == 0) | (count == n)
+    spread = np.where(flat, 1.0, spread)
+    prior = np.log((count + 0.5) / (n - count + 0.5))
+    prior = np.where(count == 0, -20.0, np.where(count == n, 20.0, prior))
+    F = (scores - center) / spread
+    F[:, flat] = 0.0
+    a, b = np.zeros(T), prior.copy()
+    rate = np.ones(T)
+    value = _deviance(F, target, a, b)
+    for _ in range(30):
+        P = expit(F * a + b)
+        R, W = P - target, P * (1 - P) + 1e-12
+        ga, gb = (F * R).sum(axis=0) + 1e-3 * a, R.sum(axis=0)
+        WF = W * F
+        haa, hab, hbb = (WF * F).sum(axis=0) + 1e-3, WF.sum(axis=0), W.sum(axis=0)
+        det = np.maximum(haa * hbb - hab**2, 1e-300)
+        da, db = (hbb * ga - hab * gb) / det, (haa * gb - hab * ga) / det
+        new_a, new_b = a - rate * da, b - rate * db
+        now = _deviance(F, target, new_a, new_b)
+        better = now <= value
+        a, b, value = np.where(better, new_a, a), np.where(better, new_b, b), np.where(better, now, value)
+        rate = np.where(better, np.minimum(1.0, 2 * rate), rate / 4)
+        if (np.abs(ga * da + gb * db) < 1e-8 * n).all():
+            break
+    useless = flat | (a <= 0)
+    a, b = np.where(useless, 0.0, a), np.where(useless, prior, b)
+    return a / spread, b - a * center / spread
+
+
+def _deviance(F: np.ndarray, target: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    Z = F * a + b
+    return (np.logaddexp(0.0, Z) - target * Z).sum(axis=0) + 0.5e-3 * a**2
+
+
+def _histograms(P: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each label and threshold k / bins: how many rows reach it, and how many of these have the label."""
+    T = P.shape[1]
+    cell = np.minimum((P * _BINS).astype(np.int64), _BINS - 1) + np.arange(T) * _BINS
+    given = np.bincount(cell.ravel(), minlength=T * _BINS).reshape(T, _BINS)
+    right = np.bincount(cell[on], minlength=T * _BINS).reshape(T, _BINS)
+    return np.cumsum(given[:, ::-1], axis=1)[:, ::-1], np.cumsum(right[:, ::-1], axis=1)[:, ::-1]
+
+
+def _for_all(P: np.ndarray, on: np.ndarray, measure: str) -> np.ndarray:
+    """One threshold for all labels; of equally good ones that nearest to the middle."""
+    T = P.shape[1]
+    if measure in ("example-f1", "subset"):
+        values = np.array([MEASURES[measure](on, h <= P) for h in _GRID])
+        return np.full(T, _GRID[_middle_best(values)])
+    given, right = _histograms(P, on)
+    count = on.sum(axis=0)
+    if measure == "micro-f1":
+        values = _f1(right.sum(axis=0), given.sum(axis=0), count.sum())
+    elif measure == "macro-f1":
+        values = _f1(right, given, count[:, None]).mean(axis=0)
+    else:
+        values = (2 * right - given).sum(axis=0)
+    return np.full(T, max(_middle_best(values), 1) / _BINS)
+
+
+def _by_label(P: np.ndarray, on: np.ndarray, measure: str) -> np.ndarray:
+    """A threshold for each label: of its F1, or of its errors where the measure counts those."""
+    given, right = _histograms(P, on)
+    values = 2 * right - given if measure in ("hamming", "subset") else _f1(right, given, on.sum(axis=0)[:, None])
+    return np.array([max(_middle_best(row), 1) / _BINS for row in values])
+
+
+def _middle_best(values: np.ndarray) -> int:
+    best = np.flatnonzero(values >= values.max() - 1e-12)
+    return int(best[np.abs(best - len(values) / 2).argmin()])

@@ -1,0 +1,158 @@
+"""Label sets as people have them, and as estimators use them: a CSR matrix of 0 and 1, a column for each label.
+
+Taken are an indicator matrix (array, sparse matrix or data frame), a list of label sets, and a column of lists of a
+data frame. Predictions are given in the form that the training labels came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._validation import check_count, check_sparse
+
+__all__ = ["FORMS", "encode", "fit_labels", "give", "indicator", "top_labels"]
+
+FORMS = ("dense", "sparse", "sets")
+
+
+def fit_labels(Y: Any, n: int | None = None) -> tuple[sp.csr_matrix, np.ndarray, str]:
+    """The indicator matrix of training labels, the labels and the form they came in.
+
+    Raises ValueError for a matrix of other numbers than 0 and 1, one that does not fit ``n`` rows, or no label at all.
+    """
+    form = _form_of(Y)
+    if form == "sets":
+        sets = _sets(Y)
+        classes = _classes(sets)
+        matrix = _rows_of(sets, {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True)
+    else:
+        names = getattr(Y, "columns", None)
+        matrix = indicator("Y", Y)
+        classes = np.arange(matrix.shape[1]) if names is None else np.array([str(name) for name in names])
+    if n is not None and matrix.shape[0] != n:
+        raise ValueError(f"X has {n} rows and Y {matrix.shape[0]}: they must be of one length")
+    if matrix.shape[1] == 0:
+        raise ValueError("Y has no label: at least one row must have one, or the matrix a column")
+    return matrix, classes, form
+
+
+def encode(model: Any, Y: Any, name: str = "Y") -> sp.csr_matrix:
+    """The indicator matrix of labels to score a fitted model by; raises ValueError for labels that it does not know."""
+    classes = model.classes_
+    if _form_of(Y) == "sets":
+        return _rows_of(_sets(Y), {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True)
+    matrix = indicator(name, Y)
+    if matrix.shape[1] != len(classes):
+        raise ValueError(f"{name} has {matrix.shape[1]} columns, but the model has {len(classes)} labels")
+    return matrix
+
+
+def indicator(name: str, Y: Any) -> sp.csr_matrix:
+    """A CSR matrix of 0 and 1, of float64, from an array, a frame or a sparse matrix of them."""
+    if sp.issparse(Y):
+        matrix = sp.csr_matrix(check_sparse(name, Y)).astype(np.float64)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        values = matrix.data
+    else:
+        array = np.asarray(Y)
+        if array.ndim != 2:
+            raise ValueError(f"{name} must be a matrix with a column for each label, got {array.ndim} dimensions")
+        if array.dtype.kind not in "biuf":
+            try:
+                array = array.astype(np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"{name} must be a matrix of 0 and 1, or a list of label sets") from None
+        values = array
+        matrix = None
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError(f"{name} holds NaN: a label is there (1) or not (0)")
+    if not ((values == 0) | (values == 1)).all():
+        bad = values[(values != 0) & (values != 1)].ravel()[0]
+        raise ValueError(f"{name} must hold 0 and 1 only, found {bad}")
+    return sp.csr_matrix(array, dtype=np.float64) if matrix is None else matrix
+
+
+def give(matrix: sp.csr_matrix, classes: np.ndarray, form: str) -> Any:
+    """Label sets in one of the `FORMS`."""
+    if form == "sparse":
+        return matrix.astype(np.int64)
+    if form == "dense":
+        return matrix.toarray().astype(np.int64)
+    matrix = matrix.sorted_indices()
+    labels = classes.tolist()
+    starts = matrix.indptr.tolist()
+    flat = [labels[i] for i in matrix.indices.tolist()]
+    return [flat[a:b] for a, b in pairwise(starts)]
+
+
+def top_labels(scores: np.ndarray, k: int) -> sp.csr_matrix:
+    """The k labels of each row with the largest scores; of equal ones the first."""
+    n, T = scores.shape
+    k = check_count("n_labels", k)
+    if k > T:
+        raise ValueError(f"n_labels is {k}, but there are {T} labels")
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    indices = np.sort(order, axis=1).ravel()
+    return sp.csr_matrix((np.ones(n * k), indices, np.arange(0, n * k + 1, k)), shape=(n, T))
+
+
+# ---------------------------------------------------------------------------------------------------- sets
+
+
+def _form_of(Y: Any) -> str:
+    if sp.issparse(Y):
+        return "sparse"
+    if hasattr(Y, "columns"):
+        return "dense"
+    if isinstance(Y, (str, bytes, dict)) or not isinstance(Y, Iterable):
+        raise ValueError(f"Y must be a matrix of 0 and 1, or a list of label sets, got {type(Y).__name__}")
+    if isinstance(Y, np.ndarray) and Y.dtype.kind != "O":
+        return "dense"
+    if isinstance(Y, np.ndarray) and Y.ndim == 2:
+        return "dense"
+    rows = list(Y) if not isinstance(Y, Sequence) else Y
+    first = next((row for row in rows if row is not None), None)
+    if isinstance(first, (list, tuple, np.ndarray)) and len(first) > 1:
+        flat = [value for row in rows if isinstance(row, (list, tuple, np.ndarray)) for value in row]
+        same = len({len(row) for row in rows if hasattr(row, "__len__")}) == 1
+        if same and all(isinstance(v, (int, float, np.number, np.bool_)) and v in (0, 1) for v in flat):
+            return "dense"  # rows of 0 and 1 of one length
+    return "sets"
+
+
+def _sets(Y: Any) -> list[list[Any]]:
+    sets = []
+    for i, row in enumerate(Y):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+            raise ValueError(f"row {i} of Y must be a collection of labels, got {row!r}")
+        labels = [label.item() if isinstance(label, np.generic) else label for label in row]
+        for label in labels:
+            if isinstance(label, bool) or not isinstance(label, (str, int)):
+                raise ValueError(f"labels must be strings or integers, found {label!r} in row {i} of Y")
+        sets.append(labels)
+    return sets
+
+
+def _classes(sets: list[list[Any]]) -> np.ndarray:
+    labels = {label for row in sets for label in row}
+    kinds = {type(label) for label in labels}
+    if len(kinds) > 1:
+        raise ValueError("labels must be all strings or all integers")
+    return np.array(sorted(labels)) if labels else np.zeros(0, np.int64)
+
+
+def _rows_of(sets: list[list[Any]], place: dict[Any, int], T: int, strict: bool) -> sp.csr_matrix:
+    indices, starts = [], [0]
+    for i, row in enumerate(sets):
+        for label in row:
+            if label not in place:
+                raise ValueError(f"row {i} of Y has the label {label!r}, which the model does not know")
+        indices.extend(sorted({place[label] for label in row}))
+        starts.append(len(indices))
+    return sp.csr_matrix((np.ones(len(indices)), np.array(indices, np.int64), starts), shape=(len(sets), T))

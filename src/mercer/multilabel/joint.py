@@ -1,0 +1,385 @@
+"""The joint support vector machine: one machine for all labels, with a kernel on inputs and one on label sets.
+
+    primal    min ½‖W‖² + C Σ_i ξ_i        ⟨ψ(y_i), W φ(x_i)⟩ ≥ 1 − ξ_i,   ξ ≥ 0
+    dual      max Σ_i α_i − ½ Σ_ij α_i α_j K_out(y_i, y_j) K_in(x_i, x_j)       0 ≤ α_i ≤ C
+    score     ⟨ψ(y), W φ(x)⟩ = Σ_i α_i K_out(y_i, y) K_in(x_i, x)
+
+There is one slack for each row and no offset, so the dual is that of a one-class machine over the product of the two
+matrices: its size does not depend on the number of labels. (Printed as a minimum, and without the ½, in [Xiong2014].)
+The ascent over pairs of `mercer._core.KernelMachine` solves it: an additional row of zeros takes up what the sum of α
+changes by, since that sum is free here.
+
+Scores of held-out rows come from the solution: f₋ᵢ(x_i) = f(x_i) − α_i K_in(x_i, x_i) ψ(y_i) leaves out the row's term.
+The constraints ask W φ(x) to point to ψ(y) and say nothing about its length, so probabilities are of its direction.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassifierMixin
+
+from mercer import _core
+from mercer._state.saved import Choice, Count, Csr, Fields, Floats, LabelValues, Nested, Number
+from mercer._validation import check_choice, check_count, check_flag, check_positive
+from mercer.kernel_methods._base import KernelMethod
+from mercer.kernel_methods._collections import count
+from mercer.kernels.outputs import LabelSetKernel, LinearOutput, OutputKernel
+from mercer.learning.solvers import ConvergenceWarning
+from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold, most_likely
+from mercer.multilabel._labels import FORMS, encode, fit_labels, give, top_labels
+
+__all__ = ["JointSVM"]
+
+_ENUMERATED = 16  # labels whose sets are looked at one by one
+DECODINGS = ("auto", "direct", "neighbours", "enumerate", "seen")
+
+
+class LabelSetClassifier(ClassifierMixin):
+    """What all estimators of label sets share: forms of labels, thresholds, the best labels, scores."""
+
+    classes_: np.ndarray
+    label_form_: str
+    measure: str
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def _predicted(self, X: Any) -> sp.csr_matrix:
+        raise NotImplementedError
+
+    def predict(self, X: Any, n_labels: int | None = None) -> Any:
+        """Return the label sets of rows, in the form that the training labels came in.
+
+        Parameters
+        ----------
+        X : collection of objects
+        n_labels : int, optional
+            Give each row the labels of so many highest probabilities, whatever the thresholds.
+
+        Returns
+        -------
+        Y : array or sparse matrix of shape (n_rows, n_labels), or list of lists of labels
+        """
+        if n_labels is None:
+            return give(self._predicted(X), self.classes_, self.label_form_)
+        return give(top_labels(self._probabilities(X), n_labels), self.classes_, self.label_form_)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each label, calibrated on held-out scores.
+
+        Parameters
+        ----------
+        X : collection of objects
+
+        Returns
+        -------
+        probabilities : array of shape (n_rows, n_labels)
+        """
+        return self._probabilities(X)
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Return the measure named by ``measure`` on these rows; higher is better.
+
+        Parameters
+        ----------
+        X : collection of objects
+        Y : label sets, as in `fit`; labels that the model does not know raise ValueError
+
+        Returns
+        -------
+        score : float
+        """
+        predicted = self._predicted(X)
+        known = encode(self, Y)
+        if known.shape[0] != predicted.shape[0]:
+            raise ValueError(f"X has {predicted.shape[0]} rows and Y {known.shape[0]}: they must be of one length")
+        return MEASURES[self.measure](known.toarray() > 0, predicted.toarray() > 0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+class JointSVM(LabelSetClassifier, KernelMethod):
+    """Classify into label sets with one support vector machine for all labels.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the errors; smaller values regularise more.
+    kernel : Kernel, "precomputed" or None
+        Kernel of inputs. None: a Gaussian with γ = 1 / (n_features × variance of X).
+    output_kernel : LinearOutput, PolynomialOutput, LogOddsOutput or None
+        Kernel of label sets. None: `LinearOutput`.
+    decode : {"auto", "direct", "neighbours", "enumerate", "seen"}, default="auto"
+        How a label set is found. ``"direct"``: each label by its own score; needs a linear output kernel.
+        ``"neighbours"``: the mean of the ``n_neighbors`` label sets of training with the highest positive scores.
+        ``"enumerate"``: the best of all label sets, for up to 16 labels. ``"seen"``: the label set of training that
+        is most likely by the probabilities of its labels, which suits `subset` accuracy. ``"auto"`` is direct where
+        the output kernel is linear, else neighbours.
+    threshold : "auto", "per-label", float or None
+        Probability from which a label is given. ``"auto"``: the one for all labels, ``"per-label"``: those of each
+        label, that maximise ``measure`` on scores with the row's own term left out. None: 0.5.
+    measure : {"micro-f1", "macro-f1", "example-f1", "hamming", "subset"}, default="micro-f1"
+        What thresholds are chosen for, and what `score` gives.
+    n_neighbors : int, default=10
+    tol : float, default=0.001
+        Violation of the optimality conditions at which training stops.
+    max_iter : int or None
+        Bound on the number of steps.
+    warm_start : bool, default=False
+        Start from the last solution, such as that for another C on the same rows.
+    n_jobs : int or None
+        Threads for kernel values.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_labels,)
+    support_ : array of int
+        Places of the rows with α > 0.
+    dual_coef_ : array of shape (n_support,)
+        α of these rows.
+    duality_gap_ : float
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from mercer.multilabel import JointSVM
+    >>> X = [[0.0, 0.1], [0.1, 0.0], [1.0, 0.1], [0.9, 0.0], [1.0, 1.0], [0.9, 1.1]]
+    >>> Y = [["sky"], ["sky"], ["sea", "sky"], ["sea", "sky"], ["sea"], ["sea"]]
+    >>> model = JointSVM(C=10.0).fit(X, Y)
+    >>> model.predict([[0.0, 0.0], [1.0, 0.0]])
+    [['sky'], ['sea', 'sky']]
+
+    References
+    ----------
+    .. [Xiong2014] H. Xiong, S. Szedmak, J. Piater. Scalable, accurate image annotation with joint SVMs and output
+       kernels. Neurocomputing, 2015.
+    .. [Szedmak2005] S. Szedmak, J. Shawe-Taylor, E. Parado-Hernandez. Learning via linear operators: maximum margin
+       regression. Technical report, University of Southampton, 2005.
+    """
+
+    _gaussian = True
+    saved = KernelMethod.saved | Fields(
+        classes_=LabelValues(1),
+        label_form_=Choice(*FORMS),
+        dual_coef_=Floats("support_", low=0.0),
+        labels_=Csr("support_", "classes_"),
+        seen_=Csr(None, "classes_"),
+        output_=Nested(LabelSetKernel),
+        decisions_=Nested(Decisions),
+        duality_gap_=Number(),
+        n_iter_=Count(0),
+    )
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Any = None,
+        output_kernel: OutputKernel | None = None,
+        *,
+        decode: str = "auto",
+        threshold: Any = "auto",
+        measure: str = "micro-f1",
+        n_neighbors: int = 10,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.output_kernel = output_kernel
+        self.decode = decode
+        self.threshold = threshold
+        self.measure = measure
+        self.n_neighbors = n_neighbors
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X: Any, Y: Any) -> JointSVM:
+        """Learn from rows and their label sets.
+
+        Parameters
+        ----------
+        X : collection of n objects, or their kernel matrix
+        Y : array or sparse matrix of 0 and 1 with n rows, or list of n label sets
+
+        Returns
+        -------
+        self : JointSVM
+        """
+        self._check_parameters()
+        X = self._collected(X, reset=True)
+        labels, classes, form = fit_labels(Y, count(X))
+        output = (LinearOutput() if self.output_kernel is None else self.output_kernel).for_labels(labels)
+        self._decoding(output, labels.shape[1])
+        K = self._gram(X)
+        V = output.features(labels)
+        alpha, gap, steps, converged = self._solve(K, output, V)
+        if not converged:
+            warnings.warn(
+                f"the joint machine stopped after {steps} steps at a duality gap of {gap:.3g}; raise max_iter",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.classes_, self.label_form_, self.output_ = classes, form, output
+        self._keep(X, np.flatnonzero(alpha > 0))
+        self.dual_coef_ = np.ascontiguousarray(alpha[self.support_])
+        self.labels_ = labels[self.support_]
+        self.seen_ = _distinct(labels)
+        self.duality_gap_, self.n_iter_, self._last_C = gap, steps, float(self.C)
+        self._prepare()
+        scores = self._left_out_scores(K, alpha, V)
+        unit = self._sets_of is None and len(classes) > 2
+        self.decisions_ = Decisions(unit).fit(scores, labels, self.threshold, self.measure)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_positive("C", self.C)
+        check_choice("decode", self.decode, DECODINGS)
+        check_threshold(self.threshold, self.measure)
+        check_count("n_neighbors", self.n_neighbors)
+        check_positive("tol", self.tol)
+        check_flag("warm_start", self.warm_start)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        if self.output_kernel is not None and not isinstance(self.output_kernel, OutputKernel):
+            raise ValueError(
+                "output_kernel must be a LinearOutput, a PolynomialOutput, a LogOddsOutput or None, got"
+                f" {self.output_kernel!r}"
+            )
+
+    def _decoding(self, output: LabelSetKernel, T: int) -> str:
+        """How label sets are found; raises ValueError where that is not possible."""
+        decode = ("direct" if output.is_linear else "neighbours") if self.decode == "auto" else self.decode
+        if decode == "direct" and not output.is_linear:
+            raise ValueError(
+                "decode='direct' needs an output kernel that is linear in the labels; use 'neighbours' or 'seen'"
+            )
+        if decode == "enumerate" and T > _ENUMERATED:
+            raise ValueError(f"decode='enumerate' looks at 2^{T} label sets; it is for up to {_ENUMERATED} labels")
+        return decode
+
+    def _solve(self, K: np.ndarray, output: LabelSetKernel, V: np.ndarray) -> tuple[np.ndarray, float, int, bool]:
+        """α, the duality gap, steps, whether it converged."""
+        n, C = len(K), float(self.C)
+        G = np.zeros((n + 1, n + 1))
+        np.multiply(output.of_features(V, V), K, out=G[:n, :n])
+        if not np.isfinite(G).all():
+            raise ValueError("the product of the two kernel matrices is not finite")
+        slope, low, high = np.ones(n + 1), np.zeros(n + 1), np.full(n + 1, C)
+        slope[n], low[n], high[n] = 0.0, -2 * C * n, 2 * C * n
+        start = np.zeros(n + 1)
+        if self.warm_start and hasattr(self, "_last_C") and self.support_.max(initial=-1) < n:
+            bound = self.dual_coef_ >= (1 - 1e-12) * self._last_C
+            start[self.support_] = np.where(bound, C, np.minimum(self.dual_coef_, C))
+            start[n] = -start[:n].sum()
+        limit = self.max_iter or max(10_000_000, 100 * n)
+        result = _core.KernelMachine(G).solve_box(np.arange(n + 1), slope, low, high, start, 0, self.tol, limit)
+        alpha, values = np.ascontiguousarray(result[0][:n]), result[1][:n]
+        gap = float(alpha @ values - alpha.sum() + C * np.maximum(0.0, 1.0 - values).sum())
+        return alpha, max(gap, 0.0), int(result[-2]), bool(result[-1])
+
+    def _prepare(self) -> None:
+        """Coefficients of kernel values for what decoding needs: label scores, or scores of label sets."""
+        V = self.output_.features(self.labels_)
+        decode = self._decoding(self.output_, len(self.classes_))
+        linear = self.output_.is_linear and decode in ("direct", "seen")
+        self._coef = self.dual_coef_[:, None] * (V if linear else self._against_sets(V, decode))
+        self._sets_of = None if linear else self._candidates(decode)
+
+    def _candidates(self, decode: str) -> sp.csr_matrix:
+        if decode != "enumerate":
+            return self.seen_
+        T = len(self.classes_)
+        every = (np.arange(2**T)[:, None] >> np.arange(T)) & 1
+        return sp.csr_matrix(every.astype(np.float64))
+
+    def _against_sets(self, V: np.ndarray, decode: str) -> np.ndarray:
+        return self.output_.of_features(V, self.output_.features(self._candidates(decode)))
+
+    # ------------------------------------------------------------------ scores
+
+    def _left_out_scores(self, K: np.ndarray, alpha: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Scores of labels of the training rows, without their own terms."""
+        own = (np.diag(K) * alpha)[:, None]
+        own = own * (V if self._sets_of is None else self._against_sets(V, self._decoding(self.output_, V.shape[1])))
+        return self._label_scores(K[:, self.support_] @ self._coef - own)
+
+    def _label_scores(self, raw: np.ndarray) -> np.ndarray:
+        """Scores of labels from what the expansion gives."""
+        if self._sets_of is None:
+            return self.output_.label_scores(raw)
+        decode = self._decoding(self.output_, len(self.classes_))
+        k = 1 if decode == "enumerate" else min(self.n_neighbors, raw.shape[1])
+        best = np.argpartition(-raw, k - 1, axis=1)[:, :k]
+        weights = np.maximum(np.take_along_axis(raw, best, axis=1), 0.0 if decode != "enumerate" else 1e-300)
+        total = weights.sum(axis=1, keepdims=True)
+        weights = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+        n, m = raw.shape
+        mix = sp.csr_matrix((weights.ravel(), best.ravel(), np.arange(0, n * k + 1, k)), shape=(n, m))
+        return 2.0 * np.asarray((mix @ self._sets_of).toarray()) - (total > 0)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the score of each label.
+
+        Parameters
+        ----------
+        X : collection of objects, or their kernel values with the training objects
+
+        Returns
+        -------
+        scores : array of shape (n_rows, n_labels)
+            With a linear output kernel ⟨e_t, W φ(x)⟩, of any size; with neighbours weighted shares from −1 to 1.
+        """
+        self._check_fitted()
+        return self._label_scores(self._expanded(X, self._coef))
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        scores = self.decision_function(X)
+        return self.decisions_.probabilities(scores)
+
+    def _predicted(self, X: Any) -> sp.csr_matrix:
+        self._check_fitted()
+        decode = self._decoding(self.output_, len(self.classes_))
+        if decode == "enumerate":
+            raw = self._expanded(X, self._coef)
+            return self._sets_of[raw.argmax(axis=1)]
+        P = self._probabilities(X)
+        return self.seen_[most_likely(P, self.seen_)] if decode == "seen" else self.decisions_.label_sets(P)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        T = len(self.classes_)
+        if len(self.output_.shares) != T or len(self.decisions_.slopes_) != T:
+            raise ValueError(f"the output kernel and the decisions must be of {T} labels")
+        for name in ("labels_", "seen_"):
+            if not np.isin(getattr(self, name).data, (0.0, 1.0)).all():
+                raise ValueError(f"{name} must hold 0 and 1")
+        self._check_parameters()
+        self._prepare()
+
+
+def _distinct(labels: sp.csr_matrix) -> sp.csr_matrix:
+    """The different rows of a matrix of 0 and 1, in the order in which they first appear."""
+    labels = labels.sorted_indices()
+    starts, seen = labels.indptr, {}
+    for i in range(labels.shape[0]):
+        seen.setdefault(labels.indices[starts[i] : starts[i + 1]].tobytes(), i)
+    return labels[np.fromiter(seen.values(), np.int64)]

@@ -1,0 +1,60 @@
+"""Kernels of label sets: definite after the repair, and as their formulas say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mercer.multilabel import LinearOutput, LogOddsOutput, PolynomialOutput
+
+CODES = ("centred", "signs", "indicator")
+
+
+def labels(n: int = 60, T: int = 6, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    Y = (rng.random((n, T)) < [0.05, 0.2, 0.5, 0.5, 0.8, 0.3]).astype(int)
+    Y[:, 3] = Y[:, 2] ^ (rng.random(n) < 0.1)
+    return Y
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("kernel", [LinearOutput, PolynomialOutput, LogOddsOutput])
+def test_kernels_are_positive_semi_definite_with_ones_on_the_diagonal(kernel, code):
+    Y = labels()
+    K = kernel(code=code).for_labels(sp.csr_matrix(Y))(Y)
+    assert np.linalg.eigvalsh(K)[0] >= -1e-10
+    coded = Y.any(axis=1) if code == "indicator" else np.ones(len(Y), bool)
+    assert np.allclose(np.diag(K)[coded], 1)
+
+
+def test_codes_are_what_they_say():
+    Y = labels()
+    for code, V in (("centred", Y - Y.mean(axis=0)), ("signs", 2.0 * Y - 1), ("indicator", 1.0 * Y)):
+        lengths = np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+        assert np.allclose(LinearOutput(code=code).for_labels(Y).features(Y), V / lengths)
+
+
+def test_log_odds_equal_their_formula_and_the_repair_is_reported():
+    Y = labels(200)
+    Q, smallest = LogOddsOutput(smoothing=0.5).matrix(Y)
+    for r, s in ((0, 1), (2, 3), (4, 4)):
+        a, b = Y[:, r], Y[:, s]
+        counts = [np.sum((a == i) & (b == j)) + 0.5 for i, j in ((1, 1), (0, 0), (1, 0), (0, 1))]
+        assert Q[r, s] == pytest.approx(np.log(counts[0] * counts[1] / (counts[2] * counts[3])))
+    assert smallest == pytest.approx(np.linalg.eigvalsh(Q)[0])
+    assert Q[2, 3] > 3
+    clipped = LogOddsOutput().for_labels(sp.csr_matrix(Y)).factor
+    values, vectors = np.linalg.eigh(Q)
+    assert np.allclose(clipped @ clipped.T, (vectors * np.maximum(values, 0)) @ vectors.T)
+    squared = LogOddsOutput(repair="square").for_labels(sp.csr_matrix(Y)).factor
+    assert np.allclose(squared @ squared.T, Q @ Q)
+
+
+def test_log_odds_of_independent_labels_vanish_as_rows_grow():
+    rng = np.random.default_rng(0)
+    sizes = []
+    for n in (200, 20_000):
+        Q, _ = LogOddsOutput().matrix(rng.random((n, 5)) < 0.3)
+        sizes.append(np.abs(Q - np.diag(np.diag(Q))).max())
+    assert sizes[1] < 0.15 < sizes[0]
