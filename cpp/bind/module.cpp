@@ -675,6 +675,10 @@ void add_names(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> offsets) {
 
 }  // namespace
 
+namespace mercer {
+void bind_fields(nb::module_& m);
+}
+
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(
       false);  // objects that live to the end of the interpreter (in caches, in tracebacks) are no leak

@@ -7,6 +7,8 @@ from typing import Any, Annotated, overload
 import numpy
 from numpy.typing import NDArray
 
+from mercer._core import fields as fields
+
 def instruction_set() -> str:
     """The instruction set in use."""
 

@@ -92,6 +92,12 @@ MODELS: dict[str, str] = {
     "ProportionClassifier": "mercer.proportions:ProportionClassifier",
     "VideoEventDetector": "mercer.proportions:VideoEventDetector",
     "AttributeModeler": "mercer.proportions:AttributeModeler",
+    "BoltzmannMachine": "mercer.fields:BoltzmannMachine",
+    "MultiLabelCRF": "mercer.multilabel:MultiLabelCRF",
+    "RBM": "mercer.fields:RBM",
+    "ShapeClassifier": "mercer.fields:ShapeClassifier",
+    "ShapePartModel": "mercer.fields:ShapePartModel",
+    "SpatialLDA": "mercer.fields:SpatialLDA",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 

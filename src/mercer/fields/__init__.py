@@ -6,13 +6,19 @@ gradient needs an expectation under the model, which :mod:`~mercer.fields.learne
 
 from mercer.fields.boltzmann import BoltzmannMachine
 from mercer.fields.partition import LogPartition, UnreliableEstimateError, log_partition
+from mercer.fields.parts import ShapeClassifier, ShapePartModel, SpatialLDA
 from mercer.fields.rbm import RBM
+from mercer.fields.training import DivergedError
 from mercer.learning import learners
 
 __all__ = [
     "RBM",
     "BoltzmannMachine",
+    "DivergedError",
     "LogPartition",
+    "ShapeClassifier",
+    "ShapePartModel",
+    "SpatialLDA",
     "UnreliableEstimateError",
     "learners",
     "log_partition",

@@ -47,6 +47,7 @@ class FieldEstimator(Saved, Estimator):
 
     learner: str | Learner
     history_: dict[str, list[float]]
+    _log_z: LogPartition | None
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -70,10 +71,6 @@ class FieldEstimator(Saved, Estimator):
     def _first(self, data: Any, random: np.random.Generator) -> np.ndarray:
         """Parameters to begin with."""
 
-    def _decayed(self) -> slice:
-        """The parameters that weight decay shrinks."""
-        raise NotImplementedError
-
     def _rows(self, data: Any, index: np.ndarray) -> Any:
         """States of some rows."""
         if is_tensor(data):
@@ -90,6 +87,7 @@ class FieldEstimator(Saved, Estimator):
         seed = _seed_of(self.random_state)
         theta = self._first(data, np.random.Generator(np.random.Philox(key=seed)))
         energy = self._make_energy(data)
+        schedule.n_decayed = energy.n_couplings  # type: ignore[attr-defined]
         held_out = None if dev is None else self._states(dev, reset=False)
         theta = self._beside(theta, data)
         chains = Chains(energy, Keys(seed), check_count("n_particles", self.n_particles, 2))
@@ -152,6 +150,7 @@ class FieldEstimator(Saved, Estimator):
             chains, schedule = _copied(self._chains), Schedule(**vars(self._schedule))
             chains.model = self._make_energy(data)
         monitor = Monitor()
+        schedule.n_decayed = chains.model.n_couplings  # type: ignore[attr-defined]
         theta, self.interrupted_ = approximate(
             learner,
             chains,
@@ -253,11 +252,13 @@ class FieldEstimator(Saved, Estimator):
 
     def _known_log_z(self) -> LogPartition:
         """log Z, exact or by annealing with as many temperatures as it takes; kept until the next fit."""
-        if getattr(self, "_log_z", None) is None:
-            energy, theta, means, _ = self._field()
-            if energy.is_small(1 << 20):  # type: ignore[attr-defined]
-                self._log_z = estimate(energy, theta, "exact", 1, 2, Keys(0))
-                return self._log_z
+        known: LogPartition | None = getattr(self, "_log_z", None)
+        if known is not None:
+            return known
+        energy, theta, means, _ = self._field()
+        if energy.is_small(1 << 20):  # type: ignore[attr-defined]
+            found = estimate(energy, theta, "exact", 1, 2, Keys(0))
+        else:
             temperatures = _TEMPERATURES
             while True:
                 found = estimate(energy, theta, "ais", temperatures, _CHAINS, Keys(self._seed()), means)
@@ -268,8 +269,8 @@ class FieldEstimator(Saved, Estimator):
                     if temperatures >= _MOST_TEMPERATURES:
                         raise
                 temperatures *= 4
-            self._log_z = found
-        return self._log_z
+        self._log_z = found
+        return found
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row.

@@ -1,4 +1,4 @@
-"""Point clouds as documents: a grid over their bounding box, whose cells are words; neighbours and normals of points."""
+"""Point clouds as documents: a grid over their bounding box, whose cells are words; neighbours and normals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_clouds(name: str, clouds: Any, dimension: int | None = None) -> list[Poin
         raise ValueError(f"{name} must be a list of clouds (arrays with a point a row), got {type(clouds).__name__}")
     if not len(clouds):
         raise ValueError(f"{name} holds no cloud")
-    found = []
+    found: list[PointCloud] = []
     for i, cloud in enumerate(clouds):
         if isinstance(cloud, (str, os.PathLike)):
             read = read_cloud(cloud)

@@ -33,6 +33,7 @@ class PairField(EnergyModel):
 
     def __init__(self, n_units: int, edges: np.ndarray, lo: float, hi: float, threads: int = 1) -> None:
         self.n_units, self.edges, self.lo, self.hi, self.threads = n_units, edges, lo, hi, threads
+        self.n_couplings = len(edges)
         self.n_weights = len(edges) + n_units
         ends = np.concatenate([edges, edges[:, ::-1]]) if len(edges) else np.zeros((0, 2), np.int64)
         order = np.lexsort((ends[:, 1], ends[:, 0]))
@@ -140,7 +141,7 @@ class PairField(EnergyModel):
         return value, np.concatenate([pairs, residual.sum(axis=0)])
 
     def base(self, data: np.ndarray | None, theta: np.ndarray) -> np.ndarray:
-        """Return parameters without pairs: independent units, as frequent as in the data, for annealing to begin with."""
+        """Return parameters without pairs: independent units, as frequent as in the data."""
         start = np.zeros(self.n_weights)
         if data is not None:
             share = np.clip(data.mean(axis=0), 0.02, 0.98)

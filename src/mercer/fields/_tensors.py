@@ -65,7 +65,9 @@ class TensorUnits(HiddenUnits):
         return self.parts(theta)[0].T
 
     def _draw(self, fields: Any, key: int) -> Any:
-        return (uniforms(*fields.shape, key, fields.device) < torch.sigmoid(fields)).to(torch.float32)
+        return (uniforms(fields.shape[0], fields.shape[1], key, fields.device) < torch.sigmoid(fields)).to(
+            torch.float32
+        )
 
     # ------------------------------------------------------------------ primitives
 

@@ -36,7 +36,8 @@ class HiddenUnits(EnergyModel):
 
     def __init__(self, n_visible: int, n_hidden: int, gaussian: bool = False, threads: int = 1) -> None:
         self.n_visible, self.n_hidden, self.gaussian, self.threads = n_visible, n_hidden, gaussian, threads
-        self.n_weights = n_visible * n_hidden + n_hidden + n_visible
+        self.n_couplings = n_visible * n_hidden
+        self.n_weights = self.n_couplings + n_hidden + n_visible
         self._kept: list[tuple[Any, Any]] = []  # parameters and their transposed matrix
 
     # ------------------------------------------------------------------ parameters
@@ -298,7 +299,7 @@ class HiddenUnits(EnergyModel):
     # ------------------------------------------------------------------ annealed importance sampling
 
     def base(self, data: Any, theta: Any) -> Any:
-        """Return parameters without W: independent units, as frequent as in the data, for annealing to begin with."""
+        """Return parameters without W: independent units, as frequent as in the data."""
         start = np.zeros(self.n_weights, np.float32)
         if data is not None and not self.gaussian:
             share = np.clip(data, 0.005, 0.995)

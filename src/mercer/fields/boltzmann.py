@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._state.saved import Choice, Fields, Floats, Ints
-from mercer._validation import check_choice, thread_count
+from mercer._validation import thread_count
 from mercer.fields._base import FieldEstimator
 from mercer.fields._pairs import PairField
 from mercer.inference.graph import FactorGraph
@@ -184,7 +184,7 @@ class BoltzmannMachine(FieldEstimator):
             raise ValueError(f"X must hold the numbers 0 and 1, or −1 and 1, got {X.dtype}")
         if reset:
             self.lowest_ = -1 if (X == -1).any() else 0
-        wrong = ~((X == self.lowest_) | (X == 1))
+        wrong = ~((self.lowest_ == X) | (X == 1))
         if wrong.any():
             row, column = (int(i[0]) for i in np.nonzero(wrong))
             values = "0 and 1, or −1 and 1" if reset else f"{self.lowest_} and 1, as in training"

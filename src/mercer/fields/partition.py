@@ -1,4 +1,4 @@
-"""Partition functions of random fields: exact, by annealed importance sampling from both sides, by sequential Monte Carlo.
+"""Partition functions of random fields: exact, by annealing from both sides, by sequential Monte Carlo.
 
     log Z ≈ log Z₀ + log mean_s Π_k p̃_{β_{k+1}}(x_k) / p̃_{β_k}(x_k),   β_0 = 0 … β_K = 1
 
@@ -6,14 +6,16 @@ The logarithm of the mean falls below log Z on average (lower bound in expectati
 of the model, ends above it [Burda2015]_. With few chains that count, the mean is the luck of one of them: every result
 tells its effective sample size, and one below ten chains has no value.
 
-.. [Burda2015] Y. Burda, R. Grosse and R. Salakhutdinov, "Accurate and conservative estimates of MRF log-likelihood using
-   reverse annealing", AISTATS 2015.
-.. [Salakhutdinov2008] R. Salakhutdinov and I. Murray, "On the quantitative analysis of deep belief networks", ICML 2008.
+.. [Burda2015] Y. Burda, R. Grosse and R. Salakhutdinov, "Accurate and conservative estimates of MRF log-likelihood
+   using reverse annealing", AISTATS 2015.
+.. [Salakhutdinov2008] R. Salakhutdinov and I. Murray, "On the quantitative analysis of deep belief networks", ICML
+   2008.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,7 +204,7 @@ def estimate(
 
 def _run(energy: Any, states: Any, start: Any, end: Any, betas: list[float], keys: Keys) -> np.ndarray:
     total: Any = 0.0
-    for before, after in zip(betas[:-1], betas[1:], strict=True):
+    for before, after in pairwise(betas):
         ratio, states = energy.step(states, start, end, before, after, keys)
         total = total + ratio
     return to_numpy(total).astype(np.float64, copy=False)

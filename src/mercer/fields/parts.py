@@ -18,6 +18,7 @@ two: it is ``position="posterior"``.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ class _PartModel(Saved, Estimator):
         weights_=Floats("part_words_", low=0.0, high=1.0),
         mixtures_=Floats(None, "part_words_", low=0.0, high=1.0),
         centres_=Floats("part_words_", "grid_shape_"),
+        variances_=Floats("part_words_", "grid_shape_", low=0.0),
         labels_=OnlyInside(ListOf(Ints(None))),
         grid_low_=Floats(None),
         grid_size_=Number(0.0),
@@ -91,7 +93,10 @@ class _PartModel(Saved, Estimator):
         sums = np.stack([np.bincount(parts, axis, k) for axis in points.T], axis=1)
         middle = points.mean(axis=0)
         self.centres_ = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1.0)[:, None], middle)
-        self.labels_ = [parts[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        squares = (points - self.centres_[parts]) ** 2
+        sums = np.stack([np.bincount(parts, axis, k) for axis in squares.T], axis=1)
+        self.variances_ = sums / np.maximum(counts, 1.0)[:, None] + self.grid_size_**2 / 12.0
+        self.labels_ = [parts[a:b] for a, b in pairwise(offsets)]
 
     def _n_words(self) -> int:
         return int(self.grid_shape_.prod()) + 1
@@ -165,7 +170,8 @@ class SpatialLDA(_PartModel):
     part_words_ : array (n_parts, n_cells + 1), the cells of each part; the last stands for all outside
     mixtures_ : array (n_clouds, n_parts), the parts of each cloud
     weights_ : array (n_parts,), the shares of parts
-    centres_ : array (n_parts, dimension)
+    centres_, variances_ : arrays (n_parts, dimension)
+        Of the points of each part, along each axis.
 
     References
     ----------
@@ -250,7 +256,8 @@ class ShapePartModel(_PartModel):
     part_words_ : array (n_parts, n_cells + 1), the cells of each part; the last stands for all outside
     mixtures_ : array (n_clouds, n_parts), the parts of each cloud
     weights_ : array (n_parts,), the shares of parts
-    centres_ : array (n_parts, dimension)
+    centres_, variances_ : arrays (n_parts, dimension)
+        Of the points of each part, along each axis.
 
     References
     ----------
@@ -352,10 +359,7 @@ class ShapePartModel(_PartModel):
         scores = super()._scores(points, words)
         if self.position is None:
             return scores
-        squares = ((points[:, None, :] - self.centres_) ** 2).sum(axis=2)
-        centre = self.weights_ @ self.centres_
-        radius = float(self.weights_ @ ((self.centres_ - centre) ** 2).sum(axis=1)) or 1.0
-        return scores - 0.5 * squares / (self.spread**2 * radius)
+        return scores + _log_normal(self, points)
 
 
 METHODS = ("parts", "mixture", "global")
@@ -491,7 +495,8 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
         -------
         array of labels
         """
-        return self.classes_[self.decision_function(clouds).argmax(axis=1)]
+        scores = self.decision_function(clouds)
+        return self.classes_[scores.argmax(axis=1)]
 
     def predict_proba(self, clouds: Any) -> np.ndarray:
         """Return the probabilities of classes that are equally frequent.
@@ -521,12 +526,12 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
         return float(np.mean(self.predict(clouds) == np.asarray(y)))
 
 
+def _log_normal(model: _PartModel, points: np.ndarray) -> np.ndarray:
+    """log N(x_i; c_k, diag v_k), points × parts."""
+    squares = ((points[:, None, :] - model.centres_) ** 2 / model.variances_).sum(axis=2)
+    return -0.5 * (squares + np.log(2.0 * np.pi * model.variances_).sum(axis=1))
+
+
 def _mixture(model: ShapePartModel, points: np.ndarray) -> float:
-    """Σ_i log Σ_k π_k N(x_i; c_k, Λ): the mixture of Gaussians that positions alone make."""
-    d = points.shape[1]
-    squares = ((points[:, None, :] - model.centres_) ** 2).sum(axis=2)
-    middle = model.weights_ @ model.centres_
-    spread = float(model.weights_ @ ((model.centres_ - middle) ** 2).sum(axis=1)) + model.grid_size_**2
-    variance = max(model.spread**2 * spread, 1e-12)
-    log_normal = -0.5 * (squares / variance + d * np.log(2.0 * np.pi * variance))
-    return float(logsumexp(log_normal + np.log(model.weights_), axis=1).sum())
+    """Σ_i log Σ_k π_k N(x_i; c_k, v_k): the mixture of Gaussians that positions alone make."""
+    return float(logsumexp(_log_normal(model, points) + np.log(model.weights_), axis=1).sum())

@@ -1,6 +1,6 @@
 """Restricted Boltzmann machines: binary or Gaussian visible units, binary hidden ones, any learner.
 
-    p(v, h) ∝ exp(vᵀ W h + bᵀ h + cᵀ v)
+p(v, h) ∝ exp(vᵀ W h + bᵀ h + cᵀ v)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mercer._validation import check_choice, check_count, check_sparse, thread_c
 from mercer.fields._base import FieldEstimator
 from mercer.fields._units import HiddenUnits
 from mercer.learning.checkpoint import Checkpoint
-from mercer.learning.learners import EnergyModel, Learner
+from mercer.learning.learners import Learner
 
 __all__ = ["RBM"]
 
@@ -236,14 +236,14 @@ class RBM(TransformerMixin, FieldEstimator):
             return np.ascontiguousarray(data[index].toarray())
         return super()._rows(data, index)
 
-    def _make_energy(self, like: Any) -> EnergyModel:
+    def _make_energy(self, like: Any) -> HiddenUnits:
         if hasattr(self, "components_") and self.components_.shape[1] == self.n_features_in_:
             n_hidden = len(self.components_)
         else:
             n_hidden = check_count("n_hidden", self.n_hidden)
         kind: Any = HiddenUnits
         if is_tensor(like):
-            from mercer.fields._tensors import TensorUnits as kind  # noqa: N813
+            from mercer.fields._tensors import TensorUnits as kind
         energy = kind(self.n_features_in_, n_hidden, self.visible == "gaussian", thread_count(self.n_jobs))
         if is_tensor(like):
             energy.device = like.device

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Schedule:
     batch_size: int
     weight_decay: float = 0.0
     momentum: float = 0.0
-    decayed: slice | None = None
+    n_decayed: int = 0
     step: int = 0
     epoch: int = 0
 
@@ -102,8 +103,8 @@ def approximate(
                 batch = rows(data, order[first : first + schedule.batch_size])
                 gradient = learner.gradient(chains, theta, batch)
                 rate = schedule.rate / (1.0 + schedule.decay * schedule.step)
-                if schedule.weight_decay and schedule.decayed is not None:
-                    gradient[schedule.decayed] -= schedule.weight_decay * theta[schedule.decayed]
+                if schedule.weight_decay:
+                    gradient[: schedule.n_decayed] -= schedule.weight_decay * theta[: schedule.n_decayed]
                 if schedule.momentum:
                     velocity = gradient if velocity is None else schedule.momentum * velocity + gradient
                     gradient = velocity
@@ -118,8 +119,10 @@ def approximate(
             good = theta
             schedule.epoch += 1
             row = {name: float(np.mean(values)) for name, values in sums.items()}
-            stop = monitor.record(lambda: to_numpy(theta), **figures(theta, schedule.epoch), **row)
-            monitor.save({"step": schedule.step, "epoch": schedule.epoch}, lambda: _arrays(theta, velocity, chains))
+            stop = monitor.record(partial(to_numpy, theta), **figures(theta, schedule.epoch), **row)
+            monitor.save(
+                {"step": schedule.step, "epoch": schedule.epoch}, lambda t=theta, v=velocity: _arrays(t, v, chains)
+            )
             if stop:
                 break
     except KeyboardInterrupt:
@@ -136,7 +139,9 @@ def _moved(theta: Any, gradient: Any, rate: float, keep: bool) -> Any:
 
 
 def _order(n: int, seed: int, epoch: int) -> np.ndarray:
-    return np.random.Generator(np.random.Philox(key=(seed ^ (0x5BF0_3635 * (epoch + 1))) & ((1 << 64) - 1))).permutation(n)
+    return np.random.Generator(
+        np.random.Philox(key=(seed ^ (0x5BF0_3635 * (epoch + 1))) & ((1 << 64) - 1))
+    ).permutation(n)
 
 
 def _arrays(theta: Any, velocity: Any, chains: Chains) -> dict[str, np.ndarray]:

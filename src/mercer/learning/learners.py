@@ -47,6 +47,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -505,7 +506,7 @@ class TemperedTransitions(Learner):
         states = model.sweep(chains.particles[0], theta, keys)
         betas = np.linspace(1.0, self.lowest, self.n_temperatures + 1)
         moved, log_ratio = states, 0.0
-        for before, after in zip(betas[:-1], betas[1:], strict=True):
+        for before, after in pairwise(betas):
             log_density = model.path(moved, None, theta)
             log_ratio = log_ratio + log_density(float(after)) - log_density(float(before))
             moved = model.sweep(moved, theta, keys, float(after))

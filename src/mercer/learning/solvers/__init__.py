@@ -51,7 +51,9 @@ def resolve_solver(solver: str | Solver, loss: Loss | None = None, penalty: Pena
         return SOLVERS[solver]()
     if isinstance(solver, str) and solver in SAMPLED:
         return Sampled(solver)
-    raise ValueError(f"unknown solver {solver!r}; known are 'auto', {', '.join(map(repr, sorted([*SOLVERS, *SAMPLED])))}")
+    raise ValueError(
+        f"unknown solver {solver!r}; known are 'auto', {', '.join(map(repr, sorted([*SOLVERS, *SAMPLED])))}"
+    )
 
 
 __all__ = [

@@ -109,11 +109,13 @@ class LabelField(EnergyModel):
         shape, k = self._shape, self._shape.n_labels
         if weights is None:
             weights = np.full((len(states), self.n_groups), 1.0 / len(states))
-        nodes, pairs = np.zeros((shape.n_nodes, k)), np.zeros((len(self._edges), k, k))
+        mu = GraphMarginals(
+            np.zeros((shape.n_nodes, k)), np.zeros((len(self._edges), k, k)), np.zeros(self.n_groups), shape
+        )
         states, weights = np.ascontiguousarray(states), np.ascontiguousarray(weights)
-        _core.fields.label_counts(states, weights, self._edges, self._offsets, self._edge_offsets, nodes, pairs)
+        _core.fields.label_counts(states, weights, self._edges, self._offsets, self._edge_offsets, mu.nodes, mu.edges)
         out = np.zeros(self.structure.n_weights)
-        self.structure.backward(self.X, GraphMarginals(nodes, pairs, np.zeros(self.n_groups)), out)
+        self.structure.backward(self.X, mu, out)
         return out / self.n_groups
 
 
@@ -166,7 +168,9 @@ def ascend(
             squares = squares + gradient**2
             w = w + rate * gradient / np.sqrt(np.maximum(squares, 1e-24))
             if not np.isfinite(w).all():
-                raise FloatingPointError(f"training by sampling diverged at step {step + 1}: lower the rate (now {rate:g})")
+                raise FloatingPointError(
+                    f"training by sampling diverged at step {step + 1}: lower the rate (now {rate:g})"
+                )
             if step >= max_iter // 2:
                 averaged += 1
                 mean = mean + (w - mean) / averaged if averaged > 1 else w
