@@ -413,8 +413,7 @@ void part_sweeps(In1<int64_t> offsets, In1<int32_t> words, Out1<int32_t> parts, 
 
 }  // namespace
 
-void bind_fields(nb::module_& m) {
-  auto f = m.def_submodule("fields", "Sweeps of random fields.");
+void bind_fields(nb::module_& f) {
   f.def("half_sweep", &half_sweep, "x"_a.noconvert(), "w"_a.noconvert(), "bias"_a.noconvert().none(), "beta"_a, "key"_a,
         "first_row"_a, "fields"_a.noconvert().none(), "probabilities"_a.noconvert().none(),
         "states"_a.noconvert().none(), "threads"_a,

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from mercer._explain import Explained
 from mercer._validation import thread_count
 from mercer.exceptions import DataScaleWarning
 
@@ -78,8 +79,11 @@ def _warn_of_units(owner: str, X: Any) -> None:
     )
 
 
-class Estimator(BaseEstimator):
-    """scikit-learn's base class, with ``fit`` and ``partial_fit`` of every subclass made all or nothing."""
+class Estimator(Explained, BaseEstimator):
+    """scikit-learn's base class, with ``fit`` and ``partial_fit`` of every subclass made all or nothing.
+
+    Models whose scores are sums answer `top_features` and `explain` (see ``mercer._explain``).
+    """
 
     def _depends_on_units(self) -> bool:
         """Whether data in other units give another model, so that extreme ones deserve a warning."""

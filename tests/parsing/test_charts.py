@@ -10,7 +10,7 @@ from tests.reference.trees import all_trees, random_grammar, random_sentence
 
 from mercer import _core
 from mercer.parsing import Grammar, ParseError
-from mercer.parsing.grammar import stack_offsets
+from mercer.structures.grammar import stack_offsets
 
 CASES = [(seed, length, cycles) for seed in range(10) for length in (1, 3, 5, 6) for cycles in ("error", "once")]
 
@@ -169,7 +169,7 @@ def test_wrong_chart_grammars_are_refused():
     def make(**change):
         given = {"n_terminals": 1, "n_labels": 1, "n_weights": 2, "start": 0, "labels": labels}
         given |= {"binary": none3, "unary": none2, "lexical": none2}
-        return _core.ChartGrammar(**{**given, **change})
+        return _core.parsing.ChartGrammar(**{**given, **change})
 
     make()
     with pytest.raises(ValueError, match="start"):

@@ -123,8 +123,8 @@ def test_lengths_of_many_labels_are_a_table() -> None:
 
 def test_features_against_a_label_are_the_lowest() -> None:
     segmenter = Segmenter(form="bio").fit(X, y)
-    every = segmenter.top_features("O", 100)
-    assert segmenter.top_features("O", 3, against=True) == sorted(every, key=lambda one: one[1])[:3]
+    every = segmenter.top_features(100, label="O")
+    assert segmenter.top_features(3, label="O", against=True) == sorted(every, key=lambda one: one[1])[:3]
 
 
 def test_figures_name_what_a_segmenter_is() -> None:

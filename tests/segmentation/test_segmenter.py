@@ -288,7 +288,7 @@ def test_dense_sparse_stacked_and_named_features_give_the_same_model():
     for model, given in zip(models[1:], (sparse, Sequences.from_matrices(X), named), strict=True):
         np.testing.assert_allclose(model.coef_, models[0].coef_, atol=1e-6)
         assert model.predict(given) == models[0].predict(X)
-    assert models[3].top_features("a", 1)[0][0].partition(":")[2] in {"f0", "f1", "f2"}
+    assert models[3].top_features(1, label="a")[0][0].partition(":")[2] in {"f0", "f1", "f2"}
 
 
 def test_features_of_a_pack_may_be_made_beforehand():
@@ -480,12 +480,12 @@ def test_more_offset_means_more_segments_and_more_recall():
 
 def test_top_features_name_the_part_and_the_feature():
     model = Segmenter(features=PACK, random_state=0).fit(ACTIONS.X, ACTIONS.y)
-    names = [name for name, _ in model.top_features(0, 10_000)]
+    names = [name for name, _ in model.top_features(10_000, label=0)]
     F, B = ACTIONS.X[0].shape[1], model.structure_.n_boundary_features
     assert len(names) == 3 * F + B
     assert {name.partition(":")[0] for name in names} == {"sum", "mean", "variance", "boundary"}
     assert "boundary:step_norm" in names
-    weights = [weight for _, weight in model.top_features(0, 5)]
+    weights = [weight for _, weight in model.top_features(5, label=0)]
     assert weights == sorted(weights, reverse=True)
 
 
@@ -537,7 +537,7 @@ def test_a_saved_model_answers_as_before(case, tmp_path):
         assert copy.score(X, y) == model.score(X, y)
         for a, b in zip(copy.boundary_marginals(X), model.boundary_marginals(X), strict=True):
             assert (a == b).all()
-        assert copy.top_features(model.classes_[0], 5) == model.top_features(model.classes_[0], 5)
+        assert copy.top_features(5, label=model.classes_[0]) == model.top_features(5, label=model.classes_[0])
     assert (loaded.offset_, loaded.max_length_, loaded.form_) == (model.offset_, model.max_length_, model.form_)
     assert len(loaded.history_["seconds"]) == len(model.history_["seconds"]) == loaded.n_iter_
     again = clone(loaded).fit(X, y)
@@ -546,11 +546,11 @@ def test_a_saved_model_answers_as_before(case, tmp_path):
 
 def test_a_damaged_model_is_refused(tmp_path):
     meta, arrays = Segmenter(max_iter=3).fit(*small()).to_state()
-    for wrong in ({**arrays, "w": arrays["w"][:-1]}, {**arrays, "w": arrays["w"] * np.nan}):
-        with pytest.raises(ValueError, match="weight"):
-            Segmenter.from_state(meta, wrong)
+    for wrong in (arrays["coef_"][:-1], arrays["coef_"] * np.nan):
+        with pytest.raises(ValueError, match="coef_ must"):
+            Segmenter.from_state(meta, {**arrays, "coef_": wrong})
     with pytest.raises(ValueError, match="form"):
-        Segmenter.from_state({**meta, "form": "nonsense"}, arrays)
+        Segmenter.from_state({**meta, "fitted": {**meta["fitted"], "form_": "nonsense"}}, arrays)
 
 
 # ------------------------------------------------------------------------------------------------ bad input

@@ -194,7 +194,7 @@ def test_hashing_with_room_is_as_good_as_a_vocabulary():
     assert hashed.n_features_in_ == 2**18
     assert hashed.predict(dicts(X)) == names.predict(dicts(X))
     np.testing.assert_allclose(hashed.log_likelihood(dicts(X), y), names.log_likelihood(dicts(X), y), atol=1e-3)
-    assert hashed.top_features("A", 1)[0][0].startswith("hash[")
+    assert hashed.top_features(1, label="A")[0][0].startswith("hash[")
 
 
 def test_a_template_makes_the_features():
@@ -398,7 +398,7 @@ def test_observed_weights_exist_only_for_pairs_that_occur():
         weights = observed.feature_weights(label)
         assert np.flatnonzero(weights).tolist() == [k]
         assert np.count_nonzero(every.feature_weights(label)) == 6
-        assert observed.top_features(label, 1) == [(f"w{k}", weights[k])]
+        assert observed.top_features(1, label=label) == [(f"w{k}", weights[k])]
     assert observed.predict(X) == every.predict(X) == y
 
 
@@ -491,11 +491,11 @@ def test_weights_are_shown_by_name(fitted):
     assert fitted.transitions_.shape == (3, 3)
     assert fitted.classes_.tolist() == ["A", "B", "C"]
     assert fitted.transitions_[0].argmax() == 1  # A is mostly followed by B
-    top = fitted.top_features("B", 3)
+    top = fitted.top_features(3, label="B")
     assert top[0][0] == "first=b"
     assert [w for _, w in top] == sorted((w for _, w in top), reverse=True)
     with pytest.raises(ValueError, match="unknown label 'Z'"):
-        fitted.top_features("Z")
+        fitted.top_features(label="Z")
 
 
 # -------------------------------------------------------------------------------------------- going on
@@ -648,7 +648,7 @@ def test_a_saved_model_comes_back_the_same(variant, tmp_path):
     for name, value in tagger.get_params().items():
         assert again.get_params()[name] == value, name
     label = tagger.classes_[0].item()
-    assert again.top_features(label, 3) == tagger.top_features(label, 3)
+    assert again.top_features(3, label=label) == tagger.top_features(3, label=label)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         again.set_params(warm_start=True).fit(X, y)

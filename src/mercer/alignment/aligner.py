@@ -21,14 +21,23 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
+from mercer._state.saved import Fields, Floats, ListOf, Nested, Objects
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.alignment.batch import Coded, Encoder, Scores, check_sequences, compile_batch, k_best, match_probabilities
-from mercer.alignment.joint import AlignmentJoint
-from mercer.alignment.pairs import Alignment, check_pairs, read_rows
-from mercer.alignment.structure import AlignmentStructure, shared_pairs
+from mercer.data.alignments import Alignment, check_pairs, read_rows
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.risk import Risk
+from mercer.structures.alignment import AlignmentStructure, shared_pairs
+from mercer.structures.alignment_batch import (
+    Coded,
+    Encoder,
+    Scores,
+    check_sequences,
+    compile_batch,
+    k_best,
+    match_probabilities,
+)
+from mercer.structures.alignment_joint import AlignmentJoint
 from mercer.structures.joint import Examples
 
 
@@ -102,6 +111,11 @@ class Aligner(StructuredEstimator):
     gap_open_: float
     gap_extend_: float
 
+    saved = StructuredEstimator.saved | Fields(
+        alphabet_=ListOf(Objects()),
+        structure_=Nested(AlignmentStructure),
+        coef_=Floats("structure_.n_weights"),
+    )
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
         ("sample", "entropy"), "the compiled recursions over alignments have no such pass yet"
     )
@@ -292,7 +306,7 @@ class Aligner(StructuredEstimator):
     def score_pairs(self, X: Any) -> np.ndarray:
         """The score of the best alignment of each pair, in memory for a few rows: how similar they are."""
         batch, _, _ = self._batch(X)
-        return _core.align_scores(batch, thread_count(self.n_jobs))
+        return _core.alignment.scores(batch, thread_count(self.n_jobs))
 
     def match_probabilities(self, X: Any) -> list[np.ndarray]:
         """p(s_i and t_j are aligned) under p(y) ∝ exp score(y), an array (len(s), len(t)) for each pair.
@@ -305,7 +319,7 @@ class Aligner(StructuredEstimator):
     def log_partition(self, X: Any) -> np.ndarray:
         """log Σ_y exp score(y) of each pair: similarity over all alignments instead of the best one."""
         batch, _, _ = self._batch(X)
-        return _core.align_log_partition(batch, thread_count(self.n_jobs))
+        return _core.alignment.log_partition(batch, thread_count(self.n_jobs))
 
     def score(self, X: Any, y: Sequence[Any]) -> float:
         """F1 of the aligned pairs of symbols, over all pairs of sequences together."""
@@ -323,6 +337,17 @@ class Aligner(StructuredEstimator):
         e = self.gap_extend_
         return self.substitution_ - 2 * e, self.gap_open_ - e, 0.0
 
+    def _ranked(self, x: Any) -> list[Any]:
+        return list(self.k_best([x], 2)[0])
+
+    def _weight_name(self, k: int) -> str:
+        s = self.structure_
+        if k >= s.n_weights - 2:
+            return "gap opened" if k == s.n_weights - 2 else "gap extended"
+        a, b = (int(i) for i in np.argwhere(s.place == k)[0])
+        names = [*map(str, self._encoder.symbols), "?"]
+        return f"{names[min(a, len(names) - 1)]} – {names[min(b, len(names) - 1)]}"
+
     def _alignments(self, X: Any, k: int) -> list[list[Alignment]]:
         batch, _, sequences = self._batch(X)
         found = k_best(batch, k, thread_count(self.n_jobs))
@@ -332,7 +357,7 @@ class Aligner(StructuredEstimator):
             for (s, t), best in zip(sequences, found, strict=True)
         ]
 
-    def _batch(self, X: Any) -> tuple[_core.AlignmentBatch, list[Coded], list[tuple[Any, Any]]]:
+    def _batch(self, X: Any) -> tuple[_core.alignment.AlignmentBatch, list[Coded], list[tuple[Any, Any]]]:
         self._check_is_fitted()
         sequences = check_sequences(X)
         coded = _encode(self._encoder, sequences)
@@ -344,30 +369,12 @@ class Aligner(StructuredEstimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta = self._training_to_state()
-        del meta["params"]["alphabet"]
-        meta |= {
-            "alphabet": self.alphabet_,
-            "learned_alphabet": self.alphabet is None,
-            "mode": self.structure_.mode,
-            "symmetric": self.structure_.symmetric,
-        }
-        return meta, {"w": self.coef_}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Aligner:
-        """The inverse of :meth:`to_state`."""
-        model = cls._from_training_state(meta, alphabet=None if meta["learned_alphabet"] else meta["alphabet"])
-        model._encoder = Encoder(meta["alphabet"])
-        model.alphabet_ = list(model._encoder.symbols)
-        structure = AlignmentStructure(len(model.alphabet_), meta["mode"], meta["symmetric"], model.cost)
-        model.structure_, w = structure, np.array(arrays["w"], dtype=float)
-        if w.shape != (structure.n_weights,) or not np.isfinite(w).all():
-            raise ValueError(f"expected {structure.n_weights} finite weights, found an array of shape {w.shape}")
-        model._keep(w)
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        self._encoder = Encoder(self.alphabet_)
+        if self._encoder.symbols != self.alphabet_ or len(self.alphabet_) != self.structure_.n_symbols:
+            raise ValueError(f"alphabet_ must hold {self.structure_.n_symbols} different symbols")
+        self._keep(self.coef_)
 
 
 def _encode(encoder: Encoder, sequences: Sequence[tuple[Any, Any]]) -> list[Coded]:

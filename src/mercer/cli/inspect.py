@@ -105,7 +105,7 @@ def _show_summary(tagger: Tagger, path: str) -> None:
 def _show_features(tagger: Tagger, label: Any, top: int) -> None:
     print()
     terminal.heading(str(label))
-    rows = [(name, f"{weight:+.4f}") for name, weight in tagger.top_features(label, top) if weight > 0]
+    rows = [(name, f"{weight:+.4f}") for name, weight in tagger.top_features(top, label=label) if weight > 0]
     if rows:
         terminal.table(["feature", "weight"], rows, "lr")
     else:

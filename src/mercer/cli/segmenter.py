@@ -633,7 +633,7 @@ def show(model: Segmenter, path: str, top: int, label: str | None) -> None:
             continue
         print()
         terminal.heading(name if len(known) > 1 else "strongest features")
-        rows = [(feature, f"{weight:+.4f}") for feature, weight in model.top_features(each, top) if weight > 0]
+        rows = [(feature, f"{weight:+.4f}") for feature, weight in model.top_features(top, label=each) if weight > 0]
         if rows:
             terminal.table(["feature", "weight"], rows, "lr")
         else:

@@ -204,6 +204,40 @@ class Template:
         edges = [[_fill(p, sentence, t) for p in edge_patterns] for t in range(len(sentence))]
         return unigrams, edges
 
+    def describe(self, feature: str) -> str:
+        """Return a feature in words: ``word[-1]=New`` for what ``U01:%x[-1,0]`` made of a sentence.
+
+        Column 0 is called word, column 1 of the built-in ``words+pos`` pos, others by their number. A feature that no
+        pattern of the template makes is returned as it is.
+
+        Parameters
+        ----------
+        feature : str
+            As in :meth:`expand`.
+
+        Examples
+        --------
+        >>> from mercer.data.templates import Template
+        >>> template = Template.parse("U0:%x[0,0]\\nU1:%x[-1,0]/%x[0,1]")
+        >>> template.describe("U0:dog"), template.describe("U1:New/NNP"), template.describe("U1:_B-1/NNP")
+        ('word=dog', 'word[-1]=New column1=NNP', 'word[-1]=<start> column1=NNP')
+        """
+        for pattern in self.unigrams + self.bigrams:
+            cells = [piece for piece in pattern if isinstance(piece, tuple)]
+            literal = pattern[0] if isinstance(pattern[0], str) else ""
+            if not cells or not feature.startswith(literal):
+                continue
+            shape = "".join(re.escape(piece) if isinstance(piece, str) else "(.*?)" for piece in pattern)
+            values = re.fullmatch(shape, feature, re.DOTALL)
+            if values is not None:
+                named = zip(cells, values.groups(), strict=True)
+                return " ".join(f"{self._column_name(c)}{_offset(row)}={_shown(value)}" for (row, c), value in named)
+        return feature
+
+    def _column_name(self, column: int) -> str:
+        known = ("word", "pos") if self.text == _BUILT_IN["words+pos"] else ("word",)
+        return known[column] if column < len(known) else f"column{column}"
+
     def __repr__(self) -> str:
         patterns = f"{len(self.unigrams)} unigram and {len(self.bigrams)} bigram patterns"
         return f"<Template: {patterns} over {counted(self.n_columns, 'column')}>"
@@ -230,6 +264,17 @@ def _parse_pattern(line: str, name: str, number: int) -> Pattern:
     if end < len(line):
         pieces.append(line[end:])
     return tuple(pieces)
+
+
+def _offset(row: int) -> str:
+    return f"[{row:+d}]" if row else ""
+
+
+def _shown(value: str) -> str:
+    """A cell as a reader knows it: those beyond the ends of a sentence have names of their own."""
+    if re.fullmatch(r"_B[-+][0-9]+", value):
+        return "<start>" if value[2] == "-" else "<end>"
+    return value
 
 
 def _fill(pattern: Pattern, sentence: Sequence[Sequence[str]], t: int) -> str:

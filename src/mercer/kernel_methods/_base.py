@@ -21,6 +21,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._estimator import Estimator
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._linalg import asymmetry
 from mercer._state.saved import Fields, Ints, Number, Objects, Optional, Saved
 from mercer._validation import check_positive, check_sparse, thread_count
@@ -62,7 +63,7 @@ def warn_of_degenerate(K: np.ndarray, kernel: Any) -> None:
     )
 
 
-class KernelMethod(Saved, Estimator):
+class KernelMethod(Saved, ScoreModel, Estimator):
     """An estimator with a kernel and the objects that its expansion needs.
 
     A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
@@ -214,6 +215,31 @@ class KernelMethod(Saved, Estimator):
         made = [make(self._checked_kernel(), self.support_objects_, column) for column in np.atleast_2d(coef.T)]
         return made[0] if len(made) == 1 else made
 
+    # ------------------------------------------------------------------ looking inside
+
+    def _score_rows(self) -> ScoreRows:
+        """Coefficients of the support objects, one row for each function."""
+        self._check_fitted()
+        model: Any = self
+        coef = np.atleast_2d(model.dual_coef_)
+        constants = np.asarray(getattr(model, "intercept_", np.zeros(len(coef))), float)
+        labels = model.classes_.tolist() if hasattr(model, "classes_") else None
+        return ScoreRows(coef, constants, labels)
+
+    def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """k(x, x_j) of the support objects."""
+        n = len(self.support_)
+        return np.arange(n), (self._expanded(one_object(x), np.eye(n))[0] if n else np.zeros(0))
+
+    def _feature_name(self, column: int) -> str:
+        """The place of a support object among the training objects, and what it is where that is short."""
+        row = f"object {self.support_[column]}"
+        objects = self.support_objects_
+        if isinstance(objects, (list, tuple)) and isinstance(objects[column], (str, bytes)):
+            text = repr(objects[column])
+            return f"{row} {text if len(text) <= 40 else text[:39] + '…'}"
+        return row
+
     # ------------------------------------------------------------------ scikit-learn's tags
 
     def __sklearn_tags__(self) -> Any:
@@ -232,6 +258,16 @@ class KernelMethod(Saved, Estimator):
             self._checked_kernel()
         if not self._precomputed and count(self.support_objects_) != len(self.support_):
             raise ValueError(f"expected {len(self.support_)} objects, found {count(self.support_objects_)}")
+
+
+def one_object(x: Any) -> Any:
+    """A collection of one object; rows of numbers and rows of kernel values become a matrix of one row."""
+    if sp.issparse(x) or hasattr(x, "iloc"):
+        return x
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+        return np.atleast_2d(x)
+    numeric = isinstance(x, (list, tuple)) and all(isinstance(value, numbers.Real) for value in x)
+    return np.atleast_2d(np.asarray(x, float)) if numeric and len(x) else [x]
 
 
 def _check_rows(name: str, X: Any) -> None:

@@ -76,6 +76,7 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     ((50, 3), True)
     """
 
+    _weighs_features = _explains_decisions = False  # it makes features, and decides nothing
     saved = KernelMethod.saved | Fields(factor_=Floats("support_", "support_"), residuals_=Floats(None))
 
     def __init__(self, kernel: Any = None, rank: int = 100, tol: float = 1e-6, *, n_jobs: int | None = None) -> None:

@@ -68,6 +68,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
            [-2.]])
     """
 
+    _weighs_features = _explains_decisions = False  # it makes features, and decides nothing
     saved = KernelMethod.saved | Fields(
         eigenvalues_=Floats(None), dual_coef_=Floats("support_", "eigenvalues_"), intercept_=Floats("eigenvalues_")
     )

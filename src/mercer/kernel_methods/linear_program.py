@@ -10,6 +10,7 @@ not be positive definite.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Floats, LabelValues, Optional, outputs
 from mercer._validation import check_choice, check_sparse
 from mercer.kernel_methods._base import KernelMethod, check_limit, class_codes, weights_of
@@ -198,6 +200,19 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
             values = self._nothing(X, len(self.intercept_))
         values = values + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
+
+    def _score_rows(self) -> ScoreRows:
+        rows = super()._score_rows()
+        return replace(rows, weights=self.coef_) if hasattr(self, "coef_") else rows
+
+    def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        if not hasattr(self, "coef_"):
+            return super()._activations(x)
+        row = np.asarray(x.toarray() if sp.issparse(x) else x, float).ravel()
+        return np.arange(len(row)), row
+
+    def _feature_name(self, column: int) -> str:
+        return ScoreModel._feature_name(self, column) if hasattr(self, "coef_") else super()._feature_name(column)
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of every object.

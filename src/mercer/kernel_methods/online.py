@@ -10,12 +10,14 @@ objects kept and with itself. The perceptron is the step for the loss max(0, −
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
+from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Flag, Floats, Ints, LabelValues, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._base import KernelMethod, class_codes
@@ -336,6 +338,12 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         if outputs == 1:
             return values[:, 0] - (loss.rho if loss.task == "novelty" else 0.0)  # type: ignore[attr-defined]
         return values[:, 1] - values[:, 0] if outputs == 2 else values
+
+    def _score_rows(self) -> ScoreRows:
+        rows, loss = super()._score_rows(), self._rule()[0]
+        if not self._novelty:
+            return replace(rows, constants=np.zeros(len(self.dual_coef_)))
+        return ScoreRows(rows.weights, np.array([-loss.rho]))  # type: ignore[attr-defined]
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of every object; with the novelty loss 1 for the known and −1 for the new.

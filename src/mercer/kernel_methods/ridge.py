@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.kernel_ridge import KernelRidge as _Ridge
 
+from mercer._explain import ScoreRows
 from mercer._state.saved import Fields, Floats
 from mercer.kernel_methods._base import KernelMethod, real_targets, weights_of
 
@@ -90,6 +91,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
         self._keep(X, used)
         self.dual_coef_ = np.ascontiguousarray(model.dual_coef_)
         return self
+
+    def _score_rows(self) -> ScoreRows:
+        coef = np.atleast_2d(self.dual_coef_.T)
+        return ScoreRows(coef, np.zeros(len(coef)))
 
     def predict(self, X: Any) -> np.ndarray:
         """The number, or the row of numbers, of every object.

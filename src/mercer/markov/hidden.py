@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from mercer import _core
 from mercer._em import Run, is_over, pair_counts, race
 from mercer._estimator import Estimator
+from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, History, Ints, Nested, Optional, Saved
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
@@ -381,7 +382,7 @@ class HiddenMarkovModel(Saved, Estimator):
             run.log_likelihood.append(likelihood)
             if self.verbose:
                 iteration, total = len(run.objective), run.objective[-1]
-                print(f"iteration {iteration}: objective {total:.6g}, log-likelihood {likelihood:.6g}")
+                say(f"iteration {iteration}: objective {total:.6g}, log-likelihood {likelihood:.6g}")
             run.converged = is_over(run.objective, self.tol)
             if run.converged:
                 break
@@ -414,7 +415,7 @@ class HiddenMarkovModel(Saved, Estimator):
             n = table.shape[1]
             counts, transitions, start = np.zeros_like(table), np.zeros((n, n)), np.zeros(n)
             logs = np.empty(len(X))
-            _core.hidden_marginals(
+            _core.chain.hidden_marginals(
                 table, symbols, np.log(self.transitions_), np.log(self.start_), X.offsets - X.offsets[0], nodes,
                 counts, transitions, start, logs, thread_count(self.n_jobs),
             )  # fmt: skip

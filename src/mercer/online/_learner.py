@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mercer import _core
 from mercer._estimator import Estimator
+from mercer._explain import Terms
 from mercer._state.container import ModelFileError
 from mercer._state.limits import reserve
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
@@ -20,6 +22,7 @@ from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.training import seed_state
 from mercer.maps import TextHasher
 from mercer.online._inputs import Documents, Rows, is_documents, text_features
+from mercer.online._names import NameTable, document_sample, names_of
 from mercer.online._progress import Progress
 from mercer.online.files import FileLearning
 
@@ -58,8 +61,10 @@ class HashedLearner(FileLearning, Estimator):
     shuffle: bool
     fit_intercept: bool
     verbose: int
+    inverse_size: int
 
-    model_: _core.HashedModel
+    names_: NameTable
+    model_: _core.learner.HashedModel
     progress_: Progress
     input_: str
     interrupted_: bool
@@ -91,6 +96,91 @@ class HashedLearner(FileLearning, Estimator):
         check_is_fitted(self, "model_")
         return self.progress_.average_loss
 
+    # ------------------------------------------------------------------ looking inside
+
+    _weighs_features = True
+    _explains_decisions = True
+
+    def _weight_labels(self) -> list[Any] | None:
+        check_is_fitted(self, "model_")
+        return list(self.classes_.tolist()) if hasattr(self, "classes_") else None
+
+    def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
+        """Weights of the columns, or of the features whose names were kept."""
+        if self.input_ == "array":
+            hashes, name = np.arange(self.n_features_in_, dtype=np.uint64), self._column_name
+        else:
+            if not hasattr(self, "names_"):
+                raise ValueError("no names of features were kept: this model was made without them")
+            hashes, name = self.names_.hashes, self.names_.names.__getitem__
+        weights = self._hash_scores(hashes, np.ones(len(hashes), np.float32))[0]
+        if self._weight_labels() is None:
+            return weights[:, 0], name
+        at = self.classes_.tolist().index(label)
+        if weights.shape[1] == 1:
+            return (weights[:, 0] if at == 1 else -weights[:, 0]), name
+        # Scores of classes are compared, so that a weight counts by how far it lies above the others.
+        return weights[:, at] - weights.mean(axis=1), name
+
+    def _terms(self, x: Any, output: Any, against: Any) -> Terms:
+        check_is_fitted(self, "model_")
+        if self.input_ == "array":
+            row = self._inputs(x if issparse(x) or hasattr(x, "iloc") else np.atleast_2d(x), reset=False)[0].matrix
+            hashes, values, names = row.indices.astype(np.uint64), row.data, None
+        else:
+            names, hashes, counts = self._document_names(x)
+            values = np.sqrt(counts) if self.counts == "sqrt" else counts.astype(float)
+        contributions, constants = self._hash_scores(hashes, values.astype(np.float32))
+        labels = self._weight_labels()
+        if labels is None:
+            picked, constant = contributions[:, 0], float(constants[0])
+            decided: tuple[Any, Any] = (picked.sum() + constant if output is None else output, None)
+        else:
+            if contributions.shape[1] == 1:
+                contributions = np.hstack([np.zeros_like(contributions), contributions])
+                constants = np.array([0.0, float(constants[0])])
+            ranked = np.argsort(-(contributions.sum(axis=0) + constants), kind="stable").tolist()
+            a = ranked[0] if output is None else _place(labels, "output", output)
+            b = next(k for k in ranked if k != a) if against is None else _place(labels, "against", against)
+            if a == b:
+                raise ValueError(f"output and against must differ, both are {labels[a]!r}")
+            picked, constant = contributions[:, a] - contributions[:, b], float(constants[a] - constants[b])
+            decided = labels[a], labels[b]
+        name = self._column_name if names is None else names.__getitem__
+        places = hashes.astype(np.int64) if names is None else np.arange(len(hashes))
+        return Terms(*decided, places, values, picked, name, constant)
+
+    @property
+    def names_bytes_(self) -> int:
+        """Bytes of the table of names of features; 0 for models of arrays, whose columns have places of their own."""
+        check_is_fitted(self, "model_")
+        return self.names_.n_bytes if hasattr(self, "names_") else 0
+
+    def _note_names(self, names: list[str], hashes: np.ndarray) -> None:
+        """Keep the names among these, and those kept before, whose weights are the largest."""
+        table = getattr(self, "names_", NameTable.empty()).with_names(names, hashes)
+        weights = self._hash_scores(table.hashes, np.ones(len(table.hashes), np.float32))[0]
+        centred = weights if weights.shape[1] == 1 else weights - weights.mean(axis=1, keepdims=True)
+        self.names_ = table.strongest(np.abs(centred).max(axis=1, initial=0.0), self.inverse_size)
+
+    def _column_name(self, column: int) -> str:
+        names = getattr(self, "feature_names_in_", None)
+        return f"x{column}" if names is None else str(names[column])
+
+    def _document_names(self, x: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """The features of one document: names, hashes and counts."""
+        if not isinstance(x, (str, bytes)):
+            raise ValueError(f"x must be one document, a str or bytes, got {type(x).__name__}")
+        return names_of([x], self.hasher)
+
+    def _hash_scores(self, hashes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What features with these hashes and values add to every score, and the scores without any."""
+        n = len(hashes)
+        indptr = np.concatenate([[0], np.arange(n + 1)]).astype(np.int64)  # none, then one feature each
+        examples = _core.examples.Examples(indptr, hashes.astype(np.uint64), values.astype(np.float32))
+        scores = self.model_.scores(examples, threads=thread_count(self.n_jobs)).astype(np.float64)
+        return scores[1:] - scores[0], scores[0]
+
     # ------------------------------------------------------------------ settings
 
     def _check_parameters(self) -> dict[str, Any]:
@@ -113,6 +203,7 @@ class HashedLearner(FileLearning, Estimator):
             except ValueError:
                 raise ValueError(f"passes must be 'auto' or an integer of at least 1, got {self.passes!r}") from None
         thread_count(self.n_jobs)
+        check_count("inverse_size", self.inverse_size, 0)
         text_features(self.hasher)
         return {
             "loss": self.loss,
@@ -134,11 +225,11 @@ class HashedLearner(FileLearning, Estimator):
         visits = AUTO_VISITS["documents" if isinstance(inputs, Documents) else "rows"]
         return min(AUTO_PASSES, max(1, -(-visits // max(1, len(inputs)))))
 
-    def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.HashedModel:
+    def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.learner.HashedModel:
         """A model that has learnt nothing; `n_rows` classes with weights of their own."""
         check_memory(settings, n_rows)
         try:
-            return _core.HashedModel(**settings)
+            return _core.learner.HashedModel(**settings)
         except MemoryError as error:
             raise MemoryError(f"no memory for {_size(settings, n_rows)}: lower n_bits") from error
 
@@ -200,7 +291,7 @@ class HashedLearner(FileLearning, Estimator):
                 for begin in range(first_row, len(order), step):
                     part = order[begin : begin + step]
                     examples = inputs.examples(part)
-                    _core.set_outputs(examples, **outputs(part))
+                    _core.examples.set_outputs(examples, **outputs(part))
                     self._learn_block(examples, judged=number == 0)
                     if run is not None and begin + step < len(order):
                         run.save(self, random, number, begin + step, order)
@@ -215,6 +306,8 @@ class HashedLearner(FileLearning, Estimator):
                 run.checkpoint.release()
         if run is not None and not self.interrupted_:
             run.checkpoint.close()
+        if isinstance(inputs, Documents) and self.inverse_size:
+            self._note_names(*names_of(document_sample(inputs.texts), self.hasher)[:2])
 
     def _save_to(self, checkpoint: Any, inputs: Rows | Documents, y: np.ndarray, weights: np.ndarray | None) -> None:
         """Keeps the next `_learn` in a checkpoint, if there is one."""
@@ -227,7 +320,7 @@ class HashedLearner(FileLearning, Estimator):
         data = fingerprint(settings, [*inputs.fingerprint_arrays(), labels, weights])
         self._run = _Run(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint), data)
 
-    def _learn_block(self, examples: _core.Examples, judged: bool = True) -> None:
+    def _learn_block(self, examples: _core.examples.Examples, judged: bool = True) -> None:
         """Learns from a block; its figures are progressive ones if its examples are `judged` for the first time."""
         begin = 0
         while begin < len(examples):
@@ -237,10 +330,10 @@ class HashedLearner(FileLearning, Estimator):
                 self.progress_.add(figures, self.verbose)
             begin = end
 
-    def _blocks(self, X: Any) -> Iterator[tuple[slice, _core.Examples]]:
+    def _blocks(self, X: Any) -> Iterator[tuple[slice, _core.examples.Examples]]:
         """The examples of X in blocks whose scores fit into memory with ease."""
         check_is_fitted(self, "model_")
-        if isinstance(X, _core.Examples):  # of a file
+        if isinstance(X, _core.examples.Examples):  # of a file
             yield slice(0, len(X)), X
             return
         inputs, _ = self._inputs(X, reset=False)
@@ -262,7 +355,7 @@ class HashedLearner(FileLearning, Estimator):
             raise AttributeError("coef_ and intercept_ need columns: this model has learnt from documents or files")
         n = self.n_features_in_
         indptr = np.concatenate([[0], np.arange(n + 1)])  # an empty row, then the unit vectors
-        examples = _core.row_examples(
+        examples = _core.examples.row_examples(
             indptr, np.arange(n), np.ones(n), np.arange(n + 1), n, check_n_bits(self.n_bits), 0
         )
         scores = self.model_.scores(examples, threads=thread_count(self.n_jobs)).astype(np.float64)
@@ -309,6 +402,8 @@ class HashedLearner(FileLearning, Estimator):
         arrays = {"intercepts": state["intercepts"], "counters": state["counters"]}
         for name in ("table", "scales"):
             arrays.update(_pack(name, state[name]))
+        if hasattr(self, "names_"):
+            arrays.update(self.names_.to_arrays())
         return meta, arrays
 
     @classmethod
@@ -339,6 +434,8 @@ class HashedLearner(FileLearning, Estimator):
             model.passes_ = check_count("passes", meta["passes"])
         if model.input_ == "array":
             model.n_features_in_ = check_count("n_features", meta["n_features"])
+        if "names.hashes" in arrays:
+            model.names_ = NameTable.from_arrays(arrays)
         if "feature_names" in meta:
             names = np.array([str(name) for name in meta["feature_names"]], dtype=object)
             if len(names) != model.n_features_in_:
@@ -432,6 +529,12 @@ def check_memory(settings: dict[str, Any], n_rows: int) -> None:
         raise MemoryError(f"{_size(settings, n_rows)}, but the machine has {there / 2**30:.1f} GiB: lower n_bits")
 
 
+def _place(labels: list[Any], name: str, label: Any) -> int:
+    if label not in labels:
+        raise ValueError(f"{name}: unknown label {label!r}; known are {', '.join(map(repr, labels))}")
+    return labels.index(label)
+
+
 # ---------------------------------------------------------------------------------------------------- storage
 
 
@@ -462,8 +565,8 @@ def _unpack(name: str, arrays: dict[str, np.ndarray], most: int) -> np.ndarray:
     return values
 
 
-def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.ndarray]) -> _core.HashedModel:
-    model = _core.HashedModel(**settings)
+def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.ndarray]) -> _core.learner.HashedModel:
+    model = _core.learner.HashedModel(**settings)
     if labels:
         model.set_labels(labels)
     most = model.table_bytes // 4
@@ -472,11 +575,11 @@ def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.nd
     return model
 
 
-def _reduce(model: _core.HashedModel) -> tuple[Any, ...]:
+def _reduce(model: _core.learner.HashedModel) -> tuple[Any, ...]:
     state = model.state()
     packed = {"intercepts": state["intercepts"], "counters": state["counters"]}
     packed |= _pack("table", state["table"]) | _pack("scales", state["scales"])
     return _rebuild, (model.settings(), model.labels(), packed)
 
 
-copyreg.pickle(_core.HashedModel, _reduce)
+copyreg.pickle(_core.learner.HashedModel, _reduce)

@@ -87,6 +87,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         Whether each class has a score of its own.
     verbose : int, default=0
         1 prints the progressive loss whenever the number of examples has doubled.
+    inverse_size : int, default=10_000
+        With documents and files: how many names of features to keep at most, for :meth:`top_features`; those with the
+        largest weights among the names of a sample of 1 MB. They take about 1 MB (``names_bytes_``). 0 keeps none.
 
     Attributes
     ----------
@@ -143,6 +146,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         shuffle: bool = True,
         fit_intercept: bool = True,
         verbose: int = 0,
+        inverse_size: int = 10_000,
     ) -> None:
         self.loss = loss
         self.n_bits = n_bits
@@ -161,6 +165,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self.shuffle = shuffle
         self.fit_intercept = fit_intercept
         self.verbose = verbose
+        self.inverse_size = inverse_size
 
     # ------------------------------------------------------------------ training
 
@@ -250,6 +255,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self.model_ = self._new_model(settings, self._n_rows(settings))
         self._set_core_labels()
         self.progress_ = Progress()
+        self.__dict__.pop("names_", None)  # of an earlier fit
         self.input_ = "array" if isinstance(inputs, Rows) else "hashed"
 
     def _check_parameters(self) -> dict[str, Any]:

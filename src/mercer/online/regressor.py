@@ -66,6 +66,9 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         Whether there is a constant term.
     verbose : int, default=0
         1 prints the progressive loss whenever the number of examples has doubled.
+    inverse_size : int, default=10_000
+        With documents and files: how many names of features to keep at most, for :meth:`top_features`; those with the
+        largest weights among the names of a sample of 1 MB. They take about 1 MB (``names_bytes_``). 0 keeps none.
 
     Attributes
     ----------
@@ -109,6 +112,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         shuffle: bool = True,
         fit_intercept: bool = True,
         verbose: int = 0,
+        inverse_size: int = 10_000,
     ) -> None:
         self.loss = loss
         self.n_bits = n_bits
@@ -126,6 +130,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         self.shuffle = shuffle
         self.fit_intercept = fit_intercept
         self.verbose = verbose
+        self.inverse_size = inverse_size
 
     _numeric_targets = True
 
@@ -186,6 +191,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         }
         self.model_ = self._new_model(settings)
         self.progress_ = Progress()
+        self.__dict__.pop("names_", None)  # of an earlier fit
         self.input_ = "array" if isinstance(inputs, Rows) else "hashed"
 
     def _check_parameters(self) -> dict[str, Any]:

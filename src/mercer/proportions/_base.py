@@ -20,12 +20,13 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._linalg import pivoted_cholesky_of
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
-from mercer.kernel_methods._base import KernelMethod
+from mercer.data.bags import Bags, _missing, _plain
+from mercer.kernel_methods._base import KernelMethod, one_object
 from mercer.kernel_methods._collections import count
-from mercer.proportions.bags import Bags, _missing, _plain
 from mercer.proportions.selection import constant_shares, majority_shares, proportion_risk, warn_if_no_better
 
 __all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space", "warn_of_one_class"]
@@ -522,6 +523,28 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             raise ValueError(f"bags has {bags.n_rows} rows, but X has {len(labels)}")
         shares = bags.mean((labels[bags.members][:, None] == self.classes_).astype(np.float64))
         return shares[:, 1] if len(self.classes_) == 2 else shares
+
+    # ------------------------------------------------------------------ looking inside
+
+    def _score_rows(self) -> ScoreRows:
+        self._check_fitted()
+        return super()._score_rows() if self.kernel is not None else ScoreModel._score_rows(self)
+
+    def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        if self.kernel is None:
+            return ScoreModel._activations(self, x)
+        return super()._activations(self._mapped(one_object(x), reset=False))
+
+    def _one_row(self, X: Any) -> Any:
+        return self._inputs(X, reset=False)
+
+    def _feature_name(self, column: int) -> str:
+        if self.kernel is not None:
+            return super()._feature_name(column)
+        if self.map is not None:
+            names = getattr(self.map_, "get_feature_names_out", None)
+            return f"feature {column}" if names is None else str(names()[column])
+        return ScoreModel._feature_name(self, column)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "intercept_")

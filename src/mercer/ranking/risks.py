@@ -20,7 +20,6 @@ Label ranking, with f(x, u) = ⟨w_u, x⟩ and A(y) the parts of the preference 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +27,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from mercer import _core
+from mercer._threads import each
 from mercer._validation import group_order
 
 MEASURES = ("pairs", "roc-area", "average-precision", "f1")
@@ -63,10 +63,7 @@ class Products:
         return np.sum(parts, axis=0)
 
     def _each(self, products: list[tuple[Any, np.ndarray]]) -> list[np.ndarray]:
-        if self.threads == 1 or len(products) == 1:
-            return [np.asarray(a @ b) for a, b in products]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(lambda pair: np.asarray(pair[0] @ pair[1]), products))
+        return each(lambda pair: np.asarray(pair[0] @ pair[1]), products, self.threads)
 
 
 def _rows(X: csr_matrix, a: int, b: int) -> csr_matrix:
@@ -139,11 +136,11 @@ class RankingRisk:
         slope, values = np.empty(len(s)), np.empty(self.n_examples)
         batch = (s, self.grades, self.offsets)
         if self.measure == "average-precision":
-            _core.average_precision_losses(*batch, slope, values, self.threads)
+            _core.ranking.average_precision_losses(*batch, slope, values, self.threads)
         elif self.measure == "f1":
-            _core.f1_losses(*batch, slope, values, self.threads)
+            _core.ranking.f1_losses(*batch, slope, values, self.threads)
         else:
-            _core.pair_losses(*batch, self.squared, slope, values, self.threads)
+            _core.ranking.pair_losses(*batch, self.squared, slope, values, self.threads)
         if self.measure == "roc-area":
             weight = 1.0 / np.maximum(self.n_pairs, 1.0)
             values *= weight

@@ -250,8 +250,8 @@ def _strongest(tagger: Tagger, label: Any, top: int) -> tuple[list[str], list[fl
 
 
 def _strongest_of_segments(segmenter: Segmenter, label: Any, top: int) -> tuple[list[str], list[float]]:
-    best = [one for one in segmenter.top_features(label, top) if one[1] > 0]
-    worst = [one for one in segmenter.top_features(label, max(1, top // 3), against=True) if one[1] < 0]
+    best = [one for one in segmenter.top_features(top, label=label) if one[1] > 0]
+    worst = [one for one in segmenter.top_features(max(1, top // 3), label=label, against=True) if one[1] < 0]
     chosen = [*best, *worst[::-1]]
     return [name for name, _ in chosen], [weight for _, weight in chosen]
 

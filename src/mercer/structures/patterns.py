@@ -26,7 +26,7 @@ def observed(rows: Rows, columns: np.ndarray, n_columns: int) -> Pattern:
         return None
     assert rows.indptr is not None
     assert rows.indices is not None
-    starts, kept = _core.observed_pattern(rows.indptr, rows.indices, columns, rows.shape[1], n_columns, FILL)
+    starts, kept = _core.linear.observed_pattern(rows.indptr, rows.indices, columns, rows.shape[1], n_columns, FILL)
     if starts is None or kept is None:
         return None
     for array in (starts, kept):  # compiled patterns check them once, and read them where they lie
@@ -71,3 +71,12 @@ def spread(weights: np.ndarray, at: np.ndarray, target: np.ndarray) -> np.ndarra
         found = target[position] == at
         out[position[found]] = weights[found]
     return out
+
+
+def from_file(value: object) -> Pattern:
+    """A pattern as a model file has it: two arrays, whose numbers the compiled pattern checks."""
+    if value is None:
+        return None
+    if not isinstance(value, tuple) or len(value) != 2 or not all(isinstance(part, np.ndarray) for part in value):
+        raise ValueError("a pattern of weights must be two arrays")
+    return value

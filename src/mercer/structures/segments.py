@@ -39,6 +39,8 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from mercer import _core
+from mercer._state.limits import reserve
+from mercer._state.saved import Saved
 from mercer._validation import check_choice, check_count
 from mercer.data.segments import Segmentations
 from mercer.data.sequences import Rows, Sequences
@@ -53,7 +55,7 @@ STATISTICS = ("sum", "mean", "variance")
 NEIGHBOURS = ("boundary", "mean", "variance")
 
 
-class Segments(Structure):
+class Segments(Saved, Structure):
     """Labelled segmentations with scores of boundaries, whole segments and neighbouring segments.
 
     Inputs are :class:`~mercer.data.Sequences`: features of positions in the matrix, features of the boundary before
@@ -153,6 +155,18 @@ class Segments(Structure):
         self.slices = _slices(self._sizes())
         self.n_weights = max((part.stop for part in self.slices.values()), default=0)
 
+    def _saved_params(self) -> dict[str, Any]:
+        params = {name: value for name, value in super()._saved_params().items() if name not in ("masks", "threads")}
+        return {**params, "max_length": self.longest, "min_length": self.shortest}
+
+    @classmethod
+    def _make(cls, params: dict[str, Any]) -> Segments:
+        n_labels, longest = check_count("n_labels", params["n_labels"]), int(np.max(params["max_length"]))
+        width = longest if isinstance(params["lengths"], str) and params["lengths"] == "table" else 3
+        reserve(8 * longest * (n_labels + width), f"scores of {longest} lengths")
+        names = ("pattern", "boundary_pattern", "edge_pattern")
+        return cls(**{**params, **{name: patterns.from_file(params[name]) for name in names}})
+
     def _layout(self) -> dict[str, Any]:
         """The patterns of the parts with features of positions and boundaries that this structure has."""
         C, F, B = self.n_labels, self.n_features, self.n_boundary_features
@@ -199,8 +213,8 @@ class Segments(Structure):
             theta.starts = self._linear("boundary", w, X, X.edges)
         else:
             both = np.empty((X.n_positions, 2 * C), X.rows.dtype)
-            pattern = _core.Pattern(self.n_features, 2 * C)
-            _core.scores(X.rows.core, int(X.offsets[0]), X.n_positions, pattern, joint, both, self.threads)
+            pattern = _core.linear.Pattern(self.n_features, 2 * C)
+            _core.linear.scores(X.rows.core, int(X.offsets[0]), X.n_positions, pattern, joint, both, self.threads)
             theta.frames, theta.starts = (np.ascontiguousarray(x, np.float64) for x in (both[:, :C], both[:, C:]))
         theta.means = self._linear("mean", w, X, X.rows)
         theta.edges = _square(self._linear("edges", w, X, X.edges), C)
@@ -275,7 +289,9 @@ class Segments(Structure):
             return None
         pattern = self._patterns[part]
         out = np.empty((X.n_positions, pattern.width), rows.dtype)
-        _core.scores(rows.core, int(X.offsets[0]), X.n_positions, pattern, w[self.slices[part]], out, self.threads)
+        _core.linear.scores(
+            rows.core, int(X.offsets[0]), X.n_positions, pattern, w[self.slices[part]], out, self.threads
+        )
         return out.astype(np.float64, copy=False)
 
     def _adjoint(self, part: str, X: Sequences, rows: Rows | None, mu: np.ndarray | None, out: np.ndarray) -> None:
@@ -284,7 +300,7 @@ class Segments(Structure):
         pattern = self._patterns[part]
         weights = np.ascontiguousarray(mu.reshape(X.n_positions, pattern.width), dtype=rows.dtype)
         row, count = int(X.offsets[0]), X.n_positions
-        _core.backward(rows.core, row, count, pattern, weights, out[self.slices[part]], self.threads)
+        _core.linear.backward(rows.core, row, count, pattern, weights, out[self.slices[part]], self.threads)
 
     def _dense(self, X: Sequences) -> np.ndarray:
         if X.rows.dense is None:
@@ -767,5 +783,5 @@ def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def _pattern(n_features: int, width: int, pattern: Pattern) -> Any:
     if pattern is None:
-        return _core.Pattern(n_features, width)
-    return _core.Pattern(pattern[0], pattern[1], width)
+        return _core.linear.Pattern(n_features, width)
+    return _core.linear.Pattern(pattern[0], pattern[1], width)

@@ -1,0 +1,452 @@
+"""What a model is and what it has learnt, as a list of blocks: the command line prints them, pages draw them.
+
+Blocks are plain data. What a model shows follows from what it has (weights of features, transitions, support objects,
+a history of training), not from its class, so that a new kind of model has a portrait at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+__all__ = ["Block", "Curves", "Facts", "Listing", "Matrix", "Weights", "portrait"]
+
+_MOST_CLASSES = 24
+_MOST_OBJECTS = 20
+_MOST_LISTS = 60
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Named figures."""
+
+    rows: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of texts."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    align: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Named values, by what they speak for."""
+
+    title: str
+    lists: dict[str, list[tuple[str, float]]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A table of numbers, as colours on a page."""
+
+    title: str
+    values: np.ndarray
+    rows: list[str]
+    columns: list[str]
+    caption: str
+    note: str = ""
+    diverging: bool = True
+    row_axis: str = ""
+    column_axis: str = ""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Series over a common axis."""
+
+    title: str
+    series: dict[str, tuple[Sequence[float], Sequence[float]]]
+    x: str
+    y: str
+    caption: str
+    log: bool = False
+    line: tuple[Sequence[float], Sequence[float]] | None = field(default=None)
+    """A line to compare with, such as the diagonal of a calibration curve."""
+
+
+Block = Facts | Listing | Weights | Matrix | Curves
+
+
+def portrait(model: Any, top: int = 10, label: Any = None) -> list[Block]:
+    """Return what there is to see in a fitted model.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model of any kind.
+    top : int, default=10
+        How many features of each label, support objects and the like.
+    label : object, optional
+        Show the features of this label only.
+
+    Returns
+    -------
+    list of blocks
+        `Facts` first.
+
+    Examples
+    --------
+    >>> from mercer.kernel_methods import KernelSVC
+    >>> from mercer.report.portrait import portrait
+    >>> blocks = portrait(KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 0, 1]))
+    >>> [getattr(block, "title", "facts") for block in blocks]
+    ['facts', 'Support objects', 'Fitted arrays']
+    """
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
+    blocks: list[Block] = [Facts(_facts(model))]
+    for show in (_lengths, _transitions, _emissions, _pairs, _substitutions, _support, _spectrum):
+        blocks += show(model, top)
+    blocks += _features(model, top, label)
+    blocks += _training(model)
+    if len(blocks) == 1 or hasattr(model, "support_"):
+        blocks += _arrays(model)
+    return blocks
+
+
+# ---------------------------------------------------------------------------------------------------------- facts
+
+
+def _facts(model: Any) -> list[tuple[str, str]]:
+    from mercer.online._learner import HashedLearner
+    from mercer.segmentation import Segmenter
+    from mercer.tagging import Tagger
+
+    if isinstance(model, Tagger | Segmenter):
+        from mercer.report.model import segmenter_figures, tagger_figures
+
+        return tagger_figures(model) if isinstance(model, Tagger) else segmenter_figures(model)
+    rows = [("settings", _settings(model))] if hasattr(model, "get_params") else []
+    if hasattr(model, "classes_"):
+        names = [str(name) for name in np.asarray(model.classes_).tolist()]
+        rows.append(("classes", f"{len(names):,}: {', '.join(names[:_MOST_CLASSES])}{_more(names, _MOST_CLASSES)}"))
+    if isinstance(model, HashedLearner):
+        return [*rows, *_hashed_facts(model)]
+    if hasattr(model, "n_features_in_"):
+        rows.append(("features", f"{model.n_features_in_:,}"))
+    if hasattr(model, "n_features_out_"):
+        rows.append(("columns out", f"{model.n_features_out_:,}"))
+    if getattr(model, "support_", None) is not None:
+        rows.append(("support objects", f"{len(model.support_):,}"))
+    if hasattr(model, "gamma_"):
+        rows.append(("gamma", f"{model.gamma_:.4g}"))
+    for name in ("C_", "loss_", "inference_", "block_", "bag_error_", "constant_bag_error_", "progressive_error_"):
+        value = getattr(model, name, None)
+        if value is not None:
+            text = f"{value:.4g}" if isinstance(value, float) else str(value)
+            rows.append((name.rstrip("_").replace("_", " "), text))
+    return [*rows, *_training_facts(model), *_size(model)]
+
+
+def _settings(model: Any) -> str:
+    """Parameters that differ from their defaults."""
+    defaults = {
+        name: parameter.default for name, parameter in inspect.signature(type(model).__init__).parameters.items()
+    }
+    changed = [
+        f"{name}={_short(value)}"
+        for name, value in model.get_params(deep=False).items()
+        if name not in ("n_jobs", "verbose") and not _same(value, defaults.get(name))
+    ]
+    return ", ".join(changed) or "defaults"
+
+
+def _hashed_facts(model: Any) -> list[tuple[str, str]]:
+    state = model.progress_
+    rows = [("examples", f"{state.examples:,}{' (interrupted)' if model.interrupted_ else ''}")]
+    rows.append(("progressive loss", f"{model.progressive_loss_:.6f}"))
+    if hasattr(model, "classes_"):
+        rows.append(("progressive error", f"{state.average_error:.4f}"))
+    if hasattr(model, "file_format_"):
+        form = {k: v for k, v in model.file_format_.to_json().items() if v not in (None, [], False) and k != "header"}
+        rows.append(("trained on", ", ".join(f"{k} {_short(v)}" for k, v in form.items())))
+    if model.hasher is not None:
+        rows.append(("text", f"{model.hasher.analyzer}, n-grams {model.hasher.ngrams[0]}-{model.hasher.ngrams[1]}"))
+    rows.append(("table", f"{model.model_bytes_ / 1e6:,.1f} MB"))
+    if hasattr(model, "names_"):
+        rows.append(("names kept", f"{len(model.names_.names):,}, {model.names_bytes_ / 1e6:,.1f} MB"))
+    weights = model._table_weights().astype(np.float64)
+    used = np.abs(weights[weights != 0])
+    rows.append(
+        ("weights in use", f"{len(used):,} of {len(weights):,} ({100 * len(used) / max(1, len(weights)):.1f} %)")
+    )
+    if len(used):
+        rows.append(("largest weight", f"{used.max():.4f} (in absolute value; the median {np.median(used):.4f})"))
+        rows.append(("norms of weights", f"sum of sizes {used.sum():,.4f}, length {np.sqrt(used @ used):,.4f}"))
+    return rows
+
+
+def _training_facts(model: Any) -> list[tuple[str, str]]:
+    said = []
+    solver, steps = getattr(model, "solver_", None), getattr(model, "n_iter_", None)
+    if isinstance(solver, str):
+        said.append(solver)
+    if steps is not None and np.size(steps):
+        said.append(f"{int(np.max(steps)):,} iterations")
+    if isinstance(getattr(model, "converged_", None), bool | np.bool_):
+        said.append("converged" if model.converged_ else "not converged")
+    return [("training", ", ".join(said))] if said else []
+
+
+def _size(model: Any) -> list[tuple[str, str]]:
+    if not callable(getattr(model, "to_state", None)):
+        return []
+    try:
+        _, arrays = model.to_state()
+    except Exception:  # what cannot be saved can be looked at all the same
+        return []
+    return [("numbers kept", f"{sum(array.size for array in arrays.values()):,}")]
+
+
+# -------------------------------------------------------------------------------------------------------- what it has
+
+
+def _features(model: Any, top: int, label: Any) -> list[Block]:
+    """The features that speak most for each label, and a few that speak against it."""
+    if not hasattr(model, "top_features") or _has_support(model):
+        return []
+    try:
+        best, worst = model.top_features(top), model.top_features(max(1, top // 3), against=True)
+    except ValueError as error:  # no names were kept
+        return [Weights("Features", {}, str(error))]
+    if not isinstance(best, dict):
+        best, worst = {"": best}, {"": worst}
+    wanted = [each for each in best if label is None or str(each) == str(label)]
+    note = "" if len(wanted) <= _MOST_LISTS else f"The first {_MOST_LISTS} of {len(wanted)} labels."
+    return [
+        Weights(
+            "Features",
+            {
+                str(each): [
+                    *(pair for pair in best[each] if pair[1] > 0),
+                    *(pair for pair in worst[each][::-1] if pair[1] < 0),
+                ]
+                for each in wanted[:_MOST_LISTS]
+            },
+            note,
+        )
+    ]
+
+
+def _lengths(model: Any, top: int) -> list[Block]:
+    from mercer.segmentation import Segmenter
+
+    if not isinstance(model, Segmenter) or model.max_length_ <= 1:
+        return []
+    labels, scores = [str(label) for label in model.classes_.tolist()], model.lengths_
+    sizes = list(range(1, len(scores) + 1))
+    caption = (
+        "How much a segment of each length adds to the score of a segmentation; lengths that are not allowed are "
+        "left out."
+    )
+    if len(labels) <= 8:
+        series = {label: (sizes, column.tolist()) for label, column in zip(labels, scores.T, strict=True)}
+        return [Curves("Lengths", series, "length", "score", caption)]
+    rows = np.unique(np.geomspace(1, len(sizes), min(len(sizes), 60)).astype(int)) - 1
+    names = [str(sizes[k]) for k in rows]
+    return [Matrix("Lengths", scores[rows], names, labels, caption, row_axis="length")]
+
+
+def _transitions(model: Any, top: int) -> list[Block]:
+    names = ("transitions_", "start_", "classes_")
+    if not all(isinstance(getattr(model, name, None), np.ndarray) for name in names) or len(model.classes_) < 2:
+        return []
+    labels = [str(label) for label in model.classes_.tolist()]
+    probabilities = not hasattr(model, "coef_")
+    what = "Probabilities" if probabilities else "Weights"
+    note = (
+        "p(next state | state)."
+        if probabilities
+        else "How much each pair of neighbouring labels adds to the score of a labelling: blue pairs are encouraged, "
+        "orange ones discouraged."
+    )
+    ends = [("first", model.start_)]
+    if isinstance(getattr(model, "end_", None), np.ndarray):
+        ends.append(("last", model.end_))
+    table = Matrix(
+        "Transitions", model.transitions_, labels, labels,
+        f"{what} of transitions, from the label of a row to that of a column.", note, not probabilities, "from", "to",
+    )  # fmt: skip
+    edges = Matrix(
+        "First and last", np.array([values for _, values in ends]), [name for name, _ in ends], labels,
+        f"{what} of the labels at the ends of a sequence.", "", not probabilities,
+    )  # fmt: skip
+    return [table, edges]
+
+
+def _emissions(model: Any, top: int) -> list[Block]:
+    """What the states of a hidden Markov model emit."""
+    emission = getattr(model, "emission_", None)
+    if not isinstance(emission, np.ndarray) or emission.ndim != 2 or not hasattr(model, "classes_"):
+        return []
+    states = [str(label) for label in model.classes_.tolist()]
+    index, symbols = getattr(model, "index_", None), getattr(model, "symbols_", None)
+
+    def name(column: int) -> str:
+        if index is not None:
+            return str(index.name(column))
+        return f"symbol {column}" if symbols is None else str(symbols[column])
+
+    if hasattr(model, "covariances_"):
+        columns = [f"x{j}" for j in range(emission.shape[1])]
+        return [Matrix("Emissions", emission, states, columns, "Means of the states.", row_axis="state")]
+    lists = {
+        state: [(name(int(k)), float(row[k])) for k in np.argsort(-row, kind="stable")[:top] if row[k] > 0]
+        for state, row in zip(states, emission, strict=True)
+    }
+    return [Weights("Emissions", lists, "The likeliest symbols of each state, with their probabilities.")]
+
+
+def _pairs(model: Any, top: int) -> list[Block]:
+    """Weights of neighbouring labels of graphs and images."""
+    from mercer.labeling import GraphLabeler
+
+    if not isinstance(model, GraphLabeler):
+        return []
+    labels = [str(label) for label in model.classes_.tolist()]
+    blocks: list[Block] = []
+    for kind, table in enumerate(model.pair_weights_):
+        for feature, values in enumerate(table):
+            named = model._edge_name(feature)
+            title = f"Pairs of labels: {named}" if len(model.pair_weights_) == 1 else f"Type {kind}, {named}"
+            caption = f"Weights of pairs of neighbouring labels, times the edge feature {named}."
+            blocks.append(Matrix(title, values, labels, labels, caption))
+    return blocks
+
+
+def _substitutions(model: Any, top: int) -> list[Block]:
+    table = getattr(model, "substitution_", None)
+    symbols = getattr(model, "alphabet_", None)
+    if not isinstance(table, np.ndarray) or symbols is None or table.shape != (len(symbols), len(symbols)):
+        return []
+    names = [str(symbol) for symbol in symbols]
+    gaps = f"Opening a gap: {model.gap_open_:.4g}; each further position: {model.gap_extend_:.4g}."
+    return [Matrix("Substitutions", table, names, names, "Scores of aligned pairs of symbols.", gaps)]
+
+
+def _has_support(model: Any) -> bool:
+    return getattr(model, "support_", None) is not None and hasattr(model, "dual_coef_") and not hasattr(model, "coef_")
+
+
+def _support(model: Any, top: int) -> list[Block]:
+    """The support objects with the largest coefficients."""
+    if not _has_support(model):
+        return []
+    coef = np.atleast_2d(model.dual_coef_)
+    coef = coef if coef.shape[1] == len(model.support_) else coef.T
+    strength = np.abs(coef).max(axis=0, initial=0.0)
+    order = np.argsort(-strength, kind="stable")[: max(top, _MOST_OBJECTS)]
+    objects = getattr(model, "support_objects_", getattr(model, "support_vectors_", None))
+    shown = coef[:6]
+    header = ["object", *(f"coefficient {k}" if len(coef) > 1 else "coefficient" for k in range(len(shown))), "value"]
+    rows = [
+        [str(model.support_[j]), *(f"{c:+.4g}" for c in shown[:, j]), _object(objects, int(j))] for j in order.tolist()
+    ]
+    note = f"{len(rows)} of {len(model.support_):,}, largest coefficients first; numbered as in training."
+    return [Listing("Support objects", header, rows, "r" + "r" * len(shown) + "l", note)]
+
+
+def _object(objects: Any, at: int) -> str:
+    if objects is None:
+        return "(kernel values were given)"
+    try:
+        value = objects[at]
+    except (TypeError, IndexError, KeyError):
+        return type(objects).__name__
+    if issparse(value):
+        value = value.toarray().ravel()
+    if isinstance(value, np.ndarray):
+        few = np.array2string(value.ravel()[:6], precision=3, separator=", ", suppress_small=True)
+        return few if value.size <= 6 else f"{few[:-1]}, …] ({value.size} numbers)"
+    return _short(value)
+
+
+def _spectrum(model: Any, top: int) -> list[Block]:
+    for name in ("eigenvalues_", "correlations_", "explained_variance_ratio_"):
+        values = getattr(model, name, None)
+        if isinstance(values, np.ndarray) and values.ndim == 1 and len(values):
+            steps = list(range(1, len(values) + 1))
+            title = name.rstrip("_").replace("_", " ")
+            return [Curves(title.capitalize(), {title: (steps, values.tolist())}, "direction", title, f"{title}.")]
+    return []
+
+
+_CURVES = (
+    ("objective", "objective", False, "The objective: penalty and C times the loss."),
+    ("log_likelihood", "log-likelihood", False, "The log-likelihood of the training data."),
+    ("gap", "gap", True, "How far it can be from the optimum: the relative gap to the dual objective."),
+    ("gradient_norm", "gradient norm", True, "The norm of its gradient, which is 0 at the optimum."),
+    ("mistakes", "mistakes", False, "Positions labelled wrong during each pass over the training data."),
+    ("dev_score", "score", False, "The score of the model on held-out data."),
+    ("loss", "progressive loss", False, "Learning curve: the loss of each example before it was learnt, averaged."),
+    ("error", "progressive error", False, "Learning curve: the share of wrong answers before learning each example."),
+)
+
+
+def _training(model: Any) -> list[Block]:
+    history = getattr(model, "history_", None)
+    if not isinstance(history, Mapping):
+        return []
+    blocks: list[Block] = []
+    examples = history.get("examples")
+    for name, title, log, caption in _CURVES:
+        values = history.get(name)
+        if not isinstance(values, list) or not values or not all(isinstance(v, int | float) for v in values):
+            continue
+        if not any(math.isfinite(v) for v in values):
+            continue
+        learning = isinstance(examples, list) and len(examples) == len(values)
+        steps = list(examples) if learning else list(range(1, len(values) + 1))
+        blocks.append(
+            Curves("Training", {title: (steps, values)}, "examples" if learning else "iteration", title, caption, log)
+        )
+    return blocks
+
+
+def _arrays(model: Any) -> list[Block]:
+    """Sizes and ranges of the arrays that a model holds: all there is to see in a map."""
+    rows = []
+    for name, value in sorted(vars(model).items()):
+        if issparse(value):
+            value = value.data
+        if name.startswith("_") or not isinstance(value, np.ndarray):
+            continue
+        shape = " × ".join(map(str, value.shape)) or "1"
+        if value.dtype.kind in "biuf" and value.size:
+            numbers = value.astype(float)
+            rows.append([name, shape, *(f"{f(numbers):.4g}" for f in (np.min, np.mean, np.max))])
+        else:
+            rows.append([name, shape, "", "", ""])
+    if not rows:
+        return []
+    return [Listing("Fitted arrays", ["array", "shape", "least", "mean", "largest"], rows, "lrrrr")]
+
+
+def _same(value: Any, default: Any) -> bool:
+    try:
+        return bool(value is default or (type(value) is type(default) and value == default))
+    except (TypeError, ValueError):
+        return False
+
+
+def _short(value: Any, most: int = 60) -> str:
+    text = " ".join(str(value).split()) if isinstance(value, str) else " ".join(repr(value).split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _more(names: Sequence[str], most: int) -> str:
+    return ", …" if len(names) > most else ""
