@@ -94,8 +94,8 @@ constexpr int64_t kRowBlock = 512;
 // The five-bit codes of rows of bits, block after block of groups; rows without a bit in a block are left out.
 struct Codes {
   struct Entry {
-    int32_t row;               // where its sums begin, within its block of rows
-    uint16_t sums[kGroups];    // where the sum of each group begins
+    int32_t row;             // where its sums begin, within its block of rows
+    uint16_t sums[kGroups];  // where the sum of each group begins
   };
   int64_t n, blocks, row_blocks;
   std::vector<Entry> entries;
@@ -200,8 +200,7 @@ Codes make_codes(const uint8_t* x, int64_t n, int64_t k) {
         std::memcpy(&eight, at + 8 * b, 8);
         bits |= uint32_t((eight * 0x0102040810204080ull) >> 56) << (8 * b);
       }
-      block_codes[size_t(i)] =
-          (bits & 31) | (bits >> 5 & 31) << 8 | (bits >> 10 & 31) << 16 | (bits >> 15 & 31) << 24;
+      block_codes[size_t(i)] = (bits & 31) | (bits >> 5 & 31) << 8 | (bits >> 10 & 31) << 16 | (bits >> 15 & 31) << 24;
     }
     codes.append(block_codes.data());
   }
@@ -314,8 +313,7 @@ void spin_sweep(const SpinChains& t, int threads) {
       for (int64_t e = t.starts[i]; e < t.starts[i + 1]; ++e)
         f += t.weights[e] * load(x.data() + int64_t(t.neighbours[e]) * L);
       const Vec<float> u = uniforms(UVec{} + uint32_t(i), low, high);
-      const Vec<float> drawn =
-          u * odds_of(t.beta * t.gain * f) < 1.0f ? splat(t.lo + t.gain) : splat(t.lo);
+      const Vec<float> drawn = u * odds_of(t.beta * t.gain * f) < 1.0f ? splat(t.lo + t.gain) : splat(t.lo);
       store(x.data() + i * L, drawn);
     }
     for (int lane = 0; lane < here; ++lane)

@@ -295,8 +295,8 @@ void label_counts(In2<uint8_t> states, In2<double> weights, In2<int64_t> edges, 
 
 // ---------------------------------------------------------------------------------------------- topics and parts
 
-void require_corpus(const In1<int64_t>& offsets, const In1<int32_t>& words, const Out1<int32_t>& topics, int64_t n_words,
-                    int64_t k) {
+void require_corpus(const In1<int64_t>& offsets, const In1<int32_t>& words, const Out1<int32_t>& topics,
+                    int64_t n_words, int64_t k) {
   require_offsets(offsets, int64_t(words.shape(0)), "offsets", "words");
   require(topics.shape(0) == words.shape(0), "there must be a topic for each word");
   for (size_t i = 0; i < words.shape(0); ++i)
@@ -358,8 +358,8 @@ void part_sweeps(In1<int64_t> offsets, In1<int32_t> words, Out1<int32_t> parts, 
   require(prior_variance > 0 && variance > 0, "variances must be positive");
   const int64_t documents = int64_t(offsets.shape(0)) - 1;
   const double mass = beta * double(n_words);
-  std::vector<double> by_word(size_t(n_words * k), 0.0), by_document(size_t(documents * k), 0.0), totals(size_t(k), 0.0),
-      sums(size_t(k * d), 0.0), mean(size_t(d), 0.0), p(static_cast<size_t>(k));
+  std::vector<double> by_word(size_t(n_words * k), 0.0), by_document(size_t(documents * k), 0.0),
+      totals(size_t(k), 0.0), sums(size_t(k * d), 0.0), mean(size_t(d), 0.0), p(static_cast<size_t>(k));
   const double* x = positions.data();
   const auto count = [&](int64_t m, int64_t i, int64_t part, double sign) {
     by_word[size_t(words.data()[i] * k + part)] += sign;
@@ -414,10 +414,11 @@ void part_sweeps(In1<int64_t> offsets, In1<int32_t> words, Out1<int32_t> parts, 
 }  // namespace
 
 void bind_fields(nb::module_& f) {
-  f.def("half_sweep", &half_sweep, "x"_a.noconvert(), "w"_a.noconvert(), "bias"_a.noconvert().none(), "beta"_a, "key"_a,
-        "first_row"_a, "fields"_a.noconvert().none(), "probabilities"_a.noconvert().none(),
-        "states"_a.noconvert().none(), "threads"_a,
-        "Fields beta · x w + bias of rows of bits, their probabilities and draws, as far as there are arrays for them.");
+  f.def(
+      "half_sweep", &half_sweep, "x"_a.noconvert(), "w"_a.noconvert(), "bias"_a.noconvert().none(), "beta"_a, "key"_a,
+      "first_row"_a, "fields"_a.noconvert().none(), "probabilities"_a.noconvert().none(), "states"_a.noconvert().none(),
+      "threads"_a,
+      "Fields beta · x w + bias of rows of bits, their probabilities and draws, as far as there are arrays for them.");
   f.def("sample_fields", &sample_fields, "fields"_a.noconvert(), "scale"_a, "key"_a, "first_row"_a,
         "probabilities"_a.noconvert().none(), "states"_a.noconvert().none(), "threads"_a,
         "Draws of units with the log odds scale · fields.");
@@ -428,10 +429,10 @@ void bind_fields(nb::module_& f) {
   f.def("transpose", &transpose, "matrix"_a.noconvert(), "out"_a.noconvert());
   f.def("spin_sweep", &spin_sweep, "states"_a.noconvert(), "starts"_a.noconvert(), "neighbours"_a.noconvert(),
         "weights"_a.noconvert(), "bias"_a.noconvert(), "lo"_a, "gain"_a, "beta"_a, "backward"_a, "key"_a, "first_row"_a,
-        "threads"_a,
-        "One Gibbs sweep of chains of units with two states.");
+        "threads"_a, "One Gibbs sweep of chains of units with two states.");
   f.def("label_sweep", &label_sweep, "states"_a.noconvert(), "nodes"_a.noconvert(), "edges"_a.noconvert(),
-        "pairs"_a.noconvert(), "beta"_a, "backward"_a, "key"_a, "threads"_a, "One Gibbs sweep of chains of labels on a graph.");
+        "pairs"_a.noconvert(), "beta"_a, "backward"_a, "key"_a, "threads"_a,
+        "One Gibbs sweep of chains of labels on a graph.");
   f.def("label_scores", &label_scores, "states"_a.noconvert(), "nodes"_a.noconvert(), "edges"_a.noconvert(),
         "pairs"_a.noconvert(), "node_offsets"_a.noconvert(), "edge_offsets"_a.noconvert(), "out"_a.noconvert(),
         "threads"_a);
@@ -439,10 +440,10 @@ void bind_fields(nb::module_& f) {
         "node_offsets"_a.noconvert(), "edge_offsets"_a.noconvert(), "nodes"_a.noconvert(), "pairs"_a.noconvert());
   f.def("topic_sweeps", &topic_sweeps, "offsets"_a.noconvert(), "words"_a.noconvert(), "topics"_a.noconvert(),
         "n_words"_a, "alpha"_a.noconvert(), "beta"_a, "key"_a, "sweeps"_a);
-  f.def("part_sweeps", &part_sweeps, "offsets"_a.noconvert(), "words"_a.noconvert(), "parts"_a.noconvert(),
-        "n_words"_a, "alpha"_a.noconvert(), "beta"_a, "starts"_a.noconvert(), "neighbours"_a.noconvert(),
-        "weights"_a.noconvert(), "positions"_a.noconvert(), "prior_variance"_a, "variance"_a, "use_words"_a,
-        "use_neighbours"_a, "use_positions"_a, "predictive"_a, "key"_a, "sweeps"_a);
+  f.def("part_sweeps", &part_sweeps, "offsets"_a.noconvert(), "words"_a.noconvert(), "parts"_a.noconvert(), "n_words"_a,
+        "alpha"_a.noconvert(), "beta"_a, "starts"_a.noconvert(), "neighbours"_a.noconvert(), "weights"_a.noconvert(),
+        "positions"_a.noconvert(), "prior_variance"_a, "variance"_a, "use_words"_a, "use_neighbours"_a,
+        "use_positions"_a, "predictive"_a, "key"_a, "sweeps"_a);
 }
 
 }  // namespace mercer

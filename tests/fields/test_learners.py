@@ -200,7 +200,7 @@ def test_swapping_modes_are_followed_by_sequential_learners():
     errors = {}
     for name in ("pcd", "smc", "psmc"):
         total = []
-        for seed in range(3):
+        for seed in range(2):
             learner = resolve_learner(name)
             chains = Chains(field, Keys(seed), 200)
             path = [np.concatenate([np.full(45, 0.25), np.full(d, h)]) for h in np.linspace(0.3, -0.3, 29)]

@@ -182,7 +182,7 @@ def test_boltzmann_machine_learns_a_given_graph_and_hands_it_to_inference():
 def test_zeros_and_ones_equal_plus_and_minus_one_in_likelihood():
     X = np.random.default_rng(2).integers(0, 2, (200, 5))
     X[:150, 1] = X[:150, 0]
-    settings = {"learner": "exact", "max_iter": 400, "learning_rate": 0.3, "batch_size": 200}
+    settings = {"learner": "exact", "max_iter": 150, "learning_rate": 0.5, "batch_size": 200}
     bits, signs = BoltzmannMachine(**settings).fit(X), BoltzmannMachine(**settings).fit(2 * X - 1)
     assert bits.score(X) == pytest.approx(signs.score(2 * X - 1), abs=0.02)
 

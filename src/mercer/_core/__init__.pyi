@@ -6,6 +6,7 @@ from mercer._core import (
     bags as bags,
     chain as chain,
     examples as examples,
+    fields as fields,
     graphs as graphs,
     hashing as hashing,
     inference as inference,
@@ -24,8 +25,6 @@ from mercer._core import (
     vectors as vectors,
     vocabulary as vocabulary,
 )
-
-from mercer._core import fields as fields
 
 def instruction_set() -> str:
     """The instruction set in use."""

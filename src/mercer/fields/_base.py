@@ -99,7 +99,7 @@ class FieldEstimator(Saved, Estimator):
             resumed = monitor.resume(fingerprint_of(settings, [*arrays, to_numpy(theta)]), theta.shape[0])
         self._chains, self._schedule, self._log_z = chains, schedule, None
         try:
-            with monitor:
+            with monitor, np.errstate(over="ignore", invalid="ignore"):  # `approximate` looks for what is not finite
                 theta, interrupted = approximate(
                     learner,
                     chains,

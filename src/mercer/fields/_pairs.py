@@ -5,14 +5,13 @@ Parameters are [w of each edge | b of each unit]. States are kept as 0 and 1, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
 from mercer import _core
-from mercer.learning.learners import MOST_STATES, EnergyModel, Keys
+from mercer.learning.learners import MOST_STATES, EnergyModel, Keys, Path
 
 __all__ = ["PairField"]
 
@@ -83,12 +82,12 @@ class PairField(EnergyModel):
             pairs = (x[:, self.edges[:, 0]] * x[:, self.edges[:, 1]]) @ theta[: len(self.edges)]
         return pairs + x @ theta[len(self.edges) :]
 
-    def path(self, states: np.ndarray, start: Any, end: Any) -> Callable[[float], np.ndarray]:
+    def path(self, states: np.ndarray, start: Any, end: Any) -> Path:
         """Return log densities along the straight line between two parameters."""
         x = self.values(states)
         first = np.zeros(len(x)) if start is None else self._scores(x, start)
         last = self._scores(x, end)
-        return lambda beta: (first + beta * (last - first))[:, None]
+        return Path(self, states, start, end, lambda beta: (first + beta * (last - first))[:, None])
 
     def statistics(self, states: np.ndarray, theta: Any, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the means of x_i x_j and of x_i."""

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch.nn.functional import softplus
 
-from mercer.fields._units import HiddenUnits
+from mercer.fields._cuda import draw
+from mercer.fields._units import FieldPath, HiddenUnits
 from mercer.learning.learners import Keys
 
 __all__ = ["TensorUnits", "uniforms"]
@@ -46,6 +47,23 @@ def uniforms(n: int, m: int, key: int, device: Any) -> torch.Tensor:
     return (x >> 9).to(torch.float32) * 2.0**-23 + 2.0**-24
 
 
+class TensorPath(FieldPath):
+    """A path whose effective sample sizes are found for many lengths of a step at once."""
+
+    def sizes(self, beta: float, steps: list[float]) -> list[float]:
+        """Return the effective sample sizes of steps from β, as shares."""
+        ends = torch.tensor([beta, *(beta + step for step in steps)], device=self.last.device)[:, None, None]
+        fields = ends * self.last if self.first is None else torch.lerp(self.first, self.last, ends)
+        bias = self.offset + ends[:, :, 0] * (self.linear - self.offset)
+        density = softplus(fields).sum(2, dtype=torch.float64) + bias
+        return _sizes(density[1:] - density[0]).tolist()
+
+
+def _sizes(log_weights: torch.Tensor) -> torch.Tensor:
+    weights = (log_weights - log_weights.amax(1, keepdim=True)).exp()
+    return weights.sum(1) ** 2 / (log_weights.shape[1] * (weights * weights).sum(1))
+
+
 class TensorUnits(HiddenUnits):
     """Visible and hidden units in tensors.
 
@@ -57,6 +75,8 @@ class TensorUnits(HiddenUnits):
         Not used: torch has its own.
     """
 
+    path_class = TensorPath
+
     def __init__(self, n_visible: int, n_hidden: int, gaussian: bool = False, threads: int = 1) -> None:
         super().__init__(n_visible, n_hidden, gaussian, threads)
         self.device: Any = torch.device("cpu")
@@ -64,7 +84,15 @@ class TensorUnits(HiddenUnits):
     def _transposed(self, theta: Any) -> Any:
         return self.parts(theta)[0].T
 
+    def between(self, a: Any, b: Any, beta: float) -> Any:
+        """Return (1 − β) a + β b."""
+        return torch.lerp(a, b, beta)
+
     def _draw(self, fields: Any, key: int) -> Any:
+        if fields.is_cuda and fields.is_contiguous():
+            drawn = draw(fields, key)
+            if drawn is not None:
+                return drawn
         return (uniforms(fields.shape[0], fields.shape[1], key, fields.device) < torch.sigmoid(fields)).to(
             torch.float32
         )

@@ -8,20 +8,50 @@ temperature, so that a field at inverse temperature 0 is a standard normal one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
 from mercer import _core
-from mercer.learning.learners import MOST_STATES, EnergyModel, Keys
+from mercer.learning.learners import MOST_STATES, EnergyModel, Keys, Path
 
 __all__ = ["HiddenUnits"]
 
 _BLOCK = 1 << 12
 _MOST_FLIPS = 64  # visible units of a batch whose flips stand for those of all
 _LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class FieldPath(Path):
+    """A path that keeps the fields of hidden units at both ends: those in between need no further product."""
+
+    model: HiddenUnits
+
+    def __init__(self, model: HiddenUnits, states: Any, start: Any, end: Any) -> None:
+        super().__init__(model, states, start, end, self._density)
+        self.squares = model.squares(states)
+        self.last, self.linear = model.fields(states, end), model.linear(states, model.parts(end)[2])
+        self.first: Any = None
+        self.offset: Any = 0.0
+        if start is not None:
+            self.first, self.offset = model.fields(states, start), model.linear(states, model.parts(start)[2])
+
+    def _density(self, beta: float) -> Any:
+        bias = self.offset + beta * (self.linear - self.offset)
+        a, b = (self.last, None) if self.first is None else (self.first, self.last)
+        return (bias + self.model.softplus_sums(a, b, beta) + self.squares)[:, None]
+
+    def advance(self, index: np.ndarray, beta: float, keys: Keys) -> Any:
+        """Return the chosen states after a sweep at β."""
+        model, scale = self.model, beta if self.start is None else 1.0
+        fields = self.last if self.first is None else self.first + beta * (self.last - self.first)
+        h = model.draw_scaled(model.take(fields, index), scale, keys.next())
+        matrix, bias = model._transposed(self.end), model.parts(self.end)[2]
+        if self.start is not None and beta != 1.0:
+            matrix = model.between(model._transposed(self.start), matrix, beta)
+            bias = model.between(model.parts(self.start)[2], bias, beta)
+        return model.visible(h, matrix, bias if scale == 1.0 else scale * bias, scale, keys.next())
 
 
 class HiddenUnits(EnergyModel):
@@ -39,6 +69,8 @@ class HiddenUnits(EnergyModel):
         self.n_couplings = n_visible * n_hidden
         self.n_weights = self.n_couplings + n_hidden + n_visible
         self._kept: list[tuple[Any, Any]] = []  # parameters and their transposed matrix
+
+    path_class: Any = FieldPath
 
     # ------------------------------------------------------------------ parameters
 
@@ -133,6 +165,13 @@ class HiddenUnits(EnergyModel):
         else:
             _core.fields.outer(v, p, scale, out, self.threads)
 
+    def between(self, a: Any, b: Any, beta: float) -> Any:
+        """Return (1 − β) a + β b."""
+        out = b - a
+        out *= out.dtype.type(beta)
+        out += a
+        return out
+
     def zeros(self) -> Any:
         """Return parameters of zeros."""
         return np.zeros(self.n_weights, np.float32)
@@ -152,20 +191,9 @@ class HiddenUnits(EnergyModel):
         h = self.draw_hidden(states, W, b if beta == 1.0 else beta * b, beta, keys.next())
         return self.visible(h, self._transposed(theta), c if beta == 1.0 else beta * c, beta, keys.next())
 
-    def path(self, states: Any, start: Any, end: Any) -> Callable[[float], Any]:
+    def path(self, states: Any, start: Any, end: Any) -> Path:
         """Return log densities of visible states along the straight line between two parameters."""
-        c = self.parts(end)[2]
-        squares = self.squares(states)
-        last, linear = self.fields(states, end), self.linear(states, c)
-        if start is None:
-            return lambda beta: (beta * linear + self.softplus_sums(last, None, beta) + squares)[:, None]
-        first, offset = self.fields(states, start), self.linear(states, self.parts(start)[2])
-
-        def log_density(beta: float) -> Any:
-            bias = offset + beta * (linear - offset)
-            return (bias + self.softplus_sums(first, last, beta) + squares)[:, None]
-
-        return log_density
+        return self.path_class(self, states, start, end)
 
     def statistics(self, states: Any, theta: Any, weights: Any = None) -> Any:
         """Return the means of v hᵀ, h and v, hidden units by their probabilities."""

@@ -120,9 +120,8 @@ def approximate(
             schedule.epoch += 1
             row = {name: float(np.mean(values)) for name, values in sums.items()}
             stop = monitor.record(partial(to_numpy, theta), **figures(theta, schedule.epoch), **row)
-            monitor.save(
-                {"step": schedule.step, "epoch": schedule.epoch}, lambda t=theta, v=velocity: _arrays(t, v, chains)
-            )
+            state = {"step": schedule.step, "epoch": schedule.epoch}
+            monitor.save(state, partial(_arrays, theta, velocity, chains))
             if stop:
                 break
     except KeyboardInterrupt:

@@ -70,6 +70,7 @@ __all__ = [
     "Learner",
     "ParallelTempering",
     "ParticleFilter",
+    "Path",
     "PseudoLikelihood",
     "TemperedTransitions",
     "anneal",
@@ -115,6 +116,35 @@ class Keys:
         return np.random.Generator(np.random.Philox(key=self.next())).random(shape)
 
 
+class Path:
+    """States, and the fields on a straight line from one parameter to another: β → log densities, and moves.
+
+    Parameters
+    ----------
+    model : EnergyModel
+    states : array (particles, variables)
+    start, end : arrays of parameters
+        None is 0.
+    log_density : callable
+        β → log densities (particles × groups), up to log Z.
+    """
+
+    def __init__(
+        self, model: EnergyModel, states: Any, start: Any, end: Any, log_density: Callable[[float], Any]
+    ) -> None:
+        self.model, self.states, self.start, self.end, self._log_density = model, states, start, end, log_density
+
+    def __call__(self, beta: float) -> Any:
+        return self._log_density(beta)
+
+    def advance(self, index: np.ndarray, beta: float, keys: Keys) -> Any:
+        """Return the states that ``index`` (particles × groups) chooses, after a sweep at β."""
+        states = self.model.take(self.states, index)
+        if self.start is None:
+            return self.model.sweep(states, self.end, keys, beta)
+        return self.model.sweep(states, self.end if beta == 1.0 else self.start + beta * (self.end - self.start), keys)
+
+
 class EnergyModel(ABC):
     """What a learner asks of a model. States are arrays (particles × variables), parameters one flat array θ."""
 
@@ -130,8 +160,8 @@ class EnergyModel(ABC):
         """Return the states after a Gibbs sweep that leaves exp(β θ·φ) invariant; ``backward`` is its reversal."""
 
     @abstractmethod
-    def path(self, states: Any, start: Any, end: Any) -> Callable[[float], Any]:
-        """Return β → log densities (particles × groups), up to log Z, under (1 − β) start + β end; None is 0."""
+    def path(self, states: Any, start: Any, end: Any) -> Path:
+        """Return the log densities of states under (1 − β) start + β end, as a function of β; None is 0."""
 
     @abstractmethod
     def statistics(self, states: Any, theta: Any, weights: Any = None) -> Any:
@@ -279,6 +309,8 @@ def next_beta(log_density: Callable[[float], Any], beta: float, ess: float, gues
     >>> 0.1 < stop < 0.2
     True
     """
+    if hasattr(log_density, "sizes"):
+        return _next_of_many(log_density.sizes, beta, ess, guess)
     here = log_density(beta)
 
     def size(step: float) -> float:
@@ -301,6 +333,26 @@ def next_beta(log_density: Callable[[float], Any], beta: float, ess: float, gues
         step = proposal if inside else math.sqrt(low * high) if low > 0 else 0.3 * high
         if high < 1e-12:
             break
+    return min(1.0, beta + max(low, 1e-12))
+
+
+def _next_of_many(sizes: Callable[[float, list[float]], list[float]], beta: float, ess: float, guess: float) -> float:
+    """The same where many lengths are tried at once, as a GPU does without waiting in between."""
+    rest = 1.0 - beta
+    low, high = 0.0, rest
+    tried = [rest, *(min(guess * 3.0 ** (k / 8.0), rest) for k in range(-8, 9))]
+    while high > 1.01 * low:
+        found = sizes(beta, tried)
+        if found[0] >= ess and tried[0] == rest:
+            return 1.0
+        low = max([low, *(step for step, size in zip(tried, found, strict=True) if size >= ess)])
+        high = min(high, *(step for step, size in zip(tried, found, strict=True) if size < ess and step > low), high)
+        if high < 1e-12:
+            break
+        if low == 0.0:
+            tried = [high * 0.5**k for k in range(1, 18)]
+        else:
+            tried = [low * (high / low) ** (k / 18.0) for k in range(1, 18)]
     return min(1.0, beta + max(low, 1e-12))
 
 
@@ -355,14 +407,14 @@ def anneal(
     betas: list[float] = []
     beta, length = 0.0, 0.1
     while beta < 1.0:
-        log_density = model.path(states, start, end)
-        stop = next_beta(log_density, beta, ess, length)
-        weights = to_numpy(log_density(stop) - log_density(beta)).astype(np.float64, copy=False)
-        states = model.take(states, resample(weights, keys.uniforms(model.n_groups)))
+        path = model.path(states, start, end)
+        stop = next_beta(path, beta, ess, length)
+        weights = to_numpy(path(stop) - path(beta)).astype(np.float64, copy=False)
+        states = path.advance(resample(weights, keys.uniforms(model.n_groups)), stop, keys)
         length, beta = stop - beta, stop
         betas.append(beta)
-        theta = end if start is None or beta == 1.0 else start + beta * (end - start)
-        for _ in range(steps):
+        theta = end if start is None or beta == 1.0 or steps == 1 else start + beta * (end - start)
+        for _ in range(steps - 1):
             states = model.sweep(states, theta, keys, beta if start is None else 1.0)
         if len(betas) > _STEPS:
             raise FloatingPointError(f"more than {_STEPS} temperatures were needed: the parameters have diverged")

@@ -9,7 +9,6 @@ learner of :mod:`mercer.fields.learners` estimates its gradient from particles, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from mercer import _core
 from mercer._estimator import Estimator
 from mercer._state.saved import Choice, Fields, Flag, Floats, History, LabelValues, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
-from mercer.learning.learners import EnergyModel, Keys, Learner, resolve_learner
+from mercer.learning.learners import EnergyModel, Keys, Learner, Path, resolve_learner
 from mercer.learning.monitor import Monitor
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.solvers.sampled import ascend
@@ -96,7 +95,7 @@ class _LabelSpins(EnergyModel):
     def _signs(self, states: np.ndarray) -> np.ndarray:
         return (2.0 * states - 1.0).reshape(len(states), self.n_groups, self.T)
 
-    def path(self, states: np.ndarray, start: Any, end: Any) -> Callable[[float], np.ndarray]:
+    def path(self, states: np.ndarray, start: Any, end: Any) -> Path:
         """Return log densities along the straight line between two parameters."""
         y = self._signs(states)
         couplings = np.zeros((self.T, self.T))
@@ -107,7 +106,7 @@ class _LabelSpins(EnergyModel):
 
         last = scores(end)
         first = np.zeros_like(last) if start is None else scores(start)
-        return lambda beta: first + beta * (last - first)
+        return Path(self, states, start, end, lambda beta: first + beta * (last - first))
 
     def statistics(self, states: np.ndarray, theta: Any, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the means over rows of E[y_s y_t], x E[y] and E[y]."""

@@ -23,7 +23,7 @@ import numpy as np
 from mercer import _core
 from mercer._validation import check_count, check_positive
 from mercer.learning.checkpoint import array_of
-from mercer.learning.learners import Chains, EnergyModel, Keys, Learner, resolve_learner
+from mercer.learning.learners import Chains, EnergyModel, Keys, Learner, Path, resolve_learner
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -88,7 +88,7 @@ class LabelField(EnergyModel):
         _core.fields.label_sweep(moved, nodes, self._edges, pairs, beta, backward, keys.next(), self.threads)
         return moved
 
-    def path(self, states: np.ndarray, start: Any, end: Any) -> Callable[[float], np.ndarray]:
+    def path(self, states: np.ndarray, start: Any, end: Any) -> Path:
         """Return log densities along the straight line between two weight vectors."""
         states = np.ascontiguousarray(states)
 
@@ -102,7 +102,7 @@ class LabelField(EnergyModel):
 
         last = scores(end)
         first = np.zeros_like(last) if start is None else scores(start)
-        return lambda beta: first + beta * (last - first)
+        return Path(self, states, start, end, lambda beta: first + beta * (last - first))
 
     def statistics(self, states: np.ndarray, theta: Any, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the mean over graphs of E[Φ]."""
