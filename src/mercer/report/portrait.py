@@ -282,7 +282,7 @@ def _transitions(model: Any, top: int) -> list[Block]:
         f"{what} of transitions, from the label of a row to that of a column.", note, not probabilities, "from", "to",
     )  # fmt: skip
     edges = Matrix(
-        "First and last", np.array([values for _, values in ends]), [name for name, _ in ends], labels,
+        "Transitions", np.array([values for _, values in ends]), [name for name, _ in ends], labels,
         f"{what} of the labels at the ends of a sequence.", "", not probabilities,
     )  # fmt: skip
     return [table, edges]
