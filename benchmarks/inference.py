@@ -479,7 +479,7 @@ def gibbs(repeats: int, side: int = 100, sweeps: int = 200, coupling: float = 0.
     graph = FactorGraph(np.full(side * side, 2), edges=grid_edges((side, side)), pairwise=table, log=True).compiled
     board = Checkerboard(side, coupling)
     start, ones = np.zeros((1, side * side), np.int32), np.ones(sweeps)
-    samplers = {kind: _core.Sampler(graph.core, start, 0, kind, []) for kind in ("colours", "gibbs")}
+    samplers = {kind: _core.inference.Sampler(graph.core, start, 0, kind, []) for kind in ("colours", "gibbs")}
     runs: dict[str, Callable[[], Any]] = {
         "numpy, checkerboard": lambda: [board.sweep() for _ in range(sweeps)],
         "mercer, by colours": lambda: samplers["colours"].run(ones, 0, None, None, False, 1),

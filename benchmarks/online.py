@@ -36,7 +36,7 @@ def cpu_seconds(repeats: int, call: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def zipf_examples(n: int, n_classes: int, length: int = LENGTH, seed: int = 0) -> _core.Examples:
+def zipf_examples(n: int, n_classes: int, length: int = LENGTH, seed: int = 0) -> _core.examples.Examples:
     """Documents of Zipf words, a fifth of them from ten words of the document's class, already hashed."""
     random = np.random.default_rng(seed)
     chance = 1 / np.arange(1, VOCABULARY + 1)
@@ -46,11 +46,13 @@ def zipf_examples(n: int, n_classes: int, length: int = LENGTH, seed: int = 0) -
     words = np.where(random.random((n, length)) < 0.2, own[y[:, None], random.integers(0, 10, (n, length))], words)
     hashes = np.random.default_rng(2).integers(0, 2**63, VOCABULARY, dtype=np.uint64)[words]
     names = [str(label) for label in range(n_classes)]
-    return _core.Examples(np.arange(n + 1) * length, hashes.ravel(), labels=y.astype(np.int32), label_names=names)
+    return _core.examples.Examples(
+        np.arange(n + 1) * length, hashes.ravel(), labels=y.astype(np.int32), label_names=names
+    )
 
 
-def new_model(n_classes: int, n_bits: int, **settings: object) -> _core.HashedModel:
-    model = _core.HashedModel(task="multiclass" if n_classes > 2 else "binary", n_bits=n_bits, **settings)  # type: ignore[arg-type]
+def new_model(n_classes: int, n_bits: int, **settings: object) -> _core.learner.HashedModel:
+    model = _core.learner.HashedModel(task="multiclass" if n_classes > 2 else "binary", n_bits=n_bits, **settings)  # type: ignore[arg-type]
     model.set_labels([str(label) for label in range(n_classes)])
     return model
 
@@ -80,12 +82,12 @@ def classes(repeats: int) -> None:
         examples = zipf_examples(sized(4000 if n_classes < 10_000 else 2000, 100), n_classes, 30)
         for hashing in ("joint", "two-stage"):
             for loss in ("log", "hinge"):
-                runs: list[_core.HashedModel] = []
+                runs: list[_core.learner.HashedModel] = []
                 figures: list[dict[str, float]] = []
 
                 def run(
                     hashing: str = hashing, loss: str = loss, n: int = n_classes, runs: list = runs, out: list =
-                    figures, examples: _core.Examples = examples,
+                    figures, examples: _core.examples.Examples = examples,
                 ) -> None:  # fmt: skip
                     runs.append(new_model(n, 22, loss=loss, label_hashing=hashing, rate=2.5))
                     out.append(runs[-1].learn(examples))

@@ -244,7 +244,7 @@ def tests_of(mutant: Mutant) -> list[str]:
     else:
         package, modules = "core", set()
         for path in (ROOT / "src" / "mercer").rglob("*.py"):  # who calls the compiled functions of this file
-            calls = set(re.findall(r"_core\.(\w+)", path.read_text()))
+            calls = set(re.findall(r"_core\.(?:\w+\.)?(\w+)", path.read_text()))
             if calls & bound_names(mutant.path):
                 modules.add(path.stem)
     users = {package_of(p.relative_to(ROOT).as_posix()) for p in importers(modules)}

@@ -269,37 +269,4 @@ OnlineData<T> online_data(const FeatureRows& rows, const WeightPattern& pattern,
   return data;
 }
 
-// One function a binding file: adds its names to the module.
-void bind_alignment(nb::module_& m);
-void bind_blocks(nb::module_& m);
-void bind_multiclass(nb::module_& m);
-void bind_parsing(nb::module_& m);
-void bind_ranking(nb::module_& m);
-void bind_relative(nb::module_& m);
-void bind_examples(nb::module_& m);
-void bind_graphlets(nb::module_& m);
-void bind_learner(nb::module_& m);
-void bind_readers(nb::module_& m);
-void bind_records(nb::module_& m);
-void bind_segments(nb::module_& m);
-void bind_text(nb::module_& m);
-void bind_keyed_rows(nb::module_& m);
-void bind_vector_kernels(nb::module_& m);
-void bind_string_kernels(nb::module_& m);
-void bind_transducers(nb::module_& m);
-void bind_tree_kernels(nb::module_& m);
-void bind_graph_kernels(nb::module_& m);
-void bind_dependence(nb::module_& m);
-void bind_cliques(nb::module_& m);
-void bind_factors(nb::module_& m);
-void bind_gibbs(nb::module_& m);
-void bind_cuts(nb::module_& m);
-void bind_dual(nb::module_& m);
-void bind_assignment(nb::module_& m);
-void bind_machines(nb::module_& m);
-void bind_labellings(nb::module_& m);
-void bind_circulant(nb::module_& m);
-void bind_hamming(nb::module_& m);
-void bind_fastmaps(nb::module_& m);
-
 }  // namespace mercer

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/arrays.hpp"
-#include "hashing/vocabulary.hpp"
+#include "base/memory.hpp"
 
 namespace mercer {
 

@@ -700,6 +700,24 @@ std::vector<std::string> byte_strings(nb::list items) {
 
 }  // namespace
 
+void bind_hashing(nb::module_& m) {
+  m.def(
+      "hash_bytes", [](nb::bytes text, uint64_t seed) { return hash_bytes({text.c_str(), text.size()}, seed); },
+      "text"_a, "seed"_a = 0, "A 64-bit hash, the same on all platforms.");
+  m.def(
+      "feature_hash",
+      [](nb::bytes name, uint64_t seed) { return feature_hash(std::string_view(name.c_str(), name.size()), seed); },
+      "name"_a, "seed"_a = 0);
+  m.def(
+      "combine_hashes",
+      [](In1<uint64_t> first, uint64_t second) {
+        std::vector<uint64_t> out(first.shape(0));
+        for (size_t i = 0; i < out.size(); ++i) out[i] = combine(first.data()[i], second);
+        return to_numpy(std::move(out));
+      },
+      "first"_a, "second"_a);
+}
+
 void bind_text(nb::module_& m) {
   m.attr("UNICODE_VERSION") = UNICODE_VERSION;
 
@@ -787,18 +805,6 @@ void bind_text(nb::module_& m) {
       },
       "data"_a, "offsets"_a, "binary"_a);
 
-  m.def(
-      "feature_hash",
-      [](nb::bytes name, uint64_t seed) { return feature_hash(std::string_view(name.c_str(), name.size()), seed); },
-      "name"_a, "seed"_a = 0);
-  m.def(
-      "combine_hashes",
-      [](In1<uint64_t> first, uint64_t second) {
-        std::vector<uint64_t> out(first.shape(0));
-        for (size_t i = 0; i < out.size(); ++i) out[i] = combine(first.data()[i], second);
-        return to_numpy(std::move(out));
-      },
-      "first"_a, "second"_a);
   m.def("pack_documents", &pack_documents, "documents"_a);
   m.def("split_lines", &split_lines, "text"_a.noconvert());
   m.def("pack_ucs4", &pack_fixed<uint32_t>, "rows"_a);

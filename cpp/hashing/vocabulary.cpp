@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/arrays.hpp"
 #include "hashing/hash.hpp"
 
 namespace mercer {
@@ -417,6 +418,140 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
   }
   Py_DECREF(outer);
   return good;
+}
+
+// ------------------------------------------------------------------------------------------ binding
+
+namespace {
+
+nb::tuple built(RowsBuilder&& rows) {
+  nb::object values = rows.all_ones ? nb::none() : to_numpy(std::move(rows.values));
+  return nb::make_tuple(to_numpy(std::move(rows.offsets)), to_numpy(std::move(rows.indptr)),
+                        to_numpy(std::move(rows.indices)), values);
+}
+
+nb::tuple encode_tokens(Vocabulary& v, nb::handle sequences, bool grow) {
+  RowsBuilder rows;
+  if (!read_tokens(sequences.ptr(), v, grow, rows)) throw nb::python_error();
+  return built(std::move(rows));
+}
+
+using PieceArgument = std::variant<std::string, std::pair<int, int>>;
+nb::tuple encode_columns(Vocabulary& v, nb::handle sentences, const std::vector<std::vector<PieceArgument>>& patterns,
+                         bool grow) {
+  std::vector<TemplatePattern> compiled;
+  for (const auto& pattern : patterns) {
+    TemplatePattern pieces;
+    for (const PieceArgument& piece : pattern) {
+      if (std::holds_alternative<std::string>(piece)) {
+        pieces.push_back({std::get<std::string>(piece), 0, -1});
+      } else {
+        const auto [row, column] = std::get<std::pair<int, int>>(piece);
+        require(column >= 0, "a template's column must not be negative");
+        pieces.push_back({"", row, column});
+      }
+    }
+    compiled.push_back(std::move(pieces));
+  }
+  RowsBuilder rows;
+  if (!read_columns(sentences.ptr(), compiled, v, grow, rows)) throw nb::python_error();
+  return built(std::move(rows));
+}
+
+// Strings in Arrow's layout; token t has the strings token_offsets[t] .. token_offsets[t+1].
+nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_offsets, In1<int64_t> token_offsets,
+                      bool grow) {
+  auto check = [](const In1<int64_t>& x, int64_t last, const char* what) {
+    require(x.shape(0) >= 1 && x.data()[0] >= 0, what);
+    for (size_t i = 1; i < x.shape(0); ++i) require(x.data()[i - 1] <= x.data()[i], what);
+    require(x.data()[x.shape(0) - 1] <= last, what);
+  };
+  check(string_offsets, int64_t(bytes.shape(0)), "string offsets must not decrease nor leave the bytes");
+  check(token_offsets, int64_t(string_offsets.shape(0)) - 1, "token offsets must not decrease nor leave the strings");
+  RowsBuilder rows;
+  const char* data = reinterpret_cast<const char*>(bytes.data());
+  for (size_t t = 0; t + 1 < token_offsets.shape(0); ++t) {
+    for (int64_t s = token_offsets.data()[t]; s < token_offsets.data()[t + 1]; ++s) {
+      const int64_t begin = string_offsets.data()[s], end = string_offsets.data()[s + 1];
+      rows.add(v.column(std::string_view(data + begin, size_t(end - begin)), grow), 1.0);
+    }
+    rows.close_row();
+  }
+  return built(std::move(rows));
+}
+
+// Sorts the names and carries the columns of rows read before along: each row stays ascending.
+void sort_names(Vocabulary& v, In1<int64_t> indptr, Out1<int32_t> indices, std::optional<Out1<double>> values) {
+  const int64_t size = int64_t(indices.shape(0)), n_rows = require_offsets(indptr, size, "indptr", "indices");
+  require(v.n_bits() == 0, "a hashing vocabulary keeps no names");
+  for (int64_t k = 0; k < size; ++k)
+    require(indices.data()[k] >= 0 && indices.data()[k] < v.size(), "a column index is out of range");
+  if (values) require(int64_t(values->shape(0)) == size, "values and indices must have one length");
+  std::vector<int32_t> place = v.sort();
+  std::vector<std::pair<int32_t, double>> row;
+  for (int64_t i = 0; i < n_rows; ++i) {
+    const int64_t begin = indptr.data()[i], end = indptr.data()[i + 1];
+    row.clear();
+    for (int64_t k = begin; k < end; ++k) row.emplace_back(place[indices.data()[k]], values ? values->data()[k] : 1.0);
+    std::sort(row.begin(), row.end());
+    for (int64_t k = begin; k < end; ++k) {
+      indices.data()[k] = row[k - begin].first;
+      if (values) values->data()[k] = row[k - begin].second;
+    }
+  }
+  std::vector<int32_t>().swap(place);
+  give_back(size);
+}
+
+nb::tuple vocabulary_state(const Vocabulary& v) {
+  std::vector<uint8_t> bytes(v.bytes().begin(), v.bytes().end());
+  std::vector<int64_t> offsets{0};
+  for (size_t i = 0; i < v.ends().size(); ++i) offsets.push_back(int64_t(v.ends()[i]));
+  return nb::make_tuple(to_numpy(std::move(bytes)), to_numpy(std::move(offsets)));
+}
+
+void add_names(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> offsets) {
+  require(v.n_bits() == 0, "a hashing vocabulary keeps no names");
+  require_offsets(offsets, int64_t(bytes.shape(0)), "offsets", "bytes");
+  const char* data = reinterpret_cast<const char*>(bytes.data());
+  for (size_t i = 0; i + 1 < offsets.shape(0); ++i) {
+    const int64_t before = v.size();
+    const int64_t begin = offsets.data()[i], end = offsets.data()[i + 1];
+    require(v.column(std::string_view(data + begin, size_t(end - begin)), true) == before,
+            "a feature name stands twice");
+  }
+}
+
+}  // namespace
+
+void bind_vocabulary(nb::module_& m) {
+  nb::class_<Vocabulary>(m, "Vocabulary", "Feature names to columns, by a table or by hashing.")
+      .def(
+          "__init__",
+          [](Vocabulary* v, int n_bits) {
+            require(n_bits >= 0 && n_bits <= 30, "n_bits must be between 0 (no hashing) and 30");
+            new (v) Vocabulary(n_bits);
+          },
+          "n_bits"_a = 0)
+      .def("__len__", &Vocabulary::size)
+      .def_prop_ro("n_bits", &Vocabulary::n_bits)
+      .def(
+          "name",
+          [](const Vocabulary& v, int64_t i) {
+            require(v.n_bits() == 0 && i >= 0 && i < v.size(), "no such feature");
+            const std::string_view s = v.name(i);
+            return nb::str(s.data(), s.size());
+          },
+          "column"_a)
+      .def(
+          "find", [](Vocabulary& v, const std::string& name) { return v.column(name, false); }, "name"_a)
+      .def("encode_tokens", &encode_tokens, "sequences"_a, "grow"_a)
+      .def("encode_columns", &encode_columns, "sentences"_a, "patterns"_a, "grow"_a)
+      .def("encode_utf8", &encode_utf8, "bytes"_a.noconvert(), "string_offsets"_a.noconvert(),
+           "token_offsets"_a.noconvert(), "grow"_a)
+      .def("sort", &sort_names, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert().none())
+      .def("state", &vocabulary_state, "The names as (bytes, offsets).")
+      .def("add_names", &add_names, "bytes"_a.noconvert(), "offsets"_a.noconvert());
 }
 
 }  // namespace mercer

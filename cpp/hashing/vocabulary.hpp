@@ -4,46 +4,15 @@
 
 #include <Python.h>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include <cstdint>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "hashing/hash.hpp"
 
 namespace mercer {
-
-// Memory for large tables that are read at random: in huge pages where the system gives them on request, so that an
-// access does not have to look up its page first.
-template <class T> struct HugePages {
-  using value_type = T;
-  static constexpr size_t kPage = size_t(1) << 21;
-  HugePages() = default;
-  template <class U> HugePages(const HugePages<U>&) {}
-  T* allocate(size_t n) {
-    if (n > (SIZE_MAX >> 1) / sizeof(T)) throw std::bad_alloc();
-    const size_t bytes = n * sizeof(T);
-    if (bytes < kPage) return static_cast<T*>(::operator new(bytes));
-    void* p = ::operator new(bytes, std::align_val_t(kPage));
-#if defined(__linux__)
-    madvise(p, bytes, MADV_HUGEPAGE);  // advice: nothing is lost where it is not taken
-#endif
-    return static_cast<T*>(p);
-  }
-  void deallocate(T* p, size_t n) {
-    if (n * sizeof(T) < kPage)
-      ::operator delete(p);
-    else
-      ::operator delete(p, std::align_val_t(kPage));
-  }
-  template <class U> bool operator==(const HugePages<U>&) const { return true; }
-  template <class U> bool operator!=(const HugePages<U>&) const { return false; }
-};
 
 // Where names end in their bytes: the end of a block of names in full, those within it from there on, in half the
 // memory.

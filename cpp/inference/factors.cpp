@@ -258,8 +258,6 @@ void bind_factors(nb::module_& m) {
           },
           "unary"_a, "tables"_a, "constant"_a)
       .def_prop_ro("is_forest", [](const FlatGraph& graph) { return graph.structure().forest; });
-  bind_messages(m);
-  bind_mean_field(m);
 }
 
 }  // namespace mercer

@@ -141,7 +141,4 @@ struct Forest {
   }
 };
 
-void bind_messages(nb::module_& m);
-void bind_mean_field(nb::module_& m);
-
 }  // namespace mercer

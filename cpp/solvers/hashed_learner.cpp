@@ -854,8 +854,6 @@ constexpr Name kHashings[] = {{"joint", int(LabelHashing::joint)},
                               {"two-stage", int(LabelHashing::two_stage)}};
 constexpr Name kOptimizers[] = {
     {"adagrad", int(Optimizer::adagrad)}, {"ftrl", int(Optimizer::ftrl)}, {"sgd", int(Optimizer::sgd)}};
-constexpr Name kAnalyzers[] = {
-    {"word", int(Analyzer::word)}, {"char", int(Analyzer::chars)}, {"char_wb", int(Analyzer::char_wb)}};
 
 template <class T, size_t N> const char* name_of(const Name (&choices)[N], T value) {
   for (const auto& [choice, number] : choices)
@@ -993,114 +991,6 @@ nb::dict state(const HashedModel& model) {
   return out;
 }
 
-// Rows of a matrix in the order asked for, as examples. Columns are their own hashes as far as the table goes.
-template <class T, class I>
-Examples row_examples(In1<I> indptr, In1<I> indices, In1<T> data, In1<int64_t> order, int64_t n_columns, int n_bits,
-                      uint64_t seed) {
-  require(indptr.shape(0) >= 1 && indices.shape(0) == data.shape(0), "indptr, indices and data do not fit together");
-  require(n_bits >= 1 && n_bits <= 32, "n_bits must lie between 1 and 32");
-  const int64_t n_rows = int64_t(indptr.shape(0)) - 1, n_values = int64_t(data.shape(0));
-  const int64_t own = int64_t(1) << n_bits;
-  Examples out;
-  out.indptr.reserve(order.shape(0) + 1);
-  for (size_t i = 0; i < order.shape(0); ++i) {
-    const int64_t row = order.data()[i];
-    require(row >= 0 && row < n_rows, "the order names a row that does not exist");
-    const int64_t begin = int64_t(indptr.data()[row]), end = int64_t(indptr.data()[row + 1]);
-    require(0 <= begin && begin <= end && end <= n_values, "indptr is not that of a CSR matrix");
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t column = int64_t(indices.data()[k]);
-      const float value = float(data.data()[k]);
-      require(column >= 0 && column < n_columns, "a column index is out of range");
-      require(std::isfinite(value), "values must be finite in single precision");
-      if (value == 0) continue;
-      out.hashes.push_back(column < own ? uint64_t(column) : feature_hash(uint64_t(column), seed));
-      out.values.push_back(value);
-    }
-    out.indptr.push_back(int64_t(out.hashes.size()));
-  }
-  if (std::all_of(out.values.begin(), out.values.end(), [](float value) { return value == 1.0f; })) out.values.clear();
-  return out;
-}
-
-TextSettings text_settings(const std::string& analyzer, int min_n, int max_n, bool lowercase, uint64_t seed) {
-  require(min_n >= 1 && min_n <= max_n, "ngrams must be a pair of numbers 1 <= least <= most");
-  TextSettings s;
-  s.analyzer = named<Analyzer>("analyzer", analyzer, kAnalyzers);
-  s.min_n = min_n, s.max_n = max_n, s.lowercase = lowercase, s.seed = seed;
-  return s;
-}
-
-// Documents (str or bytes) in the order asked for, as examples.
-Examples document_examples(nb::sequence documents, In1<int64_t> order, const std::string& analyzer, int min_n,
-                           int max_n, bool lowercase, uint64_t seed) {
-  TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
-  const int64_t n = int64_t(nb::len(documents));
-  Examples out;
-  out.documents = true;
-  out.indptr.reserve(order.shape(0) + 1);
-  for (size_t i = 0; i < order.shape(0); ++i) {
-    const int64_t at = order.data()[i];
-    require(at >= 0 && at < n, "the order names a document that does not exist");
-    nb::object document = documents[size_t(at)];
-    const char* text = nullptr;
-    Py_ssize_t length = 0;
-    if (PyUnicode_Check(document.ptr())) {
-      text = PyUnicode_AsUTF8AndSize(document.ptr(), &length);
-      if (!text) {  // lone surrogates: bytes that are not UTF-8, which separate words
-        PyErr_Clear();
-        document = nb::steal(PyUnicode_AsEncodedString(document.ptr(), "utf-8", "surrogatepass"));
-        if (!document.is_valid()) throw nb::python_error();
-      }
-    }
-    if (!text) {
-      char* bytes = nullptr;
-      if (!PyBytes_Check(document.ptr()) || PyBytes_AsStringAndSize(document.ptr(), &bytes, &length) != 0) {
-        PyErr_Clear();
-        throw nb::type_error(
-            ("documents must be str or bytes, but document " + std::to_string(at) + " is not").c_str());
-      }
-      text = bytes;
-    }
-    analyze(std::string_view(text, size_t(length)), [&](uint64_t hash) { out.hashes.push_back(hash); });
-    out.indptr.push_back(int64_t(out.hashes.size()));
-  }
-  return out;
-}
-
-// The same for documents that lie in one stretch of bytes, as in a TextBuffer.
-template <class Offset>
-Examples buffer_examples(In1<uint8_t> data, In1<Offset> offsets, In1<int64_t> order, const std::string& analyzer,
-                         int min_n, int max_n, bool lowercase, uint64_t seed) {
-  TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
-  const int64_t n = int64_t(offsets.shape(0)) - 1, size = int64_t(data.shape(0));
-  Examples out;
-  out.documents = true;
-  out.indptr.reserve(order.shape(0) + 1);
-  nb::gil_scoped_release released;
-  for (size_t i = 0; i < order.shape(0); ++i) {
-    const int64_t at = order.data()[i];
-    require(at >= 0 && at < n, "the order names a document that does not exist");
-    const int64_t begin = int64_t(offsets.data()[at]), end = int64_t(offsets.data()[at + 1]);
-    require(0 <= begin && begin <= end && end <= size, "offsets must not decrease, nor go beyond the bytes");
-    analyze(std::string_view(reinterpret_cast<const char*>(data.data()) + begin, size_t(end - begin)),
-            [&](uint64_t hash) { out.hashes.push_back(hash); });
-    out.indptr.push_back(int64_t(out.hashes.size()));
-  }
-  return out;
-}
-
-// The same features with other labels, targets and weights.
-void set_outputs(Examples& e, std::optional<In1<int32_t>> labels, const nb::list& label_names,
-                 std::optional<In1<double>> targets, std::optional<In1<float>> weights) {
-  if (labels) e.labels.assign(labels->data(), labels->data() + labels->shape(0));
-  if (targets) e.targets.assign(targets->data(), targets->data() + targets->shape(0));
-  if (weights) e.weights.assign(weights->data(), weights->data() + weights->shape(0));
-  e.label_names.clear();
-  for (nb::handle name : label_names) e.label_names.push_back(bytes_of_name(name));
-  e.check();
-}
-
 }  // namespace
 
 void bind_learner(nb::module_& m) {
@@ -1132,23 +1022,6 @@ void bind_learner(nb::module_& m) {
           "table"_a, "scales"_a, "intercepts"_a, "counters"_a)
       .def_prop_ro("n_outputs", &HashedModel::n_outputs)
       .def_prop_ro("table_bytes", &HashedModel::table_bytes);
-  m.def("row_examples", &row_examples<double, int32_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
-        "n_bits"_a, "seed"_a);
-  m.def("row_examples", &row_examples<double, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
-        "n_bits"_a, "seed"_a);
-  m.def("row_examples", &row_examples<float, int32_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
-        "n_bits"_a, "seed"_a);
-  m.def("row_examples", &row_examples<float, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
-        "n_bits"_a, "seed"_a);
-  m.def("buffer_examples", &buffer_examples<int32_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a,
-        "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
-  m.def("buffer_examples", &buffer_examples<int64_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a,
-        "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
-  m.def("document_examples", &document_examples, "documents"_a, "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a,
-        "lowercase"_a, "seed"_a);
-  m.def("set_outputs", &set_outputs, "examples"_a, "labels"_a.none() = nb::none(), "label_names"_a = nb::list(),
-        "targets"_a.none() = nb::none(), "weights"_a.none() = nb::none());
-  // For tests: the loops without vector instructions, or those of this machine again.
   m.def("plain_blocks", [](bool plain) { block_kernels = plain ? kPlain : best_kernels(); }, "plain"_a);
 }
 

@@ -973,10 +973,10 @@ void bind_alignment(nb::module_& m) {
           },
           "s"_a, "s_offsets"_a, "t"_a, "t_offsets"_a, "substitution"_a, "gap_open"_a, "gap_extend"_a, "local"_a,
           "anchor"_a = nb::none(), "bonus"_a = nb::none());
-  m.def("align_k_best", &align_k_best, "batch"_a, "k"_a, "threads"_a = 1);
-  m.def("align_scores", &align_scores, "batch"_a, "threads"_a = 1);
-  m.def("align_log_partition", &align_log_partition, "batch"_a, "threads"_a = 1);
-  m.def("align_expect", &align_expect, "batch"_a, "counts"_a, "matches"_a = nb::none(), "threads"_a = 1);
+  m.def("k_best", &align_k_best, "batch"_a, "k"_a, "threads"_a = 1);
+  m.def("scores", &align_scores, "batch"_a, "threads"_a = 1);
+  m.def("log_partition", &align_log_partition, "batch"_a, "threads"_a = 1);
+  m.def("expect", &align_expect, "batch"_a, "counts"_a, "matches"_a = nb::none(), "threads"_a = 1);
 }
 
 }  // namespace mercer

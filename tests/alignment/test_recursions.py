@@ -55,7 +55,7 @@ modes = pytest.mark.parametrize("local", [False, True], ids=["global", "local"])
 @problems
 def test_best_score_equals_enumeration(problem, local):
     reference, batch = enumeration_and_batch(problem, local)
-    assert _core.align_scores(batch)[0] == pytest.approx(reference.scores.max())
+    assert _core.alignment.scores(batch)[0] == pytest.approx(reference.scores.max())
 
 
 @modes
@@ -76,7 +76,7 @@ def test_k_best_are_the_k_highest_of_all_alignments(problem, local, k):
 def test_log_partition_and_expectations_equal_enumeration(problem, local):
     reference, batch = enumeration_and_batch(problem, local)
     pair = problem[0]
-    assert _core.align_log_partition(batch)[0] == pytest.approx(reference.log_partition)
+    assert _core.alignment.log_partition(batch)[0] == pytest.approx(reference.log_partition)
     log_z, counts = expect(batch, 1, N_SYMBOLS)
     assert log_z[0] == pytest.approx(reference.log_partition)
     assert np.allclose(counts[0], reference.expected_counts())
@@ -114,7 +114,7 @@ def test_log_partition_of_longer_pairs_neither_under_nor_overflows(local, scale)
     pair, scores = long_problem(70, 50, scale)
     batch = compile_batch([pair], scores, local)
     expected = log_partition(pair.s, pair.t, *scores, local)
-    assert _core.align_log_partition(batch)[0] == pytest.approx(expected, rel=1e-10)
+    assert _core.alignment.log_partition(batch)[0] == pytest.approx(expected, rel=1e-10)
     log_z, counts = expect(batch, 1, 4)
     assert log_z[0] == pytest.approx(expected, rel=1e-10)
     if not local:  # every symbol is in a pair or in a gap
@@ -134,7 +134,7 @@ def test_expected_counts_are_the_gradient_of_log_partition(local):
             moved = vector.copy()
             moved[k] += step
             shifted = Scores(moved[:-2].reshape(4, 4), moved[-2], moved[-1])
-            values.append(_core.align_log_partition(compile_batch([pair], shifted, local))[0])
+            values.append(_core.alignment.log_partition(compile_batch([pair], shifted, local))[0])
         assert counts[0, k] == pytest.approx((values[1] - values[0]) / 2e-5, abs=1e-6)
 
 
@@ -148,7 +148,7 @@ def test_pairs_too_long_for_a_whole_traceback_have_the_same_answers(local):
     batch = compile_batch([Coded(s, t)], scores, local)
     (found,) = k_best(batch, 1)
     pairs = found[0].pairs
-    assert found[0].score == _core.align_scores(batch)[0]
+    assert found[0].score == _core.alignment.scores(batch)[0]
     gaps = np.diff(pairs if local else np.concatenate([[[-1, -1]], pairs, [[len(s), len(t)]]]), axis=0) - 1
     opened = np.count_nonzero(gaps)
     score = scores.substitution[s[pairs[:, 0]], t[pairs[:, 1]]].sum() - 5.0 * opened - (gaps.sum() - opened)
@@ -164,7 +164,7 @@ def test_expectations_of_pairs_too_long_to_keep_every_row_add_up(local):
     scores = Scores(np.where(np.eye(4), 2.0, -2.0), -4.0, -1.0)
     batch = compile_batch([Coded(s, t)], scores, local)
     log_z, counts = expect(batch, 1, 4)
-    assert log_z[0] == pytest.approx(_core.align_log_partition(batch)[0], rel=1e-12)
+    assert log_z[0] == pytest.approx(_core.alignment.log_partition(batch)[0], rel=1e-12)
     if not local:
         assert 2 * counts[0, :-2].sum() + counts[0, -2:].sum() == pytest.approx(len(s) + len(t))
     # The same through the log-domain recursions: a bonus beyond their range that no alignment can earn.
@@ -192,8 +192,8 @@ def test_results_do_not_depend_on_threads_or_on_the_rest_of_the_batch(local):
     scores = long_problem(1, 1)[1]
     batch = compile_batch(pairs, scores, local)
     for ask in (
-        lambda b, threads: _core.align_scores(b, threads),
-        lambda b, threads: _core.align_log_partition(b, threads),
+        lambda b, threads: _core.alignment.scores(b, threads),
+        lambda b, threads: _core.alignment.log_partition(b, threads),
         lambda b, threads: np.concatenate([one.pairs.ravel() for best in k_best(b, 3, threads) for one in best]),
     ):
         one, many = ask(batch, 1), ask(batch, 4)
@@ -226,18 +226,18 @@ def test_bad_arrays_are_refused(change, message):
         "s": np.array([0, 1], np.int32), "s_offsets": np.array([0, 2]), "t": np.array([0, 1, 1], np.int32),
         "t_offsets": np.array([0, 3]), "substitution": np.eye(2), "gap_open": -1.0, "gap_extend": -1.0, "local": False,
     }  # fmt: skip
-    _core.AlignmentBatch(**good)
+    _core.alignment.AlignmentBatch(**good)
     with pytest.raises(ValueError, match=message):
-        _core.AlignmentBatch(**{**good, **change})
+        _core.alignment.AlignmentBatch(**{**good, **change})
 
 
 def test_bad_outputs_and_counts_are_refused():
     batch = compile_batch([Coded(np.zeros(2, np.int32), np.zeros(3, np.int32))], Scores(np.eye(1), -1.0, -1.0), False)
     with pytest.raises(ValueError, match="k must lie between"):
-        _core.align_k_best(batch, 0)
+        _core.alignment.k_best(batch, 0)
     with pytest.raises(ValueError, match="threads must be at least 1"):
-        _core.align_scores(batch, 0)
+        _core.alignment.scores(batch, 0)
     with pytest.raises(ValueError, match="counts has the wrong shape"):
-        _core.align_expect(batch, np.empty((1, 2)))
+        _core.alignment.expect(batch, np.empty((1, 2)))
     with pytest.raises(ValueError, match="matches has the wrong length"):
-        _core.align_expect(batch, np.empty((1, 3)), np.empty(5))
+        _core.alignment.expect(batch, np.empty((1, 3)), np.empty(5))

@@ -206,7 +206,7 @@ def sparse_rows(n, n_columns, per_row, random):
 
 
 def cut_ascent(X, y, strips, squared=False, C=1.0, n_labels=8):
-    return _core.MulticlassDual(
+    return _core.multiclass.MulticlassDual(
         Rows.from_matrix(csr_array(X)).core,
         y.astype(np.int32),
         np.full(len(y), C),
@@ -278,7 +278,9 @@ def test_rows_that_cannot_be_cut_are_visited_whole():
     assert cut_ascent(np.eye(8), y, 2).strips == 2
     unsorted = csr_array((np.ones(4), np.array([3, 1, 0, 2]), np.array([0, 2, 4])), shape=(2, 8))
     core = Rows.from_matrix(unsorted).core
-    few = _core.MulticlassDual(core, np.array([0, 1], np.int32), np.ones(2), 1.0 - np.eye(2), False, 0, 1, 9, 4)
+    few = _core.multiclass.MulticlassDual(
+        core, np.array([0, 1], np.int32), np.ones(2), 1.0 - np.eye(2), False, 0, 1, 9, 4
+    )
     assert few.strips == 1
 
 
@@ -290,7 +292,8 @@ def test_an_ascent_goes_on_from_its_state_to_the_last_bit(shards, strips, square
     y = random.integers(0, 6, 300).astype(np.int32)
     core = Rows.from_matrix(X).core
     fresh = [
-        _core.MulticlassDual(core, y, np.ones(300), 1.0 - np.eye(6), squared, 3, shards, 20, strips) for _ in range(2)
+        _core.multiclass.MulticlassDual(core, y, np.ones(300), 1.0 - np.eye(6), squared, 3, shards, 20, strips)
+        for _ in range(2)
     ]
     for _ in range(3):
         for _ in range(5):
@@ -328,7 +331,7 @@ def test_an_ascent_goes_on_from_its_state_to_the_last_bit(shards, strips, square
 )
 def test_a_state_that_does_not_fit_is_refused(change, message):
     rows = Rows.from_matrix(csr_array(np.eye(3, 8))).core
-    ascent = _core.MulticlassDual(rows, np.array([0, 1, 2], np.int32), np.ones(3), ZERO_ONE, False, 0, 1, 10)
+    ascent = _core.multiclass.MulticlassDual(rows, np.array([0, 1, 2], np.int32), np.ones(3), ZERO_ONE, False, 0, 1, 10)
     state = {
         **ascent.state(),
         "starts": np.array([0, 0, 2, 2]), "labels": np.array([0, 2], np.int32), "values": np.array([0.5, 0.25]),
@@ -346,7 +349,7 @@ def test_dual_variables_are_feasible_and_give_weights_and_dual_value(shards, squ
     cost = np.random.default_rng(0).uniform(0, 2, (5, 5))
     np.fill_diagonal(cost, 0.0)
     upper = np.random.default_rng(1).uniform(0.1, 2, len(y))
-    ascent = _core.MulticlassDual(
+    ascent = _core.multiclass.MulticlassDual(
         Rows.from_matrix(csr_array(X)).core, y.astype(np.int32), upper, cost, squared, 7, shards, 10
     )
     values = []
@@ -504,8 +507,8 @@ def test_the_binding_checks_its_arrays(change, message):
     }  # fmt: skip
     rows = Rows.from_matrix(np.eye(3)).core
     with pytest.raises(ValueError, match=message):
-        _core.MulticlassDual(rows, **{**arguments, **change})
-    ascent = _core.MulticlassDual(rows, **arguments)
+        _core.multiclass.MulticlassDual(rows, **{**arguments, **change})
+    ascent = _core.multiclass.MulticlassDual(rows, **arguments)
     with pytest.raises(ValueError, match="threads"):
         ascent.epoch(0)
     with pytest.raises(ValueError, match="n_features"):
@@ -522,7 +525,9 @@ def test_an_ascent_stays_with_its_instruction_set_and_its_state_fits_any_other()
     rows = (X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data)
 
     def ascent():
-        return _core.MulticlassDual(_core.Rows(*rows, F, False), y, np.ones(n), 1 - np.eye(C), False, 0, 1, 1000, 2)
+        return _core.multiclass.MulticlassDual(
+            _core.linear.Rows(*rows, F, False), y, np.ones(n), 1 - np.eye(C), False, 0, 1, 1000, 2
+        )
 
     before, found = _core.instruction_set(), []
     try:

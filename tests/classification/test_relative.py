@@ -342,23 +342,23 @@ K2, Y2 = np.eye(2), np.array([1.0, -1.0])
         (K2, Y2, 1.0, 0.5),
         (K2, Y2, 1.0, np.nan),
         (K2.astype(np.float32), Y2, 1.0, 2.0),
-        (_core.Rows(np.eye(3)), "rbf", 3, 1.0, 0.0, Y2, 1.0, 2.0, 2, 1),
-        (_core.Rows(np.eye(2)), "other", 3, 1.0, 0.0, Y2, 1.0, 2.0, 2, 1),
-        (_core.Rows(np.eye(2)), "rbf", -1, 1.0, 0.0, Y2, 1.0, 2.0, 2, 1),
-        (_core.Rows(np.eye(2)), "rbf", 3, np.nan, 0.0, Y2, 1.0, 2.0, 2, 1),
-        (_core.Rows(np.eye(2)), "rbf", 3, 1.0, np.inf, Y2, 1.0, 2.0, 2, 1),
-        (_core.Rows(np.eye(2)), "rbf", 3, 1.0, 0.0, Y2, 1.0, 2.0, 1, 1),
-        (_core.Rows(np.eye(2)), "rbf", 3, 1.0, 0.0, Y2, 1.0, 2.0, 2, 0),
-        (_core.Rows(np.eye(2, dtype=np.float32)), "rbf", 3, 1.0, 0.0, Y2, 1.0, 2.0, 2, 1),
+        (_core.linear.Rows(np.eye(3)), "rbf", 3, 1.0, 0.0, Y2, 1.0, 2.0, 2, 1),
+        (_core.linear.Rows(np.eye(2)), "other", 3, 1.0, 0.0, Y2, 1.0, 2.0, 2, 1),
+        (_core.linear.Rows(np.eye(2)), "rbf", -1, 1.0, 0.0, Y2, 1.0, 2.0, 2, 1),
+        (_core.linear.Rows(np.eye(2)), "rbf", 3, np.nan, 0.0, Y2, 1.0, 2.0, 2, 1),
+        (_core.linear.Rows(np.eye(2)), "rbf", 3, 1.0, np.inf, Y2, 1.0, 2.0, 2, 1),
+        (_core.linear.Rows(np.eye(2)), "rbf", 3, 1.0, 0.0, Y2, 1.0, 2.0, 1, 1),
+        (_core.linear.Rows(np.eye(2)), "rbf", 3, 1.0, 0.0, Y2, 1.0, 2.0, 2, 0),
+        (_core.linear.Rows(np.eye(2, dtype=np.float32)), "rbf", 3, 1.0, 0.0, Y2, 1.0, 2.0, 2, 1),
     ],
 )
 def test_the_compiled_problem_checks_its_arguments(arguments):
     with pytest.raises((TypeError, ValueError)):
-        _core.RelativeMarginDual(*arguments)
+        _core.machines.RelativeMarginDual(*arguments)
 
 
 def test_the_compiled_problem_keeps_its_arrays_alive_and_checks_its_calls():
-    dual = _core.RelativeMarginDual(np.eye(2) * 2.0, np.array([1.0, -1.0]), 1.0, 2.0)
+    dual = _core.machines.RelativeMarginDual(np.eye(2) * 2.0, np.array([1.0, -1.0]), 1.0, 2.0)
     with pytest.raises(ValueError):
         dual.run(-1, 1e-3)
     with pytest.raises(ValueError):

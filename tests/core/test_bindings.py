@@ -30,15 +30,15 @@ def rows(**changes):
         "single": False,
         **changes,
     }
-    return _core.Rows(*given.values())
+    return _core.linear.Rows(*given.values())
 
 
 def test_good_rows_are_taken():
     r = rows()
     assert (r.n_rows, r.n_columns, r.single) == (3, 4, False)
     assert rows(values=None, single=True).single
-    assert _core.Rows(np.zeros((2, 5), np.float32)).n_columns == 5
-    assert _core.Rows(np.zeros((0, 5))).n_rows == 0
+    assert _core.linear.Rows(np.zeros((2, 5), np.float32)).n_columns == 5
+    assert _core.linear.Rows(np.zeros((0, 5))).n_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_bad_sparse_rows_are_refused(changes):
 )
 def test_bad_dense_rows_are_refused(dense):
     with pytest.raises(REFUSED):
-        _core.Rows(dense)
+        _core.linear.Rows(dense)
 
 
 def test_good_patterns_are_taken():
-    p = _core.Pattern(3, 4)
+    p = _core.linear.Pattern(3, 4)
     assert (p.n_features, p.width, p.n_weights) == (3, 4, 12)
-    p = _core.Pattern(ints(0, 2, 2), ints(0, 3, dtype=I32), 4)
+    p = _core.linear.Pattern(ints(0, 2, 2), ints(0, 3, dtype=I32), 4)
     assert (p.n_features, p.width, p.n_weights) == (2, 4, 2)
 
 
@@ -139,7 +139,7 @@ def test_good_patterns_are_taken():
 )
 def test_bad_patterns_are_refused(arguments):
     with pytest.raises(REFUSED):
-        _core.Pattern(*arguments)
+        _core.linear.Pattern(*arguments)
 
 
 # -------------------------------------------------------------------------------------------- products
@@ -162,8 +162,8 @@ def read_only(array):
         {"count": -1},
         {"count": 2},
         {"count": 2**62},
-        {"pattern": _core.Pattern(3, 2)},
-        {"pattern": _core.Pattern(4, 3)},
+        {"pattern": _core.linear.Pattern(3, 2)},
+        {"pattern": _core.linear.Pattern(4, 3)},
         {"vector": np.zeros(7)},
         {"vector": np.zeros(9)},
         {"vector": np.zeros(8, np.float32)},
@@ -186,7 +186,7 @@ def test_bad_arguments_of_the_products_are_refused(function, changes):
         "rows": rows(),
         "row": 0,
         "count": 3,
-        "pattern": _core.Pattern(4, 2),
+        "pattern": _core.linear.Pattern(4, 2),
         "vector": np.zeros(8),
         "table": np.zeros((3, 2)),
         "threads": 1,
@@ -199,18 +199,18 @@ def test_bad_arguments_of_the_products_are_refused(function, changes):
         *(("vector", "table") if function == "scores" else ("table", "vector")),
         "threads",
     )
-    getattr(_core, function)(*(given[name] for name in order))
+    getattr(_core.linear, function)(*(given[name] for name in order))
     given.update(changes)
     with pytest.raises(REFUSED):
-        getattr(_core, function)(*(given[name] for name in order))
+        getattr(_core.linear, function)(*(given[name] for name in order))
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"rows": None},
-        {"rows": _core.Rows(np.zeros((3, 4), np.float32))},
-        {"rows": _core.Rows(np.zeros((3, 5)))},
+        {"rows": _core.linear.Rows(np.zeros((3, 4), np.float32))},
+        {"rows": _core.linear.Rows(np.zeros((3, 5)))},
         {"pattern": None},
         {"w": np.zeros(7)},
         {"w": np.zeros(8, np.float32)},
@@ -235,7 +235,7 @@ def test_bad_arguments_of_the_products_are_refused(function, changes):
 def test_bad_arguments_of_the_log_loss_are_refused(changes):
     given = {
         "rows": rows(),
-        "pattern": _core.Pattern(4, 2),
+        "pattern": _core.linear.Pattern(4, 2),
         "w": np.zeros(8),
         "transitions": np.zeros((2, 2)),
         "start": np.zeros(2),
@@ -247,23 +247,23 @@ def test_bad_arguments_of_the_log_loss_are_refused(changes):
         "out_shared": np.zeros(8),
         "threads": 1,
     }
-    _core.chain_log_loss(*given.values())
+    _core.chain.log_loss(*given.values())
     given.update(changes)
     with pytest.raises(REFUSED):
-        _core.chain_log_loss(*given.values())
+        _core.chain.log_loss(*given.values())
 
 
 def test_results_are_not_written_to_read_only_arrays():
     with pytest.raises(TypeError):
-        _core.scores(rows(), 0, 3, _core.Pattern(4, 2), np.zeros(8), read_only(np.zeros((3, 2))))
+        _core.linear.scores(rows(), 0, 3, _core.linear.Pattern(4, 2), np.zeros(8), read_only(np.zeros((3, 2))))
     with pytest.raises(TypeError):
-        _core.backward(rows(), 0, 3, _core.Pattern(4, 2), np.zeros((3, 2)), read_only(np.zeros(8)))
+        _core.linear.backward(rows(), 0, 3, _core.linear.Pattern(4, 2), np.zeros((3, 2)), read_only(np.zeros(8)))
 
 
 def test_rows_of_one_precision_are_not_scored_in_the_other():
-    single = _core.Rows(np.zeros((3, 4), np.float32))
+    single = _core.linear.Rows(np.zeros((3, 4), np.float32))
     with pytest.raises(TypeError, match="floating-point type"):
-        _core.scores(single, 0, 3, _core.Pattern(4, 2), np.zeros(8), np.zeros((3, 2)))
+        _core.linear.scores(single, 0, 3, _core.linear.Pattern(4, 2), np.zeros(8), np.zeros((3, 2)))
 
 
 # ---------------------------------------------------------------------------------------------- chains
@@ -285,7 +285,7 @@ def chain(**changes):
 
 
 OUTPUTS = {
-    "chain_marginals": {
+    "marginals": {
         "out_nodes": np.zeros((T, C)),
         "out_transitions": np.zeros((C, C)),
         "out_start": np.zeros(C),
@@ -295,18 +295,18 @@ OUTPUTS = {
         "entropy": np.zeros(N),
         "threads": 1,
     },
-    "chain_viterbi": {"labels": np.zeros(T, I32), "score": np.zeros(N), "threads": 1},
-    "chain_k_best": {"labels": np.zeros((2, T), I32), "score": np.zeros((N, 2)), "threads": 1},
-    "chain_sample": {"seed": 0, "labels": np.zeros((2, T), I32), "threads": 1},
-    "chain_score": {"labels": np.zeros(T, I32), "score": np.zeros(N)},
+    "viterbi": {"labels": np.zeros(T, I32), "score": np.zeros(N), "threads": 1},
+    "k_best": {"labels": np.zeros((2, T), I32), "score": np.zeros((N, 2)), "threads": 1},
+    "sample": {"seed": 0, "labels": np.zeros((2, T), I32), "threads": 1},
+    "score": {"labels": np.zeros(T, I32), "score": np.zeros(N)},
 }
 verbs = pytest.mark.parametrize("verb", OUTPUTS)
 
 
 @verbs
 def test_good_chains_are_taken(verb):
-    getattr(_core, verb)(*chain(), *OUTPUTS[verb].values())
-    getattr(_core, verb)(*chain(edges=None, offsets=ints(7, 9, 12)), *OUTPUTS[verb].values())
+    getattr(_core.chain, verb)(*chain(), *OUTPUTS[verb].values())
+    getattr(_core.chain, verb)(*chain(edges=None, offsets=ints(7, 9, 12)), *OUTPUTS[verb].values())
 
 
 @verbs
@@ -344,10 +344,10 @@ def test_good_chains_are_taken(verb):
     ids=str,
 )
 def test_bad_chains_are_refused(verb, changes):
-    if verb == "chain_sample" and changes.get("offsets") is not None and len(changes["offsets"]) == 2:
+    if verb == "sample" and changes.get("offsets") is not None and len(changes["offsets"]) == 2:
         pytest.skip("samples have no array a sequence")
     with pytest.raises(REFUSED):
-        getattr(_core, verb)(*chain(**changes), *OUTPUTS[verb].values())
+        getattr(_core.chain, verb)(*chain(**changes), *OUTPUTS[verb].values())
 
 
 @verbs
@@ -358,49 +358,49 @@ def test_scores_of_chains_must_be_finite_or_forbidden(verb, part, value):
     array = arguments[part].copy()
     array[(1 if part in ("nodes", "edges") else 0,) + (0,) * (array.ndim - 1)] = value
     with pytest.raises(ValueError, match="finite or -inf"):
-        getattr(_core, verb)(*chain(**{part: array}), *OUTPUTS[verb].values())
+        getattr(_core.chain, verb)(*chain(**{part: array}), *OUTPUTS[verb].values())
 
 
 @pytest.mark.parametrize(
     ("verb", "changes"),
     [
-        ("chain_marginals", {"out_nodes": np.zeros((T, C + 1))}),
-        ("chain_marginals", {"out_nodes": np.zeros((T, C), np.float32)}),
-        ("chain_marginals", {"out_nodes": np.zeros((T, C), order="F")}),
-        ("chain_marginals", {"out_nodes": read_only(np.zeros((T, C)))}),
-        ("chain_marginals", {"out_transitions": np.zeros((C + 1, C))}),
-        ("chain_marginals", {"out_transitions": None}),
-        ("chain_marginals", {"out_start": None}),
-        ("chain_marginals", {"out_start": np.zeros(C + 1)}),
-        ("chain_marginals", {"out_end": np.zeros(C - 1)}),
-        ("chain_marginals", {"out_edges": np.zeros((T, C, C - 1))}),
-        ("chain_marginals", {"log_partition": np.zeros(N + 1)}),
-        ("chain_marginals", {"log_partition": np.zeros(N, np.float32)}),
-        ("chain_marginals", {"log_partition": None}),
-        ("chain_marginals", {"entropy": np.zeros(N - 1)}),
-        ("chain_marginals", {"threads": 0}),
-        ("chain_viterbi", {"labels": np.zeros(T)}),
-        ("chain_viterbi", {"labels": np.zeros(T + 1, I32)}),
-        ("chain_viterbi", {"score": np.zeros(N + 1)}),
-        ("chain_viterbi", {"threads": -1}),
-        ("chain_k_best", {"labels": np.zeros((3, T), I32)}),
-        ("chain_k_best", {"labels": np.zeros((2, T + 1), I32)}),
-        ("chain_k_best", {"labels": np.zeros((0, T), I32), "score": np.zeros((N, 0))}),
-        ("chain_k_best", {"score": np.zeros((N + 1, 2))}),
-        ("chain_sample", {"labels": np.zeros((2, T - 1), I32)}),
-        ("chain_sample", {"labels": np.zeros((2, T), I64)}),
-        ("chain_sample", {"seed": -1}),
-        ("chain_sample", {"seed": 2**64}),
-        ("chain_score", {"labels": np.full(T, C, I32)}),
-        ("chain_score", {"labels": np.full(T, -1, I32)}),
-        ("chain_score", {"labels": np.zeros(T - 1, I32)}),
-        ("chain_score", {"score": np.zeros(N + 1)}),
+        ("marginals", {"out_nodes": np.zeros((T, C + 1))}),
+        ("marginals", {"out_nodes": np.zeros((T, C), np.float32)}),
+        ("marginals", {"out_nodes": np.zeros((T, C), order="F")}),
+        ("marginals", {"out_nodes": read_only(np.zeros((T, C)))}),
+        ("marginals", {"out_transitions": np.zeros((C + 1, C))}),
+        ("marginals", {"out_transitions": None}),
+        ("marginals", {"out_start": None}),
+        ("marginals", {"out_start": np.zeros(C + 1)}),
+        ("marginals", {"out_end": np.zeros(C - 1)}),
+        ("marginals", {"out_edges": np.zeros((T, C, C - 1))}),
+        ("marginals", {"log_partition": np.zeros(N + 1)}),
+        ("marginals", {"log_partition": np.zeros(N, np.float32)}),
+        ("marginals", {"log_partition": None}),
+        ("marginals", {"entropy": np.zeros(N - 1)}),
+        ("marginals", {"threads": 0}),
+        ("viterbi", {"labels": np.zeros(T)}),
+        ("viterbi", {"labels": np.zeros(T + 1, I32)}),
+        ("viterbi", {"score": np.zeros(N + 1)}),
+        ("viterbi", {"threads": -1}),
+        ("k_best", {"labels": np.zeros((3, T), I32)}),
+        ("k_best", {"labels": np.zeros((2, T + 1), I32)}),
+        ("k_best", {"labels": np.zeros((0, T), I32), "score": np.zeros((N, 0))}),
+        ("k_best", {"score": np.zeros((N + 1, 2))}),
+        ("sample", {"labels": np.zeros((2, T - 1), I32)}),
+        ("sample", {"labels": np.zeros((2, T), I64)}),
+        ("sample", {"seed": -1}),
+        ("sample", {"seed": 2**64}),
+        ("score", {"labels": np.full(T, C, I32)}),
+        ("score", {"labels": np.full(T, -1, I32)}),
+        ("score", {"labels": np.zeros(T - 1, I32)}),
+        ("score", {"score": np.zeros(N + 1)}),
     ],
     ids=str,
 )
 def test_bad_outputs_of_chains_are_refused(verb, changes):
     with pytest.raises(REFUSED):
-        getattr(_core, verb)(*chain(), *{**OUTPUTS[verb], **changes}.values())
+        getattr(_core.chain, verb)(*chain(), *{**OUTPUTS[verb], **changes}.values())
 
 
 @pytest.mark.parametrize(
@@ -435,9 +435,9 @@ def test_bad_arguments_of_add_are_refused(changes):
         "end": np.zeros(C),
         "edges": np.zeros((T, C, C)),
     }
-    _core.chain_add(*given.values())
+    _core.chain.add(*given.values())
     with pytest.raises(REFUSED):
-        _core.chain_add(*{**given, **changes}.values())
+        _core.chain.add(*{**given, **changes}.values())
 
 
 # ---------------------------------------------------------------------------------------------- online
@@ -446,10 +446,10 @@ def test_bad_arguments_of_add_are_refused(changes):
 def online(**changes):
     size = 4 * 2 + 4 + 4 + 2 * 4
     given = {
-        "rows": _core.Rows(np.ones((5, 4))),
-        "pattern": _core.Pattern(4, 2),
-        "edge_rows": _core.Rows(np.ones((5, 2))),
-        "edge_pattern": _core.Pattern(2, 4),
+        "rows": _core.linear.Rows(np.ones((5, 4))),
+        "pattern": _core.linear.Pattern(4, 2),
+        "edge_rows": _core.linear.Rows(np.ones((5, 2))),
+        "edge_pattern": _core.linear.Pattern(2, 4),
         "offsets": ints(0, 2, 5),
         "labels": ints(0, 1, 0, -1, 1, dtype=I32),
         "shared_mask": np.zeros(8, np.uint8),
@@ -463,10 +463,10 @@ def online(**changes):
         "order": ints(1, 0),
         "w": np.zeros(size),
         "extra": np.zeros(size),
-        "state": _core.OnlineState(),
+        "state": _core.chain.OnlineState(),
         **changes,
     }
-    return _core.online(*given.values())
+    return _core.chain.online(*given.values())
 
 
 @pytest.mark.parametrize("rule", [0, 1, 2])
@@ -480,14 +480,14 @@ def test_good_arguments_of_the_online_rules_are_taken(rule):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"pattern": _core.Pattern(3, 2)},
-        {"pattern": _core.Pattern(4, 3)},
+        {"pattern": _core.linear.Pattern(3, 2)},
+        {"pattern": _core.linear.Pattern(4, 3)},
         {"edge_rows": None},
         {"edge_pattern": None},
-        {"edge_rows": _core.Rows(np.ones((4, 2)))},
-        {"edge_rows": _core.Rows(np.ones((5, 2), np.float32))},
-        {"edge_rows": _core.Rows(np.ones((5, 3)))},
-        {"edge_pattern": _core.Pattern(2, 3)},
+        {"edge_rows": _core.linear.Rows(np.ones((4, 2)))},
+        {"edge_rows": _core.linear.Rows(np.ones((5, 2), np.float32))},
+        {"edge_rows": _core.linear.Rows(np.ones((5, 3)))},
+        {"edge_pattern": _core.linear.Pattern(2, 3)},
         {"offsets": ints()},
         {"offsets": ints(0, 2, 6)},
         {"offsets": ints(-1, 2, 5)},
@@ -536,7 +536,7 @@ def rounded(x, dtype):
     if dtype is not SHORT:
         return x.astype(dtype), x.astype(dtype).astype(float)
     out = np.empty(len(x), SHORT)
-    _core.to_bfloat16(x.astype(np.float32), out)
+    _core.vectors.to_bfloat16(x.astype(np.float32), out)
     return out, (out.astype(np.uint32) << 16).view(np.float32).astype(float)
 
 
@@ -550,10 +550,10 @@ def test_vector_arithmetic_is_that_of_numpy_in_double(name, left, right, size):
         rng = np.random.default_rng(size)
         (x, x_), (y, y_) = rounded(rng.normal(size=size), left), rounded(rng.normal(size=size), right)
         exact = float(np.dot(x_.astype(np.longdouble), y_.astype(np.longdouble)))
-        assert np.isclose(_core.dot(x, y), exact, rtol=1e-12, atol=1e-11)
+        assert np.isclose(_core.vectors.dot(x, y), exact, rtol=1e-12, atol=1e-11)
         if right is not SHORT:
             out = y.copy()
-            _core.axpy(0.3, x, out)
+            _core.vectors.axpy(0.3, x, out)
             np.testing.assert_allclose(out, y_ + 0.3 * x_, rtol=2e-7 if right is np.float32 else 1e-14, atol=1e-7)
     finally:
         _core.use_instruction_set(before)
@@ -585,14 +585,14 @@ def test_short_numbers_are_the_nearest_ones(name):
     ids=str,
 )
 def test_bad_vectors_are_refused(vectors):
-    for call in (_core.dot, partial(_core.axpy, 1.0), _core.to_bfloat16):
+    for call in (_core.vectors.dot, partial(_core.vectors.axpy, 1.0), _core.vectors.to_bfloat16):
         with pytest.raises(REFUSED):
             call(*vectors)
 
 
 def test_sums_are_not_written_to_read_only_vectors():
     with pytest.raises(TypeError):
-        _core.axpy(1.0, np.zeros(3), read_only(np.zeros(3)))
+        _core.vectors.axpy(1.0, np.zeros(3), read_only(np.zeros(3)))
 
 
 @pytest.mark.parametrize(
@@ -625,17 +625,17 @@ def test_bad_arguments_of_the_observed_pairs_are_refused(changes):
         "n_columns": 3,
         "fill": 0.5,
     }
-    starts, columns = _core.observed_pattern(*given.values())
+    starts, columns = _core.linear.observed_pattern(*given.values())
     assert (starts.tolist(), columns.tolist()) == ([0, 1, 4], [0, 0, 1, 2])
     with pytest.raises(REFUSED):
-        _core.observed_pattern(*{**given, **changes}.values())
+        _core.linear.observed_pattern(*{**given, **changes}.values())
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"pattern": _core.Pattern(3, 2)},
-        {"pattern": _core.Pattern(4, 3)},
+        {"pattern": _core.linear.Pattern(3, 2)},
+        {"pattern": _core.linear.Pattern(4, 3)},
         {"w": np.zeros(9)},
         {"transitions": np.zeros((2, 3))},
         {"transitions": np.zeros((2, 2), np.float32)},
@@ -655,7 +655,7 @@ def test_bad_arguments_of_the_observed_pairs_are_refused(changes):
 def test_bad_arguments_of_decoding_are_refused(changes):
     given = {
         "rows": rows(),
-        "pattern": _core.Pattern(4, 2),
+        "pattern": _core.linear.Pattern(4, 2),
         "w": np.zeros(8),
         "transitions": np.zeros((2, 2)),
         "start": np.zeros(2),
@@ -665,20 +665,20 @@ def test_bad_arguments_of_decoding_are_refused(changes):
         "score": np.zeros(2),
         "threads": 1,
     }
-    _core.chain_decode(*given.values())
+    _core.chain.decode(*given.values())
     given.update(changes)
     with pytest.raises(REFUSED):
-        _core.chain_decode(*given.values())
+        _core.chain.decode(*given.values())
 
 
 def test_labels_become_lists_of_their_own_objects():
     classes = ["a", "long label", 3.5]
-    found = _core.label_lists(classes, ints(2, 0, -1, 1, dtype=I32), ints(5, 7, 7, 9))
+    found = _core.chain.label_lists(classes, ints(2, 0, -1, 1, dtype=I32), ints(5, 7, 7, 9))
     assert found == [[3.5, "a"], [], [None, "long label"]]
     assert found[2][1] is classes[1]
     for labels, offsets in (((3,), (0, 1)), ((-2,), (0, 1)), ((0,), (0, 2)), ((0,), ()), ((0, 1), (0, 3, 2))):
         with pytest.raises(ValueError):
-            _core.label_lists(classes, ints(*labels, dtype=I32), ints(*offsets))
+            _core.chain.label_lists(classes, ints(*labels, dtype=I32), ints(*offsets))
 
 
 # -------------------------------------------------------------------------------------------- the rest
@@ -695,11 +695,11 @@ def test_an_unknown_instruction_set_is_refused(name):
 @pytest.mark.parametrize("bits", [-1, 31])
 def test_the_number_of_hash_bits_is_bounded(bits):
     with pytest.raises(ValueError, match="n_bits"):
-        _core.Vocabulary(bits)
+        _core.vocabulary.Vocabulary(bits)
 
 
 def test_vocabularies_check_what_they_are_given():
-    v = _core.Vocabulary()
+    v = _core.vocabulary.Vocabulary()
     v.add_names(np.frombuffer(b"abc", np.uint8), ints(0, 1, 3))
     assert (len(v), v.name(1)) == (2, "bc")
     for column in (-1, 2):
@@ -708,9 +708,9 @@ def test_vocabularies_check_what_they_are_given():
     text = np.frombuffer(b"xyz", np.uint8)
     for bounds in (ints(), ints(1, 3), ints(0, 4), ints(0, 2), ints(0, 3, 2, 3), ints(0, 1, 1, 1, 3)):
         with pytest.raises(ValueError):
-            _core.Vocabulary().add_names(text, bounds)
+            _core.vocabulary.Vocabulary().add_names(text, bounds)
     with pytest.raises(ValueError, match="hashing"):
-        _core.Vocabulary(4).add_names(text, ints(0, 3))
+        _core.vocabulary.Vocabulary(4).add_names(text, ints(0, 3))
     for strings, tokens in (
         (ints(0, 4), ints(0, 1)),
         (ints(-1, 3), ints(0, 1)),
@@ -744,12 +744,14 @@ GRAPHLETS = ([3], "exact", True, 1)
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: _core.shortest_path_rows(FAR, ints(0, 0), EMPTY, None, None, 1),
-        lambda: _core.weisfeiler_lehman_rows(FAR, ints(0, 0), EMPTY, None, None, 1, "subtree", 1),
-        lambda: _core.graphlet_rows(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], False, 0, 4, False, 1),
-        lambda: _core.graphlet_keys(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, False, 0, 1),
-        lambda: _core.graphlet_forms(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], 0, 4),
-        lambda: _core.kmer_rows(
+        lambda: _core.kernels.shortest_path_rows(FAR, ints(0, 0), EMPTY, None, None, 1),
+        lambda: _core.kernels.weisfeiler_lehman_rows(FAR, ints(0, 0), EMPTY, None, None, 1, "subtree", 1),
+        lambda: _core.graphs.graphlet_rows(
+            FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], False, 0, 4, False, 1
+        ),
+        lambda: _core.graphs.graphlet_keys(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, False, 0, 1),
+        lambda: _core.graphs.graphlet_forms(FAR, ints(0, 0), EMPTY, None, None, *GRAPHLETS, 0, 1, [], 0, 4),
+        lambda: _core.kernels.kmer_rows(
             np.arange(9, dtype=np.uint32), ints(0, 9), None, 0, "substrings", 1, 2**63 - 1, 0, np.ones(3),
             np.zeros(0, np.uint32), False, 1,
         ),
@@ -764,34 +766,36 @@ def test_offsets_are_checked_before_they_are_used(call):
 def test_characters_of_an_alphabet_are_bytes(alphabet):
     arguments = (ints(97, dtype=np.uint8), ints(0, 1), "spectrum", 1, 0, 0, 0, False, 0, alphabet)
     with pytest.raises(TypeError, match="characters must be bytes"):
-        _core.string_names(*arguments)
+        _core.text.string_names(*arguments)
     with pytest.raises(TypeError, match="characters must be bytes"):
-        _core.string_rows(*arguments, np.ones(2), 4, False, False, 1)
+        _core.text.string_rows(*arguments, np.ones(2), 4, False, False, 1)
 
 
 @pytest.mark.parametrize("tree", [(["a", "b"], [-1, "x"], [False, True]), (["a", "b"], [-1, 0], [False, "word"])])
 def test_flat_trees_of_other_types_are_refused(tree):
     with pytest.raises(TypeError, match="parents of a flat tree must be integers"):
-        _core.Forest([tree], True, True)
+        _core.kernels.Forest([tree], True, True)
 
 
 def test_sketches_need_a_column():
     keys = np.array([12821902518812925611], np.uint64)
     with pytest.raises(ValueError, match="at least one column"):
-        _core.query_sketch(np.zeros((5, 0)), 0, keys)
+        _core.hashing.query_sketch(np.zeros((5, 0)), 0, keys)
     with pytest.raises(ValueError, match="at least one column"):
-        _core.update_sketch(np.zeros((5, 0)), 0, keys, None, False)
+        _core.hashing.update_sketch(np.zeros((5, 0)), 0, keys, None, False)
 
 
 def test_sizes_that_no_memory_holds_are_refused():
     with pytest.raises(ValueError, match="2\\^40"):
-        _core.RecordColumns(2**62, 0, False)
+        _core.hashing.RecordColumns(2**62, 0, False)
     with pytest.raises(ValueError, match="2\\^31"):
-        _core.observed_pattern(ints(0, 1), ints(0, dtype=I32), ints(0, dtype=I32), 2, 2**32, 0.5)
+        _core.linear.observed_pattern(ints(0, 1), ints(0, dtype=I32), ints(0, dtype=I32), 2, 2**32, 0.5)
 
 
 def test_firsts_of_segments_are_checked_before_they_are_used():
     zeros = np.zeros(2)
-    parts = _core.SegmentParts(np.zeros((3, 2)), np.zeros((2, 2)), zeros, zeros, ints(0, 4, 9), np.zeros((9, 2)))
+    parts = _core.segments.SegmentParts(
+        np.zeros((3, 2)), np.zeros((2, 2)), zeros, zeros, ints(0, 4, 9), np.zeros((9, 2))
+    )
     with pytest.raises(ValueError, match="firsts must not decrease"):
         parts.score(ints(3, 1, 5), ints(0, 1, 1, dtype=I32), ints(0, 2**31, 3), np.zeros(2), 1)

@@ -43,7 +43,7 @@ def dual(planes, w):
 def one_block(slopes, offsets, mass, power=1, bounds=(), B=1.0, visits=500):
     """All planes in one block, solved; the dual value and w."""
     slopes = np.asarray(slopes, float)
-    planes, w = _core.Planes(1, slopes.shape[1], np.array([mass]), power), np.zeros(slopes.shape[1])
+    planes, w = _core.planes.Planes(1, slopes.shape[1], np.array([mass]), power), np.zeros(slopes.shape[1])
     for slope, offset in zip(slopes, offsets, strict=True):
         add(planes, [0], slope, [offset])
     for slope in bounds:
@@ -100,7 +100,7 @@ def test_the_dual_never_falls_and_its_multipliers_stay_feasible(power):
     rng = np.random.default_rng(0)
     n_blocks, per, n = 5, 3, 20
     mass = rng.uniform(0.2, 2.0, n_blocks)
-    planes, w = _core.Planes(n_blocks, n, mass, power), np.zeros(n)
+    planes, w = _core.planes.Planes(n_blocks, n, mass, power), np.zeros(n)
     slopes = rng.normal(size=(per, n_blocks, n))
     offsets = rng.uniform(0.1, 2.0, (per, n_blocks))
     last = 0.0
@@ -136,7 +136,7 @@ def test_multipliers_of_bounds_are_not_limited_by_the_mass():
 
 
 def test_a_plane_is_added_once():
-    planes, w = _core.Planes(2, 3, np.ones(2)), np.zeros(3)
+    planes, w = _core.planes.Planes(2, 3, np.ones(2)), np.zeros(3)
     assert add(planes, [0, 1], [[1, 0, 2], [1, 0, 2]], [1.0, 1.0]) == 2
     assert add(planes, [0], [1, 0, 2], [1.0]) == 0
     assert add(planes, [0], [1, 0, 2], [1.0], w=np.ones(3)) == 0
@@ -150,7 +150,7 @@ def test_a_plane_is_added_once():
 
 
 def test_idle_planes_are_dropped_and_weighted_ones_stay():
-    planes, w = _core.Planes(1, 2, np.ones(1)), np.zeros(2)
+    planes, w = _core.planes.Planes(1, 2, np.ones(1)), np.zeros(2)
     add(planes, [0], [1.0, 0.0], [1.0])
     add(planes, [0], [0.0, 5.0], [-1.0])  # never worth a weight
     for _ in range(3):
@@ -169,7 +169,7 @@ def test_idle_planes_are_dropped_and_weighted_ones_stay():
 def test_the_highest_planes_are_those_of_numpy():
     rng = np.random.default_rng(0)
     mass = np.array([1.0, 0.5, 2.0])
-    planes = _core.Planes(3, 4, mass)
+    planes = _core.planes.Planes(3, 4, mass)
     slopes, offsets = rng.normal(size=(3, 2, 4)), rng.uniform(size=(3, 2))
     for k in range(2):
         add(planes, [0, 1], slopes[:2, k], offsets[:2, k])
@@ -191,7 +191,7 @@ def test_gaps_are_what_a_block_still_lacks(power):
     """mass h^power − Σ a (offset − ⟨w, slope⟩) (+ the conjugate) of each block: 0 once it is optimal."""
     rng = np.random.default_rng(3)
     slopes, offsets, mass = rng.normal(size=(4, 6)), rng.uniform(0.5, 1, 4), np.full(4, 0.7)
-    planes, w = _core.Planes(4, 6, mass, power), np.zeros(6)
+    planes, w = _core.planes.Planes(4, 6, mass, power), np.zeros(6)
     add(planes, range(4), slopes, offsets, w=w)
     np.testing.assert_allclose(planes.gaps(), mass * offsets**power)
     for _ in range(500):
@@ -233,7 +233,7 @@ def test_a_compiled_visit_is_a_search_and_a_step(kind, cost):
 def test_a_compiled_pegasos_epoch_is_a_walk_over_planes(kind):
     problem = chain((3, 1, 2, 3), **CHAINS[kind])
     risk = problem.risk(Hinge(COSTS["matrix"][0]))
-    total, state, mass = np.zeros(problem.n_weights), _core.OnlineState(), 2.5
+    total, state, mass = np.zeros(problem.n_weights), _core.chain.OnlineState(), 2.5
     loss, offsets = problem.structure.subgradient(risk.loss, risk.X, risk.y, ints(2, 0, 3, 1), total, mass, state)
     wanted, offset, losses = np.zeros(problem.n_weights), 0.0, 0.0
     for step, i in enumerate((2, 0, 3, 1)):
@@ -273,7 +273,7 @@ def test_a_compiled_pegasos_epoch_is_a_walk_over_planes(kind):
 )
 def test_bad_blocks_are_refused(arguments):
     with pytest.raises(REFUSED):
-        _core.Planes(*arguments)
+        _core.planes.Planes(*arguments)
 
 
 GOOD = {
@@ -288,8 +288,8 @@ GOOD = {
 
 
 def test_good_planes_are_taken():
-    assert _core.Planes(2, 3, np.ones(2)).add(*GOOD.values()) == 2
-    assert _core.Planes(0, 0, np.ones(0)).count == 0
+    assert _core.planes.Planes(2, 3, np.ones(2)).add(*GOOD.values()) == 2
+    assert _core.planes.Planes(0, 0, np.ones(0)).count == 0
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_good_planes_are_taken():
     ],
 )
 def test_bad_planes_are_refused_and_nothing_is_added(changes):
-    planes = _core.Planes(2, 3, np.ones(2))
+    planes = _core.planes.Planes(2, 3, np.ones(2))
     with pytest.raises(REFUSED):
         planes.add(*{**GOOD, **changes}.values())
     assert planes.count == 0
@@ -336,7 +336,7 @@ def test_bad_planes_are_refused_and_nothing_is_added(changes):
 
 @pytest.mark.parametrize("call", ["solve", "highest", "residual"])
 def test_bad_weights_and_blocks_are_refused(call):
-    planes = _core.Planes(2, 3, np.ones(2))
+    planes = _core.planes.Planes(2, 3, np.ones(2))
     planes.add(*GOOD.values())
     bad = {
         "solve": [
@@ -363,8 +363,8 @@ def test_bad_weights_and_blocks_are_refused(call):
 def compiled_arguments(**changes):
     """Arguments of chain_ascent on two sequences of two and one positions, two labels, three features."""
     given = {
-        "rows": _core.Rows(np.ones((3, 3))),
-        "pattern": _core.Pattern(3, 2),
+        "rows": _core.linear.Rows(np.ones((3, 3))),
+        "pattern": _core.linear.Pattern(3, 2),
         "edge_rows": None,
         "edge_pattern": None,
         "offsets": ints(0, 2, 3),
@@ -399,34 +399,34 @@ BAD_CHAINS = [
     {"w": np.zeros(13)},
     {"w": np.full(14, np.nan)},
     {"w": np.zeros(14, np.float32)},
-    {"pattern": _core.Pattern(2, 2)},
-    {"edge_rows": _core.Rows(np.ones((3, 1)))},
-    {"edge_pattern": _core.Pattern(1, 4)},
-    {"edge_rows": _core.Rows(np.ones((3, 1))), "edge_pattern": _core.Pattern(1, 3), "w": np.zeros(17)},
-    {"edge_rows": _core.Rows(np.ones((2, 1))), "edge_pattern": _core.Pattern(1, 4), "w": np.zeros(18)},
+    {"pattern": _core.linear.Pattern(2, 2)},
+    {"edge_rows": _core.linear.Rows(np.ones((3, 1)))},
+    {"edge_pattern": _core.linear.Pattern(1, 4)},
+    {"edge_rows": _core.linear.Rows(np.ones((3, 1))), "edge_pattern": _core.linear.Pattern(1, 3), "w": np.zeros(17)},
+    {"edge_rows": _core.linear.Rows(np.ones((2, 1))), "edge_pattern": _core.linear.Pattern(1, 4), "w": np.zeros(18)},
 ]
 
 
 def test_good_chains_are_taken():
-    assert _core.chain_ascent(*compiled_arguments(), _core.Planes(2, 14, np.ones(2)), 0) > 0
-    assert _core.chain_subgradient(*compiled_arguments(), 1.0, _core.OnlineState())[0] > 0
+    assert _core.planes.chain_ascent(*compiled_arguments(), _core.planes.Planes(2, 14, np.ones(2)), 0) > 0
+    assert _core.planes.chain_subgradient(*compiled_arguments(), 1.0, _core.chain.OnlineState())[0] > 0
 
 
 @pytest.mark.parametrize("changes", BAD_CHAINS)
 def test_bad_chains_are_refused(changes):
     with pytest.raises(REFUSED):
-        _core.chain_ascent(*compiled_arguments(**changes), _core.Planes(2, 14, np.ones(2)), 0)
+        _core.planes.chain_ascent(*compiled_arguments(**changes), _core.planes.Planes(2, 14, np.ones(2)), 0)
     with pytest.raises(REFUSED):
-        _core.chain_subgradient(*compiled_arguments(**changes), 1.0, _core.OnlineState())
+        _core.planes.chain_subgradient(*compiled_arguments(**changes), 1.0, _core.chain.OnlineState())
 
 
 def test_planes_must_be_for_the_same_sequences_and_weights():
-    for planes in (_core.Planes(1, 14, np.ones(1)), _core.Planes(2, 13, np.ones(2)), None):
+    for planes in (_core.planes.Planes(1, 14, np.ones(1)), _core.planes.Planes(2, 13, np.ones(2)), None):
         with pytest.raises(REFUSED):
-            _core.chain_ascent(*compiled_arguments(), planes, 0)
+            _core.planes.chain_ascent(*compiled_arguments(), planes, 0)
     for mass in (0.0, -1.0, np.nan, np.inf, None):
         with pytest.raises(REFUSED):
-            _core.chain_subgradient(*compiled_arguments(), mass, _core.OnlineState())
+            _core.planes.chain_subgradient(*compiled_arguments(), mass, _core.chain.OnlineState())
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ def test_bad_differences_are_refused(changes):
         names = ("rows", "pattern", "edge_rows", "edge_pattern", "offsets", "y")
         given = dict(zip(names, compiled_arguments(**more), strict=False))
         given["z"] = ints(1, 1, 0, dtype=I32)
-        return _core.chain_difference(*given.values(), more.get("shared_mask"))
+        return _core.planes.chain_difference(*given.values(), more.get("shared_mask"))
 
     assert len(call()) == 3
     with pytest.raises(REFUSED):
@@ -459,7 +459,7 @@ def test_forbidden_truths_are_reported_and_not_crashed_on():
 
 
 def test_trimming_drops_the_oldest_planes_without_weight():
-    planes, w = _core.Planes(1, 2, np.array([1.0]), 1), np.zeros(2)
+    planes, w = _core.planes.Planes(1, 2, np.array([1.0]), 1), np.zeros(2)
     for k in range(4):
         add(planes, [0], [[1.0 + k, 0.0]], [1.0], w=w)
     planes.solve(ints(0), w, 0)

@@ -221,7 +221,7 @@ def test_canonical_form_refuses(adjacency, labels, message):
 
 def transitions(graph: nx.Graph, k: int, beta: list[float], connected: bool) -> tuple[np.ndarray, np.ndarray]:
     stack = Graphs.from_networkx([graph])
-    states, T = _core.graphlet_transitions(stack.indptr, stack.indices, k, beta, connected)
+    states, T = _core.graphs.graphlet_transitions(stack.indptr, stack.indices, k, beta, connected)
     states = states.reshape(-1, k)
     return states, T.reshape(len(states), len(states))
 
@@ -270,7 +270,9 @@ ISLANDS = nx.disjoint_union(nx.path_graph(3), nx.path_graph(3))
 def test_visits_follow_the_target(graph, beta, connected):
     states, _, pi = gibbs_transitions(graph, 3, beta, connected)
     stack = Graphs.from_networkx([graph])
-    visited = _core.graphlet_walk(stack.indptr, stack.indices, 3, beta, connected, 200_000, 100, 2, 0).reshape(-1, 3)
+    visited = _core.graphs.graphlet_walk(stack.indptr, stack.indices, 3, beta, connected, 200_000, 100, 2, 0).reshape(
+        -1, 3
+    )
     number = {state: i for i, state in enumerate(states)}
     seen = np.bincount([number[tuple(sorted(v))] for v in visited.tolist()], minlength=len(states))
     assert 0.5 * np.abs(seen / seen.sum() - pi).sum() < 0.02
@@ -295,7 +297,9 @@ def test_mixing_coefficient_falls_and_theorem_7_holds():
     stack = Graphs.from_networkx([graph])
     held = 0
     for seed in range(200):
-        visited = _core.graphlet_walk(stack.indptr, stack.indices, 3, beta, False, l, 200, thin, seed).reshape(-1, 3)
+        visited = _core.graphs.graphlet_walk(stack.indptr, stack.indices, 3, beta, False, l, 200, thin, seed).reshape(
+            -1, 3
+        )
         found = np.bincount([graph.subgraph(v).number_of_edges() for v in visited.tolist()], minlength=4) / l
         held += np.linalg.norm(found - mean) <= bound
     assert held >= 190
@@ -338,7 +342,7 @@ ROWS = {
 )
 def test_binding_refuses(change, message):
     with pytest.raises(ValueError, match=message):
-        _core.graphlet_rows(**(ROWS | change))
+        _core.graphs.graphlet_rows(**(ROWS | change))
 
 
 def test_one_sided_entries_do_no_harm():
@@ -354,13 +358,13 @@ def test_one_sided_entries_do_no_harm():
             "sizes": [3],
             "beta": beta,
         }
-        assert len(_core.graphlet_rows(**(ROWS | changed))) == 3
+        assert len(_core.graphs.graphlet_rows(**(ROWS | changed))) == 3
 
 
 def test_growth_orders_of_a_clique_are_all_permutations():
     # A sampled clique has weight n · (n−1) ⋯ (n−k+1) / k!: the estimate of its count has no variance at all.
     stack = Graphs.from_networkx([nx.complete_graph(12)])
-    values = _core.graphlet_rows(
+    values = _core.graphs.graphlet_rows(
         **(
             ROWS
             | {

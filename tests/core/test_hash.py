@@ -2,7 +2,7 @@
 
 import pytest
 
-from mercer._core import hash_bytes
+from mercer._core.hashing import hash_bytes
 from mercer.data import FeatureIndex
 
 

@@ -36,7 +36,7 @@ def block(rows, **outputs):
     indptr = np.cumsum([0, *map(len, rows)])
     hashes = np.array([f for row in rows for f in row], np.uint64)
     values = np.array([v for row in rows for v in row.values()], np.float32)
-    return _core.Examples(indptr, hashes, values=values, **outputs)
+    return _core.examples.Examples(indptr, hashes, values=values, **outputs)
 
 
 def agree(model, reference, rows, y, weights, outputs, tolerance):
@@ -59,7 +59,7 @@ def test_one_output_agrees_with_a_dictionary_of_weights_step_by_step(loss, optim
     settings = {"alpha": 0.4, "quantile": 0.3, "epsilon": 0.7}
     l2 = max(penalty, 0.02) if optimizer == "sgd" else penalty
     rate = RATES[optimizer] * (0.2 if loss == "poisson" and optimizer != "adagrad" else 1)
-    model = _core.HashedModel(
+    model = _core.learner.HashedModel(
         task="binary" if classes else "regression", loss=loss, n_bits=6, optimizer=optimizer, rate=rate,
         l1=penalty, l2=l2, scaled=True, **settings,
     )  # fmt: skip
@@ -79,7 +79,7 @@ def test_classes_agree_with_a_dictionary_of_weights_step_by_step(loss, optimizer
     rows, y, weights = problem(1, target="class")
     l2 = 0.02 if optimizer == "sgd" else 0.0
     # 60 weights in 2^20 places: for these features no two share one.
-    model = _core.HashedModel(
+    model = _core.learner.HashedModel(
         task="multiclass", loss=loss, n_bits=8 if hashing == "separate" else 20, optimizer=optimizer,
         label_hashing=hashing, rate=RATES[optimizer], l2=l2, alpha=0.4, scaled=True,
     )  # fmt: skip
@@ -97,7 +97,7 @@ def topics(n=200, n_classes=37, length=30, seed=0):
     words = np.where(random.random((n, length)) < 0.3, 1000 + 7 * y[:, None] + random.integers(0, 7, (n, length)),
                      random.integers(0, 300, (n, length)))  # fmt: skip
     hashes = np.random.default_rng(9).integers(0, 2**63, 3000, dtype=np.uint64)[words]
-    return _core.Examples(
+    return _core.examples.Examples(
         np.arange(n + 1) * length,
         hashes.ravel(),
         labels=y.astype(np.int32),
@@ -110,28 +110,28 @@ def topics(n=200, n_classes=37, length=30, seed=0):
 def test_vector_loops_and_plain_loops_agree_to_the_last_bit(loss, hashing):
     states = []
     for plain in (False, True):
-        _core.plain_blocks(plain)
-        model = _core.HashedModel(task="multiclass", loss=loss, n_bits=10, label_hashing=hashing)
+        _core.learner.plain_blocks(plain)
+        model = _core.learner.HashedModel(task="multiclass", loss=loss, n_bits=10, label_hashing=hashing)
         model.learn(topics())
         states.append((model.state()["table"], model.scores(topics(seed=1))))
-    _core.plain_blocks(False)
+    _core.learner.plain_blocks(False)
     np.testing.assert_array_equal(states[0][0], states[1][0])
     np.testing.assert_array_equal(states[0][1], states[1][1])
 
 
 @pytest.mark.parametrize("hashing", ["joint", "two-stage"])
 def test_weights_of_classes_spread_over_the_whole_table(hashing):
-    model = _core.HashedModel(task="multiclass", loss="log", n_bits=12, label_hashing=hashing, intercept=False)
+    model = _core.learner.HashedModel(task="multiclass", loss="log", n_bits=12, label_hashing=hashing, intercept=False)
     model.set_labels(["a", "b", "c"])
     n = 2000  # 6,000 weights into 4,096 places, of which balls in bins would leave exp(-1.46) empty
     hashes = np.random.default_rng(0).integers(0, 2**63, n, dtype=np.uint64)
-    model.learn(_core.Examples(np.arange(n + 1), hashes, labels=np.zeros(n, np.int32), label_names=["a"]))
+    model.learn(_core.examples.Examples(np.arange(n + 1), hashes, labels=np.zeros(n, np.int32), label_names=["a"]))
     used = (model.state()["table"].reshape(-1, 2, 16)[:, 1] > 0).mean()
     assert used == pytest.approx(1 - np.exp(-6000 / 4096), abs=0.04)
 
 
 def test_scores_do_not_depend_on_threads_or_on_how_the_examples_are_cut():
-    model = _core.HashedModel(task="multiclass", loss="log", n_bits=12)
+    model = _core.learner.HashedModel(task="multiclass", loss="log", n_bits=12)
     model.learn(topics())
     examples = topics(seed=1)
     one = model.scores(examples)
@@ -143,8 +143,8 @@ def test_scores_do_not_depend_on_threads_or_on_how_the_examples_are_cut():
 
 
 def test_labels_get_numbers_in_the_order_of_their_first_example():
-    model = _core.HashedModel(task="multiclass", loss="log", n_bits=8, label_hashing="separate")
-    examples = _core.Examples(
+    model = _core.learner.HashedModel(task="multiclass", loss="log", n_bits=8, label_hashing="separate")
+    examples = _core.examples.Examples(
         np.arange(6),
         np.arange(5, dtype=np.uint64),
         labels=np.array([2, -1, 0, 2, 3], np.int32),
@@ -158,7 +158,7 @@ def test_labels_get_numbers_in_the_order_of_their_first_example():
 
 
 def test_separate_tables_keep_their_weights_when_labels_come():
-    model = _core.HashedModel(task="multiclass", loss="log", n_bits=8, label_hashing="separate")
+    model = _core.learner.HashedModel(task="multiclass", loss="log", n_bits=8, label_hashing="separate")
     first = topics(n_classes=3)
     model.learn(first)
     before = model.scores(first)
@@ -168,9 +168,9 @@ def test_separate_tables_keep_their_weights_when_labels_come():
 
 
 def test_repeats_count_as_their_root_or_add_up():
-    repeated = _core.Examples(np.array([0, 5]), np.array([7, 3, 7, 7, 7], np.uint64), documents=True)
+    repeated = _core.examples.Examples(np.array([0, 5]), np.array([7, 3, 7, 7, 7], np.uint64), documents=True)
     for damped, value in ((True, 2.0), (False, 4.0)):
-        model = _core.HashedModel(
+        model = _core.learner.HashedModel(
             task="regression", loss="squared", n_bits=4, optimizer="sgd", l2=0.1, damped=damped, intercept=False
         )
         table = np.zeros(16, np.float32)
@@ -180,9 +180,9 @@ def test_repeats_count_as_their_root_or_add_up():
 
 
 def test_state_makes_the_same_model_again():
-    model = _core.HashedModel(task="multiclass", loss="hybrid", n_bits=9, alpha=0.2)
+    model = _core.learner.HashedModel(task="multiclass", loss="hybrid", n_bits=9, alpha=0.2)
     model.learn(topics())
-    again = _core.HashedModel(**model.settings())
+    again = _core.learner.HashedModel(**model.settings())
     again.set_labels(model.labels())
     again.set_state(**model.state())
     model.learn(topics(seed=2))
@@ -193,16 +193,16 @@ def test_state_makes_the_same_model_again():
 
 def test_rows_become_examples_in_the_order_asked_for():
     indptr, indices, data = np.array([0, 2, 2, 4]), np.array([1, 5, 0, 2]), np.array([2.0, 3.0, 0.0, 4.0])
-    examples = _core.row_examples(indptr, indices, data, np.array([2, 0]), 6, 3, 0)
+    examples = _core.examples.row_examples(indptr, indices, data, np.array([2, 0]), 6, 3, 0)
     assert examples.indptr.tolist() == [0, 1, 3]
     assert examples.hashes.tolist() == [2, 1, 5]  # columns themselves, without the zero
     assert examples.values.tolist() == [4, 2, 3]
-    hashed = _core.row_examples(indptr, indices, data, np.array([0]), 6, 2, 0)
+    hashed = _core.examples.row_examples(indptr, indices, data, np.array([0]), 6, 2, 0)
     assert (hashed.hashes > 2**32).any()  # six columns do not fit into four weights
 
 
 def test_documents_become_examples():
-    examples = _core.document_examples(["Aa bb", b"bb aa bb", ""], np.array([1, 0, 2]), "word", 1, 1, True, 0)
+    examples = _core.examples.document_examples(["Aa bb", b"bb aa bb", ""], np.array([1, 0, 2]), "word", 1, 1, True, 0)
     a, b = examples.hashes.tolist()[1], examples.hashes.tolist()[0]
     assert examples.indptr.tolist() == [0, 3, 5, 5]
     assert examples.hashes.tolist() == [b, a, b, a, b]
@@ -230,11 +230,11 @@ def test_documents_become_examples():
 )
 def test_wrong_settings_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        _core.HashedModel(**{"task": "binary", "loss": "log", "n_bits": 8} | change)
+        _core.learner.HashedModel(**{"task": "binary", "loss": "log", "n_bits": 8} | change)
 
 
 def test_wrong_calls_are_refused():
-    model = _core.HashedModel(task="binary", loss="log", n_bits=8)
+    model = _core.learner.HashedModel(task="binary", loss="log", n_bits=8)
     examples = topics(n_classes=2)
     model.learn(examples)
     with pytest.raises(ValueError, match="a third label came to a model of two"):
@@ -246,24 +246,24 @@ def test_wrong_calls_are_refused():
     with pytest.raises(ValueError, match="several classes"):
         model.top_k(examples, 1)
     with pytest.raises(ValueError, match="with labels"):
-        model.learn(_core.Examples(np.array([0, 0]), np.empty(0, np.uint64)))
+        model.learn(_core.examples.Examples(np.array([0, 0]), np.empty(0, np.uint64)))
     with pytest.raises(ValueError, match="numeric targets"):
-        _core.HashedModel(task="regression", loss="squared", n_bits=8).learn(examples)
+        _core.learner.HashedModel(task="regression", loss="squared", n_bits=8).learn(examples)
     state = model.state()
     with pytest.raises(ValueError, match="table has the wrong length"):
         model.set_state(**{**state, "table": state["table"][:-1]})
     with pytest.raises(ValueError, match="finite"):
         model.set_state(**{**state, "table": np.full_like(state["table"], np.nan)})
     with pytest.raises(ValueError, match="order names"):
-        _core.row_examples(np.array([0, 1]), np.array([0]), np.array([1.0]), np.array([1]), 1, 4, 0)
+        _core.examples.row_examples(np.array([0, 1]), np.array([0]), np.array([1.0]), np.array([1]), 1, 4, 0)
     with pytest.raises(ValueError, match="out of range"):
-        _core.row_examples(np.array([0, 1]), np.array([3]), np.array([1.0]), np.array([0]), 1, 4, 0)
+        _core.examples.row_examples(np.array([0, 1]), np.array([3]), np.array([1.0]), np.array([0]), 1, 4, 0)
     with pytest.raises(TypeError, match="document 1 is not"):
-        _core.document_examples(["a", 3], np.array([0, 1]), "word", 1, 1, True, 0)
+        _core.examples.document_examples(["a", 3], np.array([0, 1]), "word", 1, 1, True, 0)
 
 
 def test_scores_beyond_all_bounds_are_an_error():
-    model = _core.HashedModel(task="regression", loss="squared", n_bits=4, optimizer="sgd", l2=1e-6, rate=1e9)
+    model = _core.learner.HashedModel(task="regression", loss="squared", n_bits=4, optimizer="sgd", l2=1e-6, rate=1e9)
     rows, y, _ = problem(target="number")
     with pytest.raises(RuntimeError, match="learning_rate"):
         model.learn(block(rows * 50, targets=np.tile(y, 50)))

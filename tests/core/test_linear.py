@@ -39,14 +39,14 @@ def make_rows(kind, n, n_features, dtype, seed=0):
 def make_pattern(n_features, width, sparse, seed=0):
     """A core pattern and its keys; a sparse one has empty, partial and full rows."""
     if not sparse:
-        return _core.Pattern(n_features, width), np.arange(n_features * width)
+        return _core.linear.Pattern(n_features, width), np.arange(n_features * width)
     rng = np.random.default_rng(seed)
     mask = rng.random((n_features, width)) < 0.4
     mask[::4] = True
     mask[1::4] = False
     starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64 if seed % 2 else np.uint32)
     columns = np.nonzero(mask)[1].astype(np.int32 if sparse == "wide" else np.uint16)
-    return _core.Pattern(starts, columns, width), patterns.keys((starts, columns), n_features, width)
+    return _core.linear.Pattern(starts, columns, width), patterns.keys((starts, columns), n_features, width)
 
 
 def dense_weights(w, keys, n_features, width):
@@ -62,14 +62,14 @@ def check(kind, sparse, width, dtype, threads=1, n=9, n_features=13, row=0, coun
     rng = np.random.default_rng(width)
     w = rng.normal(size=len(keys))
     theta = np.full((count, width), np.nan, dtype)
-    _core.scores(rows.core, row, count, pattern, w, theta, threads)
+    _core.linear.scores(rows.core, row, count, pattern, w, theta, threads)
     part, close = matrix[row : row + count], {"rtol": TOLERANCE[dtype], "atol": 10 * TOLERANCE[dtype]}
     np.testing.assert_allclose(theta, part @ dense_weights(w, keys, n_features, width), **close)
 
     mu = rng.normal(size=(count, width)).astype(dtype)
     before = rng.normal(size=len(keys))
     out = before.copy()
-    _core.backward(rows.core, row, count, pattern, mu, out, threads)
+    _core.linear.backward(rows.core, row, count, pattern, mu, out, threads)
     np.testing.assert_allclose(out - before, (part.T @ mu.astype(float)).ravel()[keys], **close)
 
 
@@ -97,11 +97,11 @@ def test_fewer_columns_than_the_pattern_has_features_is_fine(kind, sparse):
     pattern, keys = make_pattern(9, 3, sparse)
     w = np.random.default_rng(0).normal(size=len(keys))
     theta = np.empty((6, 3))
-    _core.scores(rows.core, 0, 6, pattern, w, theta)
+    _core.linear.scores(rows.core, 0, 6, pattern, w, theta)
     np.testing.assert_allclose(theta, matrix @ dense_weights(w, keys, 9, 3)[:4], atol=1e-12)
     for threads in (1, 3):
         out = np.zeros(len(keys))
-        _core.backward(rows.core, 0, 6, pattern, theta, out, threads)
+        _core.linear.backward(rows.core, 0, 6, pattern, theta, out, threads)
         wanted = np.zeros((9, 3))
         wanted[:4] = matrix.T @ theta
         np.testing.assert_allclose(out, wanted.ravel()[keys], atol=1e-12)
@@ -119,8 +119,8 @@ def test_products_are_the_same_to_the_last_bit_for_any_number_of_threads(kind, s
     results = []
     for threads in (1, 2, 5, 64):
         theta, out = np.empty((n, width), dtype), np.zeros(len(keys))
-        _core.scores(rows.core, 0, n, pattern, w, theta, threads)
-        _core.backward(rows.core, 0, n, pattern, mu, out, threads)
+        _core.linear.scores(rows.core, 0, n, pattern, w, theta, threads)
+        _core.linear.backward(rows.core, 0, n, pattern, mu, out, threads)
         results.append((theta, out))
     for theta, out in results[1:]:
         np.testing.assert_array_equal(theta, results[0][0])

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.reference import readers as slow
 
-from mercer._core import ExampleReader, Examples
+from mercer._core.examples import ExampleReader, Examples
 
 CHUNKS = [1, 2, 7, 64 << 10]
 

@@ -32,7 +32,7 @@ def test_box_programs_on_some_rows_are_solved(seed, rank):
     low, high = -rng.uniform(0, 1, 40) / scale, rng.uniform(0, 1, 40) / scale
     low[:5] = high[:5] = 0.0
     slope, start = rng.normal(size=40), np.zeros(40)
-    s, g, b, _, norm, _, gap, steps, converged = _core.KernelMachine(K).solve_box(
+    s, g, b, _, norm, _, gap, steps, converged = _core.machines.KernelMachine(K).solve_box(
         members, slope, low, high, start, 0, 1e-9, LIMIT
     )
     assert converged
@@ -57,7 +57,7 @@ def test_two_groups_keep_their_sums(seed):
     low, high = np.r_[np.zeros(25), -upper[25:]], np.r_[upper[:25], np.zeros(35)]
     start = np.r_[0.3 * upper[:25], -0.2 * upper[25:]]
     scale = float(np.diag(K).mean())
-    s, _, first, second, norm, _, _, _, converged = _core.KernelMachine(K).solve_box(
+    s, _, first, second, norm, _, _, _, converged = _core.machines.KernelMachine(K).solve_box(
         members, np.zeros(60), low, high, start, split, 1e-9 * scale, LIMIT
     )
     assert converged
@@ -74,7 +74,7 @@ def test_tubes_are_solved_over_their_corners(seed, width):
     rng, K = problem(seed, rank=8)
     target, upper = rng.normal(size=60), rng.uniform(0, 5, 60) / float(np.diag(K).mean())
     members = np.arange(60)
-    s, _, b, _, norm, loss, gap, _, converged = _core.KernelMachine(K).solve_tube(
+    s, _, b, _, norm, loss, gap, _, converged = _core.machines.KernelMachine(K).solve_tube(
         members, target, width, upper, 1e-9, LIMIT
     )
     assert converged
@@ -92,7 +92,7 @@ def test_a_start_is_gone_on_from():
     y = rng.choice([-1.0, 1.0], 60)
     upper = 1.0 / float(np.diag(K).mean())
     low, high = np.minimum(y, 0) * upper, np.maximum(y, 0) * upper
-    machine, members = _core.KernelMachine(K), np.arange(60)
+    machine, members = _core.machines.KernelMachine(K), np.arange(60)
     s, *_, steps, _ = machine.solve_box(members, y, low, high, np.zeros(60), 0, 1e-6, LIMIT)
     again, *_, more, converged = machine.solve_box(members, y, low, high, s, 0, 1e-6, LIMIT)
     assert steps > 20
@@ -103,7 +103,7 @@ def test_a_start_is_gone_on_from():
 
 def test_too_few_steps_are_said():
     rng, K = problem(2)
-    *_, steps, converged = _core.KernelMachine(K).solve_tube(
+    *_, steps, converged = _core.machines.KernelMachine(K).solve_tube(
         np.arange(60), rng.normal(size=60), 0.0, np.ones(60), 1e-9, 3
     )
     assert steps == 3
@@ -130,4 +130,4 @@ def test_wrong_arguments_are_named(change, message):
         "split": 0, "tol": 1e-3, "max_iter": 10,
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
-        _core.KernelMachine(np.eye(4)).solve_box(**(given | change))
+        _core.machines.KernelMachine(np.eye(4)).solve_box(**(given | change))

@@ -36,8 +36,8 @@ def instruction_set(request):
 
 def names(document, analyzer="word", ngrams=(1, 1), lowercase=True, seed=0):
     """The compiled features of one document with their counts."""
-    data, offsets, _ = _core.pack_documents([document])
-    found, _, counts = _core.text_names(data, offsets, analyzer, *ngrams, lowercase, seed)
+    data, offsets, _ = _core.text.pack_documents([document])
+    found, _, counts = _core.text.text_names(data, offsets, analyzer, *ngrams, lowercase, seed)
     return Counter(dict(zip(found, counts.tolist(), strict=True)))
 
 
@@ -70,7 +70,7 @@ def test_features_equal_those_of_scikit_learn_over_long_text(analyzer, ngrams, i
 
 
 def test_every_character_is_judged_as_python_does():
-    same_version = unicodedata.unidata_version == _core.UNICODE_VERSION
+    same_version = unicodedata.unidata_version == _core.text.UNICODE_VERSION
     codes = [*range(128, 0xD800), *range(0xE000, 0x20000), *range(0x20000, 0x110000, 97)]
     characters = [chr(c) for c in codes if c not in map(ord, "İΣ")]
     if not same_version:
@@ -89,18 +89,18 @@ def test_a_sigma_is_lower_case_by_itself():
 def test_hash_of_a_word_is_that_of_its_bytes_for_every_length():
     for n in range(2, 40):
         word = "abcdefghijklmnopqrstuvwxyz0123456789_abcd"[:n]
-        data, offsets, _ = _core.pack_documents([f"-{word.upper()}-"])
-        _, hashes, _ = _core.text_names(data, offsets, "word", 1, 1, True, 7)
-        assert hashes.tolist() == [_core.feature_hash(word.encode(), 7)]
+        data, offsets, _ = _core.text.pack_documents([f"-{word.upper()}-"])
+        _, hashes, _ = _core.text.text_names(data, offsets, "word", 1, 1, True, 7)
+        assert hashes.tolist() == [_core.hashing.feature_hash(word.encode(), 7)]
 
 
 def test_hash_of_an_ngram_combines_its_words():
-    data, offsets, _ = _core.pack_documents(["new york city"])
-    found, hashes, _ = _core.text_names(data, offsets, "word", 3, 3, True, 0)
-    new, york, city = (_core.feature_hash(word) for word in (b"new", b"york", b"city"))
-    pair = _core.combine_hashes(np.array([new], np.uint64), york)
+    data, offsets, _ = _core.text.pack_documents(["new york city"])
+    found, hashes, _ = _core.text.text_names(data, offsets, "word", 3, 3, True, 0)
+    new, york, city = (_core.hashing.feature_hash(word) for word in (b"new", b"york", b"city"))
+    pair = _core.hashing.combine_hashes(np.array([new], np.uint64), york)
     assert found == ["new york city"]
-    assert hashes[0] == _core.combine_hashes(pair, city)[0]
+    assert hashes[0] == _core.hashing.combine_hashes(pair, city)[0]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_hash_of_an_ngram_combines_its_words():
     ],
 )
 def test_hashes_are_pinned(name, seed, value):
-    assert _core.feature_hash(name, seed) == value
+    assert _core.hashing.feature_hash(name, seed) == value
 
 
 @pytest.mark.parametrize(
@@ -153,10 +153,12 @@ def test_rows_of_a_long_document_are_those_of_its_features():
     """Long rows are merged in pieces; the sums are the same."""
     rng = np.random.default_rng(0)
     document = " ".join(map(str, rng.integers(100, 60_000, 400_000)))
-    data, offsets, _ = _core.pack_documents([document])
-    _, hashes, counts = _core.text_names(data, offsets, "word", 1, 1, True, 0)
+    data, offsets, _ = _core.text.pack_documents([document])
+    _, hashes, counts = _core.text.text_names(data, offsets, "word", 1, 1, True, 0)
     for n_bits, signed in [(8, True), (20, False), (30, True)]:
-        indptr, indices, values = _core.text_rows(data, offsets, "word", 1, 1, True, 0, n_bits, signed, 1, False, 1)
+        indptr, indices, values = _core.text.text_rows(
+            data, offsets, "word", 1, 1, True, 0, n_bits, signed, 1, False, 1
+        )
         buckets = hashes & np.uint64(2**n_bits - 1)
         signs = np.where(hashes >> np.uint64(63), -1, 1) if signed else 1
         expected: Counter = Counter()
@@ -187,6 +189,6 @@ def test_wrong_arguments_of_the_core_are_refused(change, match):
         "max_n": 1, "lowercase": True, "seed": 0, "n_bits": 10, "with_signs": True, "copies": 1, "single": False,
         "threads": 1,
     }  # fmt: skip
-    assert _core.text_rows(**good)[0].tolist() == [0, 2]
+    assert _core.text.text_rows(**good)[0].tolist() == [0, 2]
     with pytest.raises(ValueError, match=match):
-        _core.text_rows(**{**good, **change})
+        _core.text.text_rows(**{**good, **change})

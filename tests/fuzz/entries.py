@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 from fuzz.values import Builder, Node
@@ -11,28 +13,46 @@ CONSTRUCTOR = "__init__"
 _SPECIAL = (CONSTRUCTOR, "__len__", "__call__", "__getitem__", "__getstate__", "__setstate__", "__iter__", "__next__")
 
 
+def modules() -> Iterator[tuple[str, ModuleType]]:
+    """Return the core and its submodules, each with what comes before the names of its entry points."""
+    yield "", _core
+    for name, value in list(vars(_core).items()):
+        if isinstance(value, ModuleType):
+            yield f"{name}.", value
+
+
 def entry_points() -> list[str]:
-    """Return all functions, constructors, methods and properties of the core: ``scores``, ``Rows.n_rows``, …"""
+    """Return all functions, constructors, methods and properties: ``linear.scores``, ``linear.Rows.n_rows``, …"""
     names = []
-    for name, value in vars(_core).items():
-        if name.startswith("__") or isinstance(value, str):
-            continue
-        if isinstance(value, type):
-            own = vars(value)
-            names += [
-                f"{name}.{part}"
-                for part, member in own.items()
-                if (part in _SPECIAL or not part.startswith("_")) and type(member).__name__ != "wrapper_descriptor"
-            ]
-        else:
-            names.append(name)
+    for prefix, module in modules():
+        for name, value in vars(module).items():
+            if name.startswith("__") or isinstance(value, str | ModuleType):
+                continue
+            if isinstance(value, type):
+                own = vars(value)
+                names += [
+                    f"{prefix}{name}.{part}"
+                    for part, member in own.items()
+                    if (part in _SPECIAL or not part.startswith("_")) and type(member).__name__ != "wrapper_descriptor"
+                ]
+            else:
+                names.append(prefix + name)
     return sorted(names)
+
+
+def located(entry: str) -> tuple[Any, str]:
+    """Return the function or the class of an entry point, and the name of the member ("" for a function)."""
+    pieces = entry.split(".")
+    found: Any = getattr(_core, pieces.pop(0))
+    if isinstance(found, ModuleType):
+        found = getattr(found, pieces.pop(0))
+    return found, pieces[0] if pieces else ""
 
 
 def is_property(entry: str) -> bool:
     """Whether an entry point is read, not called."""
-    owner, _, part = entry.partition(".")
-    return bool(part) and not callable(vars(getattr(_core, owner))[part])
+    owner, part = located(entry)
+    return bool(part) and not callable(vars(owner)[part])
 
 
 def call_entry(call: Node, builder: Builder) -> Any:
@@ -41,16 +61,14 @@ def call_entry(call: Node, builder: Builder) -> Any:
     A call has ``entry``, ``args`` and ``kwargs``; that of a method also ``self``. ``then`` are calls that make it
     ready, and ``item`` takes part of a result.
     """
-    owner, _, part = call["entry"].partition(".")
-    if not part or part == CONSTRUCTOR:
-        target = getattr(_core, owner)
-    else:
+    target, part = located(call["entry"])
+    if part and part != CONSTRUCTOR:
         target = getattr(builder.build(call["self"]), part)
         if is_property(call["entry"]):
             return target
     result = _item(target(*_arguments(call, builder), **_named(call, builder)), call)
     for step in call.get("then", ()):
-        getattr(result, step["entry"].partition(".")[2])(*_arguments(step, builder), **_named(step, builder))
+        getattr(result, step["entry"].rpartition(".")[2])(*_arguments(step, builder), **_named(step, builder))
     return result
 
 

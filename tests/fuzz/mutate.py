@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fuzz.entries import located
 from fuzz.values import Node, copied, decode_array, encode_array, unpacked
-from mercer import _core
 
 INTEGERS = (
     0,
@@ -56,8 +56,7 @@ MOST_WORK = 20
 
 def argument_names(entry: str) -> list[str]:
     """Return the names of positional arguments, from the signature that nanobind writes into the docstring."""
-    owner, _, part = entry.partition(".")
-    target = getattr(_core, owner)
+    target, part = located(entry)
     doc = (getattr(target, part, None) if part else target).__doc__ or ""
     match = re.search(r"\((.*)\)", doc.splitlines()[0]) if doc else None
     if not match:

@@ -12,9 +12,10 @@ import functools
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from fuzz.entries import CONSTRUCTOR, call_entry, entry_points, is_property
+from fuzz.entries import CONSTRUCTOR, call_entry, entry_points, is_property, modules
 from fuzz.values import Builder, Node, NotRecordable, encode
 from mercer import _core
 
@@ -34,19 +35,22 @@ class Recorder:
 
     def install(self) -> None:
         """Put wrappers in the place of functions, methods and classes."""
-        for name, value in list(vars(_core).items()):
-            if name.startswith("__") or isinstance(value, str):
-                continue
-            if isinstance(value, type):
-                for part in [entry.partition(".")[2] for entry in entry_points() if entry.startswith(name + ".")]:
-                    entry = f"{name}.{part}"
-                    if part != CONSTRUCTOR and not is_property(entry):
-                        setattr(value, part, self._method(entry, getattr(value, part)))
-                    elif part != CONSTRUCTOR:
-                        self._note_property(entry)
-                setattr(_core, name, self._proxy(name, value))
-            else:
-                setattr(_core, name, self._function(name, value))
+        entries = entry_points()
+        for prefix, module in modules():
+            for name, value in list(vars(module).items()):
+                if name.startswith("__") or isinstance(value, str | ModuleType):
+                    continue
+                if isinstance(value, type):
+                    members = [entry for entry in entries if entry.startswith(f"{prefix}{name}.")]
+                    for entry in members:
+                        part = entry.rpartition(".")[2]
+                        if part != CONSTRUCTOR and not is_property(entry):
+                            setattr(value, part, self._method(entry, getattr(value, part)))
+                        elif part != CONSTRUCTOR:
+                            self._note_property(entry)
+                    setattr(module, name, self._proxy(prefix + name, value))
+                else:
+                    setattr(module, name, self._function(prefix + name, value))
 
     def _note_property(self, entry: str) -> None:
         self.seeds.setdefault(entry, {})
@@ -84,7 +88,7 @@ class Recorder:
             def __getattr__(proxy, attribute: str) -> Any:
                 return getattr(cls, attribute)
 
-        return Meta(name, (), {})
+        return Meta(cls.__name__, (), {})
 
     def _method(self, entry: str, function: Any) -> Any:
         @functools.wraps(function, updated=())
@@ -140,7 +144,7 @@ class Recorder:
             return
         items = [((), result)] if not isinstance(result, (tuple, list)) else [((i,), r) for i, r in enumerate(result)]
         for path, value in items[:8]:
-            if type(value).__module__ == _core.__name__ and id(value) not in self.made:
+            if type(value).__module__.startswith(_core.__name__) and id(value) not in self.made:
                 self.alive.append(value)
                 self.made[id(value)] = {**call, "item": list(path)} if path else dict(call)
 
@@ -173,7 +177,7 @@ def load_seeds() -> dict[str, list[Node]]:
         if is_property(entry) and entry not in seeds:
             seeds[entry] = [
                 {"entry": entry, "args": [], "kwargs": {}, "self": {"made": call}}
-                for call in seeds.get(f"{entry.partition('.')[0]}.{CONSTRUCTOR}", [])
+                for call in seeds.get(f"{entry.rpartition('.')[0]}.{CONSTRUCTOR}", [])
             ]
     return seeds
 
@@ -209,7 +213,12 @@ def main(arguments: list[str]) -> int:
     import pytest
 
     recorder = Recorder()
-    originals = {name: value for name, value in vars(_core).items() if not name.startswith("__")}
+    originals = {
+        (module, name): value
+        for _, module in modules()
+        for name, value in vars(module).items()
+        if not name.startswith("__") and not isinstance(value, ModuleType)
+    }
     methods = {
         (value, part): vars(value)[part]
         for value in originals.values()
@@ -224,8 +233,8 @@ def main(arguments: list[str]) -> int:
             recorder.forget()
 
     pytest.main(["-q", "-x", "--maxfail=1000", "-p", "no:cacheprovider", *arguments], plugins=[Plugin()])
-    for name, value in originals.items():
-        setattr(_core, name, value)
+    for (module, name), value in originals.items():
+        setattr(module, name, value)
     for (cls, part), method in methods.items():
         if callable(method):
             setattr(cls, part, method)

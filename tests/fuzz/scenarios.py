@@ -12,7 +12,7 @@ def ints(*values, dtype=np.int64):
 
 
 def graph():
-    return _core.FlatGraph(
+    return _core.inference.FlatGraph(
         ints(2, 2, dtype=np.int32),
         np.zeros(4),
         0.0,
@@ -24,7 +24,7 @@ def graph():
 
 
 def test_chart():
-    grammar = _core.ChartGrammar(
+    grammar = _core.parsing.ChartGrammar(
         2,
         2,
         4,
@@ -40,7 +40,7 @@ def test_chart():
 
 
 def test_circulants():
-    for cls, dtype in ((_core.Circulant32, np.float32), (_core.Circulant64, np.float64)):
+    for cls, dtype in ((_core.maps.Circulant32, np.float32), (_core.maps.Circulant64, np.float64)):
         for signs in (None, np.array([1, -1, 1, -1, 1], dtype)):
             circulant = cls(np.arange(5, dtype=dtype), signs)
             circulant.project(np.ones((2, 5), dtype), np.zeros((2, 5), dtype), 1)
@@ -50,7 +50,7 @@ def test_circulants():
 def test_clique_trees():
     for heuristic in ("min_fill", "min_degree"):
         flat = graph()
-        tree = _core.CliqueTree(flat, heuristic, 1e6, False)
+        tree = _core.inference.CliqueTree(flat, heuristic, 1e6, False)
         tree.elimination()
         tree.max(flat, 2)
         tree.sample(flat, 3, 1)
@@ -59,22 +59,22 @@ def test_clique_trees():
 
 def test_numbers_and_text():
     for number in (1, 1.5, True, np.float32(2), 10**30):
-        _core.number_text(number)
-    _core.string_characters(np.frombuffer("aé".encode(), np.uint8).copy(), ints(0, 1, 3), False)
-    _core.string_characters(np.frombuffer(b"ab", np.uint8).copy(), ints(0, 1, 2, dtype=np.int32), True)
+        _core.hashing.number_text(number)
+    _core.text.string_characters(np.frombuffer("aé".encode(), np.uint8).copy(), ints(0, 1, 3), False)
+    _core.text.string_characters(np.frombuffer(b"ab", np.uint8).copy(), ints(0, 1, 2, dtype=np.int32), True)
     for dtype in (np.int32, np.int64):
-        _core.buffer_examples(
+        _core.examples.buffer_examples(
             np.frombuffer(b"a b c", np.uint8).copy(), ints(0, 2, 5, dtype=dtype), ints(1, 0), "word", 1, 2, True, 0
         )
-    vocabulary = _core.Vocabulary(0)
+    vocabulary = _core.vocabulary.Vocabulary(0)
     vocabulary.encode_utf8(np.frombuffer(b"abab", np.uint8).copy(), ints(0, 1, 2, 3, 4), ints(0, 2, 4), True)
 
 
 def test_waves():
     for dtype in (np.float32, np.float64):
-        _core.waves(np.ones((3, 2), dtype), np.ones(2, dtype), 0, 0.5, np.zeros((3, 2), dtype), 1)
-        _core.waves(np.ones((3, 2), dtype), np.ones(1, dtype), 1, 0.5, np.zeros((3, 3), dtype), 1)
-        _core.structured_waves(
+        _core.maps.waves(np.ones((3, 2), dtype), np.ones(2, dtype), 0, 0.5, np.zeros((3, 2), dtype), 1)
+        _core.maps.waves(np.ones((3, 2), dtype), np.ones(1, dtype), 1, 0.5, np.zeros((3, 3), dtype), 1)
+        _core.maps.structured_waves(
             np.ones((2, 3), dtype),
             np.ones((1, 3, 64), dtype),
             np.ones(4, dtype),
@@ -84,8 +84,8 @@ def test_waves():
             np.zeros((2, 4), dtype),
             1,
         )
-        _core.transpose_into(np.ones((2, 3), dtype), np.zeros((3, 2), dtype))
-        _core.sparse_pairwise(
+        _core.kernels.transpose_into(np.ones((2, 3), dtype), np.zeros((3, 2), dtype))
+        _core.kernels.sparse_pairwise(
             ints(0, 1, 2),
             ints(0, 1, dtype=np.int32),
             np.ones(2, dtype),
@@ -100,17 +100,17 @@ def test_waves():
 
 
 def test_learners():
-    model = _core.HashedModel(task="multiclass", loss="log", n_bits=4)
-    examples = _core.Examples(
+    model = _core.learner.HashedModel(task="multiclass", loss="log", n_bits=4)
+    examples = _core.examples.Examples(
         ints(0, 1, 3), ints(1, 2, 3, dtype=np.uint64), None, None, None, ints(0, 1, dtype=np.int32), ["a", "b"]
     )
     model.learn(examples)
     model.top_k(examples, 2)
-    machine = _core.KernelMachine(np.eye(4))
+    machine = _core.machines.KernelMachine(np.eye(4))
     machine.solve_box(ints(2, 0, 3), np.ones(3), -np.ones(3), np.ones(3), np.zeros(3), 1, 1e-3, 50)
     machine.solve_tube(ints(2, 0, 3), np.array([1.0, -1.0, 0.5]), 0.1, np.ones(3), 1e-3, 50)
-    _core.ascend_rows(np.eye(3), np.ones(3), np.zeros(3), np.ones(3), 1e-3, 5)
-    _core.hidden_marginals(
+    _core.bags.ascend_rows(np.eye(3), np.ones(3), np.zeros(3), np.ones(3), 1e-3, 5)
+    _core.chain.hidden_marginals(
         np.zeros((2, 2)),
         ints(0, 1, 1, dtype=np.int32),
         np.zeros((2, 2)),
@@ -123,20 +123,20 @@ def test_learners():
         np.zeros(2),
         1,
     )
-    _core.permuted_products(np.eye(3), np.eye(3), ints([0, 1, 2], [2, 1, 0], dtype=np.int32), np.zeros(2), 1)
+    _core.kernels.permuted_products(np.eye(3), np.eye(3), ints([0, 1, 2], [2, 1, 0], dtype=np.int32), np.zeros(2), 1)
 
 
 def test_methods_of_other_objects():
-    rows = _core.Rows(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
-    dual = _core.MulticlassDual(
+    rows = _core.linear.Rows(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    dual = _core.multiclass.MulticlassDual(
         rows, ints(0, 1, 1, dtype=np.int32), np.ones(3), np.eye(2)[::-1].copy(), False, 1, 1, 1024, 1
     )
     dual.dual_variables(np.zeros((3, 2)))
-    parts = _core.SegmentParts(
+    parts = _core.segments.SegmentParts(
         np.zeros((2, 2)), np.zeros((2, 2)), np.zeros(2), np.zeros(2), ints(0, 2, 3), np.zeros((3, 2))
     )
     parts.spans(np.zeros((3, 2, 2)), 1)
-    graphs = _core.WalkGraphs(
+    graphs = _core.kernels.WalkGraphs(
         ints(0, 2),
         ints(0, 1, 2),
         ints(1, 0, dtype=np.int32),
@@ -149,5 +149,5 @@ def test_methods_of_other_objects():
         1,
     )
     assert len(graphs) == 1
-    sampler = _core.Sampler(graph(), np.zeros((2, 2), np.int32), 0, "gibbs", [])
+    sampler = _core.inference.Sampler(graph(), np.zeros((2, 2), np.int32), 0, "gibbs", [])
     sampler.states()

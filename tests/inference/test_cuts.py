@@ -187,11 +187,11 @@ def test_bad_capacities_are_refused(changes, message):
 def test_compiled_cut_checks_its_arrays():
     ones, edges = np.ones(2), np.array([[0, 1]], np.int32)
     with pytest.raises(ValueError, match="side"):
-        _core.min_cut(ones, ones, edges, np.ones(1), np.ones(1), np.zeros(3, np.uint8))
+        _core.inference.min_cut(ones, ones, edges, np.ones(1), np.ones(1), np.zeros(3, np.uint8))
     with pytest.raises(ValueError, match="not there"):
-        _core.min_cut(ones, ones, np.array([[0, 7]], np.int32), np.ones(1), np.ones(1), np.zeros(2, np.uint8))
+        _core.inference.min_cut(ones, ones, np.array([[0, 7]], np.int32), np.ones(1), np.ones(1), np.zeros(2, np.uint8))
     with pytest.raises(TypeError):
-        _core.min_cut(ones, ones, edges.astype(np.int64), np.ones(1), np.ones(1), np.zeros(2, np.uint8))
+        _core.inference.min_cut(ones, ones, edges.astype(np.int64), np.ones(1), np.ones(1), np.zeros(2, np.uint8))
 
 
 def test_graphs_without_edges_or_nodes():

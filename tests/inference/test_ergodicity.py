@@ -199,7 +199,7 @@ def test_what_is_impossible_is_never_drawn():
     edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     unary = np.tile([1.0, 0.0], (n, 1))
     graph = FactorGraph([2] * n, unary=unary, edges=edges, pairwise=random.random((n - 1, 2, 2)) + 0.5)
-    sampler = _core.Sampler(graph.compiled.core, np.zeros((1, n), np.int32), 0, "colours", [])
+    sampler = _core.inference.Sampler(graph.compiled.core, np.zeros((1, n), np.int32), 0, "colours", [])
     trace = np.empty((1, 3000))
     sampler.run(np.ones(3000), 1, None, trace, False, 1)
     assert np.isfinite(trace).all()

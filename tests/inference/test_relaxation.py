@@ -130,4 +130,4 @@ def test_bad_options_are_refused_and_early_stops_warned_of():
     with pytest.warns(RuntimeWarning, match="still falls after max_iter=1"):
         infer(graph, "dual", task="map", max_iter=1)
     with pytest.raises(ValueError, match="max_iter"):
-        _core.dual_ascent(graph.compiled.core, 0, 1e-6)
+        _core.inference.dual_ascent(graph.compiled.core, 0, 1e-6)

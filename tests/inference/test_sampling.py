@@ -102,7 +102,7 @@ def test_every_kernel_is_in_detailed_balance_and_a_sweep_is_their_product(name):
     X, n = assignments(graph), 20_000
     for at in np.flatnonzero(possible)[[0, 3, -1]]:
         start = np.ascontiguousarray(np.tile(X[at], (n, 1)))
-        sampler = _core.Sampler(graph.compiled.core, start, 1, kind, blocks)
+        sampler = _core.inference.Sampler(graph.compiled.core, start, 1, kind, blocks)
         sampler.run(np.ones(1), 0, None, None, False, 2)
         reached = sampler.states().reshape(n, -1)
         share = np.array([(reached == x).all(axis=1).mean() for x in X])
@@ -152,7 +152,7 @@ def test_sweeps_at_a_fixed_temperature_have_their_transition_matrix(name, temper
     sweep = np.linalg.multi_dot(steps)
     chains, sweeps = 2000, 24
     start = np.ascontiguousarray(np.tile(X[p > 0], (chains, 1)))
-    sampler = _core.Sampler(graph.compiled.core, start, 3, kind, blocks)
+    sampler = _core.inference.Sampler(graph.compiled.core, start, 3, kind, blocks)
     samples = np.empty((len(start), sweeps, n), np.int32)
     sampler.run(np.full(sweeps, 1 / temperature), 1, samples, np.empty((len(start), sweeps)), False, 2)
     path = np.concatenate([start[:, None], samples], axis=1)
@@ -164,7 +164,7 @@ def test_spins_with_equal_weights_collect_the_conditional_probabilities():
     grid = FactorGraph(np.full(9, 2), unary=np.random.default_rng(0).normal(size=(9, 2)), edges=grid_edges((3, 3)),
                        pairwise=[[0.3, -0.3], [-0.3, 0.3]], log=True)  # fmt: skip
     sweeps = 1000
-    sampler = _core.Sampler(grid.compiled.core, np.zeros((1, 9), np.int32), 0, "colours", [])
+    sampler = _core.inference.Sampler(grid.compiled.core, np.zeros((1, 9), np.int32), 0, "colours", [])
     samples = np.empty((1, sweeps, 9), np.int32)
     sampler.run(np.ones(sweeps), 1, samples, np.empty((1, sweeps)), True, 1)
     totals, swept = sampler.totals()
@@ -391,7 +391,7 @@ def test_bad_annealing_and_proposals_are_refused():
 def test_compiled_sampler_checks_its_arrays():
     core = binary().compiled.core
     start = np.zeros((1, 3), np.int32)
-    sampler = _core.Sampler(core, start, 0, "gibbs", [])
+    sampler = _core.inference.Sampler(core, start, 0, "gibbs", [])
     with pytest.raises(ValueError, match="keep"):
         sampler.run(np.ones(2), 0, np.zeros((1, 2, 3), np.int32), None, False, 1)
     with pytest.raises(ValueError, match="shape"):
@@ -399,8 +399,8 @@ def test_compiled_sampler_checks_its_arrays():
     with pytest.raises(ValueError, match="negative"):
         sampler.run(-np.ones(2), 0, None, None, False, 1)
     with pytest.raises(ValueError, match="kind"):
-        _core.Sampler(core, start, 0, "slice", [])
+        _core.inference.Sampler(core, start, 0, "slice", [])
     with pytest.raises(ValueError, match="start"):
-        _core.Sampler(core, start + 5, 0, "gibbs", [])
+        _core.inference.Sampler(core, start + 5, 0, "gibbs", [])
     with pytest.raises(ValueError, match="at least one chain"):
-        _core.Sampler(core, start[:0], 0, "gibbs", [])
+        _core.inference.Sampler(core, start[:0], 0, "gibbs", [])

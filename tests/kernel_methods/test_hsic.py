@@ -66,7 +66,7 @@ def test_products_over_permutations_equal_brute_force(n, rank):
     np.testing.assert_allclose(sums.products(K, L, orders, 1), expected, rtol=1e-10)
     out = np.empty(10)
     for threads in (1, 3):
-        _core.permuted_products(K, L, orders, out, threads)
+        _core.kernels.permuted_products(K, L, orders, out, threads)
         np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 
@@ -91,7 +91,7 @@ def test_the_compiled_loop_refuses_what_is_no_permutation(change):
     else:
         K = np.full((3, 3), np.nan)
     with pytest.raises(ValueError, match=r"must"):
-        _core.permuted_products(K, np.eye(3), orders, np.empty(1), 1)
+        _core.kernels.permuted_products(K, np.eye(3), orders, np.empty(1), 1)
 
 
 def test_a_low_rank_factor_rebuilds_the_matrix_and_declines_a_full_one():

@@ -441,26 +441,26 @@ def test_compiled_loops_check_their_arrays():
         ((offsets, indptr, np.array([1, -1], np.int32)), "neighbour is out of range"),
     ):
         with pytest.raises(ValueError, match=message):
-            _core.shortest_path_rows(*arrays, None, None, 1)
+            _core.kernels.shortest_path_rows(*arrays, None, None, 1)
     with pytest.raises(ValueError, match="one value a node"):
-        _core.weisfeiler_lehman_rows(*good, np.zeros(3, np.uint64), None, 1, "subtree", 1)
+        _core.kernels.weisfeiler_lehman_rows(*good, np.zeros(3, np.uint64), None, 1, "subtree", 1)
     with pytest.raises(ValueError, match="at least 0"):
-        _core.shortest_path_rows(*good, None, np.array([1.0, np.nan]), 1)
+        _core.kernels.shortest_path_rows(*good, None, np.array([1.0, np.nan]), 1)
     with pytest.raises(ValueError, match="diverges"):
-        _core.spectral_gram(*[np.array([0, 1]), np.ones(1), np.ones(1)] * 2, False, np.zeros((1, 1)), 1)
+        _core.kernels.spectral_gram(*[np.array([0, 1]), np.ones(1), np.ones(1)] * 2, False, np.zeros((1, 1)), 1)
     ones, zeros = np.ones(2), np.zeros(2, np.uint64)
     codes = np.zeros(2, np.int32)
     with pytest.raises(ValueError, match="edge code"):
-        _core.WalkGraphs(*good, ones, codes + 1, zeros, ones, ones, np.zeros(1), 1)
+        _core.kernels.WalkGraphs(*good, ones, codes + 1, zeros, ones, ones, np.zeros(1), 1)
     with pytest.raises(ValueError, match="keys must ascend"):
-        _core.WalkGraphs(*good, ones, codes, np.array([1, 0], np.uint64), ones, ones, np.zeros(1), 1)
-    walks = _core.WalkGraphs(*good, ones, codes, zeros, ones, ones, np.ones(1), 1)
+        _core.kernels.WalkGraphs(*good, ones, codes, np.array([1, 0], np.uint64), ones, ones, np.zeros(1), 1)
+    walks = _core.kernels.WalkGraphs(*good, ones, codes, zeros, ones, ones, np.ones(1), 1)
     with pytest.raises(ValueError, match="diverges"):
-        _core.walk_gram(walks, None, "cg", -1, 1e-9, np.zeros((1, 1)), 1)
+        _core.kernels.walk_gram(walks, None, "cg", -1, 1e-9, np.zeros((1, 1)), 1)
     with pytest.raises(ValueError, match="out must have"):
-        _core.walk_gram(walks, None, "cg", -1, 1e-9, np.zeros((2, 1)), 1)
+        _core.kernels.walk_gram(walks, None, "cg", -1, 1e-9, np.zeros((2, 1)), 1)
     with pytest.raises(ValueError, match="limit"):
-        _core.edit_pairs(np.array([0, 1]), np.zeros(1, np.int32), -1, 1)
+        _core.kernels.edit_pairs(np.array([0, 1]), np.zeros(1, np.int32), -1, 1)
 
 
 @pytest.mark.skipif(not os.environ.get("MERCER_DATA"), reason="needs the public sets: set MERCER_DATA")
@@ -503,8 +503,8 @@ def test_walks_of_large_graphs_are_solved_a_few_pairs_a_call(steps: int, labels:
     X = graphs(np.random.default_rng(3), 6)
     whole, cross = kernel(X), kernel(X[:2], X)
     calls = []
-    plain = _core.walk_gram
-    monkeypatch.setattr(_core, "walk_gram", lambda *args: (calls.append(1), plain(*args))[1])
+    plain = _core.kernels.walk_gram
+    monkeypatch.setattr(_core.kernels, "walk_gram", lambda *args: (calls.append(1), plain(*args))[1])
     monkeypatch.setattr("mercer.kernels.walks.STEPS_A_CALL", steps)
     K = kernel(X)
     np.testing.assert_allclose(K, whole, rtol=1e-9)
@@ -526,8 +526,8 @@ def test_paths_of_large_graphs_are_counted_a_few_graphs_a_call(kernel: Any, monk
     X = graphs(np.random.default_rng(3), 9)
     whole, calls = kernel(X), []
     for name in ("shortest_path_rows", "weisfeiler_lehman_rows"):
-        plain = getattr(_core, name)
-        monkeypatch.setattr(_core, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1])
+        plain = getattr(_core.kernels, name)
+        monkeypatch.setattr(_core.kernels, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1])
     monkeypatch.setattr("mercer.kernels.graphs.STEPS_A_CALL", 20)
     np.testing.assert_array_equal(kernel(X), whole)
     assert len(calls) > 3

@@ -85,7 +85,7 @@ def test_matrices_share_their_columns():
 def test_columns_follow_the_order_of_keys():
     keys = np.random.default_rng(0).integers(0, 2**64, size=1000, dtype=np.uint64)
     keys = np.concatenate([keys, keys[:300], np.array([0, 2**64 - 1, 1], np.uint64)])
-    columns, n = _core.key_columns(keys)
+    columns, n = _core.kernels.key_columns(keys)
     every, expected = np.unique(keys, return_inverse=True)
     assert n == len(every)
     np.testing.assert_array_equal(columns, expected)
@@ -116,4 +116,4 @@ def test_compiled_products_check_their_arrays(changes, message):
         "threads": 1,
     }
     with pytest.raises(ValueError, match=message):
-        _core.keyed_products(**{**arguments, **changes})
+        _core.kernels.keyed_products(**{**arguments, **changes})

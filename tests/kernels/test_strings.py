@@ -488,21 +488,23 @@ def test_compiled_functions_check_their_arrays():
     K = np.zeros((1, 1))
     one = np.ones(10)
     with pytest.raises(ValueError, match="below sigma"):
-        _core.all_substrings_gram(codes, offsets, None, None, 3, one, 0, 1, K, 1)
+        _core.kernels.all_substrings_gram(codes, offsets, None, None, 3, one, 0, 1, K, 1)
     with pytest.raises(ValueError, match="offsets must"):
-        _core.all_substrings_gram(codes, np.array([0, 2], np.int64), None, None, 6, one, 0, 1, K, 1)
+        _core.kernels.all_substrings_gram(codes, np.array([0, 2], np.int64), None, None, 6, one, 0, 1, K, 1)
     with pytest.raises(ValueError, match="wrong shape"):
-        _core.edit_distance_gram(codes, offsets, None, None, 6, 1.0, 1.0, 0, 1, np.zeros((2, 2)), 1)
+        _core.kernels.edit_distance_gram(codes, offsets, None, None, 6, 1.0, 1.0, 0, 1, np.zeros((2, 2)), 1)
     with pytest.raises(ValueError, match="reach the longest"):
-        _core.all_substrings_gram(codes, offsets, None, None, 6, one[:2], 0, 1, K, 1)
+        _core.kernels.all_substrings_gram(codes, offsets, None, None, 6, one[:2], 0, 1, K, 1)
     with pytest.raises(ValueError, match="within the matrix"):
-        _core.subsequence_gram(codes, offsets, None, None, 6, 1, 2, 0.5, 0, 2, K, 1)
+        _core.kernels.subsequence_gram(codes, offsets, None, None, 6, 1, 2, 0.5, 0, 2, K, 1)
     with pytest.raises(ValueError, match="come together"):
-        _core.weighted_degree_gram(codes, offsets, codes, None, 6, 0, one, 0, 1, K, 1)
+        _core.kernels.weighted_degree_gram(codes, offsets, codes, None, 6, 0, one, 0, 1, K, 1)
     with pytest.raises(ValueError, match="out of range"):
-        _core.kmer_rows(codes, offsets, np.ones(2, np.uint64), 0, "substrings", 1, 1, 0, one, codes[:0], False, 1)
+        _core.kernels.kmer_rows(
+            codes, offsets, np.ones(2, np.uint64), 0, "substrings", 1, 1, 0, one, codes[:0], False, 1
+        )
     with pytest.raises(ValueError, match="for all lengths"):
-        _core.kmer_rows(codes, offsets, None, 0, "gappy", 9, 9, 3, one, codes[:0], False, 1)
+        _core.kernels.kmer_rows(codes, offsets, None, 0, "gappy", 9, 9, 3, one, codes[:0], False, 1)
 
 
 @pytest.mark.parametrize("kernel", [Subsequence(2), AllSubstrings(), WeightedDegree(3), NGram(2, method="suffix")])
@@ -511,8 +513,8 @@ def test_the_diagonal_is_made_in_several_calls_so_that_it_can_be_interrupted(ker
     whole = kernel(strings).diagonal()
     calls = []
     for name in ("subsequence_gram", "all_substrings_gram", "edit_distance_gram", "weighted_degree_gram"):
-        plain = getattr(_core, name)
-        monkeypatch.setattr(_core, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1])
+        plain = getattr(_core.kernels, name)
+        monkeypatch.setattr(_core.kernels, name, lambda *args, plain=plain: (calls.append(1), plain(*args))[1])
     monkeypatch.setattr("mercer.kernels.strings.STEPS_A_CALL", 1)
     np.testing.assert_allclose(kernel.diag(strings), whole)
     assert len(calls) == len(strings)

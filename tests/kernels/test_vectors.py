@@ -336,27 +336,27 @@ def test_too_many_features_are_refused():
 
 def test_compiled_loops_check_their_arrays():
     A, out = np.ones((2, 3)), np.empty((2, 2))
-    rule = _core.PairRule("product")
+    rule = _core.kernels.PairRule("product")
     for call in (
-        lambda: _core.pairwise(A, np.ones((2, 4)), rule, None, None, out),
-        lambda: _core.pairwise(A, A, rule, None, None, out, 1),
-        lambda: _core.pairwise(A, np.ones((3, 3)), rule, None, None, out),
-        lambda: _core.pairwise(A, A, rule, np.ones(2), np.ones(2), out),
-        lambda: _core.pairwise(A, A, _core.PairRule("product", "gaussian"), None, None, out),
-        lambda: _core.pairwise(A, A, _core.PairRule("groups"), None, None, out),
-        lambda: _core.pairwise(A, A, _core.PairRule("splines"), None, None, out),
-        lambda: _core.pairwise(A, A, rule, None, None, out.T[:, ::-1]),
-        lambda: _core.PairRule("cosine"),
-        lambda: _core.PairRule("product", "log"),
-        lambda: _core.PairRule("product", "power", 1.0, 0.0, 0),
-        lambda: _core.transpose_into(A, out),
+        lambda: _core.kernels.pairwise(A, np.ones((2, 4)), rule, None, None, out),
+        lambda: _core.kernels.pairwise(A, A, rule, None, None, out, 1),
+        lambda: _core.kernels.pairwise(A, np.ones((3, 3)), rule, None, None, out),
+        lambda: _core.kernels.pairwise(A, A, rule, np.ones(2), np.ones(2), out),
+        lambda: _core.kernels.pairwise(A, A, _core.kernels.PairRule("product", "gaussian"), None, None, out),
+        lambda: _core.kernels.pairwise(A, A, _core.kernels.PairRule("groups"), None, None, out),
+        lambda: _core.kernels.pairwise(A, A, _core.kernels.PairRule("splines"), None, None, out),
+        lambda: _core.kernels.pairwise(A, A, rule, None, None, out.T[:, ::-1]),
+        lambda: _core.kernels.PairRule("cosine"),
+        lambda: _core.kernels.PairRule("product", "log"),
+        lambda: _core.kernels.PairRule("product", "power", 1.0, 0.0, 0),
+        lambda: _core.kernels.transpose_into(A, out),
     ):
         with pytest.raises(ValueError):
             call()
-    groups = _core.PairRule("groups")
+    groups = _core.kernels.PairRule("groups")
     groups.set_groups(np.array([0, 1]), np.array([3]), np.ones(1), np.ones(1), 1)
     with pytest.raises(ValueError, match="no column"):
-        _core.pairwise(A, A, groups, None, None, out)
+        _core.kernels.pairwise(A, A, groups, None, None, out)
 
 
 # ------------------------------------------------------------------------------------------------ maps

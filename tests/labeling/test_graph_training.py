@@ -63,7 +63,7 @@ def enumerated_pass(rule, graphs, y, order, C):
 def test_mistake_driven_passes_equal_enumeration(rule):
     graphs, X, y = small_task()
     order = np.array([3, 0, 5, 1, 2, 4, 0, 1])
-    w, extra, state = np.zeros(7), np.zeros(7), _core.OnlineState()
+    w, extra, state = np.zeros(7), np.zeros(7), _core.chain.OnlineState()
     # Every labelling ties at w = 0: begin where both have made a first step.
     Graph(2, 2).online(rule, X, y, order, w, extra, state, aggressiveness=0.3)
     expected, mean = enumerated_pass(rule, graphs, y.labels, order, 0.3)
@@ -78,7 +78,7 @@ def test_a_pass_of_gradient_descent_equals_enumeration(hidden):
         y.labels[::3] = -1
         y = TagSequences(y.labels, X.offsets)
     order, rate, decay, l2 = np.array([2, 0, 1, 4]), 0.2, 0.1, 0.05
-    w, state = np.zeros(7), _core.OnlineState()
+    w, state = np.zeros(7), _core.chain.OnlineState()
     loss, _ = Graph(2, 2).online(0, X, y, order, w, np.zeros(0), state, rate=rate, decay=decay, l2=l2)
     v, total = np.zeros(7), 0.0
     for t, i in enumerate(order):
@@ -96,11 +96,11 @@ def test_a_pass_of_gradient_descent_equals_enumeration(hidden):
 
 def test_the_penalty_of_gradient_descent_leaves_zeros():
     _, X, y = small_task(20)
-    w, paid, state = np.zeros(7), np.zeros(7), _core.OnlineState()
+    w, paid, state = np.zeros(7), np.zeros(7), _core.chain.OnlineState()
     for _ in range(5):
         Graph(2, 2).online(0, X, y, np.arange(20), w, paid, state, rate=0.05, l1=5.0)
     assert (w == 0).sum() >= 5
-    again, lean = np.zeros(7), _core.OnlineState()
+    again, lean = np.zeros(7), _core.chain.OnlineState()
     Graph(2, 2).online(0, X, y, np.arange(20), again, np.zeros(0), lean, rate=0.05)
     assert (again != 0).all()
 
@@ -302,7 +302,7 @@ def test_quick_reweighted_messages_equal_the_formula(states, maximise):
     start = np.zeros(0)
     m = np.full((len(edges), 2, states), 0.0 if maximise else -np.log(states))
     for sweeps in (1, 2):  # the second call goes on from the messages of the first
-        found = _core.loopy_messages(
+        found = _core.inference.loopy_messages(
             graph.core, maximise, "synchronous", sweeps, 0.0, damping, 0, rho, start if len(start) else None
         )
         for _ in range(sweeps):
@@ -320,4 +320,4 @@ def test_messages_to_begin_with_are_checked(start, message):
 
     core = FactorGraph([2, 2], edges=[[0, 1]], pairwise=np.ones((2, 2))).compiled.core
     with pytest.raises(ValueError, match=message):
-        _core.loopy_messages(core, False, "synchronous", 5, 0.0, 0.0, 0, None, start)
+        _core.inference.loopy_messages(core, False, "synchronous", 5, 0.0, 0.0, 0, None, start)

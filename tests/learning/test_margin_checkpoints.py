@@ -546,7 +546,7 @@ def test_the_features_of_true_outputs_are_not_kept_with_or_without_a_checkpoint(
 
 
 def planes(n_blocks=3, n_weights=4, power=1):
-    return _core.Planes(n_blocks, n_weights, np.ones(n_blocks), power)
+    return _core.planes.Planes(n_blocks, n_weights, np.ones(n_blocks), power)
 
 
 def filled(power):

@@ -258,8 +258,8 @@ def test_pairs_stand_for_a_positive_definite_matrix_that_knows_the_last_of_them(
         memory.apply(q)
         assert x.astype(float) @ q > 0
     y, d = np.zeros(n, np.float32), np.zeros(n)
-    _core.axpy(1.0, memory.y[slot], y)
-    _core.axpy(step, memory.d[slot], d)
+    _core.vectors.axpy(1.0, memory.y[slot], y)
+    _core.vectors.axpy(step, memory.d[slot], d)
     memory.apply(y)  # H y = s
     assert np.abs(y - d).max() < 1e-4 * np.abs(d).max()
 

@@ -75,19 +75,19 @@ def found_rows(matrix: sp.csr_matrix) -> list[dict[int, float]]:
     ],
 )
 def test_hashes_of_keys_are_pinned(key, seed, value):
-    assert int(_core.hash_keys([key], seed)[0]) == value
+    assert int(_core.hashing.hash_keys([key], seed)[0]) == value
 
 
 @given(st.binary(max_size=70), st.integers(0, 2**64 - 1))
 @settings(max_examples=200, deadline=None)
 def test_hashes_equal_their_definition(text, seed):
-    assert int(_core.hash_keys([text], seed)[0]) == slow.name_hash(text, seed)
+    assert int(_core.hashing.hash_keys([text], seed)[0]) == slow.name_hash(text, seed)
 
 
 @given(st.integers(-(2**63), 2**64 - 1), st.integers(0, 2**64 - 1))
 @settings(max_examples=100, deadline=None)
 def test_hashes_of_numbers_equal_their_definition(number, seed):
-    assert int(_core.hash_keys([number], seed)[0]) == slow.number_hash(number % 2**64, seed)
+    assert int(_core.hashing.hash_keys([number], seed)[0]) == slow.number_hash(number % 2**64, seed)
 
 
 def test_columns_of_features_are_pinned():
@@ -389,7 +389,7 @@ def test_rows_without_columns_are_refused():
     with pytest.raises(ValueError, match="3 rows and no columns"):
         RecordHasher(5).transform(pd.DataFrame(index=range(3)))
     with pytest.raises(ValueError, match="at least one column"):
-        _core.RecordColumns(3, 0, False).transform(5, False, [], False, 1)
+        _core.hashing.RecordColumns(3, 0, False).transform(5, False, [], False, 1)
 
 
 def test_records_without_fields_make_empty_rows():
@@ -587,6 +587,6 @@ def test_a_value_that_changes_its_record_does_no_harm():
     ],
 )
 def test_the_binding_checks_what_it_gets(add, message):
-    core = _core.RecordColumns(2, 0, False)
+    core = _core.hashing.RecordColumns(2, 0, False)
     with pytest.raises(ValueError, match=message):
         add(core)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mercer
-from mercer import _core
+from mercer._core import hashing
 from mercer.maps import CountMinSketch, HashAccumulator, RecordHasher
 from reference import records as slow
 
@@ -153,7 +153,7 @@ def test_a_stream_of_tokens_equals_the_counted_record():
 
 
 def test_hashes_can_be_fed_directly():
-    hashes = _core.hash_keys(WORDS, 5)
+    hashes = hashing.hash_keys(WORDS, 5)
     expected = HashAccumulator(9, True, 5).update(WORDS, 2.5).value
     assert HashAccumulator(9, True, 5).update_hashes(hashes, 2.5).value.tolist() == expected.tolist()
 
@@ -307,7 +307,7 @@ def test_two_keys_fall_independently_of_each_other():
         cells = []
         for hash_ in hashes:
             table = np.zeros((1, width))
-            _core.update_sketch(table, seed, np.array([hash_], np.uint64), None, False)
+            hashing.update_sketch(table, seed, np.array([hash_], np.uint64), None, False)
             cells.append(int(table.argmax()))
         counts[tuple(cells)] += 1
     expected = seeds / width**2
@@ -317,13 +317,13 @@ def test_two_keys_fall_independently_of_each_other():
 
 def test_rows_of_a_sketch_differ():
     sketch = CountMinSketch(1000, 4)
-    _core.update_sketch(sketch.table, 0, np.arange(50, dtype=np.uint64), None, False)
+    hashing.update_sketch(sketch.table, 0, np.arange(50, dtype=np.uint64), None, False)
     assert len({row.tobytes() for row in sketch.table}) == 4
 
 
 def test_cells_are_pinned():
     table = np.zeros((3, 1000))
-    _core.update_sketch(table, 7, np.array([2**64 - 1, 2**61 - 1, 0], np.uint64), np.array([1.0, 2.0, 4.0]), False)
+    hashing.update_sketch(table, 7, np.array([2**64 - 1, 2**61 - 1, 0], np.uint64), np.array([1.0, 2.0, 4.0]), False)
     # The last two keys are equal modulo the prime 2^61 − 1.
     expected = {(0, 638): 6.0, (0, 751): 1.0, (1, 786): 6.0, (1, 807): 1.0, (2, 383): 6.0, (2, 692): 1.0}
     assert {(int(r), int(c)): float(table[r, c]) for r, c in np.argwhere(table)} == expected
@@ -333,7 +333,7 @@ def test_cells_are_pinned():
 @settings(max_examples=100, deadline=None)
 def test_cells_equal_their_definition(hash_, seed, width):
     table = np.zeros((3, width))
-    _core.update_sketch(table, seed, np.array([hash_], np.uint64), None, False)
+    hashing.update_sketch(table, seed, np.array([hash_], np.uint64), None, False)
     prime = 2**61 - 1
     for row in range(3):
         a = 1 + slow.number_hash(2 * row, seed) % prime % (prime - 1)
@@ -407,13 +407,13 @@ HASHES = np.zeros(1, np.uint64)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: _core.add_weights(np.zeros(3, np.int64), None, HASHES, None, False), "power of two"),
-        (lambda: _core.add_weights(np.zeros(4, np.int64), np.zeros(2, np.uint64), HASHES, None, False), "one length"),
-        (lambda: _core.add_weights(np.zeros(4, np.int64), None, HASHES, np.ones(2), False), "one length"),
-        (lambda: _core.add_weights(np.zeros(4, np.int64), None, HASHES, np.array([0.5]), False), "fraction"),
-        (lambda: _core.add_weights(np.zeros(4, np.int64), None, HASHES, np.array([np.nan]), False), "range"),
-        (lambda: _core.update_sketch(np.zeros((1, 2)), 0, np.zeros(2, np.uint64), np.ones(1), False), "one length"),
-        (lambda: _core.round_sums(np.zeros(4, np.int64), np.zeros(2, np.uint64), False), "one length"),
+        (lambda: hashing.add_weights(np.zeros(3, np.int64), None, HASHES, None, False), "power of two"),
+        (lambda: hashing.add_weights(np.zeros(4, np.int64), np.zeros(2, np.uint64), HASHES, None, False), "one length"),
+        (lambda: hashing.add_weights(np.zeros(4, np.int64), None, HASHES, np.ones(2), False), "one length"),
+        (lambda: hashing.add_weights(np.zeros(4, np.int64), None, HASHES, np.array([0.5]), False), "fraction"),
+        (lambda: hashing.add_weights(np.zeros(4, np.int64), None, HASHES, np.array([np.nan]), False), "range"),
+        (lambda: hashing.update_sketch(np.zeros((1, 2)), 0, np.zeros(2, np.uint64), np.ones(1), False), "one length"),
+        (lambda: hashing.round_sums(np.zeros(4, np.int64), np.zeros(2, np.uint64), False), "one length"),
     ],
 )  # fmt: skip
 def test_the_binding_checks_what_it_gets(call, message):
@@ -423,6 +423,6 @@ def test_the_binding_checks_what_it_gets(call, message):
 
 def test_results_go_to_the_array_itself_or_nowhere():
     with pytest.raises(TypeError):
-        _core.update_sketch(np.zeros((2, 4), np.float32), 0, HASHES, None, False)
+        hashing.update_sketch(np.zeros((2, 4), np.float32), 0, HASHES, None, False)
     with pytest.raises(TypeError):
-        _core.add_weights(np.zeros(8, np.int64)[::2], None, HASHES, None, False)
+        hashing.add_weights(np.zeros(8, np.int64)[::2], None, HASHES, None, False)

@@ -87,7 +87,7 @@ def test_rows_of_every_size_are_sorted_and_added_up(size, n_bits):
     words = [f"w{i:x}" for i in np.random.default_rng(size).integers(0, size, size)]
     buffer = TextBuffer([" ".join(words)])
     hasher = TextHasher(n_bits=n_bits)
-    _, hashes, counts = _core.text_names(buffer.data, buffer.offsets, **hasher._settings())
+    _, hashes, counts = _core.text.text_names(buffer.data, buffer.offsets, **hasher._settings())
     columns, sums = counted(hashes, counts, n_bits)
     row = hasher.transform(buffer)
     np.testing.assert_array_equal(row.indices, columns)
@@ -177,8 +177,10 @@ def rows_of_reference(documents, n_bits, signed, copies, ngrams):
     for document in documents:
         row: dict[int, int] = {}
         for name, count in features(document, "char_wb", ngrams).items():
-            hashes = [_core.feature_hash(name.encode(), 0)]
-            hashes += [int(_core.combine_hashes(np.array(hashes[:1], np.uint64), c)[0]) for c in range(1, copies)]
+            hashes = [_core.hashing.feature_hash(name.encode(), 0)]
+            hashes += [
+                int(_core.hashing.combine_hashes(np.array(hashes[:1], np.uint64), c)[0]) for c in range(1, copies)
+            ]
             for h in hashes:
                 bucket = h & ((1 << n_bits) - 1)
                 row[bucket] = row.get(bucket, 0) + (-count if signed and h >> 63 else count)

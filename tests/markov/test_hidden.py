@@ -381,7 +381,7 @@ def test_expected_counts_of_symbols_equal_those_of_positions(forbid, scale, thre
     mu = Chain(C, 1).marginals(ChainScores(table[codes], transitions, start, np.zeros(C), offsets))
     nodes, counts, moves, first = np.empty((len(codes), C)), np.zeros_like(table), np.zeros((C, C)), np.zeros(C)
     logs = np.empty(len(offsets) - 1)
-    _core.hidden_marginals(table, codes, transitions, start, offsets, nodes, counts, moves, first, logs, threads)
+    _core.chain.hidden_marginals(table, codes, transitions, start, offsets, nodes, counts, moves, first, logs, threads)
     np.testing.assert_allclose(nodes, mu.nodes, atol=1e-12)
     np.testing.assert_allclose(moves, mu.transitions, atol=1e-10)
     np.testing.assert_allclose(first, mu.start, atol=1e-12)
@@ -411,6 +411,6 @@ def test_compiled_counts_check_their_arrays(change, message):
         "start": np.zeros(2), "offsets": np.array([0, 1]), "nodes": np.zeros((1, 2)), "counts": np.zeros((2, 2)),
         "out_transitions": np.zeros((2, 2)), "out_start": np.zeros(2), "log_partition": np.zeros(1),
     }  # fmt: skip
-    _core.hidden_marginals(**arrays)
+    _core.chain.hidden_marginals(**arrays)
     with pytest.raises(ValueError, match=message):
-        _core.hidden_marginals(**{**arrays, **change})
+        _core.chain.hidden_marginals(**{**arrays, **change})

@@ -166,8 +166,8 @@ def test_examples_of_a_buffer_are_those_of_its_documents(dtype):
     texts = ["red rose", "", "naïve 日本 blue", "\0a b\0", "sky"]
     buffer, order = TextBuffer(texts), np.array([4, 0, 2, 2, 3, 1])
     settings = {"analyzer": "char", "min_n": 1, "max_n": 3, "lowercase": True, "seed": 3}
-    found = _core.buffer_examples(buffer.data, buffer.offsets.astype(dtype), order, **settings)
-    expected = _core.document_examples(texts, order, **settings)
+    found = _core.examples.buffer_examples(buffer.data, buffer.offsets.astype(dtype), order, **settings)
+    expected = _core.examples.document_examples(texts, order, **settings)
     np.testing.assert_array_equal(found.hashes, expected.hashes)
     np.testing.assert_array_equal(found.indptr, expected.indptr)
     for offsets, wrong, message in [
@@ -178,7 +178,7 @@ def test_examples_of_a_buffer_are_those_of_its_documents(dtype):
         ([], [0], "order"),
     ]:
         with pytest.raises(ValueError, match=message):
-            _core.buffer_examples(buffer.data, np.array(offsets, dtype), np.array(wrong), **settings)
+            _core.examples.buffer_examples(buffer.data, np.array(offsets, dtype), np.array(wrong), **settings)
 
 
 def test_no_documents_have_no_predictions():

@@ -164,7 +164,7 @@ def test_the_fields_of_files_are_hashed_as_records_are(format, seed):
     else:
         rows[3] |= {"city": None, "price": True}
         lines = [json.dumps({**row, "label": "x"}) for row in rows]
-    reader = _core.ExampleReader(format, rest=True, categorical=["zip"], seed=seed, **CSV.get(format, {}))
+    reader = _core.examples.ExampleReader(format, rest=True, categorical=["zip"], seed=seed, **CSV.get(format, {}))
     block = reader.feed("\n".join(lines).encode(), True)
     assert reader.error is None
     values = np.where(block.hashes >> np.uint64(63), -1.0, 1.0) * block.values

@@ -169,7 +169,7 @@ def test_wrong_chart_grammars_are_refused():
     def make(**change):
         given = {"n_terminals": 1, "n_labels": 1, "n_weights": 2, "start": 0, "labels": labels}
         given |= {"binary": none3, "unary": none2, "lexical": none2}
-        return _core.ChartGrammar(**{**given, **change})
+        return _core.parsing.ChartGrammar(**{**given, **change})
 
     make()
     with pytest.raises(ValueError, match="start"):

@@ -106,7 +106,7 @@ def test_labels_from_before_are_kept_where_greed_does_worse():
         optimum = min(options, key=lambda y, f=f, v=v: bag_cost(y, f, 0.5, 0.5, v, 20.0, "hinge", "absolute"))
         costs = []
         for current in (None, optimum.astype(np.int8)):
-            _, rows, shares = _core.assign_labels(*common, current, 20.0, "hinge", "absolute", 1)
+            _, rows, shares = _core.bags.assign_labels(*common, current, 20.0, "hinge", "absolute", 1)
             costs.append(rows.sum() + 20.0 * shares.sum())
         assert costs[1] == pytest.approx(best)
         helped += costs[0] > best + 1e-9
@@ -192,4 +192,4 @@ GOOD = {
 )
 def test_the_core_checks_everything(name, value, message):
     with pytest.raises(ValueError, match=message):
-        _core.assign_labels(**{**GOOD, name: value})
+        _core.bags.assign_labels(**{**GOOD, name: value})

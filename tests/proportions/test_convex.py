@@ -139,7 +139,7 @@ def test_scores_that_follow_labels_lead_where_scores_made_anew_do(seed: int, eps
     expected = np.array([risen(K, choices, alpha, y) for y in Y])
     squares = np.empty(5)
     bags = choices.offsets, choices.least, choices.most, choices.known
-    _core.LabelledPrograms(K).raise_labellings((Y * alpha) @ K, Y, alpha, *bags, squares, 1000, threads)
+    _core.bags.LabelledPrograms(K).raise_labellings((Y * alpha) @ K, Y, alpha, *bags, squares, 1000, threads)
     np.testing.assert_array_equal(Y, expected)
     np.testing.assert_allclose(squares, ((Y * alpha) @ K * (Y * alpha)).sum(axis=1), rtol=1e-10)
 
@@ -148,7 +148,7 @@ def test_ascent_stops_after_so_many_steps_and_refuses_what_does_not_fit() -> Non
     n = 6
     bags = np.array([0, n]), np.full(1, 3), np.full(1, 3), np.zeros(n, np.int8)
     first = np.array([[1, -1, 1, -1, 1, -1]], np.int8)
-    programs = _core.LabelledPrograms(np.eye(n))
+    programs = _core.bags.LabelledPrograms(np.eye(n))
     given = {"scores": np.arange(6.0)[None], "labelings": first.copy(), "weight": np.ones(n)}
     given |= dict(zip(("offsets", "least", "most", "known"), bags, strict=True))
     given |= {"squares": np.empty(1), "max_steps": 0}
@@ -261,7 +261,7 @@ def test_programs_of_more_labellings_than_a_word_has_bits() -> None:
     Y[:64] = Y[0]  # instances differ in the last labellings only
     K = Gaussian(0.3)(X)
     alpha, slope = upper / 2, np.empty(40)
-    _core.LabelledPrograms(K).ascend(Y, mu, upper, alpha, slope, 1e-9, 20000)
+    _core.bags.LabelledPrograms(K).ascend(Y, mu, upper, alpha, slope, 1e-9, 20000)
     np.testing.assert_allclose(slope, 1 - (((Y.T * mu) @ Y) * K) @ alpha, atol=1e-8)
 
 
@@ -280,12 +280,12 @@ def test_programs_of_mixed_labellings_reach_their_optimum(seed: int, kernel) -> 
     )
     for start in (np.zeros(40), upper / 3, upper):
         alpha, slope = start.copy(), np.empty(40)
-        _core.LabelledPrograms(K).ascend(Y, mu, upper, alpha, slope, 1e-9, 20000)
+        _core.bags.LabelledPrograms(K).ascend(Y, mu, upper, alpha, slope, 1e-9, 20000)
         np.testing.assert_allclose(slope, 1 - Q @ alpha, atol=1e-8)
         assert ((alpha >= 0) & (alpha <= upper)).all()
         assert alpha.sum() - alpha @ Q @ alpha / 2 == pytest.approx(-best.fun, rel=1e-6)
-        assert _core.bound_program(alpha, slope, upper) >= -best.fun * (1 - 1e-9)
-        assert _core.bound_program(alpha, slope, upper) == pytest.approx(-best.fun, rel=1e-6)
+        assert _core.bags.bound_program(alpha, slope, upper) >= -best.fun * (1 - 1e-9)
+        assert _core.bags.bound_program(alpha, slope, upper) == pytest.approx(-best.fun, rel=1e-6)
 
 
 @pytest.mark.parametrize(("d", "C"), [(12, 100.0), (5, 1e5), (3, 1e4)])
@@ -296,7 +296,7 @@ def test_programs_that_take_many_steps_reach_their_optimum(d: int, C: float) -> 
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=300) > 0, 1, -1)
     K, upper = X @ X.T, np.full(300, C)
     alpha, slope = np.zeros(300), np.empty(300)
-    bound = _core.LabelledPrograms(K).ascend(y[None].astype(np.int8), np.ones(1), upper, alpha, slope, 1e-6, 20000)
+    bound = _core.bags.LabelledPrograms(K).ascend(y[None].astype(np.int8), np.ones(1), upper, alpha, slope, 1e-6, 20000)
     np.testing.assert_allclose(slope, 1 - y * (K @ (alpha * y)), atol=1e-9 * C)
     w = (alpha * y) @ X
     primal = w @ w / 2 + C * np.maximum(0, 1 - y * (X @ w)).sum()
@@ -312,7 +312,7 @@ def test_mixtures_of_rows_are_the_optimum_of_their_linear_program(seed: int, sha
     rng = np.random.default_rng(seed)
     payoff = scale * (rng.normal(size=shape) if seed % 2 else rng.integers(-2, 3, shape).astype(float))  # many ties
     mix = np.empty(shape[0])
-    _core.mix_rows(payoff, mix)
+    _core.bags.mix_rows(payoff, mix)
     S, T = shape
     best = linprog(
         np.append(np.zeros(S), -1.0),
@@ -332,14 +332,14 @@ def test_mixtures_are_never_worse_than_one_row() -> None:
     for _ in range(50):
         payoff = rng.normal(size=(30, 4)) - np.exp(rng.uniform(-5, 30, (30, 4))) * (rng.random((30, 4)) < 0.3)
         mix = np.empty(30)
-        _core.mix_rows(payoff, mix)
+        _core.bags.mix_rows(payoff, mix)
         assert (mix @ payoff).min() >= payoff.min(axis=1).max() - 1e-9
 
 
 def test_blocks_are_parts_of_the_matrix_of_a_program() -> None:
     X, Y, mu, _ = mixture(0)
     K, rows = Gaussian(0.3)(X), np.array([5, 0, 17, 39])
-    programs, out = _core.LabelledPrograms(K), np.empty((4, 4))
+    programs, out = _core.bags.LabelledPrograms(K), np.empty((4, 4))
     programs.block(Y, mu, rows, out)
     np.testing.assert_allclose(out, (((Y.T * mu) @ Y) * K)[np.ix_(rows, rows)], rtol=1e-12)
     for change, message in (
@@ -357,22 +357,22 @@ def test_any_coefficients_bound_a_program_from_above(seed: int) -> None:
     X, Y, mu, upper = mixture(seed)
     Q = ((Y.T * mu) @ Y) * Gaussian(0.3)(X)
     best, slope = np.zeros(40), np.empty(40)
-    _core.LabelledPrograms(Gaussian(0.3)(X)).ascend(Y, mu, upper, best, slope, 1e-10, 20000)
+    _core.bags.LabelledPrograms(Gaussian(0.3)(X)).ascend(Y, mu, upper, best, slope, 1e-10, 20000)
     value = best.sum() - best @ Q @ best / 2
     rng = np.random.default_rng(seed)
     for scale in (0.01, 0.3, 1.0):
         alpha = scale * upper * rng.random(40)
-        assert _core.bound_program(alpha, 1 - Q @ alpha, upper) >= value * (1 - 1e-9)
+        assert _core.bags.bound_program(alpha, 1 - Q @ alpha, upper) >= value * (1 - 1e-9)
 
 
 def test_coefficients_that_are_best_but_for_their_scale_are_seen_to_be_so() -> None:
     X, Y, mu, _ = mixture(0)
     X, Y, upper = X[2:], np.ascontiguousarray(Y[:, 2:]), np.full(38, 1e4)
     Q, best = ((Y.T * mu) @ Y) * Gaussian(1.0)(X), np.zeros(38)
-    _core.LabelledPrograms(Gaussian(1.0)(X)).ascend(Y, mu, upper, best, np.empty(38), 1e-10, 20000)
+    _core.bags.LabelledPrograms(Gaussian(1.0)(X)).ascend(Y, mu, upper, best, np.empty(38), 1e-10, 20000)
     value = best.sum() - best @ Q @ best / 2
     for scale in (0.5, 0.8, 1.5):
-        assert _core.bound_program(scale * best, 1 - Q @ (scale * best), upper) == pytest.approx(value, rel=1e-4)
+        assert _core.bags.bound_program(scale * best, 1 - Q @ (scale * best), upper) == pytest.approx(value, rel=1e-4)
 
 
 @pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])
@@ -426,9 +426,9 @@ def test_programs_refuse_what_does_not_fit(change, message: str) -> None:
     given = {"labelings": np.ones((2, 4), np.int8), "mu": np.full(2, 0.5), "upper": np.ones(4)}
     given |= {"alpha": np.zeros(4), "slope": np.zeros(4), "tol": 1e-3, "max_sweeps": 10}
     with pytest.raises(ValueError, match=message):
-        _core.LabelledPrograms(np.eye(4)).ascend(**(given | change))
+        _core.bags.LabelledPrograms(np.eye(4)).ascend(**(given | change))
     with pytest.raises(ValueError, match="K must be"):
-        _core.LabelledPrograms(np.full((2, 2), np.nan))
+        _core.bags.LabelledPrograms(np.full((2, 2), np.nan))
 
 
 # ---------------------------------------------------------------------------------------------------- decoding
@@ -804,4 +804,6 @@ def test_bags_that_do_not_ascend_are_refused_before_they_are_read():
     counts, known = np.zeros(2, np.int64), np.zeros(5, np.int8)
     offsets = np.array([0, 10**10, 5])
     with pytest.raises(ValueError, match="offsets"):
-        _core.label_bags(np.zeros((1, 5)), np.ones(5), offsets, counts, counts, known, np.zeros((1, 5), np.int8), 1)
+        _core.bags.label_bags(
+            np.zeros((1, 5)), np.ones(5), offsets, counts, counts, known, np.zeros((1, 5), np.int8), 1
+        )

@@ -24,14 +24,14 @@ def problem(seed, n=120, d=5, noise=1.0, share=0.5):
 
 def rows(X):
     if sp.issparse(X):
-        return _core.Rows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], False)
-    return _core.Rows(X)
+        return _core.linear.Rows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], False)
+    return _core.linear.Rows(X)
 
 
 MACHINES = {
-    "kernel": lambda X: _core.KernelMachine(np.ascontiguousarray(X @ X.T)),
-    "dense": lambda X: _core.LinearMachine(rows(X)),
-    "sparse": lambda X: _core.LinearMachine(rows(sp.csr_matrix(X))),
+    "kernel": lambda X: _core.machines.KernelMachine(np.ascontiguousarray(X @ X.T)),
+    "dense": lambda X: _core.machines.LinearMachine(rows(X)),
+    "sparse": lambda X: _core.machines.LinearMachine(rows(sp.csr_matrix(X))),
 }
 
 
@@ -129,7 +129,7 @@ def test_instances_of_bound_zero_do_not_count(name):
 def test_shrinking_reaches_the_same_optimum():
     X, y = problem(6, n=500, d=4, noise=2.0)
     upper = np.full(500, 5.0)
-    machine = _core.KernelMachine(np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2)))
+    machine = _core.machines.KernelMachine(np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2)))
     _, square, loss, _, steps, converged = machine.solve(y, upper, 1e-7, 10**7)
     assert converged
     assert steps > 1000  # instances are set aside after every 500
@@ -172,16 +172,16 @@ def test_wrong_arguments_are_named(name, labels, upper, tol, max_iter, message):
 
 def test_matrices_must_be_square_and_finite():
     with pytest.raises(ValueError, match="square"):
-        _core.KernelMachine(np.zeros((2, 3)))
+        _core.machines.KernelMachine(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="finite"):
-        _core.KernelMachine(np.full((2, 2), np.nan))
+        _core.machines.KernelMachine(np.full((2, 2), np.nan))
     with pytest.raises(ValueError, match="at least one"):
-        _core.LinearMachine(_core.Rows(np.zeros((0, 3))))
+        _core.machines.LinearMachine(_core.linear.Rows(np.zeros((0, 3))))
 
 
 def test_kernel_machines_refuse_numbers_whose_sums_are_infinite():
     with pytest.raises(ValueError, match="1e150"):
-        _core.KernelMachine(np.diag([1e308] * 4))
+        _core.machines.KernelMachine(np.diag([1e308] * 4))
 
 
 def test_bounds_that_balance_exactly_do_not_throw_the_intercept_away():
@@ -191,10 +191,10 @@ def test_bounds_that_balance_exactly_do_not_throw_the_intercept_away():
     X, upper = np.ascontiguousarray(rng.normal(size=(n, d))), np.full(n, 1e6)
     y = np.where(rng.random(n) < 0.5, 1, -1).astype(np.int8)
     z = np.where(rng.random(n) < 0.2, -y, y).astype(np.int8)
-    machine = _core.LinearMachine(rows(X))
+    machine = _core.machines.LinearMachine(rows(X))
     machine.solve(y, upper, 1e-4, 2000)
     intercept, square, loss, gap, _, _ = machine.solve(z, upper, 1e-4, 2000)
-    fresh = _core.LinearMachine(rows(X)).solve(z, upper, 1e-4, 2000)
+    fresh = _core.machines.LinearMachine(rows(X)).solve(z, upper, 1e-4, 2000)
     assert np.isfinite([intercept, square, loss, gap]).all()
     assert 0.5 * square + loss == pytest.approx(0.5 * fresh[1] + fresh[2], rel=1e-6)
 
@@ -203,7 +203,7 @@ def test_bounds_that_balance_exactly_do_not_throw_the_intercept_away():
 def test_the_norm_is_that_of_the_weights_with_equal_rows_and_large_bounds(C):
     X = np.array([[0.0, 1], [0, 1], [1, 0], [-1, 0]])
     y = np.array([1, -1, 1, -1], np.int8)
-    machine = _core.KernelMachine(np.ascontiguousarray(X @ X.T))
+    machine = _core.machines.KernelMachine(np.ascontiguousarray(X @ X.T))
     square = machine.solve(y, np.full(4, C), 1e-4, 10**5)[1]
     assert square == pytest.approx(float(np.square(X.T @ machine.weights()).sum()), rel=1e-6)
     assert square == pytest.approx(1.0, rel=1e-3)
@@ -212,7 +212,7 @@ def test_the_norm_is_that_of_the_weights_with_equal_rows_and_large_bounds(C):
 def test_large_offsets_and_bounds_leave_a_machine_that_can_be_used_again():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(1.6e9, 1e6, 60), rng.normal(size=60)])
-    machine = _core.LinearMachine(rows(X))
+    machine = _core.machines.LinearMachine(rows(X))
     for C in (1e4, 1e4, 1e-3):
         y = np.where(rng.random(60) < 0.5, 1, -1).astype(np.int8)
         found = machine.solve(y, np.full(60, C), 1e-4, 500)

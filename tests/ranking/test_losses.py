@@ -175,13 +175,13 @@ def test_the_core_refuses_what_does_not_fit():
     for change in bad:
         for name, extra in (("pair_losses", {"squared": False}), ("average_precision_losses", {}), ("f1_losses", {})):
             with pytest.raises(ValueError):
-                getattr(_core, name)(**{**good, **extra, **change})
+                getattr(_core.ranking, name)(**{**good, **extra, **change})
     for name in ("average_precision_losses", "f1_losses"):
         with pytest.raises(ValueError, match="grade"):
-            getattr(_core, name)(**{**good, "grades": np.array([0, 2, 1], np.int32)})
+            getattr(_core.ranking, name)(**{**good, "grades": np.array([0, 2, 1], np.int32)})
     counts = np.empty(1, np.int64)
     good = {"scores": s, "grades": np.zeros(3), "offsets": o, "counts": counts, "pairs": counts.copy()}
-    _core.swapped_pairs(**good)
+    _core.ranking.swapped_pairs(**good)
     for change in [
         {"scores": np.zeros(2)},
         {"grades": np.array([0.0, np.inf, 1.0])},
@@ -190,4 +190,4 @@ def test_the_core_refuses_what_does_not_fit():
         {"pairs": np.empty(0, np.int64)},
     ]:
         with pytest.raises(ValueError):
-            _core.swapped_pairs(**{**good, **change})
+            _core.ranking.swapped_pairs(**{**good, **change})

@@ -209,7 +209,7 @@ def read_jsonl(data: bytes, label: str, text: str | None) -> list[Any]:
 
 
 def as_examples(records: list[Any], seed: int = 0) -> dict[str, Any]:
-    """The same as the attributes of _core.Examples, in the plainest form."""
+    """The same as the attributes of _core.examples.Examples, in the plainest form."""
     return {
         "labels": [None if label is None else label.decode("utf-8", "surrogateescape") for label, _, _ in records],
         "weights": [float(np.float32(weight)) for _, weight, _ in records],

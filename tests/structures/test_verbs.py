@@ -307,7 +307,7 @@ def test_many_small_scales_in_a_row_agree_with_the_log_domain(jump, instruction_
 @dtypes
 def test_the_log_domain_is_used_only_where_it_is_needed(dtype):
     def fallbacks(theta):
-        return _core.chain_marginals(*theta._arguments(), None, None, None, None, None, np.empty(len(theta)), None, 1)
+        return _core.chain.marginals(*theta._arguments(), None, None, None, None, None, np.empty(len(theta)), None, 1)
 
     assert fallbacks(make([50] * 20, 5, dtype=dtype)) == 0
     assert fallbacks(make([50] * 20, 5, dtype=dtype, scale=1e4)) > 0

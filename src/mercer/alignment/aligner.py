@@ -292,7 +292,7 @@ class Aligner(StructuredEstimator):
     def score_pairs(self, X: Any) -> np.ndarray:
         """The score of the best alignment of each pair, in memory for a few rows: how similar they are."""
         batch, _, _ = self._batch(X)
-        return _core.align_scores(batch, thread_count(self.n_jobs))
+        return _core.alignment.scores(batch, thread_count(self.n_jobs))
 
     def match_probabilities(self, X: Any) -> list[np.ndarray]:
         """p(s_i and t_j are aligned) under p(y) ∝ exp score(y), an array (len(s), len(t)) for each pair.
@@ -305,7 +305,7 @@ class Aligner(StructuredEstimator):
     def log_partition(self, X: Any) -> np.ndarray:
         """log Σ_y exp score(y) of each pair: similarity over all alignments instead of the best one."""
         batch, _, _ = self._batch(X)
-        return _core.align_log_partition(batch, thread_count(self.n_jobs))
+        return _core.alignment.log_partition(batch, thread_count(self.n_jobs))
 
     def score(self, X: Any, y: Sequence[Any]) -> float:
         """F1 of the aligned pairs of symbols, over all pairs of sequences together."""
@@ -343,7 +343,7 @@ class Aligner(StructuredEstimator):
             for (s, t), best in zip(sequences, found, strict=True)
         ]
 
-    def _batch(self, X: Any) -> tuple[_core.AlignmentBatch, list[Coded], list[tuple[Any, Any]]]:
+    def _batch(self, X: Any) -> tuple[_core.alignment.AlignmentBatch, list[Coded], list[tuple[Any, Any]]]:
         self._check_is_fitted()
         sequences = check_sequences(X)
         coded = _encode(self._encoder, sequences)

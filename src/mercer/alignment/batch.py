@@ -95,7 +95,7 @@ def check_sequences(pairs: Any) -> list[tuple[Sequence[Any], Sequence[Any]]]:
 
 def compile_batch(
     coded: Sequence[Coded], scores: Scores, local: bool, anchors: Sequence[Anchors] | None = None
-) -> _core.AlignmentBatch:
+) -> _core.alignment.AlignmentBatch:
     """The compiled form of pairs and scores."""
     s, s_offsets = _stack([pair.s for pair in coded])
     t, t_offsets = _stack([pair.t for pair in coded])
@@ -103,16 +103,16 @@ def compile_batch(
     if anchors is not None:
         columns, _ = _stack([a.column for a in anchors])
         bonus = np.concatenate([a.bonus for a in anchors]) if anchors else np.empty(0)
-    return _core.AlignmentBatch(
+    return _core.alignment.AlignmentBatch(
         s, s_offsets, t, t_offsets,
         np.ascontiguousarray(scores.substitution, dtype=float), float(scores.gap_open), float(scores.gap_extend),
         local, columns, bonus,
     )  # fmt: skip
 
 
-def k_best(batch: _core.AlignmentBatch, k: int, threads: int = 1) -> list[list[Found]]:
+def k_best(batch: _core.alignment.AlignmentBatch, k: int, threads: int = 1) -> list[list[Found]]:
     """The k best alignments of every pair, best first; fewer where there are fewer."""
-    stacked, pair_offsets, scores, offsets = _core.align_k_best(batch, k, threads)
+    stacked, pair_offsets, scores, offsets = _core.alignment.k_best(batch, k, threads)
     stacked = stacked.reshape(-1, 2)
     stacked.flags.writeable = False
     ends = pair_offsets.tolist()
@@ -121,21 +121,21 @@ def k_best(batch: _core.AlignmentBatch, k: int, threads: int = 1) -> list[list[F
 
 
 def expect(
-    batch: _core.AlignmentBatch, n_pairs: int, n_symbols: int, threads: int = 1
+    batch: _core.alignment.AlignmentBatch, n_pairs: int, n_symbols: int, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """log Z of every pair, and expected counts (n_pairs, n_symbols² + 2): substitutions, openings, extensions."""
     counts = np.empty((n_pairs, n_symbols**2 + 2))
-    return _core.align_expect(batch, counts, None, threads), counts
+    return _core.alignment.expect(batch, counts, None, threads), counts
 
 
 def match_probabilities(
-    batch: _core.AlignmentBatch, coded: Sequence[Coded], n_symbols: int, threads: int = 1
+    batch: _core.alignment.AlignmentBatch, coded: Sequence[Coded], n_symbols: int, threads: int = 1
 ) -> list[np.ndarray]:
     """p(i and j are aligned) of every pair, as arrays (len(s), len(t))."""
     shapes = [(len(pair.s), len(pair.t)) for pair in coded]
     ends = np.concatenate([[0], np.cumsum([n * m for n, m in shapes], dtype=np.int64)])
     stacked = np.empty(int(ends[-1]))
-    _core.align_expect(batch, np.empty((len(coded), n_symbols**2 + 2)), stacked, threads)
+    _core.alignment.expect(batch, np.empty((len(coded), n_symbols**2 + 2)), stacked, threads)
     return [stacked[a:b].reshape(shape) for (a, b), shape in zip(pairwise(ends.tolist()), shapes, strict=True)]
 
 

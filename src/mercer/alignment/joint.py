@@ -148,7 +148,7 @@ class AlignmentJoint(Joint):
     def _best(self, theta: JointScores, k: int) -> list[list[Found]]:
         return k_best(compile_batch(theta.X, self._scores(theta), self.structure.local), k, self.threads)
 
-    def _augmented(self, theta: JointScores, scale: float) -> _core.AlignmentBatch:
+    def _augmented(self, theta: JointScores, scale: float) -> _core.alignment.AlignmentBatch:
         """Scores + scale · Δ, less its constant scale · |y|."""
         assert theta.cost_to is not None
         anchors = []

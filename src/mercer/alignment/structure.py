@@ -151,7 +151,7 @@ class AlignmentStructure(Structure):
 
     # ------------------------------------------------------------------ parts
 
-    def _batch(self, x: Any, scores: Scores, cost_to: Any = None) -> _core.AlignmentBatch:
+    def _batch(self, x: Any, scores: Scores, cost_to: Any = None) -> _core.alignment.AlignmentBatch:
         coded = Coded(*x)
         if cost_to is None:
             return compile_batch([coded], scores, self.local)

@@ -309,7 +309,9 @@ class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
             values = f"primal {primal:.6g}  dual {dual:.6g}  gap {gap:.2e}"
             print(f"machine {number}  steps {steps}  {values}", flush=True)
 
-    def _start_inside(self, dual: _core.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray) -> None:
+    def _start_inside(
+        self, dual: _core.machines.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray
+    ) -> None:
         """Where the kernel matrix has a low rank, go on from what an interior point method finds."""
         n = len(signs)
         V: Any
@@ -329,26 +331,26 @@ class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
 
     def _dual(
         self, X: Any, members: np.ndarray, signs: np.ndarray, threads: int
-    ) -> tuple[_core.RelativeMarginDual, Any, bool]:
+    ) -> tuple[_core.machines.RelativeMarginDual, Any, bool]:
         """The compiled problem, and what it is over: the matrix of kernel values where that fits, else feature rows."""
         n, C, B = len(members), float(self.C), float(self.B)
         available = self.cache_size * 1e6 / 8
         if self.kernel == "precomputed":
             K = self._symmetric(X if n == X.shape[0] else X[np.ix_(members, members)])
-            return _core.RelativeMarginDual(K, signs, C, B), K, True
+            return _core.machines.RelativeMarginDual(K, signs, C, B), K, True
         own = X if n == X.shape[0] else X[members]
         if callable(self.kernel) or n * n <= available:
             K = self._symmetric(self._values(own, own))
-            return _core.RelativeMarginDual(K, signs, C, B), K, True
+            return _core.machines.RelativeMarginDual(K, signs, C, B), K, True
         if sp.issparse(own):
             own = own.sorted_indices()
             indptr, indices = own.indptr.astype(np.int64), own.indices.astype(np.int32)
-            rows = _core.Rows(indptr, indices, own.data.astype(np.float64, copy=False), own.shape[1], False)
+            rows = _core.linear.Rows(indptr, indices, own.data.astype(np.float64, copy=False), own.shape[1], False)
         else:
-            rows = _core.Rows(np.ascontiguousarray(own))
+            rows = _core.linear.Rows(np.ascontiguousarray(own))
         kept = max(2, int(available / n))
         settings = (self.kernel, int(self.degree), self._gamma, float(self.coef0))
-        return _core.RelativeMarginDual(rows, *settings, signs, C, B, kept, threads), own, False
+        return _core.machines.RelativeMarginDual(rows, *settings, signs, C, B, kept, threads), own, False
 
     @staticmethod
     def _symmetric(K: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ class FeatureIndex(Saved):
     def __init__(self, n_bits: int = 0) -> None:
         if not isinstance(n_bits, (int, np.integer)) or not 0 <= n_bits <= 30:
             raise ValueError(f"n_bits must be an integer from 0 (a vocabulary) to 30, got {n_bits!r}")
-        self._core = _core.Vocabulary(int(n_bits))
+        self._core = _core.vocabulary.Vocabulary(int(n_bits))
 
     @property
     def n_bits(self) -> int:

@@ -179,4 +179,4 @@ class LabelIndex(Saved):
     def decode(self, labels: np.ndarray, offsets: np.ndarray) -> list[list[Any]]:
         """Stacked numbers as lists of labels, one list for each sequence; None for −1."""
         bounds = np.ascontiguousarray(offsets, np.int64)
-        return _core.label_lists(self.classes, np.ascontiguousarray(labels, np.int32), bounds)
+        return _core.chain.label_lists(self.classes, np.ascontiguousarray(labels, np.int32), bounds)

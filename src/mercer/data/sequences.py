@@ -40,11 +40,11 @@ class Rows:
         self.dense = dense
         self.indptr, self.indices, self.values = indptr, indices, values
         if dense is not None:
-            self.core = _core.Rows(dense)
+            self.core = _core.linear.Rows(dense)
         elif indptr is None or indices is None or n_columns is None:
             raise ValueError("rows need indptr, indices and n_columns, or a dense matrix")
         else:
-            self.core = _core.Rows(indptr, indices, values, n_columns, np.dtype(dtype) == np.float32)
+            self.core = _core.linear.Rows(indptr, indices, values, n_columns, np.dtype(dtype) == np.float32)
         for array in (dense, indptr, indices, values):
             if array is not None:
                 array.flags.writeable = False

@@ -135,7 +135,7 @@ def _packed(X: Any) -> Packed:
     if isinstance(X, TextBuffer):
         return X.data, X.offsets, X.binary
     if isinstance(X, list | tuple):
-        return _core.pack_documents(X)
+        return _core.text.pack_documents(X)
     if isinstance(X, str | bytes | bytearray | memoryview):
         raise TypeError(
             f"expected a list of documents, found a single {type(X).__name__}: for one document give [document]; "
@@ -157,7 +157,7 @@ def _packed(X: Any) -> Packed:
             "expected documents: a list of str or bytes, an array or column of strings, a path or an open file; "
             f"found {type(X).__name__}"
         )
-    return _core.pack_documents(list(X))
+    return _core.text.pack_documents(list(X))
 
 
 def _from_numpy(X: np.ndarray) -> Packed:
@@ -166,11 +166,11 @@ def _from_numpy(X: np.ndarray) -> Packed:
     if X.dtype.kind in "US" and X.dtype.itemsize:
         native = np.ascontiguousarray(X.astype(X.dtype.newbyteorder("="), copy=False))
         if X.dtype.kind == "U":
-            return _core.pack_ucs4(native.view(np.uint32).reshape(len(X), X.dtype.itemsize // 4))
-        return _core.pack_bytes(native.view(np.uint8).reshape(len(X), X.dtype.itemsize))
+            return _core.text.pack_ucs4(native.view(np.uint32).reshape(len(X), X.dtype.itemsize // 4))
+        return _core.text.pack_bytes(native.view(np.uint8).reshape(len(X), X.dtype.itemsize))
     if X.dtype.kind not in "USTO":
         raise TypeError(f"expected an array of strings, found one of {X.dtype}")
-    return _core.pack_documents(X.tolist())
+    return _core.text.pack_documents(X.tolist())
 
 
 def _from_arrow(column: Any) -> Packed:
@@ -210,17 +210,17 @@ def _from_series(X: Any) -> Packed:
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "dtype"):
         raise TypeError(f"expected one column of documents, found {type(X).__name__}: choose a column")
     if str(X.dtype).lower() == "object":
-        return _core.pack_documents(X.to_list())
+        return _core.text.pack_documents(X.to_list())
     try:
         import pyarrow as pa
     except ModuleNotFoundError:
-        return _core.pack_documents(X.to_list())
+        return _core.text.pack_documents(X.to_list())
     if type(X).__module__.startswith("polars"):
         return _from_arrow(X.to_arrow())
     try:
         return _from_arrow(pa.array(X, from_pandas=True))
     except UnicodeEncodeError:  # lone surrogates, which Arrow has no place for
-        return _core.pack_documents(X.to_list())
+        return _core.text.pack_documents(X.to_list())
 
 
 def _from_path(path: Path) -> Packed:
@@ -260,5 +260,5 @@ def _from_lines(text: np.ndarray) -> Packed:
     """One document a line of a text, which is overwritten: its lines are moved together, without their ends."""
     if text[: len(BYTE_ORDER_MARK)].tobytes() == BYTE_ORDER_MARK:
         text = text[len(BYTE_ORDER_MARK) :]
-    offsets = _core.split_lines(text)
+    offsets = _core.text.split_lines(text)
     return text[: offsets[-1]], offsets, False

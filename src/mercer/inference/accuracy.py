@@ -98,7 +98,7 @@ def map_gap(graph: CompiledGraph, outcome: Outcome) -> float:
         return np.inf
     bound = outcome.map_bound
     if bound is None:
-        bound = float(_core.dual_ascent(graph.core, DUAL_PASSES, 1e-7)[1][-1])
+        bound = float(_core.inference.dual_ascent(graph.core, DUAL_PASSES, 1e-7)[1][-1])
     return max(0.0, bound - outcome.value)
 
 
@@ -163,7 +163,7 @@ def _region_marginal(
         if np.isnan(table).any():
             return None
         small.add_factors([[place[v] for v in scope if v in place]], table[None], log=True)
-    tree = _core.CliqueTree(small.compiled.core, "auto", REGION_ENTRIES, True)
+    tree = _core.inference.CliqueTree(small.compiled.core, "auto", REGION_ENTRIES, True)
     if not tree.fits:
         return None
     _, exact, total = tree.sum(small.compiled.core)

@@ -69,7 +69,7 @@ def minimum_cut(source: Any, sink: Any, edges: Any, forward: Any, backward: Any 
     if sink.shape != source.shape:
         raise ValueError(f"sink must hold one capacity for each of the {len(source)} nodes, got {sink.shape}")
     side = np.zeros(len(source), np.uint8)
-    capacity = _core.min_cut(source, sink, np.ascontiguousarray(ends, np.int32), there, back, side)
+    capacity = _core.inference.min_cut(source, sink, np.ascontiguousarray(ends, np.int32), there, back, side)
     return float(capacity), side.astype(bool)
 
 

@@ -161,7 +161,7 @@ class CompiledGraph:
         """
         if not (np.isneginf(self.tables).any() or np.isneginf(self.unary).any()):
             return None
-        parts = _core.without_impossible_states(self.core)
+        parts = _core.inference.without_impossible_states(self.core)
         return None if parts is None else PossibleGraph(self, parts)
 
     def with_potentials(
@@ -195,7 +195,7 @@ class PossibleGraph:
             for f, shape in enumerate(shapes)
         )
         state_starts = np.concatenate([[0], np.cumsum(cards, dtype=np.int64)])
-        core = _core.FlatGraph(cards, unary, constant, scope_starts, scopes, starts, tables)
+        core = _core.inference.FlatGraph(cards, unary, constant, scope_starts, scopes, starts, tables)
         self.compiled = CompiledGraph(
             cards, state_starts, unary, constant, scope_starts, scopes, starts, tables, groups, numbers, core
         )
@@ -802,7 +802,7 @@ def _flat(
     table_starts = np.concatenate([group.table_starts for group in groups] or none)
     numbers = np.concatenate([part.numbers for part in parts] or none)
     flat = np.concatenate(tables or [np.zeros(0)])
-    core = _core.FlatGraph(cards, unary, constant, scope_starts, scopes, table_starts, flat)
+    core = _core.inference.FlatGraph(cards, unary, constant, scope_starts, scopes, table_starts, flat)
     for array in (unary, flat, scopes, scope_starts, table_starts, numbers):
         array.flags.writeable = False
     return CompiledGraph(

@@ -51,7 +51,7 @@ def _tree_of(graph: CompiledGraph, heuristic: str, limits: Limits) -> Any:
     if tree is None:
         # Tables with more entries than there may be operations are out of reach whatever is conditioned on.
         most = limits.max_operations
-        tree = graph.cache[key] = _core.CliqueTree(graph.core, heuristic, most, True)
+        tree = graph.cache[key] = _core.inference.CliqueTree(graph.core, heuristic, most, True)
     return tree
 
 
@@ -488,7 +488,7 @@ def triangulate(
     for edge in listed:
         graph.add(Factor(edge, np.zeros((cards[edge[0]], cards[edge[1]])), log=True))
     rule = check_choice("heuristic", hyphenated(heuristic), HEURISTICS)
-    tree = _core.CliqueTree(graph.compiled.core, rule, 0.0, False)
+    tree = _core.inference.CliqueTree(graph.compiled.core, rule, 0.0, False)
     starts, variables, _, _ = tree.cliques()
     cliques = [tuple(graph.name(i) for i in sorted(variables[a:b])) for a, b in pairwise(starts)]
     have = {frozenset(edge) for edge in listed}

@@ -31,7 +31,7 @@ SCHEDULES = ("synchronous", "residual", "random")
 def _tree(graph: CompiledGraph, task: str) -> Outcome:
     if not graph.is_forest:
         raise ValueError("the graph has cycles: use method='junction-tree' (exact), or 'bp'")
-    return _outcome(graph, _core.tree_messages(graph.core, task == "map"), task, "exact")
+    return _outcome(graph, _core.inference.tree_messages(graph.core, task == "map"), task, "exact")
 
 
 def _bp(
@@ -67,7 +67,7 @@ def _max_product(
     found = _loopy(graph, True, max_iter, tol, damping, schedule, random_state)
     outcome = _outcome(graph, found, task, "estimate", "max-product")
     if graph.is_forest:  # its best score costs two passes, and certifies the assignment
-        best = float(graph.score(_core.tree_messages(graph.core, True)[2]))
+        best = float(graph.score(_core.inference.tree_messages(graph.core, True)[2]))
         outcome.map_bound = best if outcome.value is None else max(best, outcome.value)
     return outcome
 
@@ -110,7 +110,7 @@ def _add_bound(graph: CompiledGraph, outcome: Outcome, passes: int) -> None:
 
     It holds whether or not the messages have settled. The states that belong to it are taken where they are better.
     """
-    states, bounds, values, _ = _core.dual_ascent(graph.core, passes, 1e-7)
+    states, bounds, values, _ = _core.inference.dual_ascent(graph.core, passes, 1e-7)
     if np.isneginf(bounds[-1]):
         raise ZeroProbabilityError
     if outcome.value is None or values[-1] > outcome.value:
@@ -153,7 +153,7 @@ def appearance_probabilities(
         else check_count("n_forests", n_forests)
     )
     rng = np.random.default_rng(random_state)
-    return _core.forest_weights(graph.core, least, int(rng.integers(1 << 63)))
+    return _core.inference.forest_weights(graph.core, least, int(rng.integers(1 << 63)))
 
 
 def _loopy(
@@ -173,7 +173,9 @@ def _loopy(
     if not (isinstance(damping, (int, float)) and 0 <= damping < 1):
         raise ValueError(f"damping must be at least 0 and below 1, got {damping!r}")
     number = int(np.random.default_rng(seed).integers(1 << 63)) if schedule == "random" else 0
-    return _core.loopy_messages(graph.core, maximise, schedule, max_iter, float(tol), float(damping), number, rho)
+    return _core.inference.loopy_messages(
+        graph.core, maximise, schedule, max_iter, float(tol), float(damping), number, rho
+    )
 
 
 def _kind(graph: CompiledGraph, found: Any, otherwise: str) -> str:
@@ -205,7 +207,7 @@ def _outcome(
         made.states, made.value = states, float(graph.score(states))
         made.map_bound = made.value if kind == "exact" else None
     else:
-        beliefs: Callable[[], np.ndarray] = lambda: _core.joint_beliefs(graph.core, messages, rho)  # noqa: E731
+        beliefs: Callable[[], np.ndarray] = lambda: _core.inference.joint_beliefs(graph.core, messages, rho)  # noqa: E731
         made.marginals, made.factor_beliefs, made.log_partition, made.kind = marginals, beliefs, float(total), kind
     return made
 

@@ -34,7 +34,7 @@ def _icm(
     best: Outcome | None = None
     for climb in range(restarts):
         x0 = given if climb == 0 else rng.integers(graph.cardinalities)
-        states, scores, converged = _core.icm(graph.core, np.ascontiguousarray(x0, np.int32), max_iter)
+        states, scores, converged = _core.inference.icm(graph.core, np.ascontiguousarray(x0, np.int32), max_iter)
         if best is None or scores[-1] > best.value:
             best = Outcome(
                 states=states,

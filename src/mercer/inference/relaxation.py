@@ -129,7 +129,7 @@ def _dual(graph: CompiledGraph, task: str, *, max_iter: int = 1000, tol: float =
     check_count("max_iter", max_iter)
     if not np.isfinite(tol) or tol < 0:
         raise ValueError(f"tol must be a finite number of at least 0, got {tol!r}")
-    states, bounds, values, converged = _core.dual_ascent(graph.core, max_iter, float(tol))
+    states, bounds, values, converged = _core.inference.dual_ascent(graph.core, max_iter, float(tol))
     bound, value = float(bounds[-1]), float(values[-1])
     if np.isneginf(bound):
         raise ZeroProbabilityError

@@ -114,7 +114,7 @@ def _sample(
     check_choice("keep_samples", keep_samples, ("auto", True, False))
     random = _generator(random_state)
     starts = _starts(graph, start, n_chains, random)
-    sampler = _core.Sampler(graph.core, starts, _seed(random), kind, blocks)
+    sampler = _core.inference.Sampler(graph.core, starts, _seed(random), kind, blocks)
     kept = n_samples * n_chains * graph.n_variables <= KEPT if keep_samples == "auto" else bool(keep_samples)
     samples = np.empty((n_chains, n_samples, graph.n_variables), np.int32) if kept else None
     trace = np.empty((n_chains, n_samples))
@@ -233,7 +233,7 @@ def _gibbs(
     check_choice("schedule", schedule, ("auto", "sequential", "chromatic"))
     if blocks is not None and schedule == "chromatic":
         raise ValueError("blocks are drawn one after another: leave schedule at 'auto' or 'sequential'")
-    colours = schedule != "sequential" and blocks is None and _core.can_colour(graph.core)
+    colours = schedule != "sequential" and blocks is None and _core.inference.can_colour(graph.core)
     if schedule == "chromatic" and not colours:
         raise ValueError(
             "schedule='chromatic' takes variables with two states and factors of two variables without zeros"
@@ -286,8 +286,8 @@ def _annealing(
         raise ValueError(f"hottest must not be below coldest, got {hottest} and {coldest}")
     random = _generator(random_state)
     starts = _starts(graph, start, n_chains, random)
-    kind = "colours" if move == "gibbs" and _core.can_colour(graph.core) else move
-    sampler = _core.Sampler(graph.core, starts, _seed(random), kind, [])
+    kind = "colours" if move == "gibbs" and _core.inference.can_colour(graph.core) else move
+    sampler = _core.inference.Sampler(graph.core, starts, _seed(random), kind, [])
     betas = 1.0 / np.geomspace(hottest, coldest, n_sweeps)
     trace = np.empty((n_chains, n_sweeps))
     _run(sampler, graph, betas, 1, None, trace, collect=False, threads=thread_count(n_jobs))

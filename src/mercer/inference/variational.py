@@ -34,7 +34,7 @@ def _mean_field(
 ) -> Outcome:
     q = _start(graph, init, random_state)
     _check(graph, max_iter, tol)
-    return _outcome(graph, _core.mean_field(graph.core, q, max_iter, float(tol)), "mean-field")
+    return _outcome(graph, _core.inference.mean_field(graph.core, q, max_iter, float(tol)), "mean-field")
 
 
 def _chain_mean_field(
@@ -52,7 +52,7 @@ def _chain_mean_field(
     listed = find_chains(graph) if chains is None else _completed(graph, chains)
     starts = np.concatenate([[0], np.cumsum([len(chain) for chain in listed])]).astype(np.int64)
     variables = np.array([v for chain in listed for v in chain], np.int32)
-    found = _core.chain_mean_field(graph.core, q, starts, variables, max_iter, float(tol))
+    found = _core.inference.chain_mean_field(graph.core, q, starts, variables, max_iter, float(tol))
     made = _outcome(graph, found, "chain-mean-field")
     made.extra["chains"] = listed
     return made

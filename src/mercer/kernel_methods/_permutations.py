@@ -58,7 +58,9 @@ def products(K: np.ndarray, L: np.ndarray, orders: np.ndarray, threads: int) -> 
     # In pieces, so that an interrupt is heard.
     step = max(1, (1 << 29) // max(1, n * n) * threads)
     for start, stop in _pieces(len(orders), step):
-        _core.permuted_products(K, L, np.ascontiguousarray(orders[start:stop], np.int32), out[start:stop], threads)
+        _core.kernels.permuted_products(
+            K, L, np.ascontiguousarray(orders[start:stop], np.int32), out[start:stop], threads
+        )
     return out
 
 

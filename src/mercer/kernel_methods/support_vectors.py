@@ -7,8 +7,8 @@
 
 The Gram matrix is computed once, and only the objects with a coefficient are kept. The first, second and last have an
 offset, so that a shift of feature space changes nothing: they take conditionally positive definite kernels. All are
-solved by one ascent over pairs of objects (`mercer._core.KernelMachine`), which reads the matrix where it is and stops
-at a violation of the optimality conditions.
+solved by one ascent over pairs of objects (`mercer._core.machines.KernelMachine`), which reads the matrix where it is
+and stops at a violation of the optimality conditions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SCALED_C = 3.0  # times the mean squared distance from the mean: chosen on sets
 class _Problem(NamedTuple):
     """One problem of two classes: those of its objects that count, the second class first."""
 
-    engine: _core.KernelMachine
+    engine: _core.machines.KernelMachine
     K: np.ndarray  # of all objects
     members: np.ndarray  # places of its objects
     signs: np.ndarray  # 1 for the second class, −1 for the first
@@ -126,7 +126,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         if not there.all():
             raise ValueError(f"the class {classes[~there][0]!r} has no objects with a positive weight")
         K = np.ascontiguousarray(self._gram(X, weights))
-        C, engine = self._slack_weight(K, weights), _core.KernelMachine(K)
+        C, engine = self._slack_weight(K, weights), _core.machines.KernelMachine(K)
         pairs = combinations(range(len(classes)), 2)
         machines = [self._machine(self._problem(engine, K, classes.tolist(), codes, weights, *p), C) for p in pairs]
         self.classes_ = classes
@@ -140,7 +140,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
 
     def _problem(
         self,
-        engine: _core.KernelMachine,
+        engine: _core.machines.KernelMachine,
         K: np.ndarray,
         classes: list[Any],
         codes: np.ndarray,
@@ -596,7 +596,7 @@ class KernelSVR(RegressorMixin, _Single):
         weights = weights_of(X, sample_weight)
         used, K = np.flatnonzero(weights > 0), np.ascontiguousarray(self._gram(X, weights))
         settings = (float(self.epsilon), self.C * weights[used], float(self.tol), _limit(self.max_iter, len(used)))
-        s, _, b, *_, steps, converged = _core.KernelMachine(K).solve_tube(used, y[used], *settings)
+        s, _, b, *_, steps, converged = _core.machines.KernelMachine(K).solve_tube(used, y[used], *settings)
         _warn_of_early_stop(converged, steps)
         support = np.flatnonzero(s)
         self._keep_model(X, weights, used[support], s[support], b, steps)
@@ -715,7 +715,7 @@ class KernelOneClass(OutlierMixin, _Single):
             size = float(np.abs(np.diag(K)[used]).mean()) or 1.0
             nothing, start = np.zeros(len(used)), _filled(bounds, float(self.nu) * float(bounds.sum()))
             settings = (nothing, nothing, bounds, start, 0, self.tol * size, _limit(self.max_iter, len(used)))
-            s, f, b, *_, steps, converged = _core.KernelMachine(K).solve_box(used, *settings)
+            s, f, b, *_, steps, converged = _core.machines.KernelMachine(K).solve_box(used, *settings)
             _warn_of_early_stop(converged, steps)
             support, inside = np.flatnonzero(s), s < bounds * (1 - 1e-9)
             rho = self._boundary(f / size, -b / size, inside) * size

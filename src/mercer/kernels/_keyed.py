@@ -85,17 +85,19 @@ class KeyedRows:
             return K
         if (width := int(dense.max()) + 1) > 0:
             F = np.zeros((shape[0], width), work.dtype)
-            _core.keyed_dense(self.offsets, columns, self.values, dense, F)
+            _core.kernels.keyed_dense(self.offsets, columns, self.values, dense, F)
             G = F
             if other is not None:
                 G = np.zeros((shape[1], width), work.dtype)
-                _core.keyed_dense(right.offsets, right_columns, right.values, dense, G)
+                _core.kernels.keyed_dense(right.offsets, right_columns, right.values, dense, G)
             np.matmul(F, G.T, out=K)
         if width < n_columns:
             offsets, others, values = (
                 (None, None, None) if other is None else (right.offsets, right_columns, right.values)
             )
-            _core.keyed_products(self.offsets, columns, self.values, offsets, others, values, dense, K, work.threads)
+            _core.kernels.keyed_products(
+                self.offsets, columns, self.values, offsets, others, values, dense, K, work.threads
+            )
         return K
 
     def _columns(self, other: KeyedRows) -> tuple[np.ndarray, np.ndarray, int]:
@@ -103,12 +105,12 @@ class KeyedRows:
         left, right = self._root(), other._root()
         if left is right:
             if left._own is None:
-                columns, n_columns = _core.key_columns(left.keys)
+                columns, n_columns = _core.kernels.key_columns(left.keys)
                 left._own = columns, columns, n_columns
             mine, others, n_columns = left._own
         else:
             if left._joint[0] is not right:
-                columns, n_columns = _core.key_columns(np.concatenate([left.keys, right.keys]))
+                columns, n_columns = _core.kernels.key_columns(np.concatenate([left.keys, right.keys]))
                 left._joint = right, (columns[: len(left.keys)], columns[len(left.keys) :], n_columns)
             mine, others, n_columns = left._joint[1]
         return (
@@ -131,7 +133,7 @@ class KeyedRows:
 
 def matrices(stacks: list[KeyedRows]) -> list[Any]:
     """The rows as CSR matrices with one column for each key of any of them, in ascending order of keys."""
-    columns, n_columns = _core.key_columns(np.concatenate([stack.keys for stack in stacks]))
+    columns, n_columns = _core.kernels.key_columns(np.concatenate([stack.keys for stack in stacks]))
     made, start = [], 0
     for stack in stacks:
         stop = start + len(stack.keys)

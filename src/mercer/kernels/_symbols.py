@@ -127,18 +127,18 @@ def _numbered(strings: list[Any]) -> tuple[np.ndarray, list[Any]]:
 def token_hash(token: Any) -> int:
     """64 bits of a token: equal tokens have equal hashes, also where they were read apart."""
     if isinstance(token, str):
-        return _core.token_hash(token.encode("utf-8", "surrogatepass"), 1)
+        return _core.kernels.token_hash(token.encode("utf-8", "surrogatepass"), 1)
     if isinstance(token, bytes):
-        return _core.token_hash(token, 2)
+        return _core.kernels.token_hash(token, 2)
     if isinstance(token, Real) and not isinstance(token, Integral) and float(token).is_integer():
         token = int(float(token))  # 1.0 == 1
     if isinstance(token, Integral):
-        return _core.token_hash(str(int(token)).encode(), 3)
+        return _core.kernels.token_hash(str(int(token)).encode(), 3)
     if isinstance(token, Real):
-        return _core.token_hash(struct.pack("<d", float(token)), 4)
+        return _core.kernels.token_hash(struct.pack("<d", float(token)), 4)
     if isinstance(token, tuple):  # the hashes of (-1,) and (-2,) are equal in Python
-        return _core.token_hash(b"".join(struct.pack("<Q", token_hash(part)) for part in token), 5)
-    return _core.token_hash(struct.pack("<q", hash(token)), 6)
+        return _core.kernels.token_hash(b"".join(struct.pack("<Q", token_hash(part)) for part in token), 5)
+    return _core.kernels.token_hash(struct.pack("<q", hash(token)), 6)
 
 
 def same_kind(A: Any, B: Any) -> None:

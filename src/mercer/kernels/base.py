@@ -209,7 +209,7 @@ class Kernel(BaseEstimator):
             return
         if start:
             K[start:stop, :start] = self._gram(rows, A[:start], work)
-            _core.transpose_into(K[start:stop, :start], K[:start, start:stop])
+            _core.kernels.transpose_into(K[start:stop, :start], K[:start, start:stop])
         K[start:stop, start:stop] = self._gram(rows, None, work)
 
     # ------------------------------------------------------------------ closure rules and wrappers

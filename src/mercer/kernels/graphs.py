@@ -262,7 +262,7 @@ class ShortestPath(_Counting):
 
         def rows(part: Graphs) -> Any:
             keys, weights = node_keys(part, self.labels), part.edge_weights if self.weighted else None
-            return _core.shortest_path_rows(part.offsets, part.indptr, part.indices, keys, weights, 1)
+            return _core.kernels.shortest_path_rows(part.offsets, part.indptr, part.indices, keys, weights, 1)
 
         starts, keys, ends, lengths, counts = in_stretches(graphs, rows)
         if self._delta():
@@ -345,7 +345,7 @@ class WeisfeilerLehman(_Counting):
 
         def rows(part: Graphs) -> Any:
             keys, edges = node_keys(part, self.labels), edge_keys(part, self.edge_labels)
-            return _core.weisfeiler_lehman_rows(
+            return _core.kernels.weisfeiler_lehman_rows(
                 part.offsets, part.indptr, part.indices, keys, edges, int(self.h), self.base, 1
             )
 
@@ -429,7 +429,7 @@ class Graphlet(_Counting):
         if labels is not None:
             keys, places = np.unique(labels, return_inverse=True)
             codes = places.astype(np.int32)
-        found = _core.graphlet_keys(
+        found = _core.graphs.graphlet_keys(
             graphs.offsets,
             graphs.indptr,
             graphs.indices,

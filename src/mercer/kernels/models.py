@@ -952,7 +952,7 @@ class _Expected:
         emissions, transitions, initial, ends = self._scores
         own = offsets[part.start : part.stop + 1]
         at = slice(own[0], own[-1])
-        _core.chain_marginals(
+        _core.chain.marginals(
             emissions[codes[at]], transitions, initial, ends, None, own - own[0],
             self.states[at], *sums, moves, self.log_prob[part], None, 1,
         )  # fmt: skip

@@ -350,7 +350,7 @@ def neighbor_graph(
         offsets = np.concatenate([[0], np.cumsum([len(code) for code in codes])]).astype(np.int64)
         joined = np.concatenate([np.zeros(0, np.int32), *codes]).astype(np.int32)
         limit = int(min(np.floor(threshold), max([1, *(len(code) for code in codes)])))
-        first, second, _ = _core.edit_pairs(offsets, joined, limit, thread_count(n_jobs))
+        first, second, _ = _core.kernels.edit_pairs(offsets, joined, limit, thread_count(n_jobs))
         edges = np.stack([first, second], axis=1)
     elif callable(distance):
         edges = np.array(_near_pairs(words, distance, threshold), np.int64).reshape(-1, 2)

@@ -138,7 +138,7 @@ class Rational(Kernel):
         found = []
         for start in range(0, max(1, len(offsets) - 1), STRINGS_AT_ONCE):
             some = offsets[start : start + STRINGS_AT_ONCE + 1]
-            made = _core.transducer_outputs(machine, some, symbols, MOST_PREFIXES)
+            made = _core.kernels.transducer_outputs(machine, some, symbols, MOST_PREFIXES)
             if made is None:
                 if self.method == "features":
                     raise ValueError(
@@ -187,7 +187,7 @@ class Rational(Kernel):
             # Of a symmetric matrix the rows up to the diagonal; the rest is a copy.
             right = other[:stop] if symmetric else other
             block = np.empty((stop - start, len(right)))
-            _core.transducer_weights(
+            _core.kernels.transducer_weights(
                 machine, A.offsets[start : stop + 1], A.symbols, right.offsets, right.symbols, block, work.threads
             )
             K[start:stop, : len(right)] = block

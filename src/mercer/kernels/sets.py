@@ -51,23 +51,23 @@ def element_key(element: Any) -> int:
     (True, False, 71)
     """
     if isinstance(element, str):
-        return _core.feature_hash(element.encode("utf-8", "surrogatepass"), TEXT)
+        return _core.hashing.feature_hash(element.encode("utf-8", "surrogatepass"), TEXT)
     if isinstance(element, bytes):
-        return _core.feature_hash(element, BYTES)
+        return _core.hashing.feature_hash(element, BYTES)
     if isinstance(element, (Integral, np.bool_)) or (isinstance(element, _FLOATS) and float(element).is_integer()):
         number = int(element)
         if -(1 << 63) <= number < 1 << 63:
-            return int(_core.hash_keys([number], NUMBER)[0])
-        return _core.feature_hash(str(number).encode(), LARGE)
+            return int(_core.hashing.hash_keys([number], NUMBER)[0])
+        return _core.hashing.feature_hash(str(number).encode(), LARGE)
     if isinstance(element, _FLOATS) and not np.isnan(element):
-        return _core.feature_hash(repr(float(element)).encode(), LARGE)
+        return _core.hashing.feature_hash(repr(float(element)).encode(), LARGE)
     if element is None:
-        return _core.feature_hash(b"", NONE)
+        return _core.hashing.feature_hash(b"", NONE)
     if isinstance(element, tuple):
-        return _core.feature_hash(b"".join(element_key(part).to_bytes(8, "little") for part in element), TUPLE)
+        return _core.hashing.feature_hash(b"".join(element_key(part).to_bytes(8, "little") for part in element), TUPLE)
     if isinstance(element, frozenset):
         parts = sorted(element_key(part) for part in element)
-        return _core.feature_hash(b"".join(part.to_bytes(8, "little") for part in parts), SET)
+        return _core.hashing.feature_hash(b"".join(part.to_bytes(8, "little") for part in parts), SET)
     raise ValueError(
         f"an element must be a string, bytes, a number, None, or a tuple or frozenset of such, got {element!r} of type "
         f"{type(element).__name__}"
@@ -79,12 +79,12 @@ def element_keys(elements: list[Any]) -> np.ndarray:
     kinds = set(map(type, elements))
     if kinds == {str}:
         try:
-            return _core.hash_keys(elements, TEXT)
+            return _core.hashing.hash_keys(elements, TEXT)
         except (UnicodeError, ValueError):
             pass  # a lone surrogate: one by one
     elif kinds == {int}:
         try:
-            return _core.hash_numbers(np.array(elements, np.int64).view(np.uint64), NUMBER)
+            return _core.hashing.hash_numbers(np.array(elements, np.int64).view(np.uint64), NUMBER)
         except OverflowError:
             pass
     table: dict[Any, int] = {}
@@ -99,7 +99,7 @@ def keyed_sets(X: Any, counts: str) -> KeyedRows:
     if sp.issparse(X):
         X = sp.csr_matrix(check_sparse("X", X))
         lengths, weights = np.diff(X.indptr), np.asarray(X.data, np.float64)
-        keys = _core.hash_numbers(X.indices.astype(np.int64).view(np.uint64), NUMBER)
+        keys = _core.hashing.hash_numbers(X.indices.astype(np.int64).view(np.uint64), NUMBER)
     else:
         read = [_elements(i, x) for i, x in enumerate(X)]
         lengths = np.array([len(elements) for elements, _ in read], np.int64)

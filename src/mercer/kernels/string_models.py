@@ -108,12 +108,12 @@ class LinearStringModel(Saved):
         self._letters = None
         if isinstance(prepared, _Counted) or isinstance(self._base, WeightedDegree):
             rows = _rows(self._base, prepared)
-            self._scorer = _core.KeyTable(rows.keys, rows.values * np.repeat(weights, np.diff(rows.offsets)))
+            self._scorer = _core.kernels.KeyTable(rows.keys, rows.values * np.repeat(weights, np.diff(rows.offsets)))
             return
         self._letters = np.unique(prepared.codes if prepared.hashes is None else prepared.hashes)
         codes = _numbers_among(self._letters, prepared)
         W = _cumulative(self._base, _longest(prepared, None))
-        self._scorer = _core.SubstringModel(codes, prepared.offsets, len(self._letters), weights, W)
+        self._scorer = _core.kernels.SubstringModel(codes, prepared.offsets, len(self._letters), weights, W)
 
 
 def _unwrapped(kernel: Kernel) -> tuple[Kernel, float, bool]:

@@ -97,7 +97,7 @@ class _Counts(Kernel):
                 _refuse_unknown(symbols, codes)
 
         def rows(part: Symbols) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            return _core.kmer_rows(
+            return _core.kernels.kmer_rows(
                 part.codes, part.offsets, hashes, exact, mode, shortest, longest, extra, values, letters,
                 bool(self.presence), 1,
             )  # fmt: skip
@@ -511,7 +511,7 @@ def _diagonal(A: Symbols, steps: np.ndarray, fill: Fill) -> np.ndarray:
 
 def _substring_filling(A: Symbols, cumulative: np.ndarray, work: Work) -> tuple[Fill, np.ndarray]:
     def fill(left: Any, offsets: Any, right: Any, other: Any, sigma: int, start: int, stop: int, K: Any) -> None:
-        _core.all_substrings_gram(left, offsets, right, other, sigma, cumulative, start, stop, K, work.threads)
+        _core.kernels.all_substrings_gram(left, offsets, right, other, sigma, cumulative, start, stop, K, work.threads)
 
     return fill, np.where(A.lengths > LONG, 100.0, 10.0)
 
@@ -635,7 +635,9 @@ class WeightedDegree(_Pairwise):
         betas, shift = self._betas()[1:], int(self.shift)
 
         def fill(left: Any, offsets: Any, right: Any, other: Any, sigma: int, start: int, stop: int, K: Any) -> None:
-            _core.weighted_degree_gram(left, offsets, right, other, sigma, shift, betas, start, stop, K, work.threads)
+            _core.kernels.weighted_degree_gram(
+                left, offsets, right, other, sigma, shift, betas, start, stop, K, work.threads
+            )
 
         return fill, np.full(len(A), 0.1 * len(betas) * (2 * shift + 1))
 
@@ -644,7 +646,7 @@ class WeightedDegree(_Pairwise):
         values = np.sqrt(self._betas() / (shift + 1))
 
         def rows(part: Symbols) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            return _core.kmer_rows(
+            return _core.kernels.kmer_rows(
                 part.codes, part.offsets, part.hashes, 0, "positional", 1, D, shift, values,
                 np.zeros(0, np.uint32), False, 1,
             )  # fmt: skip
@@ -701,7 +703,7 @@ class Subsequence(_Pairwise):
         shortest = length if self.shortest is None else int(self.shortest)
 
         def fill(left: Any, offsets: Any, right: Any, other: Any, sigma: int, start: int, stop: int, K: Any) -> None:
-            _core.subsequence_gram(
+            _core.kernels.subsequence_gram(
                 left, offsets, right, other, sigma, shortest, length, decay, start, stop, K, work.threads
             )
 
@@ -764,7 +766,7 @@ class EditDistance(_Pairwise):
         indel, substitution = float(self.indel), float(self.substitution)
 
         def fill(left: Any, offsets: Any, right: Any, other: Any, sigma: int, start: int, stop: int, K: Any) -> None:
-            _core.edit_distance_gram(
+            _core.kernels.edit_distance_gram(
                 left, offsets, right, other, sigma, indel, substitution, start, stop, K, work.threads
             )
 

@@ -218,7 +218,7 @@ class Transducer:
         self._check_complete()
         left, right = self._encoded([x], "x"), self._encoded([y], "y")
         out = np.empty((1, 1))
-        _core.transducer_weights(self._machine(), *left, *right, out)
+        _core.kernels.transducer_weights(self._machine(), *left, *right, out)
         if self.semiring == "real" and not np.isfinite(out[0, 0]):
             raise OverflowError("the weight is too large for float64: scale the arcs of the transducer")
         return float(out[0, 0])
@@ -266,7 +266,7 @@ class Transducer:
             weights = np.array(columns[3], np.float64)
             if not np.isfinite(weights).all() or (plain.semiring == "real" and not np.isfinite(final).all()):
                 raise OverflowError("weights of paths are too large for float64: scale the arcs of the transducer")
-            self._made["machine"] = _core.Machine(
+            self._made["machine"] = _core.kernels.Machine(
                 plain.n_states,
                 len(known),
                 np.array(columns[0], np.int32),

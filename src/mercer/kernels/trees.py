@@ -94,16 +94,16 @@ class SubsetTree(_TreeKernel):
         self.leaves = leaves
 
     def _prepare(self, X: Any) -> _Forest:
-        return _Forest(_core.Forest(_readable(X), bool(self.leaves), True))
+        return _Forest(_core.kernels.Forest(_readable(X), bool(self.leaves), True))
 
     def _gram(self, A: _Forest, B: _Forest | None, work: Work) -> np.ndarray:
         decay = float(self.decay)
-        K = _in_pieces(A, B, lambda a, b, out: _core.subset_tree_gram(a, b, decay, out, work.threads))
+        K = _in_pieces(A, B, lambda a, b, out: _core.kernels.subset_tree_gram(a, b, decay, out, work.threads))
         return _in_range(K, work)
 
     def _diag(self, A: _Forest, work: Work) -> np.ndarray:
         decay = float(self.decay)
-        return _in_range(_own_values(A, lambda a: _core.subset_tree_diagonal(a, decay, work.threads)), work)
+        return _in_range(_own_values(A, lambda a: _core.kernels.subset_tree_diagonal(a, decay, work.threads)), work)
 
 
 class PartialTree(_TreeKernel):
@@ -146,16 +146,18 @@ class PartialTree(_TreeKernel):
         _check_decay("decay_depth", self.decay_depth)
 
     def _prepare(self, X: Any) -> _Forest:
-        return _Forest(_core.Forest(_readable(X), bool(self.leaves), False))
+        return _Forest(_core.kernels.Forest(_readable(X), bool(self.leaves), False))
 
     def _gram(self, A: _Forest, B: _Forest | None, work: Work) -> np.ndarray:
         decay, depth = float(self.decay), float(self.decay_depth)
-        K = _in_pieces(A, B, lambda a, b, out: _core.partial_tree_gram(a, b, decay, depth, out, work.threads))
+        K = _in_pieces(A, B, lambda a, b, out: _core.kernels.partial_tree_gram(a, b, decay, depth, out, work.threads))
         return _in_range(K, work)
 
     def _diag(self, A: _Forest, work: Work) -> np.ndarray:
         decay, depth = float(self.decay), float(self.decay_depth)
-        return _in_range(_own_values(A, lambda a: _core.partial_tree_diagonal(a, decay, depth, work.threads)), work)
+        return _in_range(
+            _own_values(A, lambda a: _core.kernels.partial_tree_diagonal(a, decay, depth, work.threads)), work
+        )
 
 
 class SubTree(_TreeKernel):
@@ -190,7 +192,7 @@ class SubTree(_TreeKernel):
         self.leaves = leaves
 
     def _prepare(self, X: Any) -> KeyedRows:
-        return KeyedRows(*_core.subtree_rows(_readable(X), bool(self.leaves), float(self.decay)))
+        return KeyedRows(*_core.kernels.subtree_rows(_readable(X), bool(self.leaves), float(self.decay)))
 
     def _gram(self, A: KeyedRows, B: KeyedRows | None, work: Work) -> np.ndarray:
         return A.gram(B, work)

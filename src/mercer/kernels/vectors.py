@@ -254,7 +254,7 @@ class _VectorKernel(Kernel):
             K[start:stop, : len(columns)] = self._after(self._sums(rows, columns, work))
             if mirror:
                 if start:
-                    _core.transpose_into(K[start:stop, :start], K[:start, start:stop])
+                    _core.kernels.transpose_into(K[start:stop, :start], K[:start, start:stop])
                 mirrored(K[start:stop, start:stop])
         if mirror and self._diagonal is not None:
             at = np.arange(start, stop)
@@ -265,7 +265,7 @@ class _VectorKernel(Kernel):
     ) -> None:
         """Values of dense rows with dense columns, into K."""
         X, Z = rows.matrix(work.dtype), columns.matrix(work.dtype)
-        _core.pairwise(X, Z, self._rule(), None, None, K, start, mirror, work.threads)
+        _core.kernels.pairwise(X, Z, self._rule(), None, None, K, start, mirror, work.threads)
 
     def _sums(self, A: VectorRows, B: VectorRows, work: Work) -> np.ndarray:
         """Sums over coordinates, without what is made of them."""
@@ -274,9 +274,9 @@ class _VectorKernel(Kernel):
             return np.asarray(safe_sparse_dot(X, Z.T, dense_output=True), work.dtype)
         S = np.empty((len(A), len(B)), work.dtype)
         if A.sparse:
-            _core.sparse_pairwise(*_index_arrays(X), *_index_arrays(Z), A.width, self._term, S, work.threads)
+            _core.kernels.sparse_pairwise(*_index_arrays(X), *_index_arrays(Z), A.width, self._term, S, work.threads)
         else:
-            _core.pairwise(X, Z, _core.PairRule(self._term), None, None, S, 0, False, work.threads)
+            _core.kernels.pairwise(X, Z, _core.kernels.PairRule(self._term), None, None, S, 0, False, work.threads)
         return S
 
     def _diag(self, A: VectorRows, work: Work) -> np.ndarray:
@@ -381,7 +381,7 @@ class Linear(_VectorKernel):
     has_features = True
 
     def _rule(self) -> Any:
-        return _core.PairRule("product")
+        return _core.kernels.PairRule("product")
 
     def _diag(self, A: VectorRows, work: Work) -> np.ndarray:
         return A.norms(work.dtype)
@@ -432,7 +432,7 @@ class Polynomial(_VectorKernel):
             )
 
     def _rule(self) -> Any:
-        return _core.PairRule("product", "power", self.gamma, self.coef0, self.degree)
+        return _core.kernels.PairRule("product", "power", self.gamma, self.coef0, self.degree)
 
     def _after(self, S: np.ndarray) -> np.ndarray:
         S *= S.dtype.type(self.gamma)
@@ -554,11 +554,11 @@ class Gaussian(_Stationary):
         Z, z_norms = columns.moved(origin, work.dtype)
         reach = self.gamma * (rows.largest_norm(origin, work.dtype) + columns.largest_norm(origin, work.dtype))
         if reach <= EXPANSION_LIMIT[work.dtype]:
-            rule = _core.PairRule("product", "gaussian", self.gamma)
-            _core.pairwise(X, Z, rule, x_norms, z_norms, K, start, mirror, work.threads)
+            rule = _core.kernels.PairRule("product", "gaussian", self.gamma)
+            _core.kernels.pairwise(X, Z, rule, x_norms, z_norms, K, start, mirror, work.threads)
         else:
-            rule = _core.PairRule("squared", "decay", self.gamma)
-            _core.pairwise(X, Z, rule, None, None, K, start, mirror, work.threads)
+            rule = _core.kernels.PairRule("squared", "decay", self.gamma)
+            _core.kernels.pairwise(X, Z, rule, None, None, K, start, mirror, work.threads)
 
     def _sums(self, A: VectorRows, B: VectorRows, work: Work) -> np.ndarray:
         # In double precision: the squared lengths of long vectors cancel.
@@ -602,7 +602,7 @@ class Laplacian(_Stationary):
         _check_gamma(self.gamma)
 
     def _rule(self) -> Any:
-        return _core.PairRule("absolute", "decay", self.gamma)
+        return _core.kernels.PairRule("absolute", "decay", self.gamma)
 
     def _after(self, S: np.ndarray) -> np.ndarray:
         S *= S.dtype.type(-self.gamma)
@@ -650,8 +650,8 @@ class Matern(_Stationary):
 
     def _rule(self) -> Any:
         if self.nu == np.inf:
-            return _core.PairRule("squared", "decay", 0.5 / self.length_scale**2)
-        return _core.PairRule("squared", f"matern_{int(2 * self.nu)}", np.sqrt(2 * self.nu) / self.length_scale)
+            return _core.kernels.PairRule("squared", "decay", 0.5 / self.length_scale**2)
+        return _core.kernels.PairRule("squared", f"matern_{int(2 * self.nu)}", np.sqrt(2 * self.nu) / self.length_scale)
 
     def _after(self, S: np.ndarray) -> np.ndarray:
         if self.nu == np.inf:
@@ -794,7 +794,7 @@ class BSpline(_VectorKernel):
         _pd_positive("width", self.width)
 
     def _rule(self) -> Any:
-        rule = _core.PairRule("splines")
+        rule = _core.kernels.PairRule("splines")
         rule.set_splines(_spline_pieces(self.p), float(self.width))
         return rule
 
@@ -848,7 +848,7 @@ class ANOVA(_VectorKernel):
             raise ValueError(f"degree must be at most the number of coordinates, {width}, got {self.degree}")
 
     def _rule(self) -> Any:
-        rule = _core.PairRule("subsets")
+        rule = _core.kernels.PairRule("subsets")
         rule.set_subsets(self.degree, 0.0 if self.gamma is None else float(self.gamma))
         return rule
 
@@ -886,7 +886,7 @@ class HistogramIntersection(_VectorKernel):
     _term = "minimum"
 
     def _rule(self) -> Any:
-        return _core.PairRule("minimum")
+        return _core.kernels.PairRule("minimum")
 
     def _diag(self, A: VectorRows, work: Work) -> np.ndarray:
         return A.masses(work.dtype)
@@ -930,8 +930,8 @@ class ChiSquared(_VectorKernel):
 
     def _rule(self) -> Any:
         if self.gamma is None:
-            return _core.PairRule("harmonic")
-        return _core.PairRule("chi_squared", "decay", self.gamma)
+            return _core.kernels.PairRule("harmonic")
+        return _core.kernels.PairRule("chi_squared", "decay", self.gamma)
 
     def _after(self, S: np.ndarray) -> np.ndarray:
         if self.gamma is None:
@@ -991,12 +991,12 @@ class _Groups(_VectorKernel):
     ) -> None:
         members, values, weights = self._groups(rows.width)
         offsets = np.concatenate([[0], np.cumsum([len(group) for group in members])]).astype(np.int64)
-        rule = _core.PairRule("groups", "power", 1.0, 0.0, self.p2)
+        rule = _core.kernels.PairRule("groups", "power", 1.0, 0.0, self.p2)
         rule.set_groups(
             offsets, np.concatenate(members).astype(np.int64), np.concatenate(values).astype(float), weights, self.p1
         )
         X, Z = rows.matrix(work.dtype), columns.matrix(work.dtype)
-        _core.pairwise(X, Z, rule, None, None, K, start, mirror, work.threads)
+        _core.kernels.pairwise(X, Z, rule, None, None, K, start, mirror, work.threads)
 
     def _diag(self, A: VectorRows, work: Work) -> np.ndarray:
         squares = A.matrix(work.dtype) ** 2

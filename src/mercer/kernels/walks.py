@@ -59,12 +59,12 @@ class Walks:
             made._spectra = (starts[start : stop + 1] - at.start, weights[at], values[at])
         return made
 
-    def compiled(self, numbered: np.ndarray) -> _core.WalkGraphs:
+    def compiled(self, numbered: np.ndarray) -> _core.kernels.WalkGraphs:
         """For the compiled loops, with edge codes that number the given keys."""
         g = dict(self.graphs)
         if len(g["edge_codes"]):
             g["edge_codes"] = np.searchsorted(numbered, self.edge_keys)[g["edge_codes"]].astype(np.int32)
-        return _core.WalkGraphs(**g, n_edge_codes=max(1, len(numbered)))
+        return _core.kernels.WalkGraphs(**g, n_edge_codes=max(1, len(numbered)))
 
     def sizes(self) -> np.ndarray:
         """Nodes and edges of every graph: the work on a pair goes with the product of theirs."""
@@ -324,7 +324,7 @@ class RandomWalk(Kernel):
         K = np.empty((len(left), len(right)))
         if solver == "spectral":
             a, b = left.spectra(), right.spectra()
-            _core.spectral_gram(a[0], a[1], a[2], b[0], b[1], b[2], B is None, K, work.threads)
+            _core.kernels.spectral_gram(a[0], a[1], a[2], b[0], b[1], b[2], B is None, K, work.threads)
             return K
         self._fill_by_pairs(K, left, None if B is None else right, solver, work)
         return K
@@ -337,7 +337,7 @@ class RandomWalk(Kernel):
 
         def fill(rows: Walks, columns: Walks | None, out: np.ndarray) -> None:
             to = None if columns is None else columns.compiled(shared)
-            _core.walk_gram(rows.compiled(shared), to, solver, max_length, float(self.tol), out, work.threads)
+            _core.kernels.walk_gram(rows.compiled(shared), to, solver, max_length, float(self.tol), out, work.threads)
 
         sizes, widths = left.sizes(), other.sizes()
         if sizes.sum() * widths.sum() <= STEPS_A_CALL:

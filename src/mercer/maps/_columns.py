@@ -117,14 +117,14 @@ def _same(item: Any) -> Any:
 
 
 def _category_text(item: Any) -> Any:
-    return item if isinstance(item, (str, bytes)) else _core.number_text(item)
+    return item if isinstance(item, (str, bytes)) else _core.hashing.number_text(item)
 
 
 # ------------------------------------------------------------------------------------------------ one column
 
 
 def add_column(core: Any, name: str, column: Any, seed: int, *, categories: bool, single: bool) -> None:
-    """Hand a column to `_core.RecordColumns`."""
+    """Hand a column to `_core.hashing.RecordColumns`."""
     if _is_from(column, "pandas"):
         _add_pandas(core, name, column, seed, categories, single)
     elif _is_from(column, "pyarrow") or hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
@@ -182,7 +182,7 @@ def _add_pandas(core: Any, name: str, column: Any, seed: int, categories: bool, 
     plain = isinstance(dtype, np.dtype)
     if dtype.name == "category":
         codes = np.ascontiguousarray(column.cat.codes.to_numpy(), dtype=np.int32)
-        core.add_codes(name, codes, _core.hash_categories(column.cat.categories.tolist(), seed, name))
+        core.add_codes(name, codes, _core.hashing.hash_categories(column.cat.categories.tolist(), seed, name))
     elif plain and dtype.kind != "O":
         _add_numpy(core, name, column.to_numpy(), None, categories, single)
     elif hasattr(dtype, "pyarrow_dtype"):
@@ -292,8 +292,8 @@ def _add_dictionary(core: Any, name: str, column: Any, seed: int) -> None:
 def _category_hashes(dictionary: Any, seed: int, name: str) -> np.ndarray:
     dictionary = _one_array(dictionary)
     if _is_text(dictionary.type) and not dictionary.null_count:
-        return _core.hash_utf8(*_text_buffers(dictionary), seed)
-    return _core.hash_categories(dictionary.to_pylist(), seed, name)
+        return _core.hashing.hash_utf8(*_text_buffers(dictionary), seed)
+    return _core.hashing.hash_categories(dictionary.to_pylist(), seed, name)
 
 
 def _add_arrow_lists(core: Any, name: str, array: Any, seed: int) -> None:
@@ -304,7 +304,7 @@ def _add_arrow_lists(core: Any, name: str, array: Any, seed: int) -> None:
     if strings.null_count:
         raise ValueError(f"field {name!r}: a list holds a null string")
     starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-    core.add_lists(name, starts, _core.hash_utf8(*_text_buffers(strings), seed))
+    core.add_lists(name, starts, _core.hashing.hash_utf8(*_text_buffers(strings), seed))
 
 
 # ------------------------------------------------------------------------------------------------ keys
@@ -313,7 +313,7 @@ def _add_arrow_lists(core: Any, name: str, array: Any, seed: int) -> None:
 def hash_keys(keys: Any, seed: int) -> tuple[np.ndarray, bool]:
     """The hashes of one key or of many, and whether it was one: text by its bytes, integers by their value."""
     if isinstance(keys, (str, bytes, int, np.integer)):
-        return _core.hash_keys([keys], seed), True
+        return _core.hashing.hash_keys([keys], seed), True
     if isinstance(keys, np.ndarray):
         return _hash_key_array(keys, seed), False
     if _is_from(keys, "pandas"):
@@ -326,19 +326,19 @@ def hash_keys(keys: Any, seed: int) -> tuple[np.ndarray, bool]:
         keys = array.__arrow_array__() if hasattr(array, "__arrow_array__") and _has_arrow() else keys.tolist()
     if _is_from(keys, "pyarrow") or hasattr(keys, "__arrow_c_stream__") or hasattr(keys, "__arrow_c_array__"):
         return _hash_arrow_keys(keys, seed), False
-    return _core.hash_keys(keys if isinstance(keys, (list, tuple)) else list(keys), seed), False
+    return _core.hashing.hash_keys(keys if isinstance(keys, (list, tuple)) else list(keys), seed), False
 
 
 def _hash_key_array(keys: np.ndarray, seed: int) -> np.ndarray:
     if keys.ndim != 1:
         raise ValueError(f"keys must have one dimension, found shape {keys.shape}")
     if keys.dtype.kind in "US":
-        return _core.hash_fixed(_cells(keys), seed)
+        return _core.hashing.hash_fixed(_cells(keys), seed)
     if keys.dtype.kind in "iu":
         wide = keys.astype(np.uint64 if keys.dtype.kind == "u" else np.int64, copy=False)
-        return _core.hash_numbers(np.ascontiguousarray(wide).view(np.uint64), seed)
+        return _core.hashing.hash_numbers(np.ascontiguousarray(wide).view(np.uint64), seed)
     if keys.dtype.kind in "OT":
-        return _core.hash_keys(keys.tolist(), seed)
+        return _core.hashing.hash_keys(keys.tolist(), seed)
     raise TypeError(f"keys must be strings, bytes or integers, found an array of dtype {keys.dtype}")
 
 
@@ -351,7 +351,7 @@ def _hash_arrow_keys(keys: Any, seed: int) -> np.ndarray:
     if pa.types.is_dictionary(array.type):
         return _hash_arrow_keys(array.dictionary, seed)[array.indices.to_numpy()]
     if _is_text(array.type):
-        return _core.hash_utf8(*_text_buffers(array), seed)
+        return _core.hashing.hash_utf8(*_text_buffers(array), seed)
     if pa.types.is_integer(array.type):
         return _hash_key_array(array.to_numpy(), seed)
     raise TypeError(f"keys must be strings, bytes or integers, found an Arrow column of {array.type}")

@@ -150,7 +150,7 @@ class GraphletHasher(HashedMap):
 
         self._check_parameters()
         graphs = self._graphs(X)
-        indptr, indices, values = _core.graphlet_rows(
+        indptr, indices, values = _core.graphs.graphlet_rows(
             **self._arguments(graphs),
             normalize=bool(self.normalize),
             signed=bool(self.signed),
@@ -249,7 +249,7 @@ class GraphletHasher(HashedMap):
         if self.labels and graphs.node_labels is not None:
             distinct = np.unique(graphs.node_labels)
             known = dict(zip(label_keys(distinct).tolist(), distinct.tolist(), strict=True))
-        found = sorted(_core.graphlet_forms(**self._arguments(graphs)))
+        found = sorted(_core.graphs.graphlet_forms(**self._arguments(graphs)))
         names = [graphlet_name(form, known) for form, _, _ in found]
         yield names, [bucket for _, bucket, _ in found], [max(1, round(weight)) for _, _, weight in found]
 
@@ -298,8 +298,8 @@ def canonical_form(adjacency: Any, labels: Any = None) -> bytes:
         return bytes(4)
     bits = np.ascontiguousarray(joined, dtype=np.uint8)
     if len(dense) <= MAX_SIZE:
-        return _core.canonical_graph(bits, keys)
-    return _packed(joined, keys, _core.canonical_order(bits, keys))
+        return _core.graphs.canonical_graph(bits, keys)
+    return _packed(joined, keys, _core.graphs.canonical_order(bits, keys))
 
 
 def _packed(joined: np.ndarray, keys: np.ndarray | None, order: np.ndarray) -> bytes:
@@ -315,7 +315,7 @@ def label_keys(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind != "U":
         return labels.astype(np.int64).view(np.uint64)
     distinct, place = np.unique(labels, return_inverse=True)
-    return np.array([_core.label_key(label) for label in distinct.tolist()], np.uint64)[place]
+    return np.array([_core.graphs.label_key(label) for label in distinct.tolist()], np.uint64)[place]
 
 
 # ---------------------------------------------------------------------------------------------- names
@@ -359,7 +359,7 @@ def _known_names() -> dict[bytes, str]:
         for edge in edges.split():
             u, v = int(edge[0]), int(edge[1])
             adjacency[u, v] = adjacency[v, u] = 1
-        names[_core.canonical_graph(adjacency, None)] = name
+        names[_core.graphs.canonical_graph(adjacency, None)] = name
     return names
 
 

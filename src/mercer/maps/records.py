@@ -124,11 +124,11 @@ class RecordHasher(HashedMap):
         single, categories, seed = self._single, self.numeric == "category", check_seed(self.seed)
         if columns is None:
             pairs = self.interactions == "pairs"
-            parts = _core.hash_records(
+            parts = _core.hashing.hash_records(
                 X, self.n_bits, seed, bool(self.signed), categories, self._crosses(), pairs, single
             )
         else:
-            core = _core.RecordColumns(row_count(columns), seed, categories)
+            core = _core.hashing.RecordColumns(row_count(columns), seed, categories)
             for name, column in columns:
                 add_column(core, name, column, seed, categories=categories, single=single)
             crosses = self._column_crosses([name for name, _ in columns])
@@ -198,7 +198,9 @@ class RecordHasher(HashedMap):
             end = min(n, begin + NAMED_ROWS)
             part = rows[begin:end] if columns is None else as_rows(columns, begin, end)
             pairs, categories = self.interactions == "pairs", self.numeric == "category"
-            names, hashes = _core.name_records(part, begin, check_seed(self.seed), categories, self._crosses(), pairs)
+            names, hashes = _core.hashing.name_records(
+                part, begin, check_seed(self.seed), categories, self._crosses(), pairs
+            )
             counts: dict[tuple[str, int], int] = {}
             for item in zip(names, (hashes & np.uint64((1 << self.n_bits) - 1)).tolist(), strict=True):
                 counts[item] = counts.get(item, 0) + 1

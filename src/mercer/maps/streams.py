@@ -139,18 +139,18 @@ class HashAccumulator(Saved):
             if mass >= 1 << 127:
                 raise ValueError("the sum of the sizes of all weights must stay below 2^63")
         else:
-            whole, fraction, fractional = _core.weigh(numbers, self._mass >> 64, self._mass & (2**64 - 1))
+            whole, fraction, fractional = _core.hashing.weigh(numbers, self._mass >> 64, self._mass & (2**64 - 1))
             mass = whole << 64 | fraction
         if fractional and self._fraction is None:
             self._fraction = np.zeros(1 << self.n_bits, np.uint64)
-        _core.add_weights(self._whole, self._fraction, hashes, numbers, self.signed)
+        _core.hashing.add_weights(self._whole, self._fraction, hashes, numbers, self.signed)
         self._mass = mass
         return self
 
     @property
     def value(self) -> np.ndarray:
         """The vector of sums, a new array."""
-        return _core.round_sums(self._whole, self._fraction, self.dtype == np.float32)
+        return _core.hashing.round_sums(self._whole, self._fraction, self.dtype == np.float32)
 
     def to_csr(self) -> sp.csr_matrix:
         """The vector of sums as a sparse matrix of one row."""
@@ -269,14 +269,14 @@ class CountMinSketch(Saved):
         """As `update`, for keys that were hashed already: an array of uint64."""
         hashes = _as_hashes(hashes)
         numbers = _as_weights(weights, len(hashes))
-        _core.update_sketch(self.table, self.seed, hashes, numbers, self.conservative)
+        _core.hashing.update_sketch(self.table, self.seed, hashes, numbers, self.conservative)
         self.total += float(len(hashes)) if numbers is None else math.fsum(numbers)
         return self
 
     def query(self, keys: Any) -> Any:
         """The estimated count of a key, or the array of those of many: never below the true one."""
         hashes, one = hash_keys(keys, self.seed)
-        estimates = _core.query_sketch(self.table, self.seed, hashes)
+        estimates = _core.hashing.query_sketch(self.table, self.seed, hashes)
         return float(estimates[0]) if one else estimates
 
     def inner(self, other: CountMinSketch) -> float:

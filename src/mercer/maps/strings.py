@@ -172,7 +172,7 @@ class StringHasher(HashedMap):
         buffer = TextBuffer(X)
         if self.kernel == "mismatch":
             if self.alphabet is None:
-                found = _core.string_characters(buffer.data, buffer.offsets, buffer.binary)
+                found = _core.text.string_characters(buffer.data, buffer.offsets, buffer.binary)
                 self.alphabet_ = sorted({*found, *getattr(self, "alphabet_", ())})
             else:
                 self.alphabet_ = _letters(self.alphabet)
@@ -195,7 +195,7 @@ class StringHasher(HashedMap):
         self._check_parameters()
         buffer = TextBuffer(X)
         single = check_dtype(self.dtype) == np.float32
-        rows = _core.string_rows(
+        rows = _core.text.string_rows(
             buffer.data, buffer.offsets, **self._settings(buffer), weights=self._weights(), n_bits=self.n_bits,
             with_signs=bool(self.signed), single=single, threads=thread_count(self.n_jobs),
         )  # fmt: skip
@@ -206,7 +206,7 @@ class StringHasher(HashedMap):
         mask = np.uint64(self.n_features_out_ - 1)
         for start in range(0, len(buffer), BLOCK):
             block = buffer[start : start + BLOCK]
-            names, hashes, counts = _core.string_names(block.data, block.offsets, **self._settings(block))
+            names, hashes, counts = _core.text.string_names(block.data, block.offsets, **self._settings(block))
             yield names, hashes & mask, counts.tolist()
 
     def _settings(self, buffer: TextBuffer) -> dict[str, Any]:

@@ -235,7 +235,7 @@ class TextHasher(HashedMap):
 
     def _rows(self, buffer: TextBuffer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         single = check_dtype(self.dtype) == np.float32
-        return _core.text_rows(
+        return _core.text.text_rows(
             buffer.data, buffer.offsets, **self._settings(), n_bits=self.n_bits, with_signs=bool(self.signed),
             copies=self.copies, single=single, threads=thread_count(self.n_jobs),
         )  # fmt: skip
@@ -245,9 +245,9 @@ class TextHasher(HashedMap):
         mask = np.uint64(self.n_features_out_ - 1)
         for start in range(0, len(buffer), BLOCK):
             block = buffer[start : start + BLOCK]
-            names, hashes, counts = _core.text_names(block.data, block.offsets, **self._settings())
+            names, hashes, counts = _core.text.text_names(block.data, block.offsets, **self._settings())
             for copy in range(self.copies):
-                copied = _core.combine_hashes(hashes, copy) if copy else hashes
+                copied = _core.hashing.combine_hashes(hashes, copy) if copy else hashes
                 yield names, copied & mask, counts.tolist()
 
     # -------------------------------------------------------------------------------------------- settings and files

@@ -414,7 +414,7 @@ class HiddenMarkovModel(Saved, Estimator):
             n = table.shape[1]
             counts, transitions, start = np.zeros_like(table), np.zeros((n, n)), np.zeros(n)
             logs = np.empty(len(X))
-            _core.hidden_marginals(
+            _core.chain.hidden_marginals(
                 table, symbols, np.log(self.transitions_), np.log(self.start_), X.offsets - X.offsets[0], nodes,
                 counts, transitions, start, logs, thread_count(self.n_jobs),
             )  # fmt: skip

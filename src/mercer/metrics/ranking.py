@@ -40,7 +40,7 @@ def pairwise_error(y_true: Any, y_score: Any, groups: Any = None) -> float:
         raise ValueError(f"y_true holds {len(y)} grades and y_score {len(scores)} scores")
     order, offsets = group_order(groups, len(y))
     swapped, pairs = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
-    _core.swapped_pairs(scores[order], y[order], offsets, swapped, pairs)
+    _core.ranking.swapped_pairs(scores[order], y[order], offsets, swapped, pairs)
     if not pairs.sum():
         raise ValueError("y_true has no two different grades in a group, so there is no pair to compare")
     return float(swapped.sum() / 2 / pairs.sum())

@@ -6,8 +6,8 @@
 
 There is one slack for each row and no offset, so the dual is that of a one-class machine over the product of the two
 matrices: its size does not depend on the number of labels. (Printed as a minimum, and without the ½, in [Xiong2014].)
-The ascent over pairs of `mercer._core.KernelMachine` solves it: an additional row of zeros takes up what the sum of α
-changes by, since that sum is free here.
+The ascent over pairs of `mercer._core.machines.KernelMachine` solves it: an additional row of zeros takes up what the
+sum of α changes by, since that sum is free here.
 
 Scores of held-out rows come from the solution: f₋ᵢ(x_i) = f(x_i) − α_i K_in(x_i, x_i) ψ(y_i) leaves out the row's term.
 The constraints ask W φ(x) to point to ψ(y) and say nothing about its length, so probabilities are of its direction.
@@ -291,7 +291,8 @@ class JointSVM(LabelSetClassifier, KernelMethod):
             start[self.support_] = np.where(bound, C, np.minimum(self.dual_coef_, C))
             start[n] = -start[:n].sum()
         limit = self.max_iter or max(10_000_000, 100 * n)
-        result = _core.KernelMachine(G).solve_box(np.arange(n + 1), slope, low, high, start, 0, self.tol, limit)
+        machine = _core.machines.KernelMachine(G)
+        result = machine.solve_box(np.arange(n + 1), slope, low, high, start, 0, self.tol, limit)
         alpha, values = np.ascontiguousarray(result[0][:n]), result[1][:n]
         gap = float(alpha @ values - alpha.sum() + C * np.maximum(0.0, 1.0 - values).sum())
         return alpha, max(gap, 0.0), int(result[-2]), bool(result[-1])

@@ -101,10 +101,10 @@ class Rows:
         """What the rows are, for checkpoints."""
         return arrays_of(self.matrix)
 
-    def examples(self, order: np.ndarray) -> _core.Examples:
+    def examples(self, order: np.ndarray) -> _core.examples.Examples:
         """The rows in this order, as a block without labels."""
         m = self.matrix
-        return _core.row_examples(m.indptr, m.indices, m.data, order, m.shape[1], self.n_bits, 0)
+        return _core.examples.row_examples(m.indptr, m.indices, m.data, order, m.shape[1], self.n_bits, 0)
 
 
 def _is_column_of_bytes(X: Any) -> bool:
@@ -147,9 +147,9 @@ class Documents:
             return [np.asarray(self.texts.data), np.asarray(self.texts.offsets)]
         return [np.array(digest_of(self.texts))]
 
-    def examples(self, order: np.ndarray) -> _core.Examples:
+    def examples(self, order: np.ndarray) -> _core.examples.Examples:
         """The documents in this order, as a block without labels."""
         settings = self.hasher._settings()
         if isinstance(self.texts, TextBuffer):
-            return _core.buffer_examples(self.texts.data, self.texts.offsets, order, **settings)
-        return _core.document_examples(self.texts, order, **settings)
+            return _core.examples.buffer_examples(self.texts.data, self.texts.offsets, order, **settings)
+        return _core.examples.document_examples(self.texts, order, **settings)

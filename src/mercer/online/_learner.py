@@ -64,7 +64,7 @@ class HashedLearner(FileLearning, Estimator):
     inverse_size: int
 
     names_: NameTable
-    model_: _core.HashedModel
+    model_: _core.learner.HashedModel
     progress_: Progress
     input_: str
     interrupted_: bool
@@ -177,7 +177,7 @@ class HashedLearner(FileLearning, Estimator):
         """What features with these hashes and values add to every score, and the scores without any."""
         n = len(hashes)
         indptr = np.concatenate([[0], np.arange(n + 1)]).astype(np.int64)  # none, then one feature each
-        examples = _core.Examples(indptr, hashes.astype(np.uint64), values.astype(np.float32))
+        examples = _core.examples.Examples(indptr, hashes.astype(np.uint64), values.astype(np.float32))
         scores = self.model_.scores(examples, threads=thread_count(self.n_jobs)).astype(np.float64)
         return scores[1:] - scores[0], scores[0]
 
@@ -225,11 +225,11 @@ class HashedLearner(FileLearning, Estimator):
         visits = AUTO_VISITS["documents" if isinstance(inputs, Documents) else "rows"]
         return min(AUTO_PASSES, max(1, -(-visits // max(1, len(inputs)))))
 
-    def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.HashedModel:
+    def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.learner.HashedModel:
         """A model that has learnt nothing; `n_rows` classes with weights of their own."""
         check_memory(settings, n_rows)
         try:
-            return _core.HashedModel(**settings)
+            return _core.learner.HashedModel(**settings)
         except MemoryError as error:
             raise MemoryError(f"no memory for {_size(settings, n_rows)}: lower n_bits") from error
 
@@ -291,7 +291,7 @@ class HashedLearner(FileLearning, Estimator):
                 for begin in range(first_row, len(order), step):
                     part = order[begin : begin + step]
                     examples = inputs.examples(part)
-                    _core.set_outputs(examples, **outputs(part))
+                    _core.examples.set_outputs(examples, **outputs(part))
                     self._learn_block(examples, judged=number == 0)
                     if run is not None and begin + step < len(order):
                         run.save(self, random, number, begin + step, order)
@@ -320,7 +320,7 @@ class HashedLearner(FileLearning, Estimator):
         data = fingerprint(settings, [*inputs.fingerprint_arrays(), labels, weights])
         self._run = _Run(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint), data)
 
-    def _learn_block(self, examples: _core.Examples, judged: bool = True) -> None:
+    def _learn_block(self, examples: _core.examples.Examples, judged: bool = True) -> None:
         """Learns from a block; its figures are progressive ones if its examples are `judged` for the first time."""
         begin = 0
         while begin < len(examples):
@@ -330,10 +330,10 @@ class HashedLearner(FileLearning, Estimator):
                 self.progress_.add(figures, self.verbose)
             begin = end
 
-    def _blocks(self, X: Any) -> Iterator[tuple[slice, _core.Examples]]:
+    def _blocks(self, X: Any) -> Iterator[tuple[slice, _core.examples.Examples]]:
         """The examples of X in blocks whose scores fit into memory with ease."""
         check_is_fitted(self, "model_")
-        if isinstance(X, _core.Examples):  # of a file
+        if isinstance(X, _core.examples.Examples):  # of a file
             yield slice(0, len(X)), X
             return
         inputs, _ = self._inputs(X, reset=False)
@@ -355,7 +355,7 @@ class HashedLearner(FileLearning, Estimator):
             raise AttributeError("coef_ and intercept_ need columns: this model has learnt from documents or files")
         n = self.n_features_in_
         indptr = np.concatenate([[0], np.arange(n + 1)])  # an empty row, then the unit vectors
-        examples = _core.row_examples(
+        examples = _core.examples.row_examples(
             indptr, np.arange(n), np.ones(n), np.arange(n + 1), n, check_n_bits(self.n_bits), 0
         )
         scores = self.model_.scores(examples, threads=thread_count(self.n_jobs)).astype(np.float64)
@@ -565,8 +565,8 @@ def _unpack(name: str, arrays: dict[str, np.ndarray], most: int) -> np.ndarray:
     return values
 
 
-def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.ndarray]) -> _core.HashedModel:
-    model = _core.HashedModel(**settings)
+def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.ndarray]) -> _core.learner.HashedModel:
+    model = _core.learner.HashedModel(**settings)
     if labels:
         model.set_labels(labels)
     most = model.table_bytes // 4
@@ -575,11 +575,11 @@ def _rebuild(settings: dict[str, Any], labels: list[str], state: dict[str, np.nd
     return model
 
 
-def _reduce(model: _core.HashedModel) -> tuple[Any, ...]:
+def _reduce(model: _core.learner.HashedModel) -> tuple[Any, ...]:
     state = model.state()
     packed = {"intercepts": state["intercepts"], "counters": state["counters"]}
     packed |= _pack("table", state["table"]) | _pack("scales", state["scales"])
     return _rebuild, (model.settings(), model.labels(), packed)
 
 
-copyreg.pickle(_core.HashedModel, _reduce)
+copyreg.pickle(_core.learner.HashedModel, _reduce)

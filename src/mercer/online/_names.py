@@ -28,7 +28,7 @@ _LONGEST = 200
 def names_of(texts: Any, hasher: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The different features of documents: names, 64-bit hashes and counts."""
     buffer = TextBuffer(texts)
-    names, hashes, counts = _core.text_names(buffer.data, buffer.offsets, **text_features(hasher)._settings())
+    names, hashes, counts = _core.text.text_names(buffer.data, buffer.offsets, **text_features(hasher)._settings())
     return list(names), np.asarray(hashes, np.uint64), np.asarray(counts)
 
 

@@ -19,7 +19,7 @@ FIGURES = ("examples", "loss", "loss_since_last", "error", "seconds")
 
 @dataclass
 class Progress:
-    """Running sums of the figures of ``_core.HashedModel.learn``, and a history at doubling numbers of examples."""
+    """Running sums of the figures of ``HashedModel.learn``, and a history at doubling numbers of examples."""
 
     examples: int = 0
     weight: float = 0.0

@@ -1,6 +1,6 @@
 """Learning from files that are larger than memory: read and hashed in one thread while another one learns.
 
-    bytes → blocks of hashed examples (``_core.ExampleReader``) → judged, then learnt (``_core.HashedModel``)
+    bytes → blocks of hashed examples (``ExampleReader``) → judged, then learnt (``HashedModel`` of the core)
 
 A block holds about a megabyte of the file, and two wait at most: memory does not grow with the file. Whether reading
 and learning overlap changes nothing in the result, since blocks come in the order of the file.
@@ -202,11 +202,11 @@ def _fill(stream: Any, view: memoryview) -> tuple[int, Exception | None]:
 
 def read_blocks(
     source: Source,
-    reader: _core.ExampleReader,
+    reader: _core.examples.ExampleReader,
     chunk: int,
     stop: threading.Event,
     digests: deque[str] | None = None,
-) -> Iterator[_core.Examples]:
+) -> Iterator[_core.examples.Examples]:
     """The examples of a file in blocks; raises DataFileError behind the last good one. Ends early if told to stop.
 
     With ``digests``, a digest of all bytes so far goes there for each block.
@@ -242,7 +242,9 @@ def _hint(what: str) -> str:
     return "on_error='skip' (--on-error skip) passes over malformed lines and counts them"
 
 
-def read_ahead(blocks: Iterator[_core.Examples], stop: threading.Event, silent: bool) -> Iterator[_core.Examples]:
+def read_ahead(
+    blocks: Iterator[_core.examples.Examples], stop: threading.Event, silent: bool
+) -> Iterator[_core.examples.Examples]:
     """The same blocks, made in another thread while the caller works on the one before.
 
     ``silent``: the source is one that may keep a reader waiting for ever.
@@ -297,7 +299,7 @@ class FileFormat:
     zero_based: bool = False
 
     def options(self, source: Source) -> dict[str, Any]:
-        """Arguments of ``_core.ExampleReader``."""
+        """Arguments of ``_core.examples.ExampleReader``."""
         out: dict[str, Any] = {}
         if self.label is False:
             out["label_place"] = "none"
@@ -508,7 +510,7 @@ class ReadReport:
     n_skipped: int = 0
     skipped: Sequence[tuple[int, str]] = ()
 
-    def note(self, reader: _core.ExampleReader) -> None:
+    def note(self, reader: _core.examples.ExampleReader) -> None:
         """Takes over the figures of a reader."""
         self.examples, self.lines = reader.n_examples, reader.n_lines
         self.n_skipped, self.skipped = reader.n_skipped, reader.skipped
@@ -734,7 +736,7 @@ class FileLearning:
             return (
                 np.concatenate(parts)
                 if parts
-                else wanted(_core.Examples(np.zeros(1, np.int64), np.empty(0, np.uint64)))
+                else wanted(_core.examples.Examples(np.zeros(1, np.int64), np.empty(0, np.uint64)))
             )
         n = 0
         with LineWriter(output) as write:
@@ -799,14 +801,14 @@ class FileLearning:
 
 def make_reader(
     model: Any, form: FileFormat, source: Source, on_error: str, limit: int | None, required: bool
-) -> _core.ExampleReader:
+) -> _core.examples.ExampleReader:
     """A reader whose features are those of the model."""
     check_choice("on_error", on_error, ("raise", "skip"))
     if limit is not None:
         check_count("limit", limit, least=0)
     text = text_features(model.hasher)._settings()
     array = form.format == "svmlight"
-    return _core.ExampleReader(
+    return _core.examples.ExampleReader(
         form.format,
         numeric=model._numeric_targets,
         label_required=required and form.label is not False,
@@ -839,7 +841,7 @@ def labelled_blocks(
     *,
     required: bool = True,
     report: ReadReport | None = None,
-) -> Iterator[_core.Examples]:
+) -> Iterator[_core.examples.Examples]:
     """Blocks of a file for a model that has learnt already; what `arguments` leave out is as in its own file."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -879,17 +881,17 @@ def _announce(model: Any, surprises: list[str], roles: list[str]) -> None:
 def _blocks(
     model: Any,
     source: Source,
-    reader: _core.ExampleReader,
+    reader: _core.examples.ExampleReader,
     chunk: int | None = None,
     digests: deque[str] | None = None,
-) -> Iterator[_core.Examples]:
+) -> Iterator[_core.examples.Examples]:
     thread_count(model.n_jobs)  # checks it
     stop = threading.Event()
     blocks = read_blocks(source, reader, chunk or _CHUNK, stop, digests)
     return blocks if model.n_jobs == 1 else read_ahead(blocks, stop, not source.again)
 
 
-def outputs_of(model: Any, block: _core.Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def outputs_of(model: Any, block: _core.examples.Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels (as the model's classes, or the file's own names) or targets, weights, and which examples have one."""
     weights = block.weights.astype(np.float64) if len(block.weights) else np.ones(len(block))
     if model._numeric_targets:
@@ -1121,9 +1123,9 @@ class _Training:
             "does not begin as it did then; remove it or give another path"
         )
 
-    def _look_ahead(self, blocks: Iterator[_core.Examples]) -> Iterator[_core.Examples]:
+    def _look_ahead(self, blocks: Iterator[_core.examples.Examples]) -> Iterator[_core.examples.Examples]:
         """Starts the model with the labels of the first blocks, and gives all blocks back."""
-        first: list[_core.Examples] = []
+        first: list[_core.examples.Examples] = []
         error: BaseException | None = None
         try:
             for block in blocks:
@@ -1140,7 +1142,7 @@ class _Training:
             raise error
         yield from blocks
 
-    def _start(self, first: list[_core.Examples]) -> None:
+    def _start(self, first: list[_core.examples.Examples]) -> None:
         model = self.model
         array = self.form.format == "svmlight"
         inputs: Any = Rows(None, model.n_bits) if array else Documents([], text_features(model.hasher))
@@ -1173,7 +1175,7 @@ class _Training:
         else:
             model.classes_ = np.array(names)
 
-    def _learn(self, block: _core.Examples, number: int) -> None:
+    def _learn(self, block: _core.examples.Examples, number: int) -> None:
         model = self.model
         if model._numeric_targets:
             if model.loss == "poisson" and (block.targets < 0).any():
@@ -1194,7 +1196,7 @@ class _Training:
                 self.table.line(model, figures, block, end)
             begin = end
 
-    def _with_labels(self, block: _core.Examples) -> _core.Examples:
+    def _with_labels(self, block: _core.examples.Examples) -> _core.examples.Examples:
         """The block with the names that the compiled model has for its labels, and weighted by class."""
         model, names = self.model, block.label_names
         core_name = _core_name(model.classes_)
@@ -1219,7 +1221,7 @@ class _Training:
             weights = (by_label if weights is None else by_label * weights).astype(np.float32)
         elif renamed == names:
             return block
-        _core.set_outputs(block, labels=block.labels, label_names=renamed, weights=weights)
+        _core.examples.set_outputs(block, labels=block.labels, label_names=renamed, weights=weights)
         return block
 
 
@@ -1244,7 +1246,7 @@ class ProgressTable:
     def __init__(self) -> None:
         self.begun = False
 
-    def line(self, model: Any, figures: dict[str, Any], block: _core.Examples, end: int) -> None:
+    def line(self, model: Any, figures: dict[str, Any], block: _core.examples.Examples, end: int) -> None:
         """A line about the example before `end`."""
         if not self.begun:
             self.begun = True
@@ -1284,7 +1286,7 @@ def label_text(label: Any) -> str:
     return json.dumps(text, ensure_ascii=False) if any(c in text for c in "\t\r\n") else text
 
 
-def prediction_lines(model: Any, block: _core.Examples, proba: bool, top: int | None) -> Iterator[str]:
+def prediction_lines(model: Any, block: _core.examples.Examples, proba: bool, top: int | None) -> Iterator[str]:
     """One line for each example, without line ends."""
     if model._numeric_targets:
         if proba or top is not None:

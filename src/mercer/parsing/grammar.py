@@ -292,7 +292,7 @@ class Grammar:
     # ------------------------------------------------------------------ parsing
 
     @cached_property
-    def chart(self) -> _core.ChartGrammar:
+    def chart(self) -> _core.parsing.ChartGrammar:
         """The compiled grammar."""
         return self._chart_rules.compiled(self)
 
@@ -386,11 +386,11 @@ class _ChartRules:
         for number, rule in enumerate(grammar.rules):
             self._add(grammar, number, rule)
 
-    def compiled(self, grammar: Grammar) -> _core.ChartGrammar:
+    def compiled(self, grammar: Grammar) -> _core.parsing.ChartGrammar:
         def table(rows: list[Any], width: int) -> np.ndarray:
             return np.array(rows, dtype=np.int32).reshape(len(rows), width)
 
-        return _core.ChartGrammar(
+        return _core.parsing.ChartGrammar(
             len(grammar.words),
             len(grammar.labels),
             len(grammar.rules),

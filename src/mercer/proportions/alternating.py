@@ -435,14 +435,14 @@ def _machine(space: Space) -> Any:
     X, K = space.features, space.gram
     if X is None:
         assert K is not None
-        return _core.KernelMachine(K)
+        return _core.machines.KernelMachine(K)
     if not sp.issparse(X):
-        rows = _core.Rows(np.ascontiguousarray(X))
+        rows = _core.linear.Rows(np.ascontiguousarray(X))
     else:
         X = X if X.has_sorted_indices and X.has_canonical_format else X.copy()
         X.sum_duplicates()
-        rows = _core.Rows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], False)
-    return _core.LinearMachine(rows) if K is None else _TwoWays(X, rows, K)
+        rows = _core.linear.Rows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1], False)
+    return _core.machines.LinearMachine(rows) if K is None else _TwoWays(X, rows, K)
 
 
 class _TwoWays:
@@ -452,7 +452,7 @@ class _TwoWays:
 
     def __init__(self, X: Any, rows: Any, K: np.ndarray) -> None:
         self.X, self.rows = X, rows
-        self.machine: Any = _core.KernelMachine(K)
+        self.machine: Any = _core.machines.KernelMachine(K)
         self.by_pairs = True
 
     def solve(self, labels: np.ndarray, upper: np.ndarray, tol: float, max_iter: int) -> tuple[Any, ...]:
@@ -461,7 +461,7 @@ class _TwoWays:
             found = self.machine.solve(labels, upper, tol, min(max_iter, self._FEW))
             if found[-1]:
                 return tuple(found)
-            self.machine, self.by_pairs = _core.LinearMachine(self.rows), False
+            self.machine, self.by_pairs = _core.machines.LinearMachine(self.rows), False
         return tuple(self.machine.solve(labels, upper, tol, max_iter))
 
     def scores(self) -> np.ndarray:

@@ -124,7 +124,7 @@ def assigned(
     threads: int = 1,
 ) -> tuple[np.ndarray, float, float]:
     """Labels of instances, their cost, and the loss of rows in it."""
-    labels, instances, shares = _core.assign_labels(
+    labels, instances, shares = _core.bags.assign_labels(
         scores, problem.offsets, problem.low, problem.high, problem.bag_weight, problem.row_weight, problem.known,
         current, ratio, loss, proportion_loss, threads,
     )  # fmt: skip

@@ -328,7 +328,7 @@ class _Vectors:
     def programs(self) -> Any:
         """Programs over the kernel matrix."""
         if self._programs is None:
-            self._programs = _core.LabelledPrograms(self.K)
+            self._programs = _core.bags.LabelledPrograms(self.K)
         return self._programs
 
     def block(self, Y: np.ndarray, mu: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -361,7 +361,7 @@ class _Vectors:
             return alpha, self.programs.ascend(Y, mu, upper, alpha, slope, tol, _SWEEPS)
         assert self.F is not None
         U = np.concatenate([(np.sqrt(m) * y)[:, None] * self.F for m, y in zip(mu, Y, strict=True)], axis=1)
-        return alpha, _core.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
+        return alpha, _core.bags.ascend_rows(U, upper, alpha, slope, tol, _SWEEPS)
 
     def function(self, coefficients: np.ndarray) -> tuple[np.ndarray, float]:
         """Σ_i c_i ⟨φ(x_i), φ(x)⟩ as weights and an intercept over what the space holds, instances in its order."""
@@ -418,7 +418,7 @@ class _Choices:
         """For each row of scores the y ∈ Y with the largest Σ_i α_i s_i y_i, bag by bag."""
         Y = np.empty(scores.shape, np.int8)
         scores = np.ascontiguousarray(scores)
-        _core.label_bags(scores, alpha, self.offsets, self.least, self.most, self.known, Y, self.threads)
+        _core.bags.label_bags(scores, alpha, self.offsets, self.least, self.most, self.known, Y, self.threads)
         return Y
 
     def searched(self, vectors: _Vectors, directions: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, float]:
@@ -628,7 +628,7 @@ def _simplex_program(H: np.ndarray, slope: np.ndarray, mu: np.ndarray) -> np.nda
 def _best_mix(sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """λ ≥ 0 with sum 1 and the largest min_t Σ_s λ_s (Σα_s − ½ q_t(α_s)): the dual of the program over cuts."""
     mix = np.empty(len(sums))
-    _core.mix_rows(sums[:, None] - squares / 2, mix)
+    _core.bags.mix_rows(sums[:, None] - squares / 2, mix)
     return mix
 
 

@@ -139,11 +139,11 @@ class RankingRisk:
         slope, values = np.empty(len(s)), np.empty(self.n_examples)
         batch = (s, self.grades, self.offsets)
         if self.measure == "average-precision":
-            _core.average_precision_losses(*batch, slope, values, self.threads)
+            _core.ranking.average_precision_losses(*batch, slope, values, self.threads)
         elif self.measure == "f1":
-            _core.f1_losses(*batch, slope, values, self.threads)
+            _core.ranking.f1_losses(*batch, slope, values, self.threads)
         else:
-            _core.pair_losses(*batch, self.squared, slope, values, self.threads)
+            _core.ranking.pair_losses(*batch, self.squared, slope, values, self.threads)
         if self.measure == "roc-area":
             weight = 1.0 / np.maximum(self.n_pairs, 1.0)
             values *= weight

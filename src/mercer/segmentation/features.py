@@ -575,7 +575,7 @@ class _Corpus:
         """Weighted bags of words of norm 1, hashed with signs into ``n`` columns."""
         if not n:
             return np.zeros((self.n, 0))
-        hashes = np.array([_core.hash_bytes(word.encode()) for word in self.vocabulary], np.uint64)
+        hashes = np.array([_core.hashing.hash_bytes(word.encode()) for word in self.vocabulary], np.uint64)
         signs = np.where(hashes >> np.uint64(63), -1.0, 1.0)
         columns = (hashes % np.uint64(n)).astype(np.int64)
         projection = csr_array((signs, (np.arange(len(hashes)), columns)), shape=(len(hashes), n))

@@ -170,11 +170,11 @@ class Chain(Structure):
         self._check_features(X)
         C, count, row, dtype = self.n_labels, X.n_positions, int(X.offsets[0]), X.dtype
         nodes = self._buffer("nodes", (count, C), dtype)
-        _core.scores(X.rows.core, row, count, self._nodes, w[self.slices["nodes"]], nodes, self.threads)
+        _core.linear.scores(X.rows.core, row, count, self._nodes, w[self.slices["nodes"]], nodes, self.threads)
         edges = None
         if self._edges is not None and X.edges is not None:
             edges = self._buffer("edges", (count, C, C), dtype)
-            _core.scores(
+            _core.linear.scores(
                 X.edges.core,
                 row,
                 count,
@@ -198,7 +198,7 @@ class Chain(Structure):
     def backward(self, X: Sequences, mu: ChainMarginals, out: np.ndarray) -> None:
         """Adds the features of a batch, weighted by μ."""
         C, count, row = self.n_labels, X.n_positions, int(X.offsets[0])
-        _core.backward(X.rows.core, row, count, self._nodes, mu.nodes, out[self.slices["nodes"]], self.threads)
+        _core.linear.backward(X.rows.core, row, count, self._nodes, mu.nodes, out[self.slices["nodes"]], self.threads)
         transitions = mu.transitions
         if self.trained_transitions is not None:
             transitions = np.where(self.trained_transitions, transitions, 0.0)
@@ -207,7 +207,7 @@ class Chain(Structure):
         out[self.slices["end"]] += mu.end
         if self._edges is not None and X.edges is not None and mu.edges is not None:
             flat = mu.edges.reshape(count, C * C)
-            _core.backward(X.edges.core, row, count, self._edges, flat, out[self.slices["edges"]], self.threads)
+            _core.linear.backward(X.edges.core, row, count, self._edges, flat, out[self.slices["edges"]], self.threads)
 
     def has_log_loss(self, X: Sequences, y: TagSequences) -> bool:
         """Whether :meth:`log_loss` is for these data: all labels known, no observation-dependent transitions."""
@@ -218,7 +218,7 @@ class Chain(Structure):
         self._check_features(X)
         values, shared = np.empty(len(X)), np.zeros(self.n_labels**2 + 2 * self.n_labels)
         nodes = self.slices["nodes"]
-        _core.chain_log_loss(
+        _core.chain.log_loss(
             X.rows.core,
             self._nodes,
             w[nodes],
@@ -243,7 +243,7 @@ class Chain(Structure):
         labels, score = np.empty(X.n_positions, np.int32), np.empty(len(X))
         shared = self.shared_scores(w, X.dtype)
         nodes = w[self.slices["nodes"]]
-        _core.chain_decode(X.rows.core, self._nodes, nodes, *shared, X.offsets, labels, score, self.threads)
+        _core.chain.decode(X.rows.core, self._nodes, nodes, *shared, X.offsets, labels, score, self.threads)
         return labels, score
 
     def batches(self, X: Sequences, positions: int) -> Iterator[slice]:
@@ -263,7 +263,7 @@ class Chain(Structure):
         """Viterbi: stacked labels and scores."""
         labels = np.empty(len(theta.nodes), dtype=np.int32)
         score = np.empty(len(theta))
-        _core.chain_viterbi(*theta._arguments(), labels, score, self.threads)
+        _core.chain.viterbi(*theta._arguments(), labels, score, self.threads)
         return labels, score
 
     def argmin(self, theta: ChainScores) -> tuple[np.ndarray, np.ndarray]:
@@ -277,13 +277,13 @@ class Chain(Structure):
             raise ValueError(f"k must be at least 1, got {k}")
         labels = np.empty((k, len(theta.nodes)), dtype=np.int32)
         score = np.empty((len(theta), k))
-        _core.chain_k_best(*theta._arguments(), labels, score, self.threads)
+        _core.chain.k_best(*theta._arguments(), labels, score, self.threads)
         return labels, score
 
     def log_partition(self, theta: ChainScores) -> np.ndarray:
         """log Z of each sequence."""
         out = np.empty(len(theta))
-        _core.chain_marginals(*theta._arguments(), None, None, None, None, None, out, None, self.threads)
+        _core.chain.marginals(*theta._arguments(), None, None, None, None, None, out, None, self.threads)
         return out
 
     def marginals(self, theta: ChainScores, *, edges: bool = False) -> ChainMarginals:
@@ -297,7 +297,7 @@ class Chain(Structure):
         )
         if edges or theta.edges is not None:
             mu.edges = self._buffer("mu_edges", (count, C, C), dtype)
-        _core.chain_marginals(
+        _core.chain.marginals(
             *theta._arguments(),
             mu.nodes,
             mu.transitions,
@@ -313,19 +313,19 @@ class Chain(Structure):
     def sample(self, theta: ChainScores, size: int, random_state: Any = None) -> np.ndarray:
         """Labels of shape (size, n_positions); −1 for a sequence that has no allowed labelling."""
         labels = np.empty((size, len(theta.nodes)), dtype=np.int32)
-        _core.chain_sample(*theta._arguments(), check_random_seed(random_state), labels, self.threads)
+        _core.chain.sample(*theta._arguments(), check_random_seed(random_state), labels, self.threads)
         return labels
 
     def entropy(self, theta: ChainScores) -> np.ndarray:
         """log Z − E[score] of each sequence."""
         log_partition, out = np.empty(len(theta)), np.empty(len(theta))
-        _core.chain_marginals(*theta._arguments(), None, None, None, None, None, log_partition, out, self.threads)
+        _core.chain.marginals(*theta._arguments(), None, None, None, None, None, log_partition, out, self.threads)
         return out
 
     def score(self, theta: ChainScores, y: TagSequences) -> np.ndarray:
         """The score of fully known labellings."""
         out = np.empty(len(theta))
-        _core.chain_score(*theta._arguments(), y.labels, out)
+        _core.chain.score(*theta._arguments(), y.labels, out)
         return out
 
     # ------------------------------------------------------------------ truth
@@ -362,7 +362,7 @@ class Chain(Structure):
     def add_output(self, mu: ChainMarginals, y: TagSequences, weights: np.ndarray) -> None:
         """``μ += weights · 1_y``."""
         parts = mu.nodes, mu.transitions, mu.start, mu.end, mu.edges
-        _core.chain_add(y.labels, y.offsets, np.asarray(weights, dtype=float), *parts)
+        _core.chain.add(y.labels, y.offsets, np.asarray(weights, dtype=float), *parts)
 
     def augment(
         self, theta: ChainScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
@@ -440,7 +440,7 @@ class Chain(Structure):
         """Φ(x, y) − Φ(x, z) of each sequence."""
         self._check_features(X)
         edges = X.edges.core if self._edges is not None and X.edges is not None else None
-        indptr, columns, values = _core.chain_difference(
+        indptr, columns, values = _core.planes.chain_difference(
             X.rows.core,
             self._nodes,
             edges,
@@ -476,7 +476,7 @@ class Chain(Structure):
         """
         self._check_features(X)
         edges, labels, allowed = self._online_data(X, y)
-        return _core.online(
+        return _core.chain.online(
             X.rows.core,
             self._nodes,
             edges,
@@ -504,7 +504,7 @@ class Chain(Structure):
         cost = self._cost_matrix(loss)
         if cost is None:
             return None
-        return _core.chain_ascent(*self._margin_arguments(X, y), cost, order, w, planes, max_idle)
+        return _core.planes.chain_ascent(*self._margin_arguments(X, y), cost, order, w, planes, max_idle)
 
     def subgradient(
         self, loss: Any, X: Sequences, y: TagSequences, order: np.ndarray, total: np.ndarray, mass: float, state: Any
@@ -513,7 +513,7 @@ class Chain(Structure):
         cost = self._cost_matrix(loss)
         if cost is None:
             return None
-        return _core.chain_subgradient(*self._margin_arguments(X, y), cost, order, total, mass, state)
+        return _core.planes.chain_subgradient(*self._margin_arguments(X, y), cost, order, total, mass, state)
 
     # ------------------------------------------------------------------ parts
 
@@ -661,5 +661,5 @@ def _level_search(
 
 def _pattern(n_features: int, width: int, pattern: Pattern) -> Any:
     if pattern is None:
-        return _core.Pattern(n_features, width)
-    return _core.Pattern(pattern[0], pattern[1], width)
+        return _core.linear.Pattern(n_features, width)
+    return _core.linear.Pattern(pattern[0], pattern[1], width)

@@ -74,7 +74,7 @@ class GraphShape:
         """The tree of cliques of a single graph, or None if its tables have more entries than the limit."""
         found = self.__dict__.get("_tree")
         if found is None:
-            found = self.__dict__["_tree"] = _core.CliqueTree(self.compiled.core, "auto", float(limit), True)
+            found = self.__dict__["_tree"] = _core.inference.CliqueTree(self.compiled.core, "auto", float(limit), True)
         return found if found.fits and found.size <= limit else None
 
 

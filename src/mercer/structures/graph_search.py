@@ -134,12 +134,12 @@ def sums(
     else:
         core = graph.core.with_potentials(nodes.ravel(), edges.ravel(), 0.0)
         if plan.sums == "tree":
-            found = _core.tree_messages(core, False)
+            found = _core.inference.tree_messages(core, False)
         else:
             rho = shape.forest_weights if plan.sums == "trw" else None
             found = _settled(core, rho, shape, memory)
         _check_possible(found)
-        mu, joint = found[0], _core.joint_beliefs(core, found[5], rho)
+        mu, joint = found[0], _core.inference.joint_beliefs(core, found[5], rho)
         change = 0.0 if found[3] else float(found[4][-1])
     mu, joint = mu.reshape(nodes.shape), joint.reshape(edges.shape)
     return mu, joint, free_energy(shape, nodes, edges, mu, joint, rho), change
@@ -148,7 +148,7 @@ def sums(
 def _settled(core: Any, rho: np.ndarray | None, shape: GraphShape, memory: dict[GraphShape, np.ndarray] | None) -> Any:
     """Loopy or reweighted messages, from those of the last run if it left some."""
     start = None if memory is None else memory.get(shape)
-    found = _core.loopy_messages(
+    found = _core.inference.loopy_messages(
         core, False, "synchronous", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
     )
     if memory is not None and found is not None and np.isfinite(found[5]).all():
@@ -242,7 +242,7 @@ def maxima(
         return _by_graph(shape, nodes, edges, threads, lambda graph: _quiet("lp", graph, "map").states)
     graph = shape.compiled.with_potentials(nodes.ravel(), edges.ravel())
     if method == "tree":
-        found = _core.tree_messages(graph.core, True)
+        found = _core.inference.tree_messages(graph.core, True)
         _check_possible(found)
         return found[2]
     if method == "cuts or dual":
@@ -270,7 +270,7 @@ def maxima(
 
 def _polished(graph: CompiledGraph, states: np.ndarray) -> np.ndarray:
     """Conditional modes from what was found: never worse, and rid of ties that were read off node by node."""
-    found, scores, _ = _core.icm(graph.core, np.ascontiguousarray(states, np.int32), 100)
+    found, scores, _ = _core.inference.icm(graph.core, np.ascontiguousarray(states, np.int32), 100)
     return found if scores[-1] >= graph.score(states) else states
 
 

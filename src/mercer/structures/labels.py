@@ -52,7 +52,7 @@ class Labels(Structure):
 
     def __init__(self, n_labels: int, n_features: int, *, threads: int = 1) -> None:
         self.n_labels, self.n_features, self.threads = n_labels, n_features, threads
-        self._pattern = _core.Pattern(n_features, n_labels)
+        self._pattern = _core.linear.Pattern(n_features, n_labels)
         self.n_weights = self._pattern.n_weights
 
     def scores(self, w: np.ndarray, X: Sequences) -> np.ndarray:
@@ -60,13 +60,13 @@ class Labels(Structure):
         if X.n_features != self.n_features:
             raise ValueError(f"X has {X.n_features} features, the model has {self.n_features}")
         theta = np.empty((X.n_positions, self.n_labels), X.dtype)
-        _core.scores(X.rows.core, int(X.offsets[0]), X.n_positions, self._pattern, w, theta, self.threads)
+        _core.linear.scores(X.rows.core, int(X.offsets[0]), X.n_positions, self._pattern, w, theta, self.threads)
         return theta
 
     def backward(self, X: Sequences, mu: LabelMarginals, out: np.ndarray) -> None:
         """``out += Xᵀ μ``."""
         weights = np.ascontiguousarray(mu.probabilities, dtype=X.dtype)
-        _core.backward(X.rows.core, int(X.offsets[0]), X.n_positions, self._pattern, weights, out, self.threads)
+        _core.linear.backward(X.rows.core, int(X.offsets[0]), X.n_positions, self._pattern, weights, out, self.threads)
 
     def argmax(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The label with the highest score."""

@@ -26,7 +26,7 @@ def observed(rows: Rows, columns: np.ndarray, n_columns: int) -> Pattern:
         return None
     assert rows.indptr is not None
     assert rows.indices is not None
-    starts, kept = _core.observed_pattern(rows.indptr, rows.indices, columns, rows.shape[1], n_columns, FILL)
+    starts, kept = _core.linear.observed_pattern(rows.indptr, rows.indices, columns, rows.shape[1], n_columns, FILL)
     if starts is None or kept is None:
         return None
     for array in (starts, kept):  # compiled patterns check them once, and read them where they lie

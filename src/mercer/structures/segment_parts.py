@@ -91,7 +91,7 @@ class SegmentScores:
             parts["mark_label"] = np.ascontiguousarray(label, dtype=np.int32)
             parts["mark_score"] = _double(score)
         offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
-        return _core.SegmentParts(offsets=offsets, x=_double(self.features), **parts)
+        return _core.segments.SegmentParts(offsets=offsets, x=_double(self.features), **parts)
 
 
 _SHARED = ("lengths", "transitions", "start", "end")

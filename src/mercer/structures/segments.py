@@ -199,8 +199,8 @@ class Segments(Structure):
             theta.starts = self._linear("boundary", w, X, X.edges)
         else:
             both = np.empty((X.n_positions, 2 * C), X.rows.dtype)
-            pattern = _core.Pattern(self.n_features, 2 * C)
-            _core.scores(X.rows.core, int(X.offsets[0]), X.n_positions, pattern, joint, both, self.threads)
+            pattern = _core.linear.Pattern(self.n_features, 2 * C)
+            _core.linear.scores(X.rows.core, int(X.offsets[0]), X.n_positions, pattern, joint, both, self.threads)
             theta.frames, theta.starts = (np.ascontiguousarray(x, np.float64) for x in (both[:, :C], both[:, C:]))
         theta.means = self._linear("mean", w, X, X.rows)
         theta.edges = _square(self._linear("edges", w, X, X.edges), C)
@@ -275,7 +275,9 @@ class Segments(Structure):
             return None
         pattern = self._patterns[part]
         out = np.empty((X.n_positions, pattern.width), rows.dtype)
-        _core.scores(rows.core, int(X.offsets[0]), X.n_positions, pattern, w[self.slices[part]], out, self.threads)
+        _core.linear.scores(
+            rows.core, int(X.offsets[0]), X.n_positions, pattern, w[self.slices[part]], out, self.threads
+        )
         return out.astype(np.float64, copy=False)
 
     def _adjoint(self, part: str, X: Sequences, rows: Rows | None, mu: np.ndarray | None, out: np.ndarray) -> None:
@@ -284,7 +286,7 @@ class Segments(Structure):
         pattern = self._patterns[part]
         weights = np.ascontiguousarray(mu.reshape(X.n_positions, pattern.width), dtype=rows.dtype)
         row, count = int(X.offsets[0]), X.n_positions
-        _core.backward(rows.core, row, count, pattern, weights, out[self.slices[part]], self.threads)
+        _core.linear.backward(rows.core, row, count, pattern, weights, out[self.slices[part]], self.threads)
 
     def _dense(self, X: Sequences) -> np.ndarray:
         if X.rows.dense is None:
@@ -767,5 +769,5 @@ def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def _pattern(n_features: int, width: int, pattern: Pattern) -> Any:
     if pattern is None:
-        return _core.Pattern(n_features, width)
-    return _core.Pattern(pattern[0], pattern[1], width)
+        return _core.linear.Pattern(n_features, width)
+    return _core.linear.Pattern(pattern[0], pattern[1], width)

@@ -38,7 +38,7 @@ class WorkingSets:
         self.risk, self.weight = risk, weight
         self.power = getattr(risk.loss, "power", 1)
         self.bound = getattr(risk.loss, "B", np.inf)
-        self.planes = _core.Planes(risk.n_examples, risk.n_weights, np.full(risk.n_examples, weight), self.power)
+        self.planes = _core.planes.Planes(risk.n_examples, risk.n_weights, np.full(risk.n_examples, weight), self.power)
         self.w = np.zeros(risk.n_weights)
         self.everyone = np.arange(risk.n_examples)
 

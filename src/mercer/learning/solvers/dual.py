@@ -184,7 +184,7 @@ def _ascent(risk: Risk, C: float, seed: int) -> Any:
     cost = (risk.loss.cost or Hamming()).table(np.arange(structure.n_labels), structure.n_labels)
     weights, shards = getattr(risk, "weights", None), _shards(rows, 8 * risk.n_weights)
     upper = np.full(risk.n_examples, float(C)) if weights is None else C * np.asarray(weights, dtype=float)
-    return _core.MulticlassDual(
+    return _core.multiclass.MulticlassDual(
         rows.core,
         np.array(risk.y, dtype=np.int32),
         upper,

@@ -57,7 +57,7 @@ class _Memory:
     def write(self, q: np.ndarray, out: np.ndarray) -> None:
         """Puts a vector into a slot's d or y."""
         if self.rounded:
-            _core.to_bfloat16(q, out)
+            _core.vectors.to_bfloat16(q, out)
         else:
             out[:] = q
 
@@ -67,8 +67,8 @@ class _Memory:
         The products are those of the rounded vectors: the matrix they stand for is then positive definite to the last
         bit.
         """
-        dy = _core.dot(self.d[slot], self.y[slot])
-        yy = _core.dot(self.y[slot], self.y[slot])
+        dy = _core.vectors.dot(self.d[slot], self.y[slot])
+        yy = _core.vectors.dot(self.y[slot], self.y[slot])
         if step * dy > 1e-10 * yy:
             self.pairs.append((slot, step, 1.0 / dy))
             self.scale = step * dy / yy
@@ -98,11 +98,11 @@ class _Memory:
         """q = H q, in place."""
         alphas = []
         for slot, _, rho in reversed(self.pairs):
-            alphas.append(alpha := rho * _core.dot(self.d[slot], q))
-            _core.axpy(-alpha, self.y[slot], q)
+            alphas.append(alpha := rho * _core.vectors.dot(self.d[slot], q))
+            _core.vectors.axpy(-alpha, self.y[slot], q)
         q *= np.float32(self.scale)
         for (slot, step, rho), alpha in zip(self.pairs, reversed(alphas), strict=True):
-            _core.axpy(step * alpha - rho * _core.dot(self.y[slot], q), self.d[slot], q)
+            _core.vectors.axpy(step * alpha - rho * _core.vectors.dot(self.y[slot], q), self.d[slot], q)
 
 
 class LBFGS(Solver):
@@ -196,13 +196,13 @@ class LBFGS(Solver):
                 slot = memory.free_slot()
                 d = memory.d[slot]
                 memory.write(q, d)
-                slope = _core.dot(d, pseudo)
+                slope = _core.vectors.dot(d, pseudo)
                 if not slope < 0:  # rounding has spoilt the memory: begin it anew
                     memory.pairs.clear()
                     blind = True
                     np.negative(pseudo, out=q, casting="unsafe")
                     memory.write(q, d)
-                    slope = _core.dot(d, pseudo)
+                    slope = _core.vectors.dot(d, pseudo)
                 step = min(1.0, 1.0 / norm) if blind else 1.0
                 np.negative(g, out=q, casting="unsafe")
                 if penalty.l1:
@@ -282,7 +282,7 @@ class _Objective:
         value, _ = self.risk.value_and_gradient(w, g)
         g *= self.C
         if self.penalty.l2:
-            _core.axpy(self.penalty.l2, w, g)
+            _core.vectors.axpy(self.penalty.l2, w, g)
         return self.C * value + self.penalty.value(w)
 
     def norm_at_zero(self, g: np.ndarray) -> float:
@@ -310,16 +310,16 @@ class _Objective:
         low_value, low_slope = value, slope
         noise = 1e-13 * max(1.0, abs(value))  # differences of objectives below this are rounding
         for _ in range(30):
-            _core.axpy(step - at, d, w)
+            _core.vectors.axpy(step - at, d, w)
             at = step
             try:
                 new_value = self(w, g)
             except KeyboardInterrupt:  # a trial point may be far worse than where the search began
-                _core.axpy(-at, d, w)
+                _core.vectors.axpy(-at, d, w)
                 raise
             except ValueError:  # scores beyond the range of floating point: far too long a step
                 new_value = np.inf
-            new_slope = _core.dot(d, g) if np.isfinite(new_value) else np.inf
+            new_slope = _core.vectors.dot(d, g) if np.isfinite(new_value) else np.inf
             if not new_value <= value + 1e-4 * step * slope + noise:
                 # the minimum of the parabola through (low value, low slope) and the new value
                 high, width = step, step - low
@@ -333,7 +333,7 @@ class _Objective:
                 return at, new_value
             if high - low < 1e-14 * max(1.0, low):
                 break
-        _core.axpy(-at, d, w)
+        _core.vectors.axpy(-at, d, w)
         return None
 
     def projected_search(
@@ -350,14 +350,14 @@ class _Objective:
         orthant = np.where(w != 0, np.sign(w), -np.sign(pseudo)).astype(np.int8)
         for _ in range(40):
             w[:] = start
-            _core.axpy(step, d, w)
+            _core.vectors.axpy(step, d, w)
             w[w * orthant <= 0] = 0.0
             try:
                 new_value = self(w, g)
             except KeyboardInterrupt:
                 w[:] = start
                 raise
-            decrease = _core.dot(pseudo, w) - _core.dot(pseudo, start)
+            decrease = _core.vectors.dot(pseudo, w) - _core.vectors.dot(pseudo, start)
             if decrease < 0 and new_value <= value + 1e-4 * decrease:
                 return step, new_value
             step *= 0.5
@@ -366,4 +366,4 @@ class _Objective:
 
 
 def _norm(x: np.ndarray) -> float:
-    return float(np.sqrt(_core.dot(x, x)))
+    return float(np.sqrt(_core.vectors.dot(x, x)))

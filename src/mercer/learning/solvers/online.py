@@ -50,7 +50,7 @@ class Epochs:
         if w0 is not None:
             self.w[:] = w0
         self.extra = zeros(0 if lean else risk.n_weights)
-        self.state = _core.OnlineState()
+        self.state = _core.chain.OnlineState()
         self.random = np.random.Generator(np.random.PCG64(check_random_seed(random_state)))
 
     def run(self, order: np.ndarray, **options: float) -> tuple[float, int]:

@@ -100,7 +100,7 @@ class SGD(Solver):
                 if mean.size:
                     share = (_DECAY + 1) / (done + _DECAY)
                     mean *= 1.0 - share
-                    _core.axpy(share * epochs.state.scale, epochs.w, mean)
+                    _core.vectors.axpy(share * epochs.state.scale, epochs.w, mean)
                 objective = C * loss + penalty.value(epochs.weights())
                 calm = calm + 1 if abs(previous - objective) <= tol * max(abs(objective), 1e-300) * 10 else 0
                 previous = objective
@@ -165,7 +165,7 @@ def warm_up(risk: Risk, penalty: Penalty, C: float, epochs: int, random_state: A
         if others:
             first.w *= first.state.scale / n_shards
             for shard in others:
-                _core.axpy(shard.state.scale / n_shards, shard.w, first.w)
+                _core.vectors.axpy(shard.state.scale / n_shards, shard.w, first.w)
             for shard in others:
                 shard.w[:] = first.w
             for shard in shards:

@@ -53,7 +53,7 @@ class Subgradient(Solver):
         """See :class:`Solver`."""
         weight, n, best = C / penalty.l2, risk.n_examples, Best(risk.n_weights)
         random = np.random.default_rng(check_random_seed(random_state))
-        total, steps, offsets = np.zeros(risk.n_weights), _core.OnlineState(), 0.0  # w = steps.scale · total
+        total, steps, offsets = np.zeros(risk.n_weights), _core.chain.OnlineState(), 0.0  # w = steps.scale · total
         done, before = False, 0
         if resumed is not None:
             with monitor.restoring():
