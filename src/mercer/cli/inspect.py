@@ -96,7 +96,8 @@ def _write(path: str, page: str) -> None:
 def _inspect_network(path: str, html: str | None, label: str | None, data: str | None) -> None:
     if label is not None or data is not None:
         raise Mistake(f"{path}: --label and --data are for trained models, and this is a graphical model")
-    from mercer.inference import read_bif, read_uai
+    from mercer.inference import read_uai
+    from mercer.inference.bif import read_bif
     from mercer.report.views import network_blocks, network_page
 
     network = read_bif(path) if path.lower().endswith(".bif") else read_uai(path)
@@ -121,6 +122,8 @@ def _print(blocks: Iterable[Block], top: int, label: str | None) -> None:
             continue
         print()
         if isinstance(block, Facts):
+            if block.title:
+                terminal.heading(block.title.lower())
             terminal.figures(block.rows)
         elif isinstance(block, Listing):
             terminal.heading(f"{block.title.lower()}{f' ({block.note})' if block.note else ''}")
@@ -151,7 +154,8 @@ def _print_matrix(block: Matrix, top: int, label: str | None) -> None:
     if max(len(block.rows), len(block.columns)) <= _WHOLE_TABLE and label is None:
         axes = f" (rows {block.row_axis}, columns {block.column_axis})" if block.row_axis and block.column_axis else ""
         terminal.heading(f"{title}{axes}")
-        rows = [[name, *map(_weight, values)] for name, values in zip(block.rows, block.values, strict=True)]
+        shown_as = _weight if block.diverging else _share
+        rows = [[name, *map(shown_as, values)] for name, values in zip(block.rows, block.values, strict=True)]
         terminal.table(["", *block.columns], rows, "l" + "r" * len(block.columns))
         return
     pairs = [
@@ -175,6 +179,10 @@ def _print_curves(block: Curves) -> None:
         places = sorted({round(k * (len(x) - 1) / 7) for k in range(8)}) if len(x) > 8 else range(len(x))
         points = "  ".join(f"{x[k]:.4g}: {y[k]:.4g}" for k in places)
         terminal.say("  ", (f"{name}  ", "dim") if len(block.series) > 1 else "", points)
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}"
 
 
 def _weight(value: float) -> str:
@@ -216,7 +224,8 @@ def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
     truths, answers, sure, of_truth = [], [], [], []
     numeric, probable = model._numeric_targets, getattr(model, "loss", "") in ("log", "hybrid")
     complete = True
-    for block in labelled_blocks(model, file, {}, "stop", report=ReadReport()):
+    given = classifier.given_options(None, None, None, None, None, None, False, False)
+    for block in labelled_blocks(model, file, dict(given), "raise", report=ReadReport()):
         truth, _, known = outputs_of(model, block)
         complete &= bool(known.all())
         if numeric or not probable:

@@ -50,8 +50,8 @@ def examined(
     --------
     >>> from mercer.report.examined import examined
     >>> blocks = examined(["a", "b", "b"], ["a", "a", "b"], of_truth=[0.9, 0.2, 0.8])
-    >>> [getattr(block, "title", "facts") for block in blocks]
-    ['facts', 'Classes', 'Confusion', 'Most wrong']
+    >>> [block.title for block in blocks]
+    ['Held-out data', 'Classes', 'Confusion', 'Most wrong']
     """
     truth, predicted = np.asarray(truth), np.asarray(predicted)
     if truth.shape != predicted.shape or truth.ndim != 1 or not len(truth):
@@ -64,9 +64,9 @@ def examined(
     facts = [(what, f"{len(truth):,}"), ("accuracy", f"{right.mean():.4f}")]
     usual = counts.sum(axis=1).max() / len(truth)
     facts.append(("most frequent class", f"{usual:.4f}"))
-    blocks: list[Block] = [Facts(facts), _classes(counts, names)]
+    blocks: list[Block] = [Facts(facts, "Held-out data"), _classes(counts, names)]
     if len(names) <= _MOST_CLASSES:
-        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        shares = np.round(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), 2)
         labels = [str(name) for name in names]
         caption = "Share of the predicted labels among the examples of each true label."
         blocks.append(Matrix("Confusion", shares, labels, labels, caption, "", False, "true", "predicted"))
@@ -168,7 +168,7 @@ def examined_numbers(
     ends = [min(*x, *y), max(*x, *y)] if len(x) > 1 else [0.0, 1.0]
     caption = f"Mean truth against mean prediction, in {len(parts)} bins of equal size."
     return [
-        Facts(facts),
+        Facts(facts, "Held-out data"),
         Curves("Calibration", {"mean truth": (x, y)}, "prediction", "truth", caption, line=(ends, ends)),
         Listing("Most wrong", ["number", "true", "predicted", "example"], rows, "rrrl"),
     ]

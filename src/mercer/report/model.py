@@ -77,7 +77,7 @@ def blocks_html(blocks: Iterable[Block]) -> Html:
 
 
 def _title(block: Block) -> str:
-    return "" if isinstance(block, Facts) else block.title
+    return block.title
 
 
 def _section(blocks: list[Block]) -> str:
@@ -122,7 +122,8 @@ def _matrix(block: Matrix) -> list[Html | str]:
         finite = np.where(np.isfinite(values), np.abs(values), 0.0)
         strength = finite.sum(axis=0) + (finite.sum(axis=1) if square else 0.0)
         kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_LABELS])
-        out.append(f"Shown are the {len(kept)} columns, of {len(names)}, with the largest values.")
+        what = "labels" if square else "columns"
+        out.append(f"Shown are the {len(kept)} {what}, of {len(names)}, with the largest values.")
         values, names = values[:, kept], [names[k] for k in kept]
         if square:
             values, rows = values[kept], names
