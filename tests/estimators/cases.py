@@ -81,6 +81,7 @@ from mercer.maps import (
     RandomFeatures,
     RandomProjection,
     RecordHasher,
+    SignedHashProjection,
     StringHasher,
     TableEncoder,
     TextHasher,
@@ -114,7 +115,7 @@ from mercer.segmentation import (
     Segmenter,
     SegmentStatistics,
 )
-from mercer.structured import Structure, StructuredPredictor
+from mercer.structured import CustomStructure, StructuredPredictor
 from mercer.tagging import Tagger
 
 VERBS = (
@@ -456,7 +457,7 @@ def orders(seed: int) -> Data:
     return Data((X[:9], y[:9]), X[9:])
 
 
-class Order(Structure):
+class Order(CustomStructure):
     """The order of the rows of x, by scores of rows."""
 
     def features(self, x: Any, y: Any) -> np.ndarray:
@@ -554,6 +555,7 @@ CASES = [
     Case(lambda: RandomFeatures(wave, draw_waves, 8, random_state=0), unlabelled, not_saved="it holds functions"),
     Case(lambda: RandomProjection(4, random_state=0), wide, arrays=True),
     Case(lambda: RecordHasher(n_bits=10), records),
+    Case(lambda: SignedHashProjection(8, random_state=0), wide, arrays=True),
     Case(lambda: StringHasher(n_bits=10, max_length=3), strings),
     Case(lambda: TableEncoder(), table),
     Case(lambda: TextHasher(n_bits=10, weighting="tfidf"), plain_texts),

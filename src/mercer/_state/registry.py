@@ -46,6 +46,7 @@ MODELS: dict[str, str] = {
     "HashAccumulator": "mercer.maps:HashAccumulator",
     "RandomProjection": "mercer.maps:RandomProjection",
     "RecordHasher": "mercer.maps:RecordHasher",
+    "SignedHashProjection": "mercer.maps:SignedHashProjection",
     "StringHasher": "mercer.maps:StringHasher",
     "TableEncoder": "mercer.maps:TableEncoder",
     "TextHasher": "mercer.maps:TextHasher",
