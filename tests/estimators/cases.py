@@ -88,7 +88,13 @@ from mercer.maps import (
     TextHasher,
 )
 from mercer.markov import HiddenMarkovModel
-from mercer.multilabel import JointSVM, MultiLabelCRF
+from mercer.multilabel import (
+    DependencyModel,
+    HomogeneityAnalysis,
+    JointSVM,
+    KernelHomogeneityAnalysis,
+    MultiLabelCRF,
+)
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
 from mercer.proportions import (
@@ -238,6 +244,24 @@ def labelled_clouds(seed: int) -> Data:
     rng = np.random.default_rng(seed)
     found = [rng.normal(0.0, (1.0, 0.3, 0.3) if i % 2 else (0.3, 0.3, 1.0), (25, 3)) for i in range(10)]
     return Data((found[:8], ["rod", "pole"] * 4), found[8:])
+
+
+def label_sets_of_views(seed: int) -> Data:
+    X, Y = label_sets(seed).args
+    new = label_sets(seed).new
+    return Data(([X, np.tanh(X)], Y), [new, np.tanh(new)])
+
+
+def category_table(seed: int) -> Data:
+    X, _ = rows(seed, 36)
+    table = np.digitize(X, [0.0, 1.0])
+    return Data((table[:30],), table[30:])
+
+
+def outcomes(seed: int) -> Data:
+    table = category_table(seed).args[0]
+    table = np.c_[table, table[:, 0] > 0].astype(int)
+    return Data((table,), table[:6, :4])
 
 
 def real_targets(seed: int) -> Data:
@@ -538,6 +562,9 @@ CASES = [
     Case(lambda: KernelNuSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelOneClass(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
+    Case(lambda: HomogeneityAnalysis(2), category_table),
+    Case(lambda: DependencyModel([4], 2), outcomes),
+    Case(lambda: KernelHomogeneityAnalysis(2), label_sets_of_views),
     Case(lambda: JointSVM(kernel=Gaussian(0.5)), label_sets, arrays=True, same=DISTANCES),
     Case(lambda: MultiLabelCRF(), label_sets, ("predict", "predict_proba"), arrays=True),
     Case(lambda: RBM(4, max_iter=5, random_state=0), bits),

@@ -2,6 +2,20 @@
 
 from mercer.kernels.outputs import LinearOutput, LogOddsOutput, OutputKernel, PolynomialOutput
 from mercer.multilabel.crf import MultiLabelCRF
+from mercer.multilabel.dependency import Dependency, DependencyModel
+from mercer.multilabel.homogeneity import HomogeneityAnalysis
 from mercer.multilabel.joint import JointSVM
+from mercer.multilabel.views import KernelHomogeneityAnalysis
 
-__all__ = ["JointSVM", "LinearOutput", "LogOddsOutput", "MultiLabelCRF", "OutputKernel", "PolynomialOutput"]
+__all__ = [
+    "Dependency",
+    "DependencyModel",
+    "HomogeneityAnalysis",
+    "JointSVM",
+    "KernelHomogeneityAnalysis",
+    "LinearOutput",
+    "LogOddsOutput",
+    "MultiLabelCRF",
+    "OutputKernel",
+    "PolynomialOutput",
+]
