@@ -87,7 +87,14 @@ from mercer.maps import (
     TextHasher,
 )
 from mercer.markov import HiddenMarkovModel
-from mercer.multilabel import DependencyModel, HomogeneityAnalysis, JointSVM, KernelHomogeneityAnalysis
+from mercer.multilabel import (
+    CompressedLabels,
+    DependencyModel,
+    HomogeneityAnalysis,
+    JointSVM,
+    KernelHomogeneityAnalysis,
+    OnlineJointSVM,
+)
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
 from mercer.proportions import (
@@ -537,6 +544,8 @@ CASES = [
     Case(lambda: KernelNuSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelOneClass(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
+    Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True),
+    Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
     Case(lambda: HomogeneityAnalysis(2), category_table),
     Case(lambda: DependencyModel([4], 2), outcomes),
     Case(lambda: KernelHomogeneityAnalysis(2), label_sets_of_views),
