@@ -89,11 +89,19 @@ from mercer.maps import (
 )
 from mercer.markov import HiddenMarkovModel
 from mercer.multilabel import (
+<<<<<<< HEAD
+=======
+    CompressedLabels,
+>>>>>>> main
     DependencyModel,
     HomogeneityAnalysis,
     JointSVM,
     KernelHomogeneityAnalysis,
+<<<<<<< HEAD
     MultiLabelCRF,
+=======
+    OnlineJointSVM,
+>>>>>>> main
 )
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
@@ -562,6 +570,8 @@ CASES = [
     Case(lambda: KernelNuSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelOneClass(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
+    Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True),
+    Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
     Case(lambda: HomogeneityAnalysis(2), category_table),
     Case(lambda: DependencyModel([4], 2), outcomes),
     Case(lambda: KernelHomogeneityAnalysis(2), label_sets_of_views),

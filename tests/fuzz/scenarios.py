@@ -163,3 +163,8 @@ def test_methods_of_other_objects():
     assert len(graphs) == 1
     sampler = _core.inference.Sampler(graph(), np.zeros((2, 2), np.int32), 0, "gibbs", [])
     sampler.states()
+
+
+def test_joint_machines():
+    alpha = np.zeros(3)
+    _core.joint.joint_kernel_pass(np.eye(3) + 0.1, alpha, ints(0, 2, 1), 1.0, 1.0, False)

@@ -10,6 +10,7 @@ from mercer._core import (
     graphs as graphs,
     hashing as hashing,
     inference as inference,
+    joint as joint,
     kernels as kernels,
     learner as learner,
     linear as linear,

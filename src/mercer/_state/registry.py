@@ -79,6 +79,8 @@ MODELS: dict[str, str] = {
     "PreImage": "mercer.kernel_methods:PreImage",
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
     "JointSVM": "mercer.multilabel:JointSVM",
+    "OnlineJointSVM": "mercer.multilabel:OnlineJointSVM",
+    "CompressedLabels": "mercer.multilabel:CompressedLabels",
     "HomogeneityAnalysis": "mercer.multilabel:HomogeneityAnalysis",
     "DependencyModel": "mercer.multilabel:DependencyModel",
     "KernelHomogeneityAnalysis": "mercer.multilabel:KernelHomogeneityAnalysis",
