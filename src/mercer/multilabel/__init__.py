@@ -1,12 +1,19 @@
 """Many labels at once: joint machines, kernels of label sets, homogeneity analysis, several views, compression."""
 
 from mercer.kernels.outputs import LinearOutput, LogOddsOutput, OutputKernel, PolynomialOutput
+<<<<<<< HEAD
+from mercer.multilabel.crf import MultiLabelCRF
+=======
+from mercer.multilabel.compressed import CompressedLabels
+>>>>>>> main
 from mercer.multilabel.dependency import Dependency, DependencyModel
 from mercer.multilabel.homogeneity import HomogeneityAnalysis
 from mercer.multilabel.joint import JointSVM
+from mercer.multilabel.online import OnlineJointSVM
 from mercer.multilabel.views import KernelHomogeneityAnalysis
 
 __all__ = [
+    "CompressedLabels",
     "Dependency",
     "DependencyModel",
     "HomogeneityAnalysis",
@@ -14,6 +21,11 @@ __all__ = [
     "KernelHomogeneityAnalysis",
     "LinearOutput",
     "LogOddsOutput",
+<<<<<<< HEAD
+    "MultiLabelCRF",
+=======
+    "OnlineJointSVM",
+>>>>>>> main
     "OutputKernel",
     "PolynomialOutput",
 ]
