@@ -89,19 +89,13 @@ from mercer.maps import (
 )
 from mercer.markov import HiddenMarkovModel
 from mercer.multilabel import (
-<<<<<<< HEAD
-=======
     CompressedLabels,
->>>>>>> main
     DependencyModel,
     HomogeneityAnalysis,
     JointSVM,
     KernelHomogeneityAnalysis,
-<<<<<<< HEAD
     MultiLabelCRF,
-=======
     OnlineJointSVM,
->>>>>>> main
 )
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
