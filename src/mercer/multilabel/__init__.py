@@ -1,8 +1,8 @@
 """Many labels at once: joint machines, kernels of label sets, homogeneity analysis, several views, compression."""
 
 from mercer.kernels.outputs import LinearOutput, LogOddsOutput, OutputKernel, PolynomialOutput
-from mercer.multilabel.crf import MultiLabelCRF
 from mercer.multilabel.compressed import CompressedLabels
+from mercer.multilabel.crf import MultiLabelCRF
 from mercer.multilabel.dependency import Dependency, DependencyModel
 from mercer.multilabel.homogeneity import HomogeneityAnalysis
 from mercer.multilabel.joint import JointSVM
