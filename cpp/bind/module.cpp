@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/arrays.hpp"
+#include "base/parallel.hpp"
 
 namespace mercer {
 

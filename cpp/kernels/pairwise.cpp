@@ -288,9 +288,13 @@ template <class T> void pairs(const PairTask<T>& t, const PairRule& rule, int th
 
 }  // namespace
 
-const PairLoops& pair_loops() {
-  static const PairLoops table = {pairs<float>, pairs<double>};
-  return table;
+template <> const PairLoops<float>& table<PairLoops<float>>() {
+  static constexpr PairLoops<float> loops = {.pairs = pairs<float>};
+  return loops;
+}
+template <> const PairLoops<double>& table<PairLoops<double>>() {
+  static constexpr PairLoops<double> loops = {.pairs = pairs<double>};
+  return loops;
 }
 
 }  // namespace mercer::MERCER_ARCH

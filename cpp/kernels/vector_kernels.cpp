@@ -12,14 +12,6 @@
 namespace mercer {
 namespace {
 
-const PairLoops& pair_loops() {
-#if defined(MERCER_X86)
-  if (!std::strcmp(kernels().name, "avx512")) return avx512::pair_loops();
-  if (!std::strcmp(kernels().name, "avx2")) return avx2::pair_loops();
-#endif
-  return baseline::pair_loops();
-}
-
 template <class T> using Rows2 = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
 PairTerm term_named(const std::string& name) {

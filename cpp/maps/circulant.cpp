@@ -89,15 +89,6 @@ template <class T> ConvolutionPlan<T> make_plan(int64_t n) {
   return plan;
 }
 
-template <class T> Convolution<T> loops() {
-#if defined(MERCER_X86)
-  const std::string name = kernels().name;
-  if (name == "avx512") return avx512::convolution<T>();
-  if (name == "avx2") return avx2::convolution<T>();
-#endif
-  return baseline::convolution<T>();
-}
-
 // x ↦ the first n_bits entries of r ⊛ (signs ∘ x), or their signs as bits.
 template <class T> class Circulant {
  public:

@@ -449,9 +449,14 @@ bool convolve_rows(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X
 
 }  // namespace
 
-template <class T> Convolution<T> convolution() { return {spectrum_of<T>, convolve_rows<T>}; }
-template Convolution<float> convolution<float>();
-template Convolution<double> convolution<double>();
+template <> const ConvolutionLoops<float>& table<ConvolutionLoops<float>>() {
+  static constexpr ConvolutionLoops<float> loops = {.spectrum = spectrum_of<float>, .rows = convolve_rows<float>};
+  return loops;
+}
+template <> const ConvolutionLoops<double>& table<ConvolutionLoops<double>>() {
+  static constexpr ConvolutionLoops<double> loops = {.spectrum = spectrum_of<double>, .rows = convolve_rows<double>};
+  return loops;
+}
 
 }  // namespace MERCER_ARCH
 }  // namespace mercer

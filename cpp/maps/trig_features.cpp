@@ -226,9 +226,13 @@ template <class T> void waves(const WaveTask<T>& t, int threads) {
 
 }  // namespace
 
-const WaveLoops& wave_loops() {
-  static const WaveLoops table = {waves<float>, waves<double>};
-  return table;
+template <> const WaveLoops<float>& table<WaveLoops<float>>() {
+  static constexpr WaveLoops<float> loops = {.waves = waves<float>};
+  return loops;
+}
+template <> const WaveLoops<double>& table<WaveLoops<double>>() {
+  static constexpr WaveLoops<double> loops = {.waves = waves<double>};
+  return loops;
 }
 
 }  // namespace mercer::MERCER_ARCH

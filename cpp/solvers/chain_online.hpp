@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/chain_online_loops.hpp"
 #include "structures/chain.hpp"
 
 namespace mercer::MERCER_ARCH {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/multiclass_loops.hpp"
 #include "structures/linear.hpp"
 
 namespace mercer::MERCER_ARCH {

@@ -12,7 +12,8 @@
 //
 // B ≥ 1 makes h concave; B = ∞ forbids the outer pieces and leaves the dual of the SVM. It is solved by the ascent of
 // svm_smo.hpp.
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
+#include "base/vector_loops.hpp"
 #include "solvers/svm_smo.hpp"
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class KernelFunction {
 
  private:
   double square(int64_t i) const {
-    if (!x_.indptr) return kernels().dot_dd(x_.values + i * x_.n_columns, x_.values + i * x_.n_columns, x_.n_columns);
+    if (!x_.indptr) return loops<VectorLoops>().dot_dd(x_.values + i * x_.n_columns, x_.values + i * x_.n_columns, x_.n_columns);
     double sum = 0;
     for (int64_t k = x_.indptr[i]; k < x_.indptr[i + 1]; ++k) sum += entry(k) * entry(k);
     return sum;
@@ -76,7 +77,7 @@ class KernelFunction {
     for (int64_t k = x_.indptr[i]; k < x_.indptr[i + 1]; ++k) scattered_[x_.indices[k]] = set ? entry(k) : 0.0;
   }
   double product(int64_t i, int64_t j) const {
-    if (!x_.indptr) return kernels().dot_dd(x_.values + i * x_.n_columns, x_.values + j * x_.n_columns, x_.n_columns);
+    if (!x_.indptr) return loops<VectorLoops>().dot_dd(x_.values + i * x_.n_columns, x_.values + j * x_.n_columns, x_.n_columns);
     double sum = 0;
     for (int64_t k = x_.indptr[j]; k < x_.indptr[j + 1]; ++k) sum += entry(k) * scattered_[x_.indices[k]];
     return sum;

@@ -20,7 +20,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
 #include "base/clones.hpp"
 #include "base/dense.hpp"
 #include "base/signals.hpp"

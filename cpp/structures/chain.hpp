@@ -17,6 +17,7 @@
 #include <random>
 #include <vector>
 
+#include "structures/chain_loops.hpp"
 #include "structures/linear.hpp"
 
 namespace mercer::MERCER_ARCH {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "structures/chain.hpp"
+#include "structures/segment_loops.hpp"
 
 namespace mercer::MERCER_ARCH {
 
