@@ -108,7 +108,8 @@ void bind_dispatch(nb::module_& m) {
       },
       "name"_a, "Chooses an instruction set (the best one is in use by default).");
   m.def("watch_choices", &watch_choices, "watch"_a, "Begins to note which loops were chosen for which sets, or ends.");
-  m.def("choices", &choices, "The concerns whose loops were chosen while that was watched, and the sets of these loops.");
+  m.def("choices", &choices,
+        "The concerns whose loops were chosen while that was watched, and the sets of these loops.");
 }
 
 }  // namespace mercer

@@ -48,15 +48,15 @@ template <class Table> const Table& table();
 namespace avx512 {
 template <class Table> const Table& table();
 }
-#define MERCER_TABLE(...)                                         \
-  namespace baseline {                                            \
-  template <> const __VA_ARGS__& table<__VA_ARGS__>();            \
-  }                                                               \
-  namespace avx2 {                                                \
-  template <> const __VA_ARGS__& table<__VA_ARGS__>();            \
-  }                                                               \
-  namespace avx512 {                                              \
-  template <> const __VA_ARGS__& table<__VA_ARGS__>();            \
+#define MERCER_TABLE(...)                              \
+  namespace baseline {                                 \
+  template <> const __VA_ARGS__& table<__VA_ARGS__>(); \
+  }                                                    \
+  namespace avx2 {                                     \
+  template <> const __VA_ARGS__& table<__VA_ARGS__>(); \
+  }                                                    \
+  namespace avx512 {                                   \
+  template <> const __VA_ARGS__& table<__VA_ARGS__>(); \
   }
 
 template <class Table> const Table& loops() {

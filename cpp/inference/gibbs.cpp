@@ -233,10 +233,10 @@ class Sampler {
     if (kind_ == COLOURS) {
       if (tabled_)
         loops<SpinLoops>().count_sweep(counts_->field, chain.bits.data() + Counts::WIDTH,
-                              collect ? chain.visits.data() : nullptr, chain.streams.data(), threads);
+                                       collect ? chain.visits.data() : nullptr, chain.streams.data(), threads);
       else
-        loops<SpinLoops>().spin_sweep(spins_->field, float(beta), chain.spins.data(), collect ? chain.sums.data() : nullptr,
-                             chain.streams.data(), threads);
+        loops<SpinLoops>().spin_sweep(spins_->field, float(beta), chain.spins.data(),
+                                      collect ? chain.sums.data() : nullptr, chain.streams.data(), threads);
       if (collect && ++chain.summed == (tabled_ ? Counts::FLUSH : FLUSH)) flush(chain);
       return;
     }

@@ -31,8 +31,8 @@ std::pair<double, int64_t> run_online(const FeatureRows& rows, const WeightPatte
   nb::gil_scoped_release release;
   if (!all_finite(w.data(), size)) fail("weights must be finite");
   double loss;
-  loss = loops<ChainOnlineLoops<T>>().online(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state,
-                                &mistakes);
+  loss = loops<ChainOnlineLoops<T>>().online(data, options, order.data(), int64_t(order.shape(0)), w.data(),
+                                             extra.data(), state, &mistakes);
   return {loss, mistakes};
 }
 

@@ -245,7 +245,7 @@ void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<d
   {
     nb::gil_scoped_release release;
     sound = loops<ChainLoops<T>>().log_loss(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(),
-                                     out_shared.data(), n_threads);
+                                            out_shared.data(), n_threads);
   }
   require(sound, kNotFinite);
 }

@@ -16,9 +16,6 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace mercer::MERCER_ARCH {
 
@@ -279,7 +276,7 @@ inline void score_rows(const Rows<T>& x, int64_t row, int64_t count, const Patte
 template <class T>
 void scores(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const double* w, T* out, int threads) {
   auto run = [&](int64_t begin, int64_t end) {
-    Buffer<double> scratch(padded(p.width));
+    AlignedVector<double> scratch(padded(p.width));
     score_rows(x, row + begin, end - begin, p, w, scratch.data(), [&](int64_t t, const double* theta) {
       T* target = out + (begin + t) * p.width;
       for (int64_t c = 0; c < p.width; ++c) target[c] = T(theta[c]);
@@ -427,7 +424,7 @@ void backward_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& 
       if (stride == padded(p.width))
         return add_rows(x, row, count, p, first, last, limit, out, [&](int64_t t) { return mu + t * stride; });
     }
-    Buffer<double> wide(padded(p.width), 0.0);
+    AlignedVector<double> wide(padded(p.width), 0.0);
     add_rows(x, row, count, p, first, last, limit, out, [&](int64_t t) {
       for (int64_t c = 0; c < p.width; ++c) wide[c] = double(mu[t * stride + c]);
       return wide.data();
