@@ -37,7 +37,7 @@ from mercer.learning import ConvergenceWarning, Hinge, Risk
 from mercer.learning.qp.simplex import simplex_qp
 from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, Solver, Subgradient
 from mercer.learning.training import train
-from mercer.structured import Structure, StructuredPredictor
+from mercer.structured import CustomStructure, StructuredPredictor
 from mercer.structures import Labels
 from mercer.tagging import Tagger
 
@@ -161,7 +161,7 @@ def _limited(solver: Solver, limit: float) -> Solver:
 # ---------------------------------------------------------------------------------------------- dlib
 
 
-class PythonChain(Structure):
+class PythonChain(CustomStructure):
     """The chain as a user would write it in NumPy: dense nodes, Viterbi, Hamming cost."""
 
     def __init__(self, n_labels: int, n_features: int) -> None:

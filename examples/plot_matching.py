@@ -22,10 +22,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from mercer.learning.solvers import BCFW
-from mercer.structured import Structure, StructuredPredictor
+from mercer.structured import CustomStructure, StructuredPredictor
 
 
-class Matching(Structure):
+class Matching(CustomStructure):
     """x: two arrays of n points each; y[i]: the point of the second view that point i of the first one is."""
 
     def features(self, x, y):

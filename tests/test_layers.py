@@ -32,8 +32,8 @@ LAYERS = [
     {"data", "datasets"},
     {"metrics"},
     {
-        "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_linalg", "_state", "_validation",
-        "exceptions", "__init__",
+        "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_linalg", "_progress", "_state",
+        "_threads", "_validation", "exceptions", "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
@@ -116,6 +116,32 @@ def test_compiled_code_includes_what_lies_beneath_only(own):
             folder = include.split("/")[0]
             allowed = FOLDERS.index(folder) <= FOLDERS.index(own) or (own, include) in UPWARD
             assert allowed, f"{path}: {own} includes {include}, which lies above it"
+
+
+ONE_PLACE = {
+    "concurrent.futures": "_threads.py",
+    "joblib": "_threads.py",
+    "multiprocessing": "_threads.py",
+}
+"""What has one place in the library: others call what that place offers."""
+
+
+@pytest.mark.parametrize("own", PARTS)
+def test_threads_and_processes_are_started_in_one_place(own):
+    for path in PARTS[own]:
+        for module, line, _ in imports(path):
+            place = next((ONE_PLACE[name] for name in ONE_PLACE if f"{module}.".startswith(f"{name}.")), None)
+            assert place in (None, path.name), f"{path}:{line}: imports {module}: use mercer._threads.each"
+
+
+@pytest.mark.parametrize("own", sorted(set(PARTS) - {"cli", "report", "__main__", "_progress"}))
+def test_the_library_prints_through_one_function(own):
+    for path in PARTS[own]:
+        if path.name == "files.py" and own == "online":  # writes predictions to any stream, and a table of progress
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            calls = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+            assert not calls, f"{path}:{node.lineno}: prints: use mercer._progress.say"
 
 
 @pytest.mark.parametrize("own", PARTS)

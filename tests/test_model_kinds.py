@@ -270,9 +270,9 @@ LOADED_AND_FAILED = [
     ("AdditiveMap", "params.n_steps", 2**31 - 1),
     ("MeanMap", "params.map", 3),
     ("MeanMap", "params.map", []),
-    ("RelativeMarginSVC", "gamma", -1.0),
+    ("RelativeMarginSVC", "fitted._gamma", -1.0),
     ("RandomProjection", "params.dtype", []),
-    ("Segmenter", "starts_are_rows", None),
+    ("Segmenter", "fitted._starts_are_rows", None),
 ]
 
 
@@ -286,7 +286,7 @@ def test_descriptions_that_failed_at_their_first_use_are_refused(
 
 
 def test_blocks_larger_than_an_image_take_no_memory(files: dict[str, Path], tmp_path: Path) -> None:
-    meta = with_value(read_file(files["GridLabeler"]).meta, "params.block", 2**31 - 1)
+    meta = with_value(read_file(files["GridLabeler"]).meta, "fitted.block_", 2**31 - 1)
     model = mercer.load(changed(files["GridLabeler"], tmp_path / "m", meta=meta))
     assert model.predict([np.zeros((8, 8))])[0].shape == (8, 8)
 
@@ -296,7 +296,7 @@ def test_blocks_larger_than_an_image_take_no_memory(files: dict[str, Path], tmp_
     [
         ("HiddenMarkovModel", "start_", lambda a: -a),
         ("FourierFeatures", "scales_", lambda a: a.astype(np.int64)),
-        ("GridLabeler", "scale", lambda a: 0 * a),
+        ("GridLabeler", "scale_", lambda a: 0 * a),
         ("OnlineKernelClassifier", "support_", lambda a: a[:1]),
         ("RandomProjection", "components_", lambda a: a[:0]),
         ("HashedClassifier", "table_lines", lambda a: a.astype(float)),

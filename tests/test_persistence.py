@@ -82,7 +82,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def forge(table: Any, payload: bytes = b"", description: Any = None, **changes: Any) -> bytes:
     """Return a file with a right checksum around whatever header a test wants."""
     if description is None:
-        description = {"format": 1, "mercer": "0", "kind": "Sample", "meta": {}, **changes}
+        description = {"format": 2, "mercer": "0", "kind": "Sample", "meta": {}, **changes}
     described = {"checksum": "0" * 64, **description}
     metadata = {"mercer": json.dumps(described, separators=(",", ":"))}
     header = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
@@ -375,11 +375,17 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_newer_format_is_named(tmp_path: Path) -> None:
-    message = refused(tmp_path / "m", forge({}, format=2))
-    assert "was written by a newer version of mercer (format 2; this version reads up to 1)" in message
+    message = refused(tmp_path / "m", forge({}, format=3))
+    assert "was written by a newer version of mercer (format 3; this version reads format 2)" in message
 
 
-@pytest.mark.parametrize("description", [{}, {"format": "1"}, {"format": True}, {"format": 0}, {"format": 1}])
+def test_an_older_format_is_named_with_a_way_out(tmp_path: Path) -> None:
+    message = refused(tmp_path / "m", forge({}, format=1))
+    assert "was written by an older version of mercer (format 1; this version reads format 2)" in message
+    assert "train the model again" in message
+
+
+@pytest.mark.parametrize("description", [{}, {"format": "1"}, {"format": True}, {"format": 0}, {"format": 2}])
 def test_incomplete_descriptions_are_refused(tmp_path: Path, description: dict[str, Any]) -> None:
     assert "description has no" in refused(tmp_path / "m", forge({}, description=description))
 

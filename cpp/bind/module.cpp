@@ -21,9 +21,9 @@ Binder bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, b
 Binder bind_graphlets;                                                                                    // graphs
 Binder bind_vector_kernels, bind_string_kernels, bind_tree_kernels, bind_graph_kernels, bind_keyed_rows;  // kernels
 Binder bind_transducers, bind_dependence;
-Binder bind_circulant, bind_hamming, bind_fastmaps;                                                     // maps
+Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;                                   // maps
 Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;  // solvers
-Binder bind_labellings, bind_ranking, bind_learner;
+Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes;
 
 namespace {
 
@@ -53,12 +53,15 @@ const std::vector<Submodule>& submodules() {
        "Kernels of vectors, strings, trees, graphs; products of sparse rows; permutation tests.",
        {bind_keyed_rows, bind_vector_kernels, bind_string_kernels, bind_transducers, bind_tree_kernels,
         bind_graph_kernels, bind_dependence}},
-      {"maps", "Random features, circulant projections, codes.", {bind_circulant, bind_hamming, bind_fastmaps}},
+      {"maps",
+       "Random features, circulant and hashed projections, codes.",
+       {bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash}},
       {"planes", "Planes of margin losses and ascent on their dual.", {bind_blocks}},
       {"multiclass", "Dual ascent for single labels.", {bind_multiclass}},
       {"machines", "Support vector machines.", {bind_machines, bind_relative}},
       {"bags", "Labels of instances from shares of bags.", {bind_assignment, bind_labellings}},
       {"ranking", "Losses over pairs and rankings.", {bind_ranking}},
+      {"sparse_codes", "Sparse codes of signals over a dictionary.", {bind_sparse_codes}},
       {"learner", "Online learning over hashed features.", {bind_learner}},
   };
   return all;

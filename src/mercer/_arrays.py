@@ -43,12 +43,12 @@ BLOCK_BYTES = 1 << 20  # of intermediate rows: they stay in the processor's cach
 
 @lru_cache(maxsize=1)
 def compiled() -> Any:
-    """The compiled core, or None where it is not built."""
+    """The compiled loops of maps and codes, or None where the core is not built."""
     try:
         from mercer import _core
     except ImportError:
         return None
-    return _core
+    return _core.maps
 
 
 def is_numpy(x: Any) -> bool:

@@ -220,10 +220,10 @@ def test_a_saved_model_is_the_same(tmp_path, make):
 
 def test_a_file_with_wrong_weights_is_refused():
     meta, arrays = simple().to_state()
-    with pytest.raises(ValueError, match="expected 8 finite weights"):
-        Aligner.from_state(meta, {"w": arrays["w"][1:]})
-    with pytest.raises(ValueError, match="expected 8 finite weights"):
-        Aligner.from_state(meta, {"w": np.full(8, np.nan)})
+    with pytest.raises(ValueError, match=r"coef_ must have the shape \(8,\)"):
+        Aligner.from_state(meta, {"coef_": arrays["coef_"][1:]})
+    with pytest.raises(ValueError, match="coef_ must hold finite"):
+        Aligner.from_state(meta, {"coef_": np.full(8, np.nan)})
 
 
 # ---------------------------------------------------------------------------------------------- bad input

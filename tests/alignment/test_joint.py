@@ -7,11 +7,11 @@ import pytest
 
 from mercer.alignment import AlignmentStructure
 from mercer.alignment import joint as joint_module
-from mercer.alignment.batch import Coded
-from mercer.alignment.joint import AlignmentJoint
 from mercer.learning import Risk
 from mercer.learning.losses import resolve_loss
 from mercer.learning.training import train
+from mercer.structures.alignment_batch import Coded
+from mercer.structures.alignment_joint import AlignmentJoint
 from mercer.structures.joint import Examples, Joint
 
 N = 4

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import _core
-from mercer.alignment.batch import Anchors, Coded, Scores, compile_batch, expect, k_best, match_probabilities
+from mercer.structures.alignment_batch import Anchors, Coded, Scores, compile_batch, expect, k_best, match_probabilities
 from reference.alignments import Enumeration, log_partition
 
 N_SYMBOLS = 3

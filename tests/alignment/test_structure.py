@@ -8,7 +8,7 @@ from scipy import sparse
 
 from mercer.alignment import AlignmentStructure
 from mercer.alignment import structure as structure_module
-from mercer.alignment.structure import shared_pairs
+from mercer.structures.alignment import shared_pairs
 from reference.alignments import all_alignments, counts_of
 
 N = 3

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mercer.clustering import Clustering, correlation_clustering
-from mercer.clustering.correlation import canonical, improved, is_integral, n_items, relaxed_partition, square, together
+from mercer.structures.correlation import canonical, improved, is_integral, n_items, relaxed_partition, square, together
 from reference.partitions import best, partitions, value
 
 BELL = [1, 1, 2, 5, 15, 52, 203, 877]

@@ -12,10 +12,10 @@ from sklearn.exceptions import NotFittedError
 
 import mercer
 from mercer.clustering import SupervisedClusterer
-from mercer.clustering.correlation import canonical, components, correlation_clustering, n_items, square, together
-from mercer.clustering.supervised import Partitions
 from mercer.datasets import COREFERENCE_FEATURES, coreference_features, make_coreference
 from mercer.metrics import pairwise_score
+from mercer.structures.correlation import canonical, components, correlation_clustering, n_items, square, together
+from mercer.structures.partitions import Partitions
 from reference.partitions import partitions, wrong_pairs
 
 
@@ -265,8 +265,8 @@ def test_damaged_weights_are_refused():
     X, Y = planted(n_sets=5)
     meta, _ = SupervisedClusterer(C=0.3, tol=1e-2, random_state=0).fit(X, Y).to_state()
     for w in (np.zeros((2, 2)), np.array([np.nan]), np.zeros(0)):
-        with pytest.raises(ValueError, match="weights must be"):
-            SupervisedClusterer.from_state(meta, {"w": w})
+        with pytest.raises(ValueError, match="coef_ must h"):
+            SupervisedClusterer.from_state(meta, {"coef_": w})
 
 
 # --------------------------------------------------------------------------------------------------------- bad input

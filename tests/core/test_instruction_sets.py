@@ -21,7 +21,7 @@ CPP = Path(__file__).parent.parent.parent / "cpp"
 SETS = _core.instruction_sets()
 # Concerns whose results do not depend on the set; CMakeLists.txt compiles them without fused products.
 EXACT = {
-    *("alignment", "bag_margin", "circulant", "dense", "factors", "svm_smo"),
+    *("alignment", "bag_margin", "circulant", "dense", "factors", "signed_hash", "sparse_codes", "svm_smo"),
     *("hamming", "hashed_learner", "hashed_rows", "subsequences", "text"),
 }
 

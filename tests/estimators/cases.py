@@ -81,12 +81,13 @@ from mercer.maps import (
     RandomFeatures,
     RandomProjection,
     RecordHasher,
+    SignedHashProjection,
     StringHasher,
     TableEncoder,
     TextHasher,
 )
 from mercer.markov import HiddenMarkovModel
-from mercer.multilabel import JointSVM
+from mercer.multilabel import DependencyModel, HomogeneityAnalysis, JointSVM, KernelHomogeneityAnalysis
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
 from mercer.proportions import (
@@ -114,7 +115,7 @@ from mercer.segmentation import (
     Segmenter,
     SegmentStatistics,
 )
-from mercer.structured import Structure, StructuredPredictor
+from mercer.structured import CustomStructure, StructuredPredictor
 from mercer.tagging import Tagger
 
 VERBS = (
@@ -218,6 +219,24 @@ def label_sets(seed: int) -> Data:
     X, _ = rows(seed, 36)
     Y = (X[:30, :3] > [0.3, 0.6, 0.9]).astype(int)
     return Data((X[:30], Y), X[30:])
+
+
+def label_sets_of_views(seed: int) -> Data:
+    X, Y = label_sets(seed).args
+    new = label_sets(seed).new
+    return Data(([X, np.tanh(X)], Y), [new, np.tanh(new)])
+
+
+def category_table(seed: int) -> Data:
+    X, _ = rows(seed, 36)
+    table = np.digitize(X, [0.0, 1.0])
+    return Data((table[:30],), table[30:])
+
+
+def outcomes(seed: int) -> Data:
+    table = category_table(seed).args[0]
+    table = np.c_[table, table[:, 0] > 0].astype(int)
+    return Data((table,), table[:6, :4])
 
 
 def real_targets(seed: int) -> Data:
@@ -456,7 +475,7 @@ def orders(seed: int) -> Data:
     return Data((X[:9], y[:9]), X[9:])
 
 
-class Order(Structure):
+class Order(CustomStructure):
     """The order of the rows of x, by scores of rows."""
 
     def features(self, x: Any, y: Any) -> np.ndarray:
@@ -518,6 +537,9 @@ CASES = [
     Case(lambda: KernelNuSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelOneClass(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
+    Case(lambda: HomogeneityAnalysis(2), category_table),
+    Case(lambda: DependencyModel([4], 2), outcomes),
+    Case(lambda: KernelHomogeneityAnalysis(2), label_sets_of_views),
     Case(lambda: JointSVM(kernel=Gaussian(0.5)), label_sets, arrays=True, same=DISTANCES),
     Case(lambda: KernelRidge(Gaussian(0.5)), real_targets, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(Gaussian(0.5)), three_classes, arrays=True, same=DISTANCES),
@@ -554,6 +576,7 @@ CASES = [
     Case(lambda: RandomFeatures(wave, draw_waves, 8, random_state=0), unlabelled, not_saved="it holds functions"),
     Case(lambda: RandomProjection(4, random_state=0), wide, arrays=True),
     Case(lambda: RecordHasher(n_bits=10), records),
+    Case(lambda: SignedHashProjection(8, random_state=0), wide, arrays=True),
     Case(lambda: StringHasher(n_bits=10, max_length=3), strings),
     Case(lambda: TableEncoder(), table),
     Case(lambda: TextHasher(n_bits=10, weighting="tfidf"), plain_texts),

@@ -134,10 +134,10 @@ def test_a_saved_model_predicts_the_same(small, tmp_path):
     assert again.inference_ == model.inference_
     assert again.get_params() == model.get_params()
     meta, arrays = model.to_state()
-    with pytest.raises(ValueError, match="weights"):
-        GraphLabeler.from_state(meta, {"w": arrays["w"][:-1]})
+    with pytest.raises(ValueError, match="coef_ must have the shape"):
+        GraphLabeler.from_state(meta, {"coef_": arrays["coef_"][:-1]})
     with pytest.raises(ValueError, match="finite"):
-        GraphLabeler.from_state(meta, {"w": arrays["w"] * np.nan})
+        GraphLabeler.from_state(meta, {"coef_": arrays["coef_"] * np.nan})
 
 
 def test_it_works_in_model_selection(small):

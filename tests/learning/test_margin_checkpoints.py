@@ -29,7 +29,7 @@ from mercer.learning.solvers.certified import Best
 from mercer.parsing import Parser
 from mercer.ranking import LabelRanker, Ranker
 from mercer.segmentation import Segmenter
-from mercer.structured import Structure, StructuredPredictor
+from mercer.structured import CustomStructure, StructuredPredictor
 from mercer.structures.joint import Joint
 from mercer.tagging import Tagger
 
@@ -167,7 +167,7 @@ def test_the_hybrid_loss_resumes_among_its_first_steps_and_after_them_to_the_sam
 # ------------------------------------------------------------------------------------- estimators
 
 
-class Ordering(Structure):
+class Ordering(CustomStructure):
     """y is an order of the rows of x; the earlier a row, the more it counts."""
 
     def features(self, x, y):
@@ -417,7 +417,7 @@ def test_a_bound_proven_for_another_problem_is_an_error_and_no_gap_of_0():
 # ------------------------------------------------------------------------------------- structures of your own
 
 
-class Choice(Structure):
+class Choice(CustomStructure):
     """One of three labels; the cost of a wrong one, and what else may be set."""
 
     factor = 1.0

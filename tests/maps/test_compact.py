@@ -190,7 +190,7 @@ def test_the_seed_decides():
 def test_progress_is_printed_on_request(capsys):
     X, y = strokes(100)
     map_ = CompactNonlinearMap(4, max_iter=2, verbose=True, random_state=0).fit(X, y)
-    assert capsys.readouterr().out.count("accuracy") == map_.n_iter_ == len(map_.history_) == 2
+    assert capsys.readouterr().err.count("accuracy") == map_.n_iter_ == len(map_.history_) == 2
 
 
 def test_odd_inputs():

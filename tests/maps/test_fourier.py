@@ -18,7 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
-from mercer import _arrays
+from mercer import _arrays, _core
 from mercer.kernels import FourierMap, Gaussian, Laplacian, Matern
 from mercer.maps import FourierFeatures
 from mercer.maps.fourier import hadamard
@@ -211,19 +211,18 @@ def test_cosines_of_all_sizes_of_angles_are_exact_to_the_last_bits(dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_instruction_sets_agree(dtype, monkeypatch):
-    core = _arrays.compiled()
     X = rows(9, 100).astype(dtype)
     map_ = FourierFeatures(333, gamma=0.01, random_state=0).fit(X)
     with monkeypatch.context() as patch:
         slow(patch)
         plain = map_.transform(X)
-    before = core.instruction_set()
+    before = _core.instruction_set()
     try:
-        for name in core.instruction_sets():
-            core.use_instruction_set(name)
+        for name in _core.instruction_sets():
+            _core.use_instruction_set(name)
             assert np.abs(map_.transform(X) - plain).max() < (1e-13 if dtype == np.float64 else 2e-6), name
     finally:
-        core.use_instruction_set(before)
+        _core.use_instruction_set(before)
 
 
 def test_features_do_not_depend_on_the_number_of_threads():

@@ -10,7 +10,7 @@ from tests.reference.trees import all_trees, random_grammar, random_sentence
 
 from mercer import _core
 from mercer.parsing import Grammar, ParseError
-from mercer.parsing.grammar import stack_offsets
+from mercer.structures.grammar import stack_offsets
 
 CASES = [(seed, length, cycles) for seed in range(10) for length in (1, 3, 5, 6) for cycles in ("error", "once")]
 

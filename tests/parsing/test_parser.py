@@ -183,12 +183,12 @@ def test_saved_parsers_come_back(parser, tmp_path):
 def test_damaged_states_are_refused():
     meta, arrays = Parser(method="pcfg").fit(None, TREES).to_state()
     for name, value in (
-        ("coef", arrays["coef"][:-1]),
-        ("coef", arrays["coef"] * np.nan),
-        ("offsets", arrays["offsets"][:-1]),
-        ("children", arrays["children"] + 1000),
-        ("parents", arrays["parents"] - 5),
-        ("forbidden", np.array([1000])),
+        ("coef_", arrays["coef_"][:-1]),
+        ("coef_", arrays["coef_"] * np.nan),
+        ("coef_", arrays["coef_"] + np.inf),
+        ("grammar_.offsets", arrays["grammar_.offsets"][:-1]),
+        ("grammar_.children", arrays["grammar_.children"] + 1000),
+        ("grammar_.parents", arrays["grammar_.parents"] - 5),
     ):
         with pytest.raises(ValueError):
             Parser.from_state(meta, {**arrays, name: value})

@@ -433,7 +433,7 @@ def test_too_few_alternations_are_said():
 def test_verbose_prints_each_start(capsys):
     X, y = blobs(n=40)
     model(verbose=True).fit(X, bags=make_bags(y, 4, random_state=0))
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines] == ["start 0", "start 1", "start 2"]
 
 

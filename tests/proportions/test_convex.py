@@ -767,7 +767,7 @@ def test_rounds_are_shown_and_their_limit_is_kept(capsys) -> None:
     model = ConvexProportionSVM(max_rounds=2, verbose=True).fit(X, bags=make_bags(y, 10, random_state=0))
     assert len(model.objective_history_) == 2
     assert not model.converged_
-    assert capsys.readouterr().out.count("objective") == 2
+    assert capsys.readouterr().err.count("objective") == 2
 
 
 @pytest.mark.parametrize(

@@ -308,10 +308,10 @@ def test_an_interrupt_keeps_the_best_weights_so_far(n_jobs, monkeypatch):
 def test_verbose_prints_starts_and_iterations(capsys):
     X, _, bags = blobs(60)
     ProportionClassifier(n_init=2, verbose=True, random_state=0).fit(X, bags=bags)
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines] == ["start 1 of 2", "start 2 of 2"]
     ProportionClassifier(n_init=1, verbose=2, early_stopping=True, random_state=0).fit(X, bags=bags)
-    assert "held out" in capsys.readouterr().out.splitlines()[0]
+    assert "held out" in capsys.readouterr().err.splitlines()[0]
 
 
 # ---------------------------------------------------------------------------------------------------- prediction

@@ -169,7 +169,7 @@ def test_turns_are_shown_and_their_limit_is_reported(capsys) -> None:
     X, _, bags, labels = one_positive(7, away=1.0)
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         MultipleInstanceSVM(max_iter=1, verbose=True).fit(X, bags=bags, labels=labels)
-    assert capsys.readouterr().out.startswith("turn 1: objective")
+    assert capsys.readouterr().err.startswith("turn 1: objective")
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,7 @@ def test_searches_need_proportions_and_a_fit():
 def test_verbose_says_what_happens(capsys):
     X, y = task(30)
     BagCV(MeanMap(), {"alpha": [1.0]}, cv=2, verbose=2, random_state=0).fit(X, bags=make_bags(y, 5, random_state=0))
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     assert "1 combinations, 2 folds of 6 bags" in said
     assert "best is {'alpha': 1.0}" in said
 

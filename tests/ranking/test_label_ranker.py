@@ -178,9 +178,10 @@ def test_a_saved_ranker_predicts_the_same(names, tmp_path):
     meta, arrays = model.to_state()
     for name, array in (("coef", np.zeros((2, 4))), ("intercept", np.full(3, np.inf))):
         with pytest.raises(ValueError, match=name):
-            LabelRanker.from_state(meta, {**arrays, name: array})
+            LabelRanker.from_state(meta, {**arrays, f"{name}_": array})
+    twice = {"kind": "objects", "shape": [3], "dtype": "U", "items": {"kind": "list", "items": ["a", "a", "b"]}}
     with pytest.raises(ValueError, match="classes"):
-        LabelRanker.from_state({**meta, "classes": ["a", "a", "b"]}, arrays)
+        LabelRanker.from_state({**meta, "fitted": {**meta["fitted"], "classes_": twice}}, arrays)
 
 
 def test_a_function_is_not_written_to_a_file(tmp_path):

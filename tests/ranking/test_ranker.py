@@ -310,7 +310,7 @@ def test_damaged_states_are_refused(name, array):
     X, y = make()
     meta, arrays = Ranker(C=0.1).fit(X, y).to_state()
     with pytest.raises(ValueError, match=name):
-        Ranker.from_state(meta, {**arrays, name: array})
+        Ranker.from_state(meta, {**arrays, f"{name}_": array})
 
 
 # -------------------------------------------------------------------------------------------------- bad input

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from mercer.data import Segmentations, Sequences, SpanSequences
 from mercer.data.labels import TagSequences
 from mercer.learning import Risk
-from mercer.structured import Structure
+from mercer.structured import CustomStructure
 from mercer.structures import Constraints, Enumerated, Labels, Segments
 from mercer.structures.costs import Cost, CostMatrix, Hamming, Taxonomy, ZeroOne, resolve_cost
 from mercer.structures.joint import Examples, Joint
@@ -296,7 +296,7 @@ def enumerated(n=7, *, seed=0, own=True) -> Written:
     return Written(structure, list(range(n)), np.array(truth), features, truth, outputs, used, pack, of_labels=False)
 
 
-class Ordering(Structure):
+class Ordering(CustomStructure):
     """A user's structure: y is an order of the rows of x, earlier places count more; all by enumeration."""
 
     def features(self, x, y):

@@ -17,6 +17,7 @@ import mercer.kernels as kernels
 import mercer.labeling as labeling
 import mercer.maps as maps
 import mercer.markov as markov
+import mercer.multilabel as multilabel
 import mercer.online as online
 import mercer.parsing as parsing
 import mercer.proportions as proportions
@@ -123,7 +124,7 @@ _add(
 )
 
 
-class Sign(structured.Structure):
+class Sign(structured.CustomStructure):
     """The sign of a number."""
 
     def features(self, x: Any, y: Any) -> np.ndarray:
@@ -174,6 +175,7 @@ _points("FourierFeatures", maps.FourierFeatures, 8, random_state=0)
 _points("PolynomialSketch", maps.PolynomialSketch, 8, random_state=0)
 _points("CorrelationSelector", maps.CorrelationSelector)
 _points("RandomProjection", maps.RandomProjection, 2, random_state=0)
+_points("SignedHashProjection", maps.SignedHashProjection, 4, random_state=0)
 _points("SignProjection", retrieval.SignProjection, 8, random_state=0)
 _points("BilinearEmbedding", retrieval.BilinearEmbedding, 4, random_state=0)
 _points("CirculantEmbedding", retrieval.CirculantEmbedding, 3, random_state=0)
@@ -202,6 +204,8 @@ for _kind, _settings in {
 }.items():  # fmt: skip
     _points(_kind, getattr(methods, _kind), SQUARE, y=np.repeat([0, 1], 12), **_settings)
 _points("KernelSVR", methods.KernelSVR, SQUARE, y=TARGETS)
+LABEL_SETS = np.stack([np.repeat([0, 1], 12), np.arange(24) % 2], axis=1)
+_add("JointSVM", lambda: multilabel.JointSVM(kernel=SQUARE).fit(POINTS, LABEL_SETS), lambda m: m.predict(POINTS))
 _points("KernelRidge", methods.KernelRidge, SQUARE, y=TARGETS)
 _add("CCA", lambda: methods.CCA(2, 0.1).fit(POINTS, OTHERS), lambda m: m.transform(POINTS, OTHERS))
 _add(

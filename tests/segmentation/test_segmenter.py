@@ -546,11 +546,11 @@ def test_a_saved_model_answers_as_before(case, tmp_path):
 
 def test_a_damaged_model_is_refused(tmp_path):
     meta, arrays = Segmenter(max_iter=3).fit(*small()).to_state()
-    for wrong in ({**arrays, "w": arrays["w"][:-1]}, {**arrays, "w": arrays["w"] * np.nan}):
-        with pytest.raises(ValueError, match="weight"):
-            Segmenter.from_state(meta, wrong)
+    for wrong in (arrays["coef_"][:-1], arrays["coef_"] * np.nan):
+        with pytest.raises(ValueError, match="coef_ must"):
+            Segmenter.from_state(meta, {**arrays, "coef_": wrong})
     with pytest.raises(ValueError, match="form"):
-        Segmenter.from_state({**meta, "form": "nonsense"}, arrays)
+        Segmenter.from_state({**meta, "fitted": {**meta["fitted"], "form_": "nonsense"}}, arrays)
 
 
 # ------------------------------------------------------------------------------------------------ bad input

@@ -15,13 +15,13 @@ from sklearn.exceptions import NotFittedError
 import mercer
 from mercer.learning import ConvergenceWarning, Hinge, Hybrid, RelativeMargin, Slack
 from mercer.learning.solvers import BCFW, CuttingPlane
-from mercer.structured import OracleError, Structure, StructuredPredictor
+from mercer.structured import CustomStructure, OracleError, StructuredPredictor
 from reference.chains import log_sum_exp
 from reference.histories import without_seconds
 from reference.margin import Ordering, joint
 
 
-class Matching(Structure):
+class Matching(CustomStructure):
     """Pairs of two sets of equal size: x[i, j] are the features of pairing i with j, y[i] is the partner of i."""
 
     def features(self, x, y):
@@ -156,7 +156,7 @@ def test_outputs_may_be_arrays():
 
 
 def test_the_default_cost_is_one_for_any_other_output():
-    class Plain(Structure):
+    class Plain(CustomStructure):
         def features(self, x, y):
             return np.array([x[y]])
 
@@ -359,7 +359,7 @@ def test_an_interrupt_in_an_oracle_gives_the_best_so_far():
     ],
 )
 def test_a_loss_says_which_method_it_needs(loss, solver, method):
-    class Bare(Structure):
+    class Bare(CustomStructure):
         def features(self, x, y):
             return Matching().features(x, y)
 
@@ -381,7 +381,7 @@ def test_a_structure_needs_its_two_methods():
     with pytest.raises(TypeError, match="must have a method 'argmax'"):
         StructuredPredictor(Half()).fit([1], [1])
     with pytest.raises(TypeError):
-        Structure()
+        CustomStructure()
 
 
 # ----------------------------------------------------------------------------------------- bad arguments

@@ -301,17 +301,28 @@ def test_a_model_whose_parts_do_not_fit_is_refused(fitted, tmp_path):
 
     meta, arrays = fitted.to_state()
     path = tmp_path / "model"
+    learnt = meta["fitted"]
+
+    def other(**changed):
+        return {**meta, "fitted": {**learnt, **changed}}
+
+    def labels(*names):
+        return {**learnt["_labels"], "params": {"classes": {"kind": "list", "items": names}}}
+
+    names = learnt["index_"]["fitted"]["_names"]["offsets"]
     bad = [
-        (meta, {**arrays, "w": arrays["w"][:-1]}),
-        (meta, {**arrays, "w": np.full_like(arrays["w"], np.nan)}),
-        ({**meta, "classes": ["A"]}, arrays),
-        ({**meta, "classes": ["A", "A"]}, arrays),
-        ({**meta, "n_features": 1}, arrays),
-        ({**meta, "n_features": "many"}, arrays),
+        (meta, {**arrays, "coef_": arrays["coef_"][:-1]}),
+        (meta, {**arrays, "coef_": np.full_like(arrays["coef_"], np.nan)}),
+        (other(_labels=labels("A")), arrays),
+        (other(_labels=labels("A", "A")), arrays),
+        (other(n_features_in_=1), arrays),
+        (other(n_features_in_="many"), arrays),
+        (other(surprise=1), arrays),
         ({**meta, "params": {**meta["params"], "surprise": 1}}, arrays),
-        ({k: v for k, v in meta.items() if k != "history"}, arrays),
-        (meta, {k: v for k, v in arrays.items() if k != "w"}),
-        (meta, {**arrays, "index.offsets": arrays["index.offsets"][::-1].copy()}),
+        ({**meta, "version": 0}, arrays),
+        ({**meta, "fitted": {k: v for k, v in learnt.items() if k != "history_"}}, arrays),
+        (meta, {k: v for k, v in arrays.items() if k != "coef_"}),
+        (meta, {**arrays, names: arrays[names][::-1].copy()}),
     ]
     for number, (m, a) in enumerate(bad):
         write_file(path, "Tagger", m, a)

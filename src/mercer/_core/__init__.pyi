@@ -19,6 +19,7 @@ from mercer._core import (
     planes as planes,
     ranking as ranking,
     segments as segments,
+    sparse_codes as sparse_codes,
     text as text,
     vectors as vectors,
     vocabulary as vocabulary,

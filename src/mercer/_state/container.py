@@ -40,7 +40,9 @@ from mercer._state.limits import DIMENSIONS, HEADER_BYTES, NESTING, reserve
 
 __all__ = ["FORMAT_VERSION", "ModelFile", "ModelFileError", "read_file", "write_atomically", "write_file"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of what a description holds; files of another one are refused by name. 1: every kind of model had its own layout; 2:
+parameters and attributes are declared (`saved.py`)."""
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -64,7 +66,7 @@ Path = str | os.PathLike[str]
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot be read: damaged, foreign, of another kind, or from a newer mercer."""
+    """A model file that cannot be read: damaged, foreign, of another kind, or from another version of mercer."""
 
 
 @dataclass(frozen=True)
@@ -423,7 +425,12 @@ class _Reader:
         if version > FORMAT_VERSION:
             self._fail(
                 f"was written by a newer version of mercer (format {version};"
-                f" this version reads up to {FORMAT_VERSION})"
+                f" this version reads format {FORMAT_VERSION})"
+            )
+        if version < FORMAT_VERSION:
+            self._fail(
+                f"was written by an older version of mercer (format {version}; this version reads format"
+                f" {FORMAT_VERSION}): train the model again, or read it with the version that wrote it"
             )
         if not isinstance(description.get("kind"), str) or not isinstance(description.get("meta"), dict):
             self._fail("is damaged: its description has no kind or no meta")

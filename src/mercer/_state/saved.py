@@ -34,6 +34,7 @@ __all__ = [
     "Choice",
     "Count",
     "Csr",
+    "DictOf",
     "Fields",
     "Flag",
     "Flags",
@@ -219,6 +220,8 @@ class LabelValues(Kind):
     def check(self, name: str, value: Any, model: Any) -> None:
         if not isinstance(value, np.ndarray) or value.ndim != 1 or len(value) < self.least:
             raise ValueError(f"{name} must be an array of {self.least} labels or more")
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise ValueError(f"{name} must hold finite numbers")
 
 
 class _Array(Kind):
@@ -384,8 +387,27 @@ class ListOf(Kind):
             self.kind.check(f"{name}[{i}]", item, model)
 
 
+class DictOf(Kind):
+    """A dict of short names to values of one kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+
+    def write(self, value: Any, out: Writer) -> Node:
+        return {name: out.at(name, partial(self.kind.write, item, out)) for name, item in value.items()}
+
+    def read(self, node: Node, source: Reader) -> dict[str, Any]:
+        if not isinstance(node, dict):
+            raise ValueError("expected values by name")
+        return {name: self.kind.read(item, source) for name, item in node.items()}
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        for key, item in value.items():
+            self.kind.check(f"{name}[{key!r}]", item, model)
+
+
 class Nested(Kind):
-    """Another object with declared state, of one of these classes."""
+    """Another object with declared state, of one of these classes; where one stands in two places, it is one again."""
 
     def __init__(self, *classes: type[Saved]) -> None:
         self.classes = {cls.__name__: cls for cls in classes}
@@ -394,16 +416,26 @@ class Nested(Kind):
         name = type(value).__name__
         if self.classes.get(name) is not type(value):
             raise TypeError(f"a {name} cannot be written to a model file")
+        if id(value) in out.written:
+            return {"same": out.written[id(value)]}
         state = value._write_state(out)
+        out.written[id(value)] = len(out.written)
         return state if len(self.classes) == 1 else {"is": name, **state}
 
     def read(self, node: Node, source: Reader) -> Any:
         if not isinstance(node, dict):
             raise ValueError("expected the state of an object")
+        if "same" in node:
+            value = source.objects[check_count("same", node["same"], 0)]
+            if self.classes.get(type(value).__name__) is not type(value):
+                raise ValueError(f"expected a {' or a '.join(self.classes)}, found a {type(value).__name__}")
+            return value
         name = next(iter(self.classes)) if len(self.classes) == 1 else node["is"]
         if name not in self.classes:
             raise ValueError(f"expected the state of a {' or a '.join(self.classes)}, found {name!r}")
-        return self.classes[name]._read_state(node, source)
+        value = self.classes[name]._read_state(node, source)
+        source.objects.append(value)
+        return value
 
 
 class ByName(_Plain):

@@ -114,6 +114,8 @@ class Writer:
     def __init__(self) -> None:
         self.arrays: Arrays = {}
         self.path: list[str] = []
+        self.written: dict[int, int] = {}
+        """Identity of a nested object → its number, so that one that stands in two places is written once."""
 
     def at(self, name: str, write: Callable[[], Node]) -> Node:
         """What ``write`` gives, with arrays named after this place below the present one."""
@@ -318,6 +320,8 @@ class Reader:
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.arrays = arrays
         self.depth = 0
+        self.objects: list[Any] = []
+        """Nested objects read so far, in the order in which they were written."""
 
     def value(self, node: Node) -> Any:
         """The value of a node that `Writer.node` made."""

@@ -21,14 +21,23 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
+from mercer._state.saved import Fields, Floats, ListOf, Nested, Objects
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.alignment.batch import Coded, Encoder, Scores, check_sequences, compile_batch, k_best, match_probabilities
-from mercer.alignment.joint import AlignmentJoint
-from mercer.alignment.pairs import Alignment, check_pairs, read_rows
-from mercer.alignment.structure import AlignmentStructure, shared_pairs
+from mercer.data.alignments import Alignment, check_pairs, read_rows
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.risk import Risk
+from mercer.structures.alignment import AlignmentStructure, shared_pairs
+from mercer.structures.alignment_batch import (
+    Coded,
+    Encoder,
+    Scores,
+    check_sequences,
+    compile_batch,
+    k_best,
+    match_probabilities,
+)
+from mercer.structures.alignment_joint import AlignmentJoint
 from mercer.structures.joint import Examples
 
 
@@ -102,6 +111,11 @@ class Aligner(StructuredEstimator):
     gap_open_: float
     gap_extend_: float
 
+    saved = StructuredEstimator.saved | Fields(
+        alphabet_=ListOf(Objects()),
+        structure_=Nested(AlignmentStructure),
+        coef_=Floats("structure_.n_weights"),
+    )
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
         ("sample", "entropy"), "the compiled recursions over alignments have no such pass yet"
     )
@@ -355,30 +369,12 @@ class Aligner(StructuredEstimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta = self._training_to_state()
-        del meta["params"]["alphabet"]
-        meta |= {
-            "alphabet": self.alphabet_,
-            "learned_alphabet": self.alphabet is None,
-            "mode": self.structure_.mode,
-            "symmetric": self.structure_.symmetric,
-        }
-        return meta, {"w": self.coef_}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Aligner:
-        """The inverse of :meth:`to_state`."""
-        model = cls._from_training_state(meta, alphabet=None if meta["learned_alphabet"] else meta["alphabet"])
-        model._encoder = Encoder(meta["alphabet"])
-        model.alphabet_ = list(model._encoder.symbols)
-        structure = AlignmentStructure(len(model.alphabet_), meta["mode"], meta["symmetric"], model.cost)
-        model.structure_, w = structure, np.array(arrays["w"], dtype=float)
-        if w.shape != (structure.n_weights,) or not np.isfinite(w).all():
-            raise ValueError(f"expected {structure.n_weights} finite weights, found an array of shape {w.shape}")
-        model._keep(w)
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        self._encoder = Encoder(self.alphabet_)
+        if self._encoder.symbols != self.alphabet_ or len(self.alphabet_) != self.structure_.n_symbols:
+            raise ValueError(f"alphabet_ must hold {self.structure_.n_symbols} different symbols")
+        self._keep(self.coef_)
 
 
 def _encode(encoder: Encoder, sequences: Sequence[tuple[Any, Any]]) -> list[Coded]:

@@ -11,11 +11,11 @@ The baselines that look at labels alone, the most frequent label and a random on
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -26,17 +26,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Objects, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse
 
 __all__ = ["KMeansMajority", "SampledKNN"]
 
 
-class _SampledBaseline(ClassifierMixin, Estimator):
+class _SampledBaseline(Saved, ClassifierMixin, Estimator):
     """What both share: checks, and the sample of the training rows."""
 
     classes_: NDArray[Any]
     sample_indices_: NDArray[np.intp]
     random_state: Any
+
+    saved: ClassVar[Fields] = Fields(classes_=LabelValues(), sample_indices_=Ints(None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -148,34 +151,16 @@ class SampledKNN(_SampledBaseline):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
-        meta, arrays = _state(self)
-        arrays["labels"] = self._labels
-        if issparse(self._rows):
-            arrays |= {"data": self._rows.data, "indices": self._rows.indices, "indptr": self._rows.indptr}
-        else:
-            arrays["rows"] = self._rows
-        return meta, arrays
+    saved = _SampledBaseline.saved | Fields(_labels=Ints(None, below="classes_"), _rows=Objects())
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SampledKNN:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        labels = _restore(model, meta, arrays)
-        if "rows" in arrays:
-            rows = np.array(arrays["rows"])
-        else:
-            indptr = arrays["indptr"]
-            rows = csr_array((arrays["data"], arrays["indices"], indptr), shape=(len(indptr) - 1, model.n_features_in_))
-            rows.check_format(full_check=True)
-        if rows.ndim != 2 or rows.shape != (len(labels), model.n_features_in_) or not len(labels):
-            raise ValueError(f"expected a row for each of {len(labels)} labels, found an array of shape {rows.shape}")
-        if not np.isfinite(rows.data if issparse(rows) else rows).all():
+    def _check_state(self) -> None:
+        rows = self._rows
+        values = rows.data if issparse(rows) else rows
+        if np.shape(rows) != (len(self._labels), self.n_features_in_) or not len(self._labels):
+            raise ValueError(f"expected a row for each of {len(self._labels)} labels, found shape {np.shape(rows)}")
+        if values.dtype.kind != "f" or not np.isfinite(values).all():
             raise ValueError("the rows must be finite")
-        model._keep(rows, labels)
-        return model
+        self._keep(rows, self._labels)
 
 
 class KMeansMajority(_SampledBaseline):
@@ -259,27 +244,16 @@ class KMeansMajority(_SampledBaseline):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        check_is_fitted(self)
-        meta, arrays = _state(self)
-        meta["n_iter"] = self.n_iter_
-        arrays["labels"] = np.searchsorted(self.classes_, self.cluster_labels_)
-        arrays["centers"] = self.cluster_centers_
-        return meta, arrays
+    saved = _SampledBaseline.saved | Fields(
+        n_clusters_=Count(1),
+        cluster_centers_=Floats("n_clusters_", "n_features_in_", single=True),
+        cluster_labels_=LabelValues(),
+        n_iter_=Count(1),
+    )
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> KMeansMajority:
-        """The inverse of :meth:`to_state`."""
-        model = cls(**meta["params"])
-        labels = _restore(model, meta, arrays)
-        centers = np.array(arrays["centers"])
-        if centers.shape != (len(labels), model.n_features_in_) or not len(labels) or not np.isfinite(centers).all():
-            raise ValueError(f"expected {len(labels)} finite centres, found an array of shape {centers.shape}")
-        model.n_clusters_, model.cluster_centers_ = len(labels), centers
-        model.n_iter_ = check_count("n_iter", meta["n_iter"])
-        model.cluster_labels_ = model.classes_[labels]
-        return model
+    def _check_state(self) -> None:
+        if len(self.cluster_labels_) != self.n_clusters_ or len(np.setdiff1d(self.cluster_labels_, self.classes_)):
+            raise ValueError(f"cluster_labels_ must be a class for each of the {self.n_clusters_} clusters")
 
 
 def _check_share(name: str, value: Any) -> float:
@@ -296,32 +270,3 @@ def _majorities(groups: NDArray[np.intp], labels: NDArray[np.intp], n_groups: in
     order = np.lexsort((-pairs[:, 1], counts))  # ascending: what is written last, wins
     winners[pairs[order, 0]] = pairs[order, 1]
     return winners
-
-
-def _state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Parameters, classes and the sample, for a model file."""
-    params = model.get_params(deep=False)
-    if not isinstance(model.random_state, (int, type(None))):
-        params["random_state"] = None
-    meta: dict[str, Any] = {"params": params, "n_features": int(model.n_features_in_)}
-    arrays = {"sample_indices": model.sample_indices_}
-    if model.classes_.dtype.kind in "biuf":
-        arrays["classes"] = model.classes_
-    elif all(isinstance(c, str) for c in model.classes_.tolist()):
-        meta["classes"] = [str(c) for c in model.classes_]
-    else:
-        raise ValueError("only models whose labels are numbers or strings can be saved")
-    return meta, arrays
-
-
-def _restore(model: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> NDArray[np.intp]:
-    """Classes and sample of a model, and its labels as numbers."""
-    classes = np.array(arrays["classes"] if "classes" in arrays else [str(c) for c in meta["classes"]])
-    if classes.ndim != 1 or not len(classes) or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
-        raise ValueError("the model must have at least one label")
-    labels = np.array(arrays["labels"], dtype=np.intp)
-    if labels.ndim != 1 or (len(labels) and (labels.min() < 0 or labels.max() >= len(classes))):
-        raise ValueError(f"labels must be positions among the {len(classes)} classes")
-    model.classes_, model.n_features_in_ = classes, check_count("n_features", meta["n_features"])
-    model.sample_indices_ = np.array(arrays["sample_indices"], dtype=np.intp)
-    return labels

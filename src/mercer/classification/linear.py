@@ -26,6 +26,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from mercer._estimator import rollback_on_error
 from mercer._explain import ScoreModel, ScoreRows
+from mercer._state.saved import Fields, Floats, LabelValues, outputs
 from mercer._validation import check_sparse, thread_count
 from mercer.data.sequences import Sequences
 from mercer.learning.checkpoint import Checkpoint
@@ -34,7 +35,7 @@ from mercer.learning.losses import Hinge, Log, Loss, RelativeMargin, resolve_los
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk, WeightedRisk
 from mercer.learning.solvers import SOLVERS, Dual, Solver, best_solver
-from mercer.structures.costs import Cost, CostMatrix, resolve_cost
+from mercer.structures.costs import Cost, resolve_cost
 from mercer.structures.labels import Labels
 
 _SMALL = 1024  # with so few dual variables the hinge is solved to rounding unless a tolerance is given
@@ -126,7 +127,10 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     coef_: np.ndarray
     intercept_: np.ndarray
     classes_: np.ndarray
-    history_: dict[str, list[float]]
+
+    saved = StructuredEstimator.saved | Fields(
+        classes_=LabelValues(2), coef_=Floats(outputs, "n_features_in_"), intercept_=Floats(outputs)
+    )
 
     def __init__(
         self,
@@ -371,62 +375,6 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     def _score_rows(self) -> ScoreRows:
         check_is_fitted(self, "coef_")
         return super()._score_rows()
-
-    # ------------------------------------------------------------------ model files
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta = self._training_to_state(None if not hasattr(self, "classes_") else self.classes_.tolist())
-        params = meta["params"]
-        arrays = {"coef": self.coef_, "intercept": self.intercept_}
-        if not isinstance(self.cost, str):  # in the order of the labels, whatever form it was given in
-            arrays["cost"] = (
-                resolve_cost(self.cost)
-                .bind(self.classes_.tolist())
-                .table(np.arange(len(self.classes_)), len(self.classes_))
-            )
-            params["cost"] = None
-        if isinstance(self.class_weight, dict):
-            factors = [self.class_weight.get(c, 1.0) for c in self.classes_.tolist()]
-            arrays["class_weight"] = np.array(factors, dtype=float)
-            params["class_weight"] = None
-        if self.classes_.dtype.kind in "biuf":
-            arrays["classes"] = self.classes_
-        elif all(isinstance(c, str) for c in self.classes_.tolist()):
-            meta["classes"] = [str(c) for c in self.classes_]
-        else:
-            raise ValueError("only models whose labels are numbers or strings can be saved")
-        if hasattr(self, "feature_names_in_"):
-            meta["feature_names"] = [str(name) for name in self.feature_names_in_]
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearClassifier:
-        """The inverse of :meth:`to_state`."""
-        params: dict[str, Any] = {}
-        classes = arrays["classes"] if "classes" in arrays else np.array([str(c) for c in meta["classes"]])
-        if classes.ndim != 1 or len(classes) < 2 or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
-            raise ValueError("the model must have at least two labels")
-        if "cost" in arrays:
-            params["cost"] = CostMatrix(arrays["cost"]).bind(classes.tolist())
-        if "class_weight" in arrays:
-            factors = arrays["class_weight"].tolist()
-            params["class_weight"] = dict(zip(classes.tolist(), factors, strict=True))
-        model = cls._from_training_state(meta, **params)
-        coef, intercept = np.array(arrays["coef"], float), np.array(arrays["intercept"], float)
-        height = 1 if len(classes) == 2 else len(classes)
-        if coef.ndim != 2 or len(coef) != height or intercept.shape != (height,):
-            raise ValueError(f"expected weights of {height} rows, found shapes {coef.shape} and {intercept.shape}")
-        if not np.isfinite(coef).all() or not np.isfinite(intercept).all():
-            raise ValueError("the weights must be finite")
-        model.classes_, model.coef_, model.intercept_ = classes, coef, intercept
-        model.n_features_in_ = coef.shape[1]
-        if "feature_names" in meta:
-            names = np.array([str(name) for name in meta["feature_names"]], dtype=object)
-            if len(names) != coef.shape[1]:
-                raise ValueError(f"{len(names)} feature names for {coef.shape[1]} features")
-            model.feature_names_in_ = names
-        return model
 
 
 def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> Solver:

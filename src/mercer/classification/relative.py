@@ -27,10 +27,12 @@ from mercer import _core
 from mercer._estimator import Estimator
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._linalg import asymmetry, low_rank_factor
-from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
+from mercer._progress import say
+from mercer._state.saved import Fields, Flag, Floats, History, Ints, LabelValues, Number, Objects, Saved
+from mercer._threads import each
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
 from mercer.classification._interior import interior_point
 from mercer.learning.solvers import ConvergenceWarning
-from mercer.learning.training import history_from_json, history_to_json
 
 try:
     from sklearn.utils.validation import validate_data
@@ -60,7 +62,12 @@ class _Machine(NamedTuple):
     history: dict[str, list[float]]
 
 
-class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
+def _n_machines(model: Any) -> int:
+    k = len(model.classes_)
+    return k * (k - 1) // 2 if model.multiclass == "one-vs-one" or k == 2 else k
+
+
+class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
     """A kernel support vector machine with bounded outputs: the relative margin machine.
 
     The binary machine minimises ``½‖w‖² + C Σ max(0, 1 − y_i f(x_i))`` under ``−B ≤ f(x_i) ≤ B`` on all training
@@ -236,7 +243,7 @@ class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
 
     def _train(self, X: Any, codes: np.ndarray, n_classes: int) -> list[_Machine]:
         """All binary problems, in the order of ``dual_coef_``."""
-        problems = []
+        problems: list[tuple[np.ndarray, np.ndarray]] = []
         if n_classes == 2 or self.multiclass == "one-vs-one":
             for first, second in combinations(range(n_classes), 2):
                 members = np.flatnonzero((codes == first) | (codes == second))
@@ -247,11 +254,7 @@ class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
         threads = thread_count(self.n_jobs)
         if len(problems) == 1:
             return [self._train_machine(X, 0, *problems[0], threads)]
-        from joblib import Parallel, delayed
-
-        run = delayed(self._train_machine)
-        machines = (run(X, number, members, signs, 1) for number, (members, signs) in enumerate(problems))
-        return list(Parallel(n_jobs=threads, prefer="threads")(machines))
+        return each(lambda k: self._train_machine(X, k, *problems[k], 1), range(len(problems)), threads)
 
     def _train_machine(self, X: Any, number: int, members: np.ndarray, signs: np.ndarray, threads: int) -> _Machine:
         dual, source, matrix = self._dual(X, members, signs, threads)
@@ -283,7 +286,7 @@ class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
             )
         if self.verbose == 1:
             seconds, gap = history["seconds"][-1], history["gap"][-1]
-            print(f"machine {number}: {steps} steps, gap {gap:.2e}, {seconds:.2f} s", flush=True)
+            say(f"machine {number}: {steps} steps, gap {gap:.2e}, {seconds:.2f} s")
         coefficients = np.empty(n)
         dual.coefficients(coefficients)
         _, _, _, scale, intercept = dual.figures()
@@ -307,7 +310,7 @@ class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
             history[key].append(float(value))
         if self.verbose >= 2:
             values = f"primal {primal:.6g}  dual {dual:.6g}  gap {gap:.2e}"
-            print(f"machine {number}  steps {steps}  {values}", flush=True)
+            say(f"machine {number}  steps {steps}  {values}")
 
     def _start_inside(
         self, dual: _core.machines.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray
@@ -494,89 +497,32 @@ class RelativeMarginSVC(ClassifierMixin, ScoreModel, Estimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        if not hasattr(self, "dual_coef_"):
-            raise NotFittedError("this RelativeMarginSVC is not fitted yet: call fit first")
+    saved = Fields(
+        classes_=LabelValues(2),
+        support_=Ints(None),
+        support_vectors_=Objects(),
+        n_support_=Ints("classes_"),
+        dual_coef_=Floats(_n_machines, "support_"),
+        intercept_=Floats(_n_machines),
+        n_iter_=Ints(_n_machines),
+        converged_=Flag(),
+        history_=History(),
+        _gamma=Number(0),
+    )
+
+    def _saved_params(self) -> dict[str, Any]:
         if callable(self.kernel):
             raise TypeError("a model with a callable kernel cannot be saved: use kernel='precomputed' with its values")
-        params = self.get_params(deep=False)
-        for name in ("B", "C", "tol", "coef0", "cache_size"):
-            params[name] = float(params[name])
-        if math.isinf(params["B"]):
-            params["B"] = None
-        if not isinstance(self.gamma, str):
-            params["gamma"] = float(self.gamma)
-        sparse = sp.issparse(self.support_vectors_)
-        meta = {
-            "params": params,
-            "classes": self.classes_.tolist(),
-            "gamma": self._gamma,
-            "n_features": int(self.n_features_in_),
-            "feature_names": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
-            "sparse": sparse,
-            "converged": self.converged_,
-            "history": history_to_json(self.history_),
-        }
-        arrays = {
-            "support": self.support_,
-            "n_support": self.n_support_,
-            "n_iter": self.n_iter_,
-            "dual_coef": self.dual_coef_,
-            "intercept": self.intercept_,
-        }
-        vectors = self.support_vectors_
-        if sparse:
-            arrays.update(data=vectors.data, indices=vectors.indices, indptr=vectors.indptr)
-        else:
-            arrays["vectors"] = vectors
-        return meta, arrays
+        return super()._saved_params()
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> RelativeMarginSVC:
-        """The inverse of :meth:`to_state`."""
-        params = dict(meta["params"])
-        params["B"] = math.inf if params["B"] is None else params["B"]
-        model = cls(**params)
-        model._check_parameters()
-        model.classes_ = np.array(meta["classes"])
-        model._gamma = check_not_negative("gamma", meta["gamma"])
-        model.n_features_in_ = int(meta["n_features"])
-        if meta["feature_names"] is not None:
-            model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-        model.converged_, model.history_ = bool(meta["converged"]), history_from_json(meta["history"])
-        model.support_, model.n_support_, model.n_iter_ = arrays["support"], arrays["n_support"], arrays["n_iter"]
-        model.dual_coef_, model.intercept_ = arrays["dual_coef"], arrays["intercept"]
-        n, k = len(model.support_), len(model.classes_)
-        if model.classes_.ndim != 1 or k < 2:
-            raise ValueError("expected a list of at least two classes")
-        pairs = model.multiclass == "one-vs-one" or k == 2
-        machines = k * (k - 1) // 2 if pairs else k
-        columns = model.n_features_in_
-        if meta["sparse"]:
-            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-            model.support_vectors_ = sp.csr_matrix(parts, shape=(n, columns))
-            model.support_vectors_.check_format(full_check=True)
-            values = arrays["data"]
-        else:
-            model.support_vectors_ = values = arrays["vectors"]
-            expected = (0, 0) if model.kernel == "precomputed" else (n, columns)
-            if values.shape != expected:
-                raise ValueError(f"expected support vectors of shape {expected}, found {values.shape}")
-        for array, shape in (
-            (model.dual_coef_, (machines, n)),
-            (model.intercept_, (machines,)),
-            (model.n_iter_, (machines,)),
-            (model.n_support_, (k,)),
-            (model.support_, (n,)),
-        ):
-            if array.shape != shape or not np.isfinite(array).all():
-                raise ValueError(f"expected a finite array of shape {shape}, found {array.shape}")
-        if not np.isfinite(values).all():
+    def _check_state(self) -> None:
+        self._check_parameters()
+        vectors, precomputed = self.support_vectors_, self.kernel == "precomputed"
+        expected = (0, 0) if precomputed else (len(self.support_), self.n_features_in_)
+        if np.shape(vectors) != expected:
+            raise ValueError(f"support_vectors_ must have the shape {expected}, found {np.shape(vectors)}")
+        values = vectors.data if sp.issparse(vectors) else vectors
+        if values.dtype.kind != "f" or not np.isfinite(values).all():
             raise ValueError("a support vector is not finite")
-        precomputed = model.kernel == "precomputed"
-        if model.support_.dtype.kind != "i" or (n and (model.support_.min() < 0)):
-            raise ValueError("support must hold row numbers")
-        if precomputed and n and model.support_.max() >= columns:
-            raise ValueError("support names a training row that is not there")
-        return model
+        if precomputed and len(self.support_) and self.support_.max() >= self.n_features_in_:
+            raise ValueError("support_ names a training row that is not there")

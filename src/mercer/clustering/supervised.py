@@ -16,17 +16,19 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mercer._validation import check_choice, thread_count
-from mercer.clustering import correlation
-from mercer.clustering.correlation import Clustering
+from mercer._state.saved import Fields, Floats, Number
+from mercer._threads import each
+from mercer._validation import check_choice
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import RiskEstimator, Run
 from mercer.learning.losses import Hinge, Loss, resolve_loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.metrics import pairwise_score
-from mercer.structured.structure import Structure
+from mercer.structures import correlation
+from mercer.structures.correlation import Clustering
 from mercer.structures.joint import Examples, Joint
+from mercer.structures.partitions import Partitions
 
 
 class Certificate(NamedTuple):
@@ -45,59 +47,6 @@ class Certificate(NamedTuple):
     primal: float
     dual: float
     gap: float
-
-
-class Partitions(Structure):
-    """Partitions of a set, for learning: x holds the features of all pairs, y says which pairs are together.
-
-    Outputs are condensed vectors with a number for each pair (i, j), i < j. Partitions have 0 and 1; the relaxed search
-    (``decode="lp"``) may also answer with fractions, which makes the hinge loss an upper bound of the true one.
-
-    Parameters
-    ----------
-    decode : {"greedy", "lp", "exact"}
-    cost : {"pairs", "rand"}
-        Wrong pairs, or their share.
-    """
-
-    def __init__(self, decode: str, cost: str) -> None:
-        self.decode, self.pair_cost = decode, cost
-
-    def features(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Summed pair features, and the number of pairs together."""
-        return np.append(y @ x, y.sum())
-
-    def affinities(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """A, condensed."""
-        return x @ w[:-1] + w[-1]
-
-    def cost(self, y_true: np.ndarray, y: np.ndarray) -> float:
-        """Δ, linear in y."""
-        return self._unit(y) * float((y_true * (1 - y) + (1 - y_true) * y).sum())
-
-    def _unit(self, y: np.ndarray) -> float:
-        return 1.0 / max(1, len(y)) if self.pair_cost == "rand" else 1.0
-
-    def argmax(self, w: np.ndarray, x: np.ndarray, cost_to: np.ndarray | None = None) -> np.ndarray:
-        """Correlation clustering, with the costs added to the affinities of the pairs."""
-        a = self.affinities(w, x)
-        if cost_to is not None:
-            a = a + self._unit(a) * (1.0 - 2.0 * cost_to)
-        return self._search(a, cost_to)
-
-    def argmin(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The partition with the lowest score."""
-        return self._search(-self.affinities(w, x), None)
-
-    def _search(self, a: np.ndarray, start: np.ndarray | None) -> np.ndarray:
-        n = correlation.n_items(len(a))
-        if self.decode == "lp":
-            return correlation.relaxed_partition(a, n)[0]
-        if self.decode == "exact":
-            return correlation.together(correlation.best_partition(a, n))
-        # A search from the true partition, too: its answer is then never worse than the truth.
-        labels = None if start is None else correlation.components(start > 0.5, n)
-        return correlation.together(correlation.greedy_partition(a, n, labels))
 
 
 class SupervisedClusterer(RiskEstimator):
@@ -174,6 +123,7 @@ class SupervisedClusterer(RiskEstimator):
     _weighs_features = True
     intercept_: float
 
+    saved = RiskEstimator.saved | Fields(coef_=Floats("n_features_in_"), intercept_=Number())
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
         ("k_best", "predict_marginals", "sample", "log_likelihood", "entropy"),
         "the search for the best partition knows no distribution over partitions",
@@ -491,13 +441,8 @@ class SupervisedClusterer(RiskEstimator):
 
     def _cut(self, affinities: list[np.ndarray], sizes: list[int], decode: str) -> list[Clustering]:
         """Cluster sets of these sizes, on several processes."""
-        jobs = min(thread_count(self.n_jobs), max(1, len(sizes)))
-        if jobs == 1:
-            return [correlation.decoded(a, n, decode) for a, n in zip(affinities, sizes, strict=True)]
-        from joblib import Parallel, delayed
-
-        tasks = (delayed(correlation.decoded)(a, n, decode) for a, n in zip(affinities, sizes, strict=True))
-        return list(Parallel(n_jobs=jobs)(tasks))
+        sets = [(a, n, decode) for a, n in zip(affinities, sizes, strict=True)]
+        return each(_decoded, sets, self.n_jobs, processes=True)
 
     def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
         self._check_is_fitted()
@@ -505,25 +450,16 @@ class SupervisedClusterer(RiskEstimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs; a function of two items is code and stays with its author."""
-        meta = self._training_to_state()
-        meta["params"]["pair_features"] = None if callable(self.pair_features) else self.pair_features
-        meta["params"]["C"] = float(self.C)
-        return meta, {"w": self._flat(self)}
+    def _saved_params(self) -> dict[str, Any]:
+        """A function of two items is code and stays with its author: set ``pair_features`` before use."""
+        params = super()._saved_params()
+        return {**params, "pair_features": None if callable(self.pair_features) else self.pair_features}
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> SupervisedClusterer:
-        """The inverse of :meth:`to_state`; set ``pair_features`` before use if it was a function."""
-        model = cls._from_training_state(meta)
-        check_choice("decode", model.decode, correlation.DECODERS)
-        w = np.array(arrays["w"], dtype=float)
-        if w.ndim != 1 or len(w) < 1 or not np.isfinite(w).all():
-            raise ValueError("the weights must be a vector of finite numbers")
-        model._keep(w)
-        model.n_features_in_ = len(model.coef_)
-        model.certified_ = model.decode != "greedy"
-        return model
+    def _check_state(self) -> None:
+        if self.pair_features is not None:
+            super()._check_state()
+        check_choice("decode", self.decode, correlation.DECODERS)
+        self.certified_ = self.decode != "greedy"
 
 
 def _given_pairs(x: np.ndarray, number: int) -> np.ndarray:
@@ -534,6 +470,10 @@ def _given_pairs(x: np.ndarray, number: int) -> np.ndarray:
     if not np.allclose(x[i, j], x[j, i], rtol=1e-9, atol=1e-12, equal_nan=True):
         raise ValueError(f"set {number}: pair features must be symmetric, x[i, j] = x[j, i]")
     return x[i, j]
+
+
+def _decoded(given: tuple[np.ndarray, int, str]) -> Clustering:
+    return correlation.decoded(*given)
 
 
 def _plain(labels: Any) -> list[Any]:

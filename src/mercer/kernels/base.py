@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -21,6 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer import _core
+from mercer._progress import Pace, say
 from mercer._state.values import Codec, Reader, Writer, register
 from mercer._validation import thread_count
 
@@ -401,14 +400,12 @@ def _with_progress(
     blocks: list[tuple[int, int]], n: int, triangle: bool, verbose: int, kernel: Kernel
 ) -> Iterator[tuple[int, int]]:
     """The blocks; with ``verbose`` a line on stderr at most twice a second, and at the end."""
-    begun = said = time.perf_counter()
+    pace = Pace(0.5)
     for start, stop in blocks:
         yield start, stop
-        now = time.perf_counter()
-        if verbose and (now - said > 0.5 or stop == n):
+        if verbose and (pace.due() or stop == n):
             share = (stop / n) ** 2 if triangle else stop / n
-            print(f"{type(kernel).__name__}: {share:6.1%} of the Gram matrix, {now - begun:.1f} s", file=sys.stderr)
-            said = now
+            say(f"{type(kernel).__name__}: {share:6.1%} of the Gram matrix, {pace.elapsed():.1f} s")
 
 
 # ---------------------------------------------------------------------------------------------------- model files

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 
-from mercer._validation import check_choice, check_count, hyphenated, thread_count
+from mercer._state.saved import Count, Fields, Flag, Floats, Nested, Number, Text
+from mercer._validation import check_choice, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.learning.checkpoint import Checkpoint
@@ -25,7 +26,7 @@ from mercer.learning.estimator import Run, StructuredEstimator
 from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
+from mercer.learning.strength import check_strength, resolve_strength
 from mercer.structures.costs import Cost, resolve_cost
 from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
@@ -127,6 +128,16 @@ default="auto"
 
     _batch_positions = _PREDICT_NODES
     _may_be_infeasible = False
+
+    saved = StructuredEstimator.saved | Fields(
+        _labels=Nested(LabelIndex),
+        n_edge_features_=Count(),
+        structure_=Nested(Graph),
+        coef_=Floats("structure_.n_weights"),
+        inference_=Text(),
+        exact_=Flag(),
+        C_=Number(0),
+    )
 
     def __init__(
         self,
@@ -443,40 +454,13 @@ default="auto"
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
-        self._check_is_fitted()
-        classes = self._labels.classes
-        meta = {
-            **self._training_to_state(classes),
-            "classes": classes,
-            "n_features": self.n_features_in_,
-            "n_edge_features": self.n_edge_features_,
-            "n_types": self.structure_.n_types,
-            "inference": self.inference_,
-            "exact": bool(self.exact_),
-            "C": self.C_,
-        }
-        return meta, {"w": self.coef_}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> GraphLabeler:
-        """The inverse of :meth:`to_state`."""
-        model = cls._from_training_state(meta)
-        model._resolve()
-        model._labels = LabelIndex(meta["classes"])
-        model.classes_ = model._labels.array
-        model.n_features_in_ = check_count("n_features", meta["n_features"], 0)
-        model.n_edge_features_ = check_count("n_edge_features", meta["n_edge_features"], 0)
-        model.structure_ = model._make_structure(check_count("n_types", meta["n_types"]))
-        model.coef_ = np.array(arrays["w"], dtype=float)
-        if model.coef_.shape != (model.structure_.n_weights,):
-            raise ValueError(f"expected {model.structure_.n_weights} weights, found {model.coef_.shape}")
-        if not np.isfinite(model.coef_).all():
-            raise ValueError("a weight is not finite")
-        model.inference_, model.exact_ = str(meta["inference"]), bool(meta["exact"])
-        model.C_ = strength_from_state(meta, meta["params"])
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        structure, self.classes_ = self.structure_, self._labels.array
+        n_features = self.n_features_in_ + bool(self.bias)
+        found = structure.n_labels, structure.n_features, structure.n_edge_features
+        if found != (len(self._labels), n_features, self.n_edge_features_):
+            raise ValueError("structure_ is for other labels or features than those of the model")
 
     # ------------------------------------------------------------------ parts
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._state.saved import Count, Fields, Floats, Number, Optional
 from mercer._validation import check_choice, check_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.inference.graph import grid_edges
@@ -224,34 +225,18 @@ random_state, verbose
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. A model with features by a function of your own cannot be saved."""
+    saved = GraphLabeler.saved | Fields(
+        block_=Count(1),
+        mean_=Floats("n_features_in_"),
+        scale_=Floats("n_features_in_", low=np.finfo(float).tiny),
+        grid_score_=Optional(Number(0, 1)),
+        alone_score_=Optional(Number(0, 1)),
+    )
+
+    def _saved_params(self) -> dict[str, Any]:
         if not isinstance(self.features, str):
             raise TypeError("features is a function, which a model file cannot hold: label with features='auto'")
-        meta, arrays = super().to_state()
-        if not isinstance(self.unknown, (int, float, str, bool, type(None))):
-            meta["params"]["unknown"] = self.unknown.item()
-        meta["block"] = self.block_
-        meta["scores"] = [getattr(self, name, None) for name in ("grid_score_", "alone_score_")]
-        return meta, {**arrays, "mean": self.mean_, "scale": self.scale_}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> GridLabeler:
-        """The inverse of :meth:`to_state`."""
-        model = super().from_state(meta, arrays)
-        assert isinstance(model, GridLabeler)
-        model.block_ = check_count("block", meta.get("block", model.block))
-        for name, value in zip(("grid_score_", "alone_score_"), meta.get("scores", ()), strict=False):
-            if value is not None:
-                setattr(model, name, float(value))
-        for name in ("mean", "scale"):
-            values = np.array(arrays[name], dtype=float)
-            if values.shape != (model.n_features_in_,) or not np.isfinite(values).all():
-                raise ValueError(f"expected {model.n_features_in_} finite values in {name!r}, found {values.shape}")
-            setattr(model, f"{name}_", values)
-        if not (model.scale_ > 0).all():
-            raise ValueError("'scale' must be positive")
-        return model
+        return super()._saved_params()
 
     # ------------------------------------------------------------------ parts
 

@@ -21,15 +21,16 @@ from sklearn.utils.metaestimators import available_if
 
 from mercer._estimator import Estimator
 from mercer._explain import Terms
+from mercer._state.saved import Count, Fields, Flag, History, Saved, Text, Transient
 from mercer._validation import check_count, check_positive, thread_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, loss_from_json, resolve_loss
+from mercer.learning.losses import Loss, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import WeightedRisk
-from mercer.learning.solvers import Result, Solver, best_solver, resolve_solver
-from mercer.learning.training import history_from_json, history_to_json, one_pass, train
+from mercer.learning.solvers import SOLVERS, Result, Solver, best_solver, resolve_solver
+from mercer.learning.training import one_pass, train
 from mercer.structures.base import check_random_seed
-from mercer.structures.costs import Cost, cost_from_json, resolve_cost
+from mercer.structures.costs import Cost, resolve_cost
 
 __all__ = ["RiskEstimator", "StructuredEstimator"]
 
@@ -48,7 +49,7 @@ class Run:
     held_out: tuple[Any, Any] | None = None
 
 
-class RiskEstimator(Estimator):
+class RiskEstimator(Saved, Estimator):
     """Weights that minimise ``penalty(w) + C · risk(w)``.
 
     A subclass writes ``__init__``, the signature of ``fit``, and the hooks that raise NotImplementedError here.
@@ -82,6 +83,15 @@ class RiskEstimator(Estimator):
         {"n_jobs", "verbose", "max_iter", "tol", "patience", "random_state", "warm_start"}
     )
     """Parameters that a resumed training may change (or that its fingerprint holds in another form)."""
+
+    saved: ClassVar[Fields] = Fields(
+        history_=History(),
+        converged_=Flag(),
+        solver_=Text(),
+        n_iter_=Count(),
+        interrupted_=Transient(False),
+        _online_state=Transient(dict),
+    )
 
     _dev_sizes: ClassVar[tuple[int, ...]] = (2,)
 
@@ -293,41 +303,25 @@ class RiskEstimator(Estimator):
 
     # ------------------------------------------------------------------ model files
 
-    def _training_to_state(self, classes: Sequence[Any] | None = None) -> dict[str, Any]:
-        """Return parameters and what training left, as plain data; costs are written for these labels."""
+    def _check_complete(self) -> None:
         self._check_is_fitted()
-        params = self.get_params(deep=False)
-        params["solver"] = self.solver if isinstance(self.solver, str) else self.solver.name
-        if isinstance(self.loss, Loss):
-            loss = self.loss if classes is None else self.loss.for_labels(classes)
-            params["loss"] = loss.to_json()
-        if classes is not None and not isinstance(params.get("cost", ""), str):
-            params["cost"] = resolve_cost(self.cost).bind(list(classes)).to_json()
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
-        return {
-            "params": {
-                name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()
-            },
-            "history": history_to_json(self.history_),
-            "converged": bool(self.converged_),
-            "solver": self.solver_,
-            "n_iter": self.n_iter_,
-        }
 
-    @classmethod
-    def _from_training_state(cls, meta: dict[str, Any], **params: Any) -> Self:
-        """Return a model with the parameters of :meth:`_training_to_state`, and what training left."""
-        given = {**meta["params"], **params}
-        if isinstance(given.get("cost"), dict):
-            given["cost"] = cost_from_json(given["cost"])
-        given["loss"] = given["loss"] if given["loss"] == "auto" else loss_from_json(given["loss"])
-        model = cls(**given)
-        model.history_ = history_from_json(meta["history"])
-        model.converged_, model.interrupted_ = bool(meta["converged"]), False
-        model.solver_, model.n_iter_ = str(meta["solver"]), check_count("n_iter", meta["n_iter"], 0)
-        model._online_state = {}
-        return model
+    def _saved_params(self) -> dict[str, Any]:
+        """A solver by its name, "auto" for one of the user's own; costs as they are for the labels of the model."""
+        params = super()._saved_params()
+        if not isinstance(self.solver, str):
+            known = SOLVERS.get(self.solver.name) is type(self.solver)
+            params["solver"] = self.solver.name if known else "auto"
+        if hasattr(self, "classes_"):
+            classes = self.classes_.tolist()
+            if isinstance(self.loss, Loss):
+                params["loss"] = self.loss.for_labels(classes)
+            if not isinstance(params.get("cost", ""), str):
+                params["cost"] = resolve_cost(self.cost).bind(classes)
+        return params
+
+    def _check_state(self) -> None:
+        self._resolve()  # parameters from a file are no better than a person's
 
 
 def where_structure_has(verb: str) -> Callable[[Callable[..., Any]], Any]:

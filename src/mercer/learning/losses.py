@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._state.values import Codec, register
+from mercer._state.values import Codec, Reader, Writer, register
 from mercer._validation import check_choice, check_positive
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost, cost_from_json, resolve_cost
@@ -422,4 +422,16 @@ def resolve_loss(loss: str | Loss, cost: Cost | None = None) -> Loss:
     raise ValueError(f"unknown loss {loss!r}; known are {', '.join(map(repr, sorted(LOSSES)))}")
 
 
-register(Loss, Codec("loss", lambda loss, out: {"of": loss.to_json()}, lambda node, source: loss_from_json(node["of"])))
+def _write(loss: Loss, out: Writer) -> dict[str, Any]:
+    plain = {name: value for name, value in loss.to_json().items() if name != "cost"}
+    return {"of": plain, "cost": out.node(getattr(loss, "cost", None), "cost")}
+
+
+def _read(node: dict[str, Any], source: Reader) -> str | Loss:
+    cost = source.value(node["cost"])
+    if cost is not None and not isinstance(cost, Cost):
+        raise ValueError(f"a {type(cost).__name__} is not the cost of a loss")
+    return loss_from_json({**node["of"], **({} if cost is None else {"cost": cost})})
+
+
+register(Loss, Codec("loss", _write, _read))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._progress import say
 from mercer._state.container import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, array_of
 
@@ -153,7 +154,7 @@ class Monitor:
         if self._progress is not None:
             self._progress.update(self._task, completed=self.iterations, figures=figures)
         else:
-            print(f"{self.iterations:5d}  {figures}  {row['seconds']:.2f} s", flush=True)
+            say(f"{self.iterations:5d}  {figures}  {row['seconds']:.2f} s")
 
 
 def _plain(x: float) -> float | str:

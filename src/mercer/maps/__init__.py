@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mercer.maps.projections import EmpiricalKernelMap, RandomFeatures, RandomProjection
     from mercer.maps.records import RecordHasher
     from mercer.maps.selection import CorrelationSelector
+    from mercer.maps.signed_hash import SignedHashProjection
     from mercer.maps.sketches import PolynomialSketch
     from mercer.maps.streams import CountMinSketch, HashAccumulator
     from mercer.maps.strings import StringHasher
@@ -34,6 +35,7 @@ _MODULES = {
     "RandomFeatures": "projections",
     "RandomProjection": "projections",
     "RecordHasher": "records",
+    "SignedHashProjection": "signed_hash",
     "StringHasher": "strings",
     "TableEncoder": "tables",
     "TextHasher": "text",
@@ -55,6 +57,7 @@ __all__ = [
     "RandomFeatures",
     "RandomProjection",
     "RecordHasher",
+    "SignedHashProjection",
     "StringHasher",
     "TableEncoder",
     "TextHasher",

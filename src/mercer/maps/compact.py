@@ -39,6 +39,7 @@ from mercer._arrays import (
     to_numpy,
 )
 from mercer._estimator import Estimator
+from mercer._progress import say
 from mercer._state.saved import (
     Count,
     Fields,
@@ -269,7 +270,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
             score = learner.score(X, Y)
             self.history_.append(score)
             if self.verbose:
-                print(f"round {round_}: {'accuracy' if Y is not None else 'mean squared error'} {score:.5g}")
+                say(f"round {round_}: {'accuracy' if Y is not None else 'mean squared error'} {score:.5g}")
             gain = score if Y is not None else -score
             if best is None or gain > best or not self.early_stopping:
                 best, idle = gain, 0

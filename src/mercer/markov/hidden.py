@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from mercer import _core
 from mercer._em import Run, is_over, pair_counts, race
 from mercer._estimator import Estimator
+from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, History, Ints, Nested, Optional, Saved
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
@@ -381,7 +382,7 @@ class HiddenMarkovModel(Saved, Estimator):
             run.log_likelihood.append(likelihood)
             if self.verbose:
                 iteration, total = len(run.objective), run.objective[-1]
-                print(f"iteration {iteration}: objective {total:.6g}, log-likelihood {likelihood:.6g}")
+                say(f"iteration {iteration}: objective {total:.6g}, log-likelihood {likelihood:.6g}")
             run.converged = is_over(run.objective, self.tol)
             if run.converged:
                 break

@@ -161,7 +161,8 @@ class HashedLearner(FileLearning, Estimator):
         table = getattr(self, "names_", NameTable.empty()).with_names(names, hashes)
         weights = self._hash_scores(table.hashes, np.ones(len(table.hashes), np.float32))[0]
         centred = weights if weights.shape[1] == 1 else weights - weights.mean(axis=1, keepdims=True)
-        self.names_ = table.strongest(np.abs(centred).max(axis=1, initial=0.0), self.inverse_size)
+        strength = np.abs(centred).max(axis=1, initial=0.0)
+        self.names_ = table.strongest(strength, min(self.inverse_size, int(np.count_nonzero(strength))))
 
     def _column_name(self, column: int) -> str:
         names = getattr(self, "feature_names_in_", None)

@@ -5,11 +5,11 @@ progressive loss = Σ_i weight_i loss(score before example i, y_i) / Σ_i weight
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from mercer._progress import say
 from mercer.learning.training import history_from_json, history_to_json
 
 __all__ = ["Progress"]
@@ -68,10 +68,10 @@ class Progress:
             values.append(value)
         self._last = (self.examples, self.weight, self.loss)
         if verbose:
-            print(
+            say(
                 f"{self.examples:>12,} examples   loss {self.average_loss:.6f}   since last {since:.6f}"
                 f"   error {self.average_error:.4f}",
-                file=stream or sys.stderr,
+                stream,
             )
 
     @property

@@ -39,6 +39,7 @@ from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.online._columns import LABEL_NAMES, SAMPLE_BYTES, Table, guess_label, read_sample
 from mercer.online._inputs import Documents, Rows, text_features
+from mercer.online._names import names_in_file
 
 __all__ = ["FORMATS", "ColumnGuessWarning", "FileLearning", "LineWriter", "ReadReport"]
 
@@ -645,6 +646,7 @@ class FileLearning:
         if checkpoint is not None:
             run.checkpoint = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
         run.fit(classes)
+        note_file_names(self, path)
         return self
 
     def partial_fit_file(
@@ -680,6 +682,7 @@ class FileLearning:
         arguments = _reading(locals())
         run = _Training(self, Source(path), arguments, on_error, limit, afresh=not hasattr(self, "model_"))
         run.partial_fit(classes)
+        note_file_names(self, path)
         return self
 
     def predict_file(
@@ -907,6 +910,12 @@ def outputs_of(model: Any, block: _core.examples.Examples) -> tuple[np.ndarray, 
 
 
 # ------------------------------------------------------------------------------------------------- training
+
+
+def note_file_names(model: Any, path: FilePath) -> None:
+    """Keep names of the features in a file, where it can be read again."""
+    if model.inverse_size and model.input_ != "array" and isinstance(path, str | os.PathLike) and path != "-":
+        model._note_names(*names_in_file(path, model.file_format_, model.hasher))
 
 
 class _ThirdClass(Exception):

@@ -1,8 +1,8 @@
 """Parsing: trees over sentences, weighted grammars, and learning their weights."""
 
 from mercer.data.trees import Tree, Word, read_trees
-from mercer.parsing.grammar import Grammar, ParseError, Rule
 from mercer.parsing.parser import Parser
-from mercer.parsing.structure import TreeStructure
+from mercer.structures.grammar import Grammar, ParseError, Rule
+from mercer.structures.trees import TreeStructure
 
 __all__ = ["Grammar", "ParseError", "Parser", "Rule", "Tree", "TreeStructure", "Word", "read_trees"]

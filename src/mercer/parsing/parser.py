@@ -15,18 +15,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._state.values import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_flag, decreases, thread_count
-from mercer.data.trees import Tree, Word
+from mercer._state.saved import Fields, Floats, Nested, check_shapes
+from mercer._validation import check_choice, check_count, check_flag, thread_count
+from mercer.data.trees import Tree
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.losses import Log, Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.metrics import bracket_f1
-from mercer.parsing.grammar import Grammar, ParseError, Rule, check_sentence, check_trees, stack_offsets
-from mercer.parsing.structure import COSTS, FEATURES, TreeBatches, TreeStructure
+from mercer.structures.grammar import Grammar, ParseError, check_sentence, check_trees, stack_offsets
 from mercer.structures.joint import Examples
+from mercer.structures.trees import COSTS, FEATURES, TreeBatches, TreeStructure
 
 UNKNOWN = "<unknown>"
 
@@ -118,6 +118,7 @@ class Parser(StructuredEstimator):
     grammar_: Grammar
     structure_: TreeStructure
 
+    saved = StructuredEstimator.saved | Fields(grammar_=Nested(Grammar), coef_=Floats(finite=False))
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
         ("predict_marginals", "sample", "entropy"), "the compiled charts have no such pass yet"
     )
@@ -458,69 +459,20 @@ class Parser(StructuredEstimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta = self._training_to_state()
-        del meta["params"]["grammar"]
-        grammar = self.grammar_
-        symbols = grammar.labels + grammar.words
-        label = {name: n for n, name in enumerate(grammar.labels)}
-        word = {name: len(label) + n for n, name in enumerate(grammar.words)}
-        children = [
-            [word[c.text] if isinstance(c, Word) else label[c] for c in rule.children] for rule in grammar.rules
-        ]
-        arrays = {
-            # Forbidden rules are kept apart: a file holds finite numbers.
-            "coef": np.where(np.isneginf(self.coef_), 0.0, self.coef_),
-            "forbidden": np.flatnonzero(np.isneginf(self.coef_)).astype(np.int64),
-            "parents": np.array([label[rule.parent] for rule in grammar.rules], dtype=np.int64),
-            "children": np.array([c for row in children for c in row], dtype=np.int64),
-            "offsets": stack_offsets([np.array(row) for row in children]),
-        }
-        arrays |= {f"symbols.{key}": value for key, value in pack_strings(symbols).items()}
-        meta |= {
-            "n_labels": len(label),
-            "start": grammar.start,
-            "cycles": grammar.cycles,
-            "unknown": grammar.unknown,
-        }
-        return meta, arrays
+    def _saved_params(self) -> dict[str, Any]:
+        return {**super()._saved_params(), "grammar": None}  # the learnt one says it all
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Parser:
-        """The inverse of :meth:`to_state`."""
-        model = cls._from_training_state(meta)
-        symbols = unpack_strings({key: arrays[f"symbols.{key}"] for key in ("bytes", "offsets")})
-        n_labels = int(meta["n_labels"])
-        parents, children, offsets = arrays["parents"], arrays["children"], arrays["offsets"]
-        if (
-            len(offsets) != len(parents) + 1
-            or offsets[0] != 0
-            or offsets[-1] != len(children)
-            or decreases(offsets, strictly=False)
-        ):
-            raise ValueError("the rules of the grammar do not fit together")
-        for numbers, bound in ((parents, n_labels), (children, len(symbols))):
-            if len(numbers) and (numbers.min() < 0 or numbers.max() >= bound):
-                raise ValueError("a symbol of the grammar is out of range")
-        named: list[str | Word] = [*symbols[:n_labels], *(Word(word) for word in symbols[n_labels:])]
-        rules = [
-            Rule(symbols[parent], tuple(named[c] for c in children[offsets[r] : offsets[r + 1]].tolist()))
-            for r, parent in enumerate(parents.tolist())
-        ]
-        grammar = Grammar(rules, None, meta["start"], cycles=meta["cycles"], unknown=meta["unknown"])
-        check_flag("preterminals", model.preterminals)
-        features = model.features if model.method == "ssvm" else "rules"
-        structure = TreeStructure(grammar, model.cost, features=features, preterminals=model.preterminals)
-        coef, forbidden = arrays["coef"].copy(), arrays["forbidden"]
-        if coef.shape != (structure.n_weights,) or not np.isfinite(coef).all():
-            raise ValueError(f"expected {structure.n_weights} finite weights, found an array of shape {coef.shape}")
-        if len(forbidden) and (forbidden.min() < 0 or forbidden.max() >= structure.n_rules):
-            raise ValueError("a forbidden rule is out of range")
-        coef[forbidden] = -np.inf
-        model.structure_ = structure
-        model._keep(coef)
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        check_flag("preterminals", self.preterminals)
+        features = self.features if self.method == "ssvm" else "rules"
+        grammar = self.grammar_.with_weights(np.zeros(len(self.grammar_.rules)))
+        self.structure_ = TreeStructure(grammar, self.cost, features=features, preterminals=self.preterminals)
+        check_shapes(self, coef_=(self.structure_.n_weights,))
+        finite = np.isfinite(self.coef_)
+        if not (finite | np.isneginf(self.coef_)).all() or not finite[self.structure_.n_rules :].all():
+            raise ValueError("coef_ must hold finite numbers, and −inf for rules that are forbidden")
+        self._keep(self.coef_)
 
 
 def _places(old: list[Any], new: list[Any]) -> tuple[list[int], list[int]]:

@@ -1,5 +1,6 @@
 """Learning from label proportions: bags with known shares of classes in, a classifier of single rows out."""
 
+from mercer.data.bags import Bags, bag_proportions, make_bags, sample_mixture_bags
 from mercer.proportions._base import IllPosedWarning
 from mercer.proportions.alternating import AlternatingProportionSVM
 from mercer.proportions.assignment import assign_labels
@@ -11,7 +12,6 @@ from mercer.proportions.attributes import (
     proportions_from_similarity,
     transfer_proportions,
 )
-from mercer.proportions.bags import Bags, bag_proportions, make_bags, sample_mixture_bags
 from mercer.proportions.calibration import InverseCalibration
 from mercer.proportions.convex import ConvexProportionSVM
 from mercer.proportions.gradient import ProportionClassifier

@@ -24,9 +24,9 @@ from mercer._explain import ScoreModel, ScoreRows
 from mercer._linalg import pivoted_cholesky_of
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
+from mercer.data.bags import Bags, _missing, _plain
 from mercer.kernel_methods._base import KernelMethod, one_object
 from mercer.kernel_methods._collections import count
-from mercer.proportions.bags import Bags, _missing, _plain
 from mercer.proportions.selection import constant_shares, majority_shares, proportion_risk, warn_if_no_better
 
 __all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space", "warn_of_one_class"]

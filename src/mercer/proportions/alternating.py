@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +22,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
+from mercer._progress import say
 from mercer._state.saved import Fields, Objects
+from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernel_methods._base import check_rate
 from mercer.proportions._base import (
@@ -215,16 +216,10 @@ class AlternatingProportionSVM(ProportionEstimator):
         space = _cheaper(space)
         threads = thread_count(self.n_jobs)
         stop = threading.Event()
-        if threads == 1 or len(starts) == 1:
-            runs = [self._run(space, problem, start, number, threads, stop) for number, start in enumerate(starts)]
-        else:
-            with ThreadPoolExecutor(min(threads, len(starts))) as pool:
-                jobs = [pool.submit(self._run, space, problem, start, k, 1, stop) for k, start in enumerate(starts)]
-                try:
-                    runs = [job.result() for job in jobs]
-                except BaseException:  # Ctrl-C too: the others end at their next step
-                    stop.set()
-                    raise
+        inner = threads if len(starts) == 1 else 1
+        runs = each(
+            lambda k: self._run(space, problem, starts[k], k, inner, stop), range(len(starts)), threads, stop=stop
+        )
         best = runs[int(np.argmin([run.objective for run in runs]))]  # the first of equal ones
         self._swap(_machine(space), problem, best, threads, stop)
         if not best.converged:
@@ -319,7 +314,7 @@ class AlternatingProportionSVM(ProportionEstimator):
             run.objective = math.inf
             self._alternate(machine, problem, run, run.labels, weight, tol, threads, stop)
         if self.verbose:
-            print(f"start {number}: objective {run.objective:.6g} after {len(run.history)} alternations", flush=True)
+            say(f"start {number}: objective {run.objective:.6g} after {len(run.history)} alternations")
         return run
 
     def _alternate(

@@ -19,8 +19,8 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, thread_count
+from mercer.data.bags import Bags
 from mercer.proportions._base import Problem
-from mercer.proportions.bags import Bags
 
 __all__ = ["assign_labels"]
 

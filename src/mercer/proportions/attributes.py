@@ -12,7 +12,6 @@ practice makes each share 0 or 1 and trains on that (`BinarizedAttributes`), whi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from mercer._estimator import Estimator
+from mercer._progress import say
 from mercer._state.saved import Fields, LabelValues, ListOf, Objects, Optional, Saved
-from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer._threads import each
+from mercer._validation import check_choice, check_count, check_positive, check_sparse
+from mercer.data.bags import Bags
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Kernel
 from mercer.kernels.base import require_positive_definite
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
-from mercer.proportions.bags import Bags
 from mercer.proportions.instances import MultipleInstanceSVM
 from mercer.proportions.mean_map import MeanMap
 
@@ -92,15 +93,10 @@ class _Attributes(Saved, Estimator):
         def one(a: int) -> Any:
             model = learn(a)
             if self.verbose:
-                print(f"attribute {a + 1} of {n}: {self.attribute_names_[a]}")
+                say(f"attribute {a + 1} of {n}: {self.attribute_names_[a]}")
             return model
 
-        threads = thread_count(self.n_jobs)
-        if threads == 1 or n == 1:
-            self.estimators_ = [one(a) for a in range(n)]
-        else:
-            with ThreadPoolExecutor(min(threads, n)) as pool:
-                self.estimators_ = list(pool.map(one, range(n)))
+        self.estimators_ = each(one, range(n), self.n_jobs)
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

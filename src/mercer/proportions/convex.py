@@ -27,6 +27,7 @@ from scipy.linalg.lapack import dposv
 from scipy.optimize import nnls
 
 from mercer import _core
+from mercer._progress import say
 from mercer._state.saved import Fields, Objects
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.kernel_methods._base import check_rate
@@ -238,7 +239,7 @@ class ConvexProportionSVM(ProportionEstimator):
                 hull.improve()
                 continue
             if self.verbose:
-                print(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings", flush=True)
+                say(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings")
             if last:
                 return hull
             hull.enter(found, square, _EARLY)

@@ -17,7 +17,6 @@ import copy
 import threading
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,14 +26,16 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, Number, Objects, Optional, outputs
+from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.data.bags import Bags
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.training import check_tol
 from mercer.proportions._base import IllPosedWarning, ProportionEstimator, Solution, Space
 from mercer.proportions._scorers import Linear, is_module, resolve_scorer, size_of
 from mercer.proportions._starts import NAMED_STARTS, named_solution
-from mercer.proportions.bags import Bags
 
 __all__ = ["ProportionClassifier"]
 
@@ -269,21 +270,18 @@ def descend(
 
 def all_starts(train: Callable[[int], Run], n_init: int, n_jobs: int, stop: threading.Event) -> list[Run]:
     """Runs from every start, on threads where there are several; an interrupt ends all of them with what they have."""
-    if n_jobs == 1 or n_init == 1:
-        runs: list[Run] = []
-        for number in range(n_init):
-            runs.append(train(number))
-            if stop.is_set():
-                break
-        return runs
-    with ThreadPoolExecutor(min(n_jobs, n_init)) as pool:
-        waiting = [pool.submit(train, number) for number in range(n_init)]
-        try:
-            return [one.result() for one in waiting]
-        except KeyboardInterrupt:
-            stop.set()
-            started = [one for one in waiting if not one.cancel()]
-            return [one.result() for one in started]
+    runs: dict[int, Run] = {}
+
+    def one(number: int) -> None:
+        if not stop.is_set():
+            runs[number] = train(number)
+
+    try:
+        each(one, range(n_init), n_jobs, stop=stop)
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+    return [runs[number] for number in sorted(runs)]
 
 
 # ---------------------------------------------------------------------------------------------------- the estimator
@@ -588,7 +586,7 @@ class ProportionClassifier(ProportionEstimator):
         def show(run: Run) -> None:
             at = run.history[-1] if level == 2 else run.objective
             rest = f", held out {run.held_out[-1] if level == 2 else run.score:.6g}" if run.held_out else ""
-            print(f"start {number + 1} of {self.n_init}: iteration {run.n_iter}, objective {at:.6g}{rest}")
+            say(f"start {number + 1} of {self.n_init}: iteration {run.n_iter}, objective {at:.6g}{rest}")
 
         return show
 

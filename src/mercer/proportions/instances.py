@@ -21,10 +21,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
+from mercer._progress import say
 from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.data.bags import Bags, _missing, _plain
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
-from mercer.proportions.bags import Bags, _missing, _plain
 
 __all__ = ["MultipleInstanceSVM"]
 
@@ -311,7 +312,7 @@ class _Turns:
         objective = norm / 2 + float(upper @ np.maximum(0.0, 1 - y * scores[used]))
         self.history.append(objective)
         if self.model.verbose:
-            print(f"turn {len(self.history)}: objective {objective:.6g}, {(y > 0).sum()} positive", flush=True)
+            say(f"turn {len(self.history)}: objective {objective:.6g}, {(y > 0).sum()} positive")
         # With class weights that follow the labels, objectives of turns do not compare: the last machine is kept.
         if self.best is None or self.model.class_weight is not None or objective <= self.best[0]:
             self.best = (objective, weights, intercept)

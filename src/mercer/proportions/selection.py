@@ -13,6 +13,7 @@ import copy
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._progress import say
 from mercer._state.saved import Count, Fields, Ints, LabelValues, Saved
+from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
+from mercer.data.bags import Bags, _missing, _plain
 from mercer.kernel_methods._collections import count, taken
-from mercer.proportions.bags import Bags, _missing, _plain
 
 __all__ = ["BagCV", "ConstantAnswerWarning", "MajorityBag", "bag_score", "proportion_risk"]
 
@@ -308,7 +311,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         seeds = random.randint(0, 2**31 - 1, len(splits) + 1)
         fold_seeds = [None if self.random_state is None else int(seed) for seed in seeds]
         if self.verbose:
-            print(f"BagCV: {len(candidates)} combinations, {len(splits)} folds of {len(made)} bags")
+            say(f"BagCV: {len(candidates)} combinations, {len(splits)} folds of {len(made)} bags")
         tasks = [(params, split, fold_seeds[f]) for params in candidates for f, split in enumerate(splits)]
         found = self._run(X, y, made, tasks, jobs)
         self._keep_results(candidates, splits, made, np.array(found).reshape(len(candidates), len(splits), 3))
@@ -354,22 +357,19 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         return model
 
     def _run(self, X: Any, y: Any, bags: Bags, tasks: list[Any], jobs: int) -> list[tuple[float, float, float]]:
-        if jobs == 1:
-            judged = [self._watched(X, y, bags, *task) for task in tasks]
-        else:
-            from joblib import Parallel, delayed
-
-            judged = list(Parallel(n_jobs=jobs)(delayed(self._watched)(X, y, bags, *task) for task in tasks))
+        judged = each(partial(self._watched, X, y, bags), tasks, jobs, processes=True)
         for category, message in dict.fromkeys(warning for _, told in judged for warning in told):
             warnings.warn(message, category, stacklevel=3)
         return [found for found, _ in judged]
 
-    def _watched(self, *task: Any) -> tuple[tuple[float, float, float], list[tuple[type[Warning], str]]]:
+    def _watched(
+        self, X: Any, y: Any, bags: Bags, task: Any
+    ) -> tuple[tuple[float, float, float], list[tuple[type[Warning], str]]]:
         """What `_judge` finds, and its warnings: other processes would print them, and once for every fit."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", ConstantAnswerWarning)  # on training bags; held-out ones say more
-            found = self._judge(*task)
+            found = self._judge(X, y, bags, *task)
         return found, [(warning.category, str(warning.message)) for warning in caught]
 
     def _judge(
@@ -391,7 +391,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         if not np.isfinite(score):
             raise ValueError(f"the score of {params} is {score}")
         if self.verbose > 1:
-            print(f"BagCV: {params}: {score:.4f}")
+            say(f"BagCV: {params}: {score:.4f}")
         return float(score), middle - begin, time.perf_counter() - middle
 
     def _keep_results(self, candidates: list[Any], splits: list[Any], bags: Bags, found: np.ndarray) -> None:
@@ -416,7 +416,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         self.best_index_ = int(np.argmax(mean))
         self.best_params_, self.best_score_ = candidates[self.best_index_], float(mean[self.best_index_])
         if self.verbose:
-            print(f"BagCV: best is {self.best_params_} with {self.best_score_:.4f}")
+            say(f"BagCV: best is {self.best_params_} with {self.best_score_:.4f}")
 
     def _compare_with_constants(self, splits: list[Any], bags: Bags) -> None:
         """Set the scores of constants on held-out bags, and warn where the best combination is no better."""

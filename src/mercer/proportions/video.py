@@ -11,7 +11,6 @@ score of a frame       mean of f over the segments that cover it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +21,13 @@ from sklearn.metrics import average_precision_score
 from sklearn.utils import check_array, check_random_state
 
 from mercer._estimator import Estimator
+from mercer._progress import say
 from mercer._state.saved import Count, Fields, Flag, Floats, LabelValues, ListOf, Objects, Saved, outputs
-from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer._threads import each
+from mercer._validation import check_choice, check_count, check_positive, check_sparse
+from mercer.data.bags import Bags, _missing, _plain
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
-from mercer.proportions.bags import Bags, _missing, _plain
 
 __all__ = ["VideoEventDetector"]
 
@@ -214,7 +215,6 @@ class VideoEventDetector(Saved, Estimator):
         self
         """
         self._check_parameters()
-        threads = thread_count(self.n_jobs)
         frames, lengths = self._frames(videos, reset=True)
         targets = self._targets(y, len(lengths))
         segments = cut(lengths, self.granularities, self.stride)
@@ -228,15 +228,10 @@ class VideoEventDetector(Saved, Estimator):
             model._warns_of_constants = False  # not all segments of a positive video show the event
             model.fit(features, bags=bags, proportions=share)
             if self.verbose:
-                print(f"event {event + 1} of {targets.shape[1]}: {int(share.sum())} of {len(share)} videos")
+                say(f"event {event + 1} of {targets.shape[1]}: {int(share.sum())} of {len(share)} videos")
             return model
 
-        events = range(targets.shape[1])
-        if threads == 1 or len(events) == 1:
-            self.estimators_ = [learn(event) for event in events]
-        else:
-            with ThreadPoolExecutor(min(threads, len(events))) as pool:
-                self.estimators_ = list(pool.map(learn, events))
+        self.estimators_ = each(learn, range(targets.shape[1]), self.n_jobs)
         scores = self._averages(features, segments, len(lengths))
         self.score_mean_, spread = scores.mean(axis=0), scores.std(axis=0)
         self.score_scale_ = np.where(spread > 0, spread, 1.0)

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from mercer._state.saved import Fields, Floats, LabelValues
 from mercer._validation import thread_count
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import check_weights
 from mercer.learning.solvers import Solver
 from mercer.ranking import preference_graph
-from mercer.ranking.base import LinearRanker, check_shape
+from mercer.ranking._linear import LinearRanker
 from mercer.ranking.preference_graph import Edge, Graph
 from mercer.ranking.risks import LabelRankingRisk
 
@@ -88,6 +89,10 @@ class LabelRanker(LinearRanker):
     coef_: np.ndarray
     intercept_: np.ndarray
     classes_: np.ndarray
+
+    saved = LinearRanker.saved | Fields(
+        classes_=LabelValues(2), coef_=Floats("classes_", "n_features_in_"), intercept_=Floats("classes_")
+    )
 
     def __init__(
         self,
@@ -256,28 +261,18 @@ class LabelRanker(LinearRanker):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta = self._state()
+    def _saved_params(self) -> dict[str, Any]:
         if not isinstance(self.decomposition, str):
             raise TypeError(
                 "a function cannot be saved: call set_params(decomposition='edges') first (predictions do not use it)"
             )
-        meta["classes"] = self.classes_.tolist()
-        return meta, {"coef": self.coef_, "intercept": self.intercept_}
+        return super()._saved_params()
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> LabelRanker:
-        """The inverse of :meth:`to_state`."""
-        model = cls._from_state(meta)
-        model.classes_ = np.array(meta["classes"])
-        n = len(model.classes_)
-        if n < 2 or model.classes_.ndim != 1 or len(set(meta["classes"])) != n:
-            raise ValueError("classes: expected at least two different labels")
-        model._has_intercept = bool(model.fit_intercept)
-        model.coef_ = check_shape("coef", arrays["coef"], (n, model.n_features_in_))
-        model.intercept_ = check_shape("intercept", arrays["intercept"], (n,))
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        if len(set(self.classes_.tolist())) < len(self.classes_):
+            raise ValueError("classes_ must hold different labels")
+        self._has_intercept = bool(self.fit_intercept)
 
 
 def _resolve(decomposition: Any) -> Decomposition:

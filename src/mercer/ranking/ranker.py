@@ -15,12 +15,13 @@ import numpy as np
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.utils.validation import column_or_1d
 
+from mercer._state.saved import Fields, Floats, LabelValues, Number, Optional
 from mercer._validation import check_choice, group_order, thread_count
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run
 from mercer.learning.solvers import Solver
 from mercer.metrics import pairwise_error
-from mercer.ranking.base import LinearRanker, check_shape
+from mercer.ranking._linear import LinearRanker
 from mercer.ranking.risks import MEASURES, RankingRisk
 
 # Thresholds between grades take O(n) for each grade; with more grades than this y is a number, not an ordinal scale.
@@ -103,6 +104,12 @@ class Ranker(LinearRanker):
 
     _labels_have_scores = False
     lacks: ClassVar[dict[str, str]] = {**LinearRanker.lacks, "sample_weight": "an example is a group of rows here"}
+    saved = LinearRanker.saved | Fields(
+        classes_=LabelValues(2),
+        coef_=Floats("n_features_in_"),
+        intercept_=Number(),
+        thresholds_=Optional(Floats(lambda model: len(model.classes_) - 1)),
+    )
     _dev_sizes = (2, 3)
 
     def __init__(
@@ -286,29 +293,13 @@ class Ranker(LinearRanker):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta = {**self._state(), "intercept": self.intercept_}
-        arrays = {"coef": self.coef_, "classes": self.classes_}
-        if self.thresholds_ is not None:
-            arrays["thresholds"] = self.thresholds_
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ranker:
-        """The inverse of :meth:`to_state`."""
-        model = cls._from_state(meta)
-        check_choice("measure", model.measure, MEASURES)
-        model.coef_ = check_shape("coef", arrays["coef"], (model.n_features_in_,))
-        model.classes_ = check_shape("classes", arrays["classes"], (max(2, len(arrays["classes"])),))
-        model._has_intercept = model.measure == "f1" and bool(model.fit_intercept)
-        model.intercept_ = float(check_shape("intercept", np.asarray(meta["intercept"], float), ()))
-        model.thresholds_ = arrays.get("thresholds")
-        if model.thresholds_ is not None and (
-            model.thresholds_.shape != (len(model.classes_) - 1,) or not (np.diff(model.thresholds_) >= 0).all()
-        ):
-            raise ValueError(f"thresholds: expected {len(model.classes_) - 1} ascending numbers")
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        if self.classes_.dtype.kind not in "biuf":
+            raise ValueError("classes_ must hold numbers")
+        self._has_intercept = self.measure == "f1" and bool(self.fit_intercept)
+        if self.thresholds_ is not None and not (np.diff(self.thresholds_) >= 0).all():
+            raise ValueError("thresholds_ must not descend")
 
 
 def fit_thresholds(scores: np.ndarray, ranks: np.ndarray, n_grades: int) -> np.ndarray:

@@ -20,7 +20,6 @@ Label ranking, with f(x, u) = ⟨w_u, x⟩ and A(y) the parts of the preference 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +27,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from mercer import _core
+from mercer._threads import each
 from mercer._validation import group_order
 
 MEASURES = ("pairs", "roc-area", "average-precision", "f1")
@@ -63,10 +63,7 @@ class Products:
         return np.sum(parts, axis=0)
 
     def _each(self, products: list[tuple[Any, np.ndarray]]) -> list[np.ndarray]:
-        if self.threads == 1 or len(products) == 1:
-            return [np.asarray(a @ b) for a, b in products]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(lambda pair: np.asarray(pair[0] @ pair[1]), products))
+        return each(lambda pair: np.asarray(pair[0] @ pair[1]), products, self.threads)
 
 
 def _rows(X: csr_matrix, a: int, b: int) -> csr_matrix:

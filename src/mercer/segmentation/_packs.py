@@ -14,13 +14,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._state.saved import Fields, Floats, Saved
 from mercer._validation import check_choice
 from mercer.data.sequences import Sequences
 
@@ -113,30 +114,23 @@ class SegmentFeatures:
         )
 
 
-class FeaturePack(TransformerMixin, Estimator, ABC):
+class FeaturePack(Saved, TransformerMixin, Estimator, ABC):
     """Base of what turns raw sequences into :class:`SegmentFeatures`.
 
     A pack is a transformer in scikit-learn's sense: `fit` learns from training sequences what needs learning
     (vocabularies, ranges), `transform` applies it. A subclass has ``_fit(documents)``, which learns and returns the
-    features of the training sequences, ``transform``, and ``_learnt`` and ``_restore`` for model files.
+    features of the training sequences, and ``transform``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.segmentation import FeaturePack, SegmentStatistics
     >>> pack = SegmentStatistics(window=1, contrast=0).fit([np.eye(4)])
-    >>> same = FeaturePack.from_state(*pack.to_state())
-    >>> same.transform([np.eye(4)]).boundary_names
+    >>> isinstance(pack, FeaturePack)
+    True
+    >>> pack.transform([np.eye(4)]).boundary_names
     ('start', 'frame[0]:0', 'frame[0]:1', 'frame[0]:2', 'frame[0]:3')
     """
-
-    kinds: ClassVar[dict[str, type[FeaturePack]]] = {}
-    """The packs that a model file may name."""
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        if cls.__module__.startswith("mercer."):  # a file may only name what the library itself has
-            FeaturePack.kinds[cls.__name__] = cls
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Learn from training sequences; ``y`` is not looked at."""
@@ -153,31 +147,6 @@ class FeaturePack(TransformerMixin, Estimator, ABC):
 
     @abstractmethod
     def _fit(self, X: Any) -> SegmentFeatures: ...
-
-    @abstractmethod
-    def _learnt(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What was learnt, as JSON data and arrays."""
-
-    @abstractmethod
-    def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None: ...
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The pack as JSON data and arrays, for model files."""
-        check_is_fitted(self)
-        meta, arrays = self._learnt()
-        parameters = {k: list(v) if isinstance(v, tuple) else v for k, v in self.get_params(deep=False).items()}
-        return {"pack": type(self).__name__, "parameters": parameters, "learnt": meta}, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FeaturePack:
-        """The inverse of :meth:`to_state`, whichever class of packs it is called on."""
-        kind = FeaturePack.kinds.get(meta["pack"])
-        if kind is None or not issubclass(kind, cls):
-            raise ValueError(f"{meta['pack']!r} is no feature pack known here ({', '.join(sorted(FeaturePack.kinds))})")
-        parameters = {k: tuple(v) if isinstance(v, list) else v for k, v in meta["parameters"].items()}
-        pack = kind(**parameters)
-        pack._restore(meta["learnt"], arrays)
-        return pack
 
 
 def check_statistics(name: str, statistics: Any) -> tuple[str, ...]:
@@ -242,7 +211,7 @@ def segment_statistics(
     return np.hstack([parts[name] for name in names]) if names else np.zeros((len(spans), 0))
 
 
-class MinMaxRescaler(TransformerMixin, Estimator):
+class MinMaxRescaler(Saved, TransformerMixin, Estimator):
     """u → (u − min) / (max − min) with the ranges of the training data.
 
     Values of new data beyond these ranges become 0 or 1. A feature that is constant in training becomes 0.
@@ -261,6 +230,12 @@ class MinMaxRescaler(TransformerMixin, Estimator):
 
     minimum_: np.ndarray
     maximum_: np.ndarray
+
+    saved = Fields(minimum_=Floats("n_features_in_"), maximum_=Floats("n_features_in_"))
+
+    def _check_state(self) -> None:
+        if (self.minimum_ > self.maximum_).any():
+            raise ValueError("minimum_ must not exceed maximum_")
 
     def fit(self, X: Any, y: Any = None) -> MinMaxRescaler:
         """Learn the ranges."""

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, hstack
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import _core
-from mercer._state.values import pack_strings, unpack_strings
+from mercer._state.saved import Fields, Floats, Nested, Optional, Strings
 from mercer._validation import check_choice, check_count
 from mercer.data.features import FeatureIndex
 from mercer.data.prose import words
@@ -159,12 +159,6 @@ class SegmentStatistics(FeaturePack):
         stacked = _beside(blocks, sparse=not isinstance(h, np.ndarray))
         offsets = frames.offsets - frames.offsets[0]
         return SegmentFeatures(frames, Sequences(stacked, offsets), self.statistics, tuple(names), tuple(columns))
-
-    def _learnt(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {"n_features": self.n_features_in_}, {}
-
-    def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.n_features_in_ = check_count("n_features", meta["n_features"], 0)
 
 
 def _as_sequences(X: Any) -> Sequences:
@@ -493,36 +487,21 @@ class ParagraphFeatures(FeaturePack):
 
     # ------------------------------------------------------------------ model files
 
-    def _learnt(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta, arrays = self.language_.to_state()
-        state = {f"language.{name}": array for name, array in arrays.items()}
-        state |= {f"words.{name}": array for name, array in pack_strings(self.words_).items()}
-        state["weights"] = self.weights_
-        state |= {f"index.{name}": array for name, array in self.index_.to_arrays().items()}
-        for name in self._rescalers():
-            scaler = getattr(self, f"{name}_")
-            state |= {f"{name}.minimum": scaler.minimum_, f"{name}.maximum": scaler.maximum_}
-        return {"language": meta}, state
+    saved = Fields(
+        language_=Nested(NgramModel),
+        index_=Nested(FeatureIndex),
+        words_=Strings(),
+        weights_=Floats("words_"),
+        numeric_=Nested(MinMaxRescaler),
+        frames_=Nested(MinMaxRescaler),
+        segments_=Optional(Nested(MinMaxRescaler)),
+    )
 
-    def _restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _check_state(self) -> None:
         self._check()
-
-        def part(prefix: str) -> dict[str, np.ndarray]:
-            return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-        self.language_ = NgramModel.from_state(meta["language"], part("language."))
-        self.index_ = FeatureIndex.from_arrays(part("index."), self.n_bits)
-        self.words_, self.weights_ = unpack_strings(part("words.")), np.asarray(arrays["weights"], float)
-        if self.weights_.shape != (len(self.words_),) or not np.isfinite(self.weights_).all():
-            raise ValueError(f"weights must be {len(self.words_)} finite numbers")
         for name, n in self._rescalers().items():
-            scaler = MinMaxRescaler()
-            ranges = [np.asarray(arrays[f"{name}.{side}"], float) for side in ("minimum", "maximum")]
-            if any(r.shape != (n,) or not np.isfinite(r).all() for r in ranges) or (ranges[0] > ranges[1]).any():
-                raise ValueError(f"the ranges of {name} must be {n} finite pairs minimum <= maximum")
-            scaler.minimum_, scaler.maximum_ = ranges
-            scaler.n_features_in_ = n
-            setattr(self, f"{name}_", scaler)
+            if getattr(self, f"{name}_").n_features_in_ != n:
+                raise ValueError(f"{name}_ must have {n} ranges")
 
     def _rescalers(self) -> dict[str, int]:
         sizes = {"numeric": len(_NUMERIC), "frames": len(_FRAMES)}

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
-from mercer._state.values import pack_strings, unpack_strings
+from mercer._state.saved import Fields, Ints, ListOf, Saved, Strings
 from mercer._validation import check_choice, check_count, decreases
 from mercer.data.prose import words
 
@@ -30,7 +30,7 @@ __all__ = ["NgramModel"]
 _UNKNOWN, _START = 0, 1
 
 
-class NgramModel(Estimator):
+class NgramModel(Saved, Estimator):
     """A smoothed n-gram model of words or characters.
 
     Parameters
@@ -58,6 +58,13 @@ class NgramModel(Estimator):
     """
 
     symbols_: list[str]
+
+    saved = Fields(
+        symbols_=Strings(),
+        _contexts=ListOf(Ints(None)),
+        _grams=ListOf(Ints(None), "order"),
+        _counts=ListOf(Ints(None, low=1), "order"),
+    )
 
     def __init__(self, order: int = 2, *, unit: str = "word", min_count: int = 1) -> None:
         self.order = order
@@ -166,32 +173,20 @@ class NgramModel(Estimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The model as JSON data and arrays."""
-        check_is_fitted(self, "symbols_")
-        arrays = {f"symbols.{k}": v for k, v in pack_strings(self.symbols_).items()}
-        for k in range(self.order):
-            arrays |= {f"grams.{k + 1}": self._grams[k], f"counts.{k + 1}": self._counts[k]}
-            if k:
-                arrays[f"contexts.{k}"] = self._contexts[k - 1]
-        return {"order": self.order, "unit": self.unit, "min_count": self.min_count}, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> NgramModel:
-        """The inverse of :meth:`to_state`."""
-        model = cls(check_count("order", meta["order"], 0), unit=meta["unit"], min_count=meta["min_count"])
-        check_choice("unit", model.unit, ("word", "character"))
-        model.symbols_ = unpack_strings({"bytes": arrays["symbols.bytes"], "offsets": arrays["symbols.offsets"]})
-        model._number()
-        model._contexts = [_rising(f"contexts.{k}", arrays) for k in range(1, model.order)]
-        model._grams = [_rising(f"grams.{k}", arrays) for k in range(1, model.order + 1)]
-        model._counts = [np.asarray(arrays[f"counts.{k}"], np.int64) for k in range(1, model.order + 1)]
-        for k, (keys, counts) in enumerate(zip(model._grams, model._counts, strict=True)):
-            n_contexts = len(model._contexts[k - 1]) if k else 1
-            if len(keys) != len(counts) or (counts < 1).any() or (len(keys) and keys[-1] >= n_contexts * model._base):
+    def _check_state(self) -> None:
+        check_count("order", self.order, 0)
+        check_choice("unit", self.unit, ("word", "character"))
+        self._number()
+        if len(self._contexts) != max(self.order - 1, 0):
+            raise ValueError(f"expected contexts of {max(self.order - 1, 0)} lengths, found {len(self._contexts)}")
+        for keys in (*self._contexts, *self._grams):
+            if decreases(keys, strictly=False):
+                raise ValueError("n-grams and their contexts must be rising numbers")
+        for k, (keys, counts) in enumerate(zip(self._grams, self._counts, strict=True)):
+            n_contexts = len(self._contexts[k - 1]) if k else 1
+            if len(keys) != len(counts) or (len(keys) and keys[-1] >= n_contexts * self._base):
                 raise ValueError(f"counts of {k + 1}-grams do not fit their n-grams")
-        model._sum_contexts()
-        return model
+        self._sum_contexts()
 
 
 def _find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -200,10 +195,3 @@ def _find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return np.full(len(wanted), -1, np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, at, -1)
-
-
-def _rising(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    keys = np.asarray(arrays[name], np.int64)
-    if keys.ndim != 1 or (len(keys) and keys[0] < 0) or decreases(keys, strictly=False):
-        raise ValueError(f"{name} must be rising numbers of at least 0")
-    return keys

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer._state.values import pack_strings, unpack_strings
-from mercer._validation import check_choice, check_count, check_flag, thread_count
+from mercer._state.saved import Choice, DictOf, Fields, Flag, Floats, Nested, Number, Optional, Strings
+from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
 from mercer.data.segments import (
@@ -44,10 +44,11 @@ from mercer.learning.losses import LOSSES, Loss, RelativeMargin, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import BMRM, Solver, best_solver
-from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
+from mercer.learning.strength import check_strength, resolve_strength
 from mercer.metrics import boundary_score
 from mercer.segmentation._packs import FeaturePack, SegmentFeatures
 from mercer.segmentation.baselines import OffsetCurve, tune_offset
+from mercer.segmentation.features import ParagraphFeatures, SegmentStatistics
 from mercer.structures import patterns
 from mercer.structures.constraints import Constraints
 from mercer.structures.costs import Cost, resolve_cost
@@ -176,6 +177,22 @@ default="table"
     edge_index_: FeatureIndex | None
     C_: float
     curve_: OffsetCurve
+
+    saved = StructuredEstimator.saved | Fields(
+        _labels=Nested(LabelIndex),
+        features_=Optional(Nested(SegmentStatistics, ParagraphFeatures)),
+        index_=Optional(Nested(FeatureIndex)),
+        edge_index_=Optional(Nested(FeatureIndex)),
+        form_=Choice(*_FORMS[1:]),
+        offset_=Number(),
+        _starts_are_rows=Flag(),
+        _labels_may_repeat=Flag(),
+        _names=DictOf(Strings()),
+        structure_=Nested(Segments),
+        coef_=Floats("structure_.n_weights"),
+        C_=Number(0),
+        loss_=Choice(*LOSSES),
+    )
 
     def __init__(
         self,
@@ -732,101 +749,19 @@ default="table"
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
-        self._check_is_fitted()
-        s, classes = self.structure_, self._labels.classes
-        training = self._training_to_state(classes)
-        params = training["params"]
-        params["constraints"] = None if self.constraints is None else self.constraints.to_json()
-        params["template"] = None if self.template is None else self.template.text
-        params["features"] = None  # the fitted pack says it all
-        meta: dict[str, Any] = {
-            **training,
-            "params": {name: _to_json(value) for name, value in params.items()},
-            "classes": classes,
-            "form": self.form_,
-            "offset": self.offset_,
-            "n_features": s.n_features,
-            "n_boundary_features": s.n_boundary_features,
-            "n_span_features": s.n_span_features,
-            "max_length": s.longest.tolist(),
-            "min_length": s.shortest.tolist(),
-            "statistics": list(s.statistics),
-            "has_lengths": s.lengths is not None,
-            "starts_are_rows": self._starts_are_rows,
-            "repeats": self._labels_may_repeat,
-            "names": list(self._names),
-            "index_bits": None if self.index_ is None else self.index_.n_bits,
-            "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
-            "C": self.C_,
-            "loss": self.loss_,
-            "pack": None,
-        }
-        arrays = {"w": self.coef_}
-        for kind, names in self._names.items():
-            arrays.update(_under(f"names.{kind}", pack_strings(names)))
-        if self.features_ is not None:
-            meta["pack"], held = self.features_.to_state()
-            arrays.update(_under("pack", held))
-        for name in ("pattern", "boundary_pattern", "edge_pattern"):
-            if getattr(s, name) is not None:
-                starts, arrays[f"{name}.columns"] = getattr(s, name)
-                arrays[f"{name}.starts"] = starts.astype(np.int64)
-        for name, index in (("index", self.index_), ("edge_index", self.edge_index_)):
-            if index is not None and not index.n_bits:
-                arrays.update(_under(name, index.to_arrays()))
-        return meta, arrays
+    def _saved_params(self) -> dict[str, Any]:
+        return {**super()._saved_params(), "features": None}  # the fitted pack says it all
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Segmenter:
-        """The inverse of :meth:`to_state`."""
-        params = {name: _from_json(value) for name, value in meta["params"].items()}
-        params["template"] = None if params["template"] is None else Template.parse(params["template"])
-        params["constraints"] = None if params["constraints"] is None else Constraints.from_json(params["constraints"])
-        model = cls._from_training_state(meta, **params)
-        model.features_ = None
-        if meta["pack"] is not None:
-            model.features_ = FeaturePack.from_state(meta["pack"], _of(arrays, "pack"))
-            model.features = clone(model.features_)
-        model._labels = LabelIndex(meta["classes"])
-        model.classes_ = model._labels.array
-        model.form_, model.offset_ = check_choice("form", meta["form"], _FORMS[1:]), float(meta["offset"])
-        model.n_features_in_ = int(meta["n_features"])
-        model.max_length_ = max(int(bound) for bound in meta["max_length"])
-        model._starts_are_rows = check_flag("starts_are_rows", meta["starts_are_rows"])
-        model._labels_may_repeat = check_flag("repeats", meta["repeats"])
-        model._names = {kind: unpack_strings(_of(arrays, f"names.{kind}")) for kind in meta["names"]}
-        model.index_, model.edge_index_ = (_index_of(name, meta, arrays) for name in ("index", "edge_index"))
-        given = {
-            name: (arrays[f"{name}.starts"], arrays[f"{name}.columns"]) if f"{name}.starts" in arrays else None
-            for name in ("pattern", "boundary_pattern", "edge_pattern")
-        }
-        model.structure_ = Segments(
-            len(model._labels),
-            model.n_features_in_,
-            int(meta["n_boundary_features"]),
-            int(meta["n_span_features"]),
-            max_length=meta["max_length"],
-            min_length=meta["min_length"],
-            statistics=meta["statistics"],
-            boundaries=model.boundaries,
-            neighbours=model.neighbours,
-            lengths=model.length_model if meta["has_lengths"] else None,
-            masks=model._masks(),
-            threads=thread_count(model.n_jobs),
-            **given,
-        )
-        model.coef_ = np.array(arrays["w"], dtype=float)
-        if model.coef_.shape != (model.structure_.n_weights,):
-            raise ValueError(f"expected {model.structure_.n_weights} weights, found {model.coef_.shape}")
-        if not np.isfinite(model.coef_).all() or not np.isfinite(model.offset_):
-            raise ValueError("a weight is not finite")
-        if model.index_ is not None and len(model.index_) != model.n_features_in_:
-            raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
-        model.C_ = strength_from_state(meta, params)
-        model.loss_ = _loss_of(meta, model.loss)
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        structure, self.classes_ = self.structure_, self._labels.array
+        if (structure.n_labels, structure.n_features) != (len(self._labels), self.n_features_in_):
+            raise ValueError("structure_ is for other labels or features than those of the model")
+        self.features = None if self.features_ is None else clone(self.features_)
+        self.max_length_ = structure.K
+        structure.masks = self._masks()
+        if self.index_ is not None and len(self.index_) != self.n_features_in_:
+            raise ValueError(f"expected {self.n_features_in_} feature names, found {len(self.index_)}")
 
     # ------------------------------------------------------------------ parts
 

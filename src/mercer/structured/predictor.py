@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
+from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.structured.structure import Structure
+from mercer.structures.custom import CustomStructure
 from mercer.structures.joint import Examples, Joint, OracleError
 
 _PAIRS = 64  # of true outputs whose costs tell structures apart
@@ -30,8 +31,8 @@ class StructuredPredictor(StructuredEstimator):
 
     Parameters
     ----------
-    structure : Structure
-        An object with ``features``, ``cost``, ``argmax``, …; see :class:`Structure`.
+    structure : CustomStructure
+        An object with ``features``, ``cost``, ``argmax``, …; see :class:`CustomStructure`.
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"relative-margin"``, ``"log"``, ``"softmax-margin"``,
         ``"hybrid"``.
@@ -71,7 +72,7 @@ class StructuredPredictor(StructuredEstimator):
     --------
     >>> import numpy as np
     >>> from itertools import permutations
-    >>> class Ranking(Structure):
+    >>> class Ranking(CustomStructure):
     ...     "y is an order of the rows of x; the weights score a row, earlier places count more."
     ...     def features(self, x, y):
     ...         return np.linspace(1, -1, len(y)) @ x[list(y)]
@@ -89,13 +90,14 @@ class StructuredPredictor(StructuredEstimator):
 
     coef_: np.ndarray
 
+    saved = StructuredEstimator.saved | Fields(coef_=Floats(None))
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
         ("predict_marginals", "sample", "entropy"), "a structure of your own has no method that answers it"
     )
 
     def __init__(
         self,
-        structure: Structure,
+        structure: CustomStructure,
         loss: str | Loss = "hinge",
         solver: str | Solver = "auto",
         C: float = 1.0,
@@ -247,7 +249,7 @@ class StructuredPredictor(StructuredEstimator):
     def _joint(self, x: Any, y: Any) -> Joint:
         for method in ("features", "argmax", "cost"):
             if not callable(getattr(self.structure, method, None)):
-                raise TypeError(f"structure must have a method {method!r}: see mercer.structured.Structure")
+                raise TypeError(f"structure must have a method {method!r}: see mercer.structured.CustomStructure")
         joint = Joint(self.structure, 0)
         row = joint.call("features", 0, x, y)
         joint.n_weights = int(row.shape[-1]) if issparse(row) else int(np.size(row))
@@ -259,20 +261,15 @@ class StructuredPredictor(StructuredEstimator):
         self._check_is_fitted()
         return self.coef_
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The trained weights; the structure itself is code and stays with its author."""
-        meta = self._training_to_state()
-        del meta["params"]["structure"]
-        return {**meta, "structure": type(self.structure).__name__}, {"w": self.coef_}
+    def _saved_params(self) -> dict[str, Any]:
+        """The structure is code and stays with its author: a file has its name."""
+        known = self.structure.name if isinstance(self.structure, _NotLoaded) else type(self.structure).__name__
+        return {**super()._saved_params(), "structure": known}
 
     @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> StructuredPredictor:
-        """The inverse of :meth:`to_state`; set ``structure`` before use."""
-        model = cls._from_training_state(meta, structure=_NotLoaded(str(meta["structure"])))
-        model.coef_ = np.array(arrays["w"], dtype=float)
-        if model.coef_.ndim != 1 or not np.isfinite(model.coef_).all():
-            raise ValueError("the weights must be a vector of finite numbers")
-        return model
+    def _make(cls, params: dict[str, Any]) -> StructuredPredictor:
+        """A model without its structure: set ``structure`` before use."""
+        return cls(**{**params, "structure": _NotLoaded(str(params["structure"]))})
 
 
 def _examples(X: Any, y: Any) -> tuple[Examples, Examples]:

@@ -19,6 +19,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mercer import _core
+from mercer._state.saved import Saved
+from mercer._validation import check_count
 from mercer.data.labels import TagSequences
 from mercer.data.sequences import Sequences
 from mercer.structures import patterns
@@ -102,7 +104,7 @@ class ChainMarginals:
                 part *= factor
 
 
-class Chain(Structure):
+class Chain(Saved, Structure):
     """Label sequences with first-order scores.
 
     Parameters
@@ -162,6 +164,18 @@ class Chain(Structure):
             )
         )
         self.n_weights = int(bounds[-1])
+
+    def _saved_params(self) -> dict[str, Any]:
+        return {name: value for name, value in super()._saved_params().items() if name not in ("masks", "threads")}
+
+    @classmethod
+    def _make(cls, params: dict[str, Any]) -> Chain:
+        for name, least in (("n_labels", 1), ("n_features", 0), ("n_edge_features", 0)):
+            check_count(name, params[name], least)
+        trained, square = params["trained_transitions"], 2 * (params["n_labels"],)
+        if trained is not None and (trained.shape != square or trained.dtype != bool):
+            raise ValueError(f"trained_transitions must be booleans of shape {square}")
+        return cls(**{**params, **{name: patterns.from_file(params[name]) for name in ("pattern", "edge_pattern")}})
 
     # ------------------------------------------------------------------ between weights and part scores
 

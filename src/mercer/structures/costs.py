@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._state.values import Codec, register
+from mercer._state.values import Codec, Reader, Writer, register
 from mercer.data.segments import Segmentations
 
 
@@ -395,4 +395,15 @@ def resolve_cost(cost: Any) -> Cost:
     raise TypeError(f"cost must be a name, weights, a matrix, a function or a Cost, got {type(cost).__name__}")
 
 
-register(Cost, Codec("cost", lambda cost, out: {"of": cost.to_json()}, lambda node, source: cost_from_json(node["of"])))
+def _write(cost: Cost, out: Writer) -> dict[str, Any]:
+    """Numbers in an array: there may be as many as pairs of labels."""
+    data = cost.to_json()
+    held = {k: out.place(np.array(v), k) for k, v in data.items() if isinstance(v, list)}
+    return {"of": {k: v for k, v in data.items() if k not in held}, "arrays": held}
+
+
+def _read(node: dict[str, Any], source: Reader) -> Cost:
+    return cost_from_json({**node["of"], **{k: source.array(place) for k, place in node["arrays"].items()}})
+
+
+register(Cost, Codec("cost", _write, _read))

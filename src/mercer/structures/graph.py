@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from mercer._state.limits import reserve
+from mercer._state.saved import Saved
 from mercer._validation import check_choice, check_count, hyphenated
 from mercer.data.labels import TagSequences
 from mercer.structures import graph_search as search
@@ -99,7 +101,7 @@ class GraphMarginals:
         return GraphMarginals(self.nodes.copy(), self.edges.copy(), self.log_partition.copy(), self.shape)
 
 
-class Graph(Structure):
+class Graph(Saved, Structure):
     """A label for each node of a graph; neighbours depend on each other.
 
     Parameters
@@ -166,6 +168,16 @@ class Graph(Structure):
         self.n_weights = nodes + self.n_types * self.n_edge_features * self._kinds.shape[1]
         self.has_edges = self.edge_weights != "none"
         self.slices = {"nodes": slice(0, nodes), "edges": slice(nodes, self.n_weights)}
+
+    def _saved_params(self) -> dict[str, Any]:
+        return {name: value for name, value in super()._saved_params().items() if name != "threads"}
+
+    @classmethod
+    def _make(cls, params: dict[str, Any]) -> Graph:
+        pairs = check_count("n_labels", params["n_labels"]) ** 2
+        kinds = {"none": 0, "directed": pairs, "symmetric": pairs}.get(params["edge_weights"], 1)
+        reserve(8 * pairs * kinds, "the kinds of pairs of labels")
+        return cls(**params)
 
     # ------------------------------------------------------------------ between weights and part scores
 

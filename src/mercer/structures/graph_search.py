@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mercer import _core
+from mercer._threads import each
 from mercer.inference.cuts import is_submodular
 from mercer.inference.elimination import TreewidthError
 from mercer.inference.graph import CompiledGraph
@@ -197,7 +197,7 @@ def _clique_sums(
         mu[v] = flat.reshape(-1, nodes.shape[1])
         joint[e] = tree.factor_beliefs(beliefs).reshape(-1, *edges.shape[1:])
 
-    _each(one, len(shape), threads)
+    each(one, range(len(shape)), threads)
     return mu, joint, totals
 
 
@@ -218,15 +218,6 @@ def _single(
         np.ascontiguousarray(nodes[v]).ravel(), np.ascontiguousarray(edges[e]).ravel(), 0.0
     )
     return core, tree, v, e
-
-
-def _each(one: Callable[[int], None], n: int, threads: int) -> None:
-    if threads > 1 and n > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(one, range(n)))
-    else:
-        for i in range(n):
-            one(i)
 
 
 def maxima(
@@ -284,7 +275,7 @@ def _by_graph(
         if v.start < v.stop:
             out[v] = run(shape.part(i).compiled.with_potentials(nodes[v].ravel(), edges[e].ravel()))
 
-    _each(one, len(shape), threads)
+    each(one, range(len(shape)), threads)
     return out
 
 
@@ -304,7 +295,7 @@ def clique_best(
             _check_possible(None)
         labels[: len(states), v], there[i, : len(states)] = states, True
 
-    _each(one, len(shape), threads)
+    each(one, range(len(shape)), threads)
     return labels, there
 
 

@@ -1,4 +1,4 @@
-"""Outputs of any kind, described by plain Python methods: the bridge from :class:`mercer.structured.Structure`.
+"""Outputs of any kind, described by plain Python methods: the bridge from :class:`mercer.structured.CustomStructure`.
 
 Part scores of a batch are the weights and the inputs themselves; every verb asks the user's methods, one example at a
 time, and checks their answers.
@@ -109,7 +109,7 @@ class Joint(Structure):
     Parameters
     ----------
     structure : object with ``features``, ``cost``, ``argmax`` and, where a loss needs them, ``argmin``, ``k_best``,
-        ``log_partition``; see :class:`mercer.structured.Structure`
+        ``log_partition``; see :class:`mercer.structured.CustomStructure`
     n_weights : int
         Length of its feature vectors.
     """

@@ -71,3 +71,12 @@ def spread(weights: np.ndarray, at: np.ndarray, target: np.ndarray) -> np.ndarra
         found = target[position] == at
         out[position[found]] = weights[found]
     return out
+
+
+def from_file(value: object) -> Pattern:
+    """A pattern as a model file has it: two arrays, whose numbers the compiled pattern checks."""
+    if value is None:
+        return None
+    if not isinstance(value, tuple) or len(value) != 2 or not all(isinstance(part, np.ndarray) for part in value):
+        raise ValueError("a pattern of weights must be two arrays")
+    return value

@@ -39,6 +39,8 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from mercer import _core
+from mercer._state.limits import reserve
+from mercer._state.saved import Saved
 from mercer._validation import check_choice, check_count
 from mercer.data.segments import Segmentations
 from mercer.data.sequences import Rows, Sequences
@@ -53,7 +55,7 @@ STATISTICS = ("sum", "mean", "variance")
 NEIGHBOURS = ("boundary", "mean", "variance")
 
 
-class Segments(Structure):
+class Segments(Saved, Structure):
     """Labelled segmentations with scores of boundaries, whole segments and neighbouring segments.
 
     Inputs are :class:`~mercer.data.Sequences`: features of positions in the matrix, features of the boundary before
@@ -152,6 +154,18 @@ class Segments(Structure):
         self._patterns = self._layout()
         self.slices = _slices(self._sizes())
         self.n_weights = max((part.stop for part in self.slices.values()), default=0)
+
+    def _saved_params(self) -> dict[str, Any]:
+        params = {name: value for name, value in super()._saved_params().items() if name not in ("masks", "threads")}
+        return {**params, "max_length": self.longest, "min_length": self.shortest}
+
+    @classmethod
+    def _make(cls, params: dict[str, Any]) -> Segments:
+        n_labels, longest = check_count("n_labels", params["n_labels"]), int(np.max(params["max_length"]))
+        width = longest if isinstance(params["lengths"], str) and params["lengths"] == "table" else 3
+        reserve(8 * longest * (n_labels + width), f"scores of {longest} lengths")
+        names = ("pattern", "boundary_pattern", "edge_pattern")
+        return cls(**{**params, **{name: patterns.from_file(params[name]) for name in names}})
 
     def _layout(self) -> dict[str, Any]:
         """The patterns of the parts with features of positions and boundaries that this structure has."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._state.saved import Count, Fields, Floats, Nested, Number, Optional
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
@@ -26,7 +27,7 @@ from mercer.learning.estimator import Run, StructuredEstimator
 from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
-from mercer.learning.strength import check_strength, resolve_strength, strength_from_state
+from mercer.learning.strength import check_strength, resolve_strength
 from mercer.structures import patterns
 from mercer.structures.chain import Chain, ChainScores
 from mercer.structures.constraints import Constraints
@@ -125,6 +126,16 @@ default="log"
     coef_: np.ndarray
     structure_: Chain
     C_: float
+
+    saved = StructuredEstimator.saved | Fields(
+        _labels=Nested(LabelIndex),
+        index_=Optional(Nested(FeatureIndex)),
+        edge_index_=Optional(Nested(FeatureIndex)),
+        n_columns_=Optional(Count()),
+        structure_=Nested(Chain),
+        coef_=Floats("structure_.n_weights"),
+        C_=Number(0),
+    )
 
     def __init__(
         self,
@@ -498,81 +509,15 @@ default="log"
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
-        self._check_is_fitted()
-        training = self._training_to_state(self._labels.classes)
-        training["params"]["template"] = None if self.template is None else self.template.text
-        training["params"]["constraints"] = None if self.constraints is None else self.constraints.to_json()
-        s = self.structure_
-        meta = {
-            **training,
-            "classes": self._labels.classes,
-            "n_features": s.n_features,
-            "n_columns": self.n_columns_,
-            "n_edge_features": s.n_edge_features,
-            "index_bits": None if self.index_ is None else self.index_.n_bits,
-            "edge_index_bits": None if self.edge_index_ is None else self.edge_index_.n_bits,
-            "edges_are_features": self._edges_are_features,
-            "C": self.C_,
-        }
-        arrays = {"w": self.coef_}
-        for name, pattern in (("pattern", s.pattern), ("edge_pattern", s.edge_pattern)):
-            if pattern is not None:
-                arrays[f"{name}.starts"], arrays[f"{name}.columns"] = pattern[0].astype(np.int64), pattern[1]
-        if s.trained_transitions is not None:
-            arrays["trained_transitions"] = s.trained_transitions
-        for name, index in (("index", self.index_), ("edge_index", self.edge_index_)):
-            if index is not None and not index.n_bits and not (name == "edge_index" and self._edges_are_features):
-                arrays.update({f"{name}.{key}": array for key, array in index.to_arrays().items()})
-        return meta, arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tagger:
-        """The inverse of :meth:`to_state`."""
-        params = dict(meta["params"])
-        params["template"] = None if params["template"] is None else Template.parse(params["template"])
-        params["constraints"] = None if params["constraints"] is None else Constraints.from_json(params["constraints"])
-        model = cls._from_training_state(meta, **params)
-        model._labels = LabelIndex(meta["classes"])
-        model.classes_ = model._labels.array
-        model.n_features_in_ = int(meta["n_features"])
-        model.n_columns_ = meta["n_columns"]
-
-        def index_of(name: str) -> FeatureIndex | None:
-            bits = meta[f"{name}_bits"]
-            if bits is None:
-                return None
-            if bits:
-                return FeatureIndex(bits)
-            return FeatureIndex.from_arrays({k: arrays[f"{name}.{k}"] for k in ("bytes", "offsets")})
-
-        model.index_ = index_of("index")
-        model.edge_index_ = model.index_ if meta["edges_are_features"] else index_of("edge_index")
-        patterns = {
-            name: (arrays[f"{name}.starts"], arrays[f"{name}.columns"]) if f"{name}.starts" in arrays else None
-            for name in ("pattern", "edge_pattern")
-        }
-        trained = arrays.get("trained_transitions")
-        model.structure_ = Chain(
-            len(model._labels),
-            model.n_features_in_,
-            n_edge_features=int(meta["n_edge_features"]),
-            pattern=patterns["pattern"],
-            edge_pattern=patterns["edge_pattern"],
-            masks=None if model.constraints is None else model.constraints.masks(model._labels.classes),
-            trained_transitions=None if trained is None else trained.astype(bool),
-            threads=thread_count(model.n_jobs),
-        )
-        model.coef_ = np.array(arrays["w"], dtype=float)
-        if model.coef_.shape != (model.structure_.n_weights,):
-            raise ValueError(f"expected {model.structure_.n_weights} weights, found {model.coef_.shape}")
-        if not np.isfinite(model.coef_).all():
-            raise ValueError("a weight is not finite")
-        if model.index_ is not None and len(model.index_) != model.n_features_in_:
-            raise ValueError(f"expected {model.n_features_in_} feature names, found {len(model.index_)}")
-        model.C_ = strength_from_state(meta, params)
-        return model
+    def _check_state(self) -> None:
+        super()._check_state()
+        structure, self.classes_ = self.structure_, self._labels.array
+        if (structure.n_labels, structure.n_features) != (len(self._labels), self.n_features_in_):
+            raise ValueError("structure_ is for other labels or features than those of the model")
+        if self.constraints is not None:
+            structure.masks = self.constraints.masks(self._labels.classes)
+        if self.index_ is not None and len(self.index_) != self.n_features_in_:
+            raise ValueError(f"expected {self.n_features_in_} feature names, found {len(self.index_)}")
 
     # ------------------------------------------------------------------ parts
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 
 from mercer import _core
+from mercer._threads import each
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.risk import InfeasibleError, Risk, WeightedRisk
 from mercer.learning.vectors import zeros
@@ -24,10 +24,7 @@ Given = TypeVar("Given")
 
 def side_by_side(threads: int, calls: list[Callable[[], Given]]) -> list[Given]:
     """The results of calls that do not share anything they change, on up to ``threads`` threads."""
-    if threads <= 1 or len(calls) <= 1:
-        return [call() for call in calls]
-    with ThreadPoolExecutor(min(threads, len(calls))) as pool:
-        return [future.result() for future in [pool.submit(call) for call in calls]]
+    return each(lambda call: call(), calls, max(1, threads))
 
 
 def check_online(risk: Risk, name: str) -> None:

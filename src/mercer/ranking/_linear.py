@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
@@ -31,6 +31,7 @@ class LinearRanker(ScoreModel, RiskEstimator):
         **dict.fromkeys(("k_best", "predict_marginals", "sample", "log_likelihood", "entropy"), _NO_DISTRIBUTION),
     }
 
+    _has_intercept: bool
     _labels_have_scores = True
     """Whether there is a row of weights for each label, and not one score."""
     _smooth_if = "loss='squared-hinge'"
@@ -67,6 +68,10 @@ class LinearRanker(ScoreModel, RiskEstimator):
             return BMRM()
         return OWLQN() if penalty.l1 else LBFGS()
 
+    def _saved_params(self) -> dict[str, Any]:
+        params = super()._saved_params()
+        return {**params, "solver": params["solver"] if params["solver"] in _SOLVERS else "auto"}
+
     def _rows(self, X: Any, *, fitting: bool = False) -> Any:
         """X as a finite float64 array or CSR matrix with the right number of columns."""
         if not fitting and not hasattr(self, "n_features_in_"):
@@ -86,21 +91,3 @@ class LinearRanker(ScoreModel, RiskEstimator):
 
     def _arrays(self, X: Any, y: Any) -> Iterable[np.ndarray | None]:
         return [*arrays_of(X), *y]
-
-    # ------------------------------------------------------------------ model files
-
-    def _state(self) -> dict[str, Any]:
-        return {**self._training_to_state(), "n_features": self.n_features_in_}
-
-    @classmethod
-    def _from_state(cls, meta: dict[str, Any]) -> Self:
-        model = cls._from_training_state(meta)
-        model.n_features_in_ = check_count("n_features", meta["n_features"])
-        return model
-
-
-def check_shape(name: str, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of a model file: finite and of this shape."""
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected a finite array of shape {shape}, found {array.shape}")
-    return array

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mercer import _core
-from mercer.alignment.batch import Anchors, Found, Scores, compile_batch, expect, k_best
-from mercer.alignment.structure import AlignmentStructure
+from mercer.structures.alignment import AlignmentStructure
+from mercer.structures.alignment_batch import Anchors, Found, Scores, compile_batch, expect, k_best
 from mercer.structures.costs import Cost
 from mercer.structures.joint import Examples, FeatureSum, Joint, JointScores
 

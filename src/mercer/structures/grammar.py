@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer import _core
-from mercer._validation import check_choice
+from mercer._state.saved import Saved
+from mercer._validation import check_choice, check_count, check_offsets
 from mercer.data.trees import Tree, Word
 
 __all__ = ["Grammar", "ParseError", "Rule"]
@@ -66,7 +67,7 @@ class ParseError(ValueError):
         super().__init__(f"sentence {sentence} cannot be parsed: {why}")
 
 
-class Grammar:
+class Grammar(Saved):
     """A weighted context-free grammar.
 
     Parameters
@@ -140,6 +141,43 @@ class Grammar:
             raise ValueError(f"unknown={unknown!r} is not a word of the grammar")
         self._check_symbols()
         self._chart_rules = _ChartRules(self)
+
+    # ------------------------------------------------------------------ model files
+
+    def _saved_params(self) -> dict[str, Any]:
+        """Symbols by name, rules by the numbers of their symbols: labels first, then words."""
+        label = {name: n for n, name in enumerate(self.labels)}
+        word = {name: len(label) + n for n, name in enumerate(self.words)}
+        children = [[word[c.text] if isinstance(c, Word) else label[c] for c in rule.children] for rule in self.rules]
+        return {
+            "symbols": self.labels + self.words,
+            "n_labels": len(label),
+            "parents": np.array([label[rule.parent] for rule in self.rules], dtype=np.int64),
+            "children": np.array([c for row in children for c in row], dtype=np.int64),
+            "offsets": stack_offsets([np.array(row) for row in children]),
+            "weights": self.weights,
+            "start": self.start,
+            "cycles": self.cycles,
+            "unknown": self.unknown,
+        }
+
+    @classmethod
+    def _make(cls, params: dict[str, Any]) -> Grammar:
+        symbols, n_labels = params["symbols"], check_count("n_labels", params["n_labels"])
+        parents, children = params["parents"], params["children"]
+        offsets = check_offsets("offsets", params["offsets"], len(children))
+        if len(offsets) != len(parents) + 1 or not all(isinstance(symbol, str) for symbol in symbols):
+            raise ValueError("the rules of the grammar do not fit together")
+        for numbers, bound in ((parents, n_labels), (children, len(symbols))):
+            if numbers.dtype.kind != "i" or (len(numbers) and (numbers.min() < 0 or numbers.max() >= bound)):
+                raise ValueError("a symbol of the grammar is out of range")
+        named: list[str | Word] = [*symbols[:n_labels], *(Word(word) for word in symbols[n_labels:])]
+        rules = [
+            Rule(symbols[parent], tuple(named[c] for c in children[offsets[r] : offsets[r + 1]].tolist()))
+            for r, parent in enumerate(parents.tolist())
+        ]
+        settings = {name: params[name] for name in ("start", "cycles", "unknown")}
+        return cls(rules, params["weights"], **settings)
 
     # ------------------------------------------------------------------ making one
 

@@ -15,14 +15,16 @@ import numpy as np
 from scipy import sparse
 
 from mercer import _core
+from mercer._state.limits import reserve
+from mercer._state.saved import Saved
 from mercer._validation import check_choice, check_count
-from mercer.alignment.batch import Anchors, Coded, Scores, compile_batch, expect, k_best
-from mercer.structured.structure import Structure
+from mercer.structures.alignment_batch import Anchors, Coded, Scores, compile_batch, expect, k_best
+from mercer.structures.custom import CustomStructure
 
 _DENSE = 4096  # features as a dense vector up to this length, as a sparse row beyond
 
 
-class AlignmentStructure(Structure):
+class AlignmentStructure(Saved, CustomStructure):
     """The alignments of a pair of coded sequences.
 
     An input x is a pair (s, t) of int32 arrays of symbol numbers, an output y an int32 array of shape (n_pairs, 2).
@@ -64,6 +66,14 @@ class AlignmentStructure(Structure):
         else:
             self.place = a * n_symbols + b
         self.n_weights = int(self.place.max()) + 3
+
+    def _saved_params(self) -> dict[str, Any]:
+        return {"n_symbols": self.n_symbols, "mode": self.mode, "symmetric": self.symmetric, "cost": self.cost_name}
+
+    @classmethod
+    def _make(cls, params: dict[str, Any]) -> AlignmentStructure:
+        reserve(24 * check_count("n_symbols", params["n_symbols"]) ** 2, "the places of the weights")
+        return cls(**params)
 
     # ------------------------------------------------------------------ weights and scores
 

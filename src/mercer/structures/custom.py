@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-class Structure(ABC):
+class CustomStructure(ABC):
     """A space of outputs: features of a pair, cost of an error, and the search for the best output.
 
     Inputs x and outputs y are objects of any kind. :meth:`features` and :meth:`argmax` must be written; the others have
@@ -28,7 +28,7 @@ class Structure(ABC):
     Choosing the larger of two numbers, weighing both:
 
     >>> import numpy as np
-    >>> class Choice(Structure):
+    >>> class Choice(CustomStructure):
     ...     def features(self, x, y):
     ...         return np.array([x[y], float(y)])
     ...     def argmax(self, w, x, cost_to=None):

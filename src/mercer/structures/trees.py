@@ -20,8 +20,8 @@ from scipy.sparse import csr_array
 
 from mercer._validation import check_choice
 from mercer.data.trees import Tree
-from mercer.parsing.grammar import Grammar, ParseError, stack_offsets
-from mercer.structured import Structure
+from mercer.structures.custom import CustomStructure
+from mercer.structures.grammar import Grammar, ParseError, stack_offsets
 from mercer.structures.joint import Examples, FeatureSum, Joint, JointScores
 
 __all__ = ["COSTS", "FEATURES", "TreeBatches", "TreeStructure"]
@@ -32,7 +32,7 @@ _EDGES = 4  # first word, last word, word before, word after
 _DENSE = 4096  # feature vectors up to this length are dense
 
 
-class TreeStructure(Structure):
+class TreeStructure(CustomStructure):
     """The trees of a grammar over a sentence, for :class:`mercer.structured.StructuredPredictor`.
 
     Sentences are lists of words and outputs :class:`Tree` objects; or, where speed counts, word numbers

@@ -1,0 +1,61 @@
+"""The one way to do several things at once in Python; compiled loops have their own (``cpp/base/parallel.hpp``)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from mercer._validation import thread_count
+
+__all__ = ["each"]
+
+_Given = TypeVar("_Given")
+
+
+def each(
+    call: Callable[[Any], _Given],
+    items: Iterable[Any],
+    n_jobs: int | None = None,
+    *,
+    processes: bool = False,
+    stop: threading.Event | None = None,
+) -> list[_Given]:
+    """What ``call`` gives for every item, in their order.
+
+    Parameters
+    ----------
+    call : callable
+        Must not change what calls for other items read. With ``processes`` it is pickled.
+    items : iterable
+    n_jobs : int or None
+        How many at once, as scikit-learn counts: None is 1, -1 all cores. One at a time, nothing is started for them.
+    processes : bool, default=False
+        Processes instead of threads: for Python code, which holds the lock of the interpreter.
+    stop : Event, optional
+        Set where a call fails or Ctrl-C comes, so that long calls on other threads can end soon: the error goes on to
+        the caller once all of them have. What has not begun by then does not begin.
+
+    Examples
+    --------
+    >>> each(abs, [-1, 2, -3], n_jobs=2)
+    [1, 2, 3]
+    """
+    items, threads = list(items), thread_count(n_jobs)
+    if threads == 1 or len(items) <= 1:
+        return [call(item) for item in items]
+    if processes:
+        from joblib import Parallel, delayed
+
+        return list(Parallel(n_jobs=threads)(delayed(call)(item) for item in items))
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        waiting = [pool.submit(call, item) for item in items]
+        try:
+            return [one.result() for one in waiting]
+        except BaseException:
+            if stop is not None:
+                stop.set()
+            for one in waiting:
+                one.cancel()
+            raise

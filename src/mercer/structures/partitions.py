@@ -1,0 +1,67 @@
+"""Partitions of a set as outputs: score(x, y) = Σ_{i<j in one cluster of y} A_ij with A_ij = ⟨w, φ(x_i, x_j)⟩ + b.
+
+Φ(x, y) sums the features of the pairs that y keeps together. The search for the best output is correlation clustering
+with A; the cost Δ is a sum over pairs as well, and joins A in the loss-augmented search.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.structures import correlation
+from mercer.structures.custom import CustomStructure
+
+__all__ = ["Partitions"]
+
+
+class Partitions(CustomStructure):
+    """Partitions of a set, for learning: x holds the features of all pairs, y says which pairs are together.
+
+    Outputs are condensed vectors with a number for each pair (i, j), i < j. Partitions have 0 and 1; the relaxed search
+    (``decode="lp"``) may also answer with fractions, which makes the hinge loss an upper bound of the true one.
+
+    Parameters
+    ----------
+    decode : {"greedy", "lp", "exact"}
+    cost : {"pairs", "rand"}
+        Wrong pairs, or their share.
+    """
+
+    def __init__(self, decode: str, cost: str) -> None:
+        self.decode, self.pair_cost = decode, cost
+
+    def features(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Summed pair features, and the number of pairs together."""
+        return np.append(y @ x, y.sum())
+
+    def affinities(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """A, condensed."""
+        return x @ w[:-1] + w[-1]
+
+    def cost(self, y_true: np.ndarray, y: np.ndarray) -> float:
+        """Δ, linear in y."""
+        return self._unit(y) * float((y_true * (1 - y) + (1 - y_true) * y).sum())
+
+    def _unit(self, y: np.ndarray) -> float:
+        return 1.0 / max(1, len(y)) if self.pair_cost == "rand" else 1.0
+
+    def argmax(self, w: np.ndarray, x: np.ndarray, cost_to: np.ndarray | None = None) -> np.ndarray:
+        """Correlation clustering, with the costs added to the affinities of the pairs."""
+        a = self.affinities(w, x)
+        if cost_to is not None:
+            a = a + self._unit(a) * (1.0 - 2.0 * cost_to)
+        return self._search(a, cost_to)
+
+    def argmin(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The partition with the lowest score."""
+        return self._search(-self.affinities(w, x), None)
+
+    def _search(self, a: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+        n = correlation.n_items(len(a))
+        if self.decode == "lp":
+            return correlation.relaxed_partition(a, n)[0]
+        if self.decode == "exact":
+            return correlation.together(correlation.best_partition(a, n))
+        # A search from the true partition, too: its answer is then never worse than the truth.
+        labels = None if start is None else correlation.components(start > 0.5, n)
+        return correlation.together(correlation.greedy_partition(a, n, labels))
