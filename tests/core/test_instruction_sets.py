@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fuzz.entries import call_entry
@@ -15,7 +16,7 @@ from fuzz.values import Builder
 from mercer import _core
 from mercer.inference import Factor, MarkovNetwork, infer
 from mercer.kernels import Subsequence
-from mercer.maps import TextHasher
+from mercer.maps import RecordHasher, TextHasher
 
 CPP = Path(__file__).parent.parent.parent / "cpp"
 SETS = _core.instruction_sets()
@@ -86,6 +87,7 @@ def test_every_loop_runs_under_the_set_asked_for(name, watched):
     _core.watch_choices(True)
     for call in seeds():
         call_entry(call, Builder(call_entry, guarded=False))
+    records()  # rows side by side, of which seeds have too few
     chosen = _core.choices()
     assert chosen.keys() == concerns(), (
         "a concern that no seed of the fuzzer reaches, or one that is not in the sources"
@@ -139,7 +141,14 @@ def texts():
     return rows.indptr, rows.indices, rows.data
 
 
-@pytest.mark.parametrize("compute", [machine, network, strings, texts])
+def records():
+    random = np.random.default_rng(4)
+    table = pd.DataFrame({name: random.integers(0, 50, 700).astype(str) for name in "abcde"})
+    rows = RecordHasher().transform(table)
+    return rows.indptr, rows.indices, rows.data
+
+
+@pytest.mark.parametrize("compute", [machine, network, strings, texts, records])
 def test_exact_loops_give_equal_bits_for_inputs_of_many_vectors(compute, watched):
     results = []
     for name in SETS:
