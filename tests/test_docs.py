@@ -28,6 +28,8 @@ PACKAGES = [
     "mercer.labeling",
     "mercer.learning",
     "mercer.learning.solvers",
+    "mercer.fields",
+    "mercer.learning.learners",
     "mercer.manifolds",
     "mercer.maps",
     "mercer.markov",

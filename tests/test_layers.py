@@ -22,7 +22,7 @@ LAYERS = [
     {
         "tagging", "segmentation", "labeling", "parsing", "multilabel", "proportions", "online", "markov",
         "recognition", "registration", "attributes", "classification", "structured", "alignment", "ranking",
-        "clustering", "kernel_methods", "nn", "retrieval",
+        "clustering", "kernel_methods", "nn", "retrieval", "fields",
     },
     {"learning"},
     {"structures"},

@@ -17,12 +17,13 @@ Binder bind_hashing, bind_records, bind_text, bind_vocabulary;                  
 Binder bind_examples, bind_readers;                                                                       // io
 Binder bind_linear, bind_chain, bind_segments, bind_parsing, bind_alignment;                              // structures
 Binder bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual;      // inference
+Binder bind_fields;
 Binder bind_graphlets;                                                                                    // graphs
 Binder bind_vector_kernels, bind_string_kernels, bind_tree_kernels, bind_graph_kernels, bind_keyed_rows;  // kernels
 Binder bind_transducers, bind_dependence;
 Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;                                   // maps
 Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;  // solvers
-Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes;
+Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_online;
 
 namespace {
 
@@ -47,6 +48,7 @@ const std::vector<Submodule>& submodules() {
       {"inference",
        "Factor graphs.",
        {bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual}},
+      {"fields", "Sweeps of random fields.", {bind_fields}},
       {"graphs", "Graphlets and canonical forms of graphs.", {bind_graphlets}},
       {"kernels",
        "Kernels of vectors, strings, trees, graphs; products of sparse rows; permutation tests.",
@@ -58,6 +60,7 @@ const std::vector<Submodule>& submodules() {
       {"planes", "Planes of margin losses and ascent on their dual.", {bind_blocks}},
       {"multiclass", "Dual ascent for single labels.", {bind_multiclass}},
       {"machines", "Support vector machines.", {bind_machines, bind_relative}},
+      {"joint", "Joint machines of label sets, online.", {bind_joint_online}},
       {"bags", "Labels of instances from shares of bags.", {bind_assignment, bind_labellings}},
       {"ranking", "Losses over pairs and rankings.", {bind_ranking}},
       {"sparse_codes", "Sparse codes of signals over a dictionary.", {bind_sparse_codes}},

@@ -34,6 +34,7 @@ from mercer.datasets import (
     make_regions,
     make_videos,
 )
+from mercer.fields import RBM, BoltzmannMachine, ShapeClassifier, ShapePartModel, SpatialLDA
 from mercer.kernel_methods import (
     CCA,
     IncompleteCholesky,
@@ -87,7 +88,15 @@ from mercer.maps import (
     TextHasher,
 )
 from mercer.markov import HiddenMarkovModel
-from mercer.multilabel import DependencyModel, HomogeneityAnalysis, JointSVM, KernelHomogeneityAnalysis
+from mercer.multilabel import (
+    CompressedLabels,
+    DependencyModel,
+    HomogeneityAnalysis,
+    JointSVM,
+    KernelHomogeneityAnalysis,
+    MultiLabelCRF,
+    OnlineJointSVM,
+)
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
 from mercer.proportions import (
@@ -219,6 +228,24 @@ def label_sets(seed: int) -> Data:
     X, _ = rows(seed, 36)
     Y = (X[:30, :3] > [0.3, 0.6, 0.9]).astype(int)
     return Data((X[:30], Y), X[30:])
+
+
+def bits(seed: int) -> Data:
+    X = np.random.default_rng(seed).integers(0, 2, (24, 5))
+    X[:, 1] = X[:, 0]
+    return Data((X[:18],), X[18:])
+
+
+def clouds(seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    found = [rng.normal(0.0, (1.0, 0.3, 0.3), (25, 3)) for _ in range(8)]
+    return Data((found,), [found[0][:9], found[1]])
+
+
+def labelled_clouds(seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    found = [rng.normal(0.0, (1.0, 0.3, 0.3) if i % 2 else (0.3, 0.3, 1.0), (25, 3)) for i in range(10)]
+    return Data((found[:8], ["rod", "pole"] * 4), found[8:])
 
 
 def label_sets_of_views(seed: int) -> Data:
@@ -537,10 +564,18 @@ CASES = [
     Case(lambda: KernelNuSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelOneClass(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
+    Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True),
+    Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
     Case(lambda: HomogeneityAnalysis(2), category_table),
     Case(lambda: DependencyModel([4], 2), outcomes),
     Case(lambda: KernelHomogeneityAnalysis(2), label_sets_of_views),
     Case(lambda: JointSVM(kernel=Gaussian(0.5)), label_sets, arrays=True, same=DISTANCES),
+    Case(lambda: MultiLabelCRF(), label_sets, ("predict", "predict_proba"), arrays=True),
+    Case(lambda: RBM(4, max_iter=5, random_state=0), bits),
+    Case(lambda: BoltzmannMachine(max_iter=5, n_particles=20, random_state=0), bits),
+    Case(lambda: SpatialLDA(3, max_iter=5, random_state=0), clouds, (*VERBS, "log_likelihood")),
+    Case(lambda: ShapePartModel(3, max_iter=5, random_state=0), clouds, (*VERBS, "log_likelihood")),
+    Case(lambda: ShapeClassifier(2, max_iter=5, random_state=0), labelled_clouds),
     Case(lambda: KernelRidge(Gaussian(0.5)), real_targets, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(Gaussian(0.5)), three_classes, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(NGram(2)), labelled_strings),

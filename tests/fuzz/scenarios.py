@@ -126,6 +126,18 @@ def test_learners():
     _core.kernels.permuted_products(np.eye(3), np.eye(3), ints([0, 1, 2], [2, 1, 0], dtype=np.int32), np.zeros(2), 1)
 
 
+def test_counts_of_labels():
+    _core.fields.label_counts(
+        np.array([[0, 1, 1], [1, 0, 1]], np.uint8),
+        np.full((2, 1), 0.5),
+        ints([0, 1], [1, 2]),
+        ints(0, 3),
+        ints(0, 2),
+        np.zeros((3, 2)),
+        np.zeros((2, 2, 2)),
+    )
+
+
 def test_methods_of_other_objects():
     rows = _core.linear.Rows(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     dual = _core.multiclass.MulticlassDual(
@@ -151,3 +163,8 @@ def test_methods_of_other_objects():
     assert len(graphs) == 1
     sampler = _core.inference.Sampler(graph(), np.zeros((2, 2), np.int32), 0, "gibbs", [])
     sampler.states()
+
+
+def test_joint_machines():
+    alpha = np.zeros(3)
+    _core.joint.joint_kernel_pass(np.eye(3) + 0.1, alpha, ints(0, 2, 1), 1.0, 1.0, False)

@@ -79,6 +79,8 @@ MODELS: dict[str, str] = {
     "PreImage": "mercer.kernel_methods:PreImage",
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
     "JointSVM": "mercer.multilabel:JointSVM",
+    "OnlineJointSVM": "mercer.multilabel:OnlineJointSVM",
+    "CompressedLabels": "mercer.multilabel:CompressedLabels",
     "HomogeneityAnalysis": "mercer.multilabel:HomogeneityAnalysis",
     "DependencyModel": "mercer.multilabel:DependencyModel",
     "KernelHomogeneityAnalysis": "mercer.multilabel:KernelHomogeneityAnalysis",
@@ -96,6 +98,12 @@ MODELS: dict[str, str] = {
     "ProportionClassifier": "mercer.proportions:ProportionClassifier",
     "VideoEventDetector": "mercer.proportions:VideoEventDetector",
     "AttributeModeler": "mercer.proportions:AttributeModeler",
+    "BoltzmannMachine": "mercer.fields:BoltzmannMachine",
+    "MultiLabelCRF": "mercer.multilabel:MultiLabelCRF",
+    "RBM": "mercer.fields:RBM",
+    "ShapeClassifier": "mercer.fields:ShapeClassifier",
+    "ShapePartModel": "mercer.fields:ShapePartModel",
+    "SpatialLDA": "mercer.fields:SpatialLDA",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
@@ -106,6 +114,7 @@ CODECS: dict[str, str] = {
     "graph list": "mercer.data.graphs",
     "graphs": "mercer.data.graphs",
     "kernel": "mercer.kernels.base",
+    "learner": "mercer.learning.learners",
     "loss": "mercer.learning.losses",
     "output kernel": "mercer.kernels.outputs",
     "score loss": "mercer.kernel_methods.losses",

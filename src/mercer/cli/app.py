@@ -94,6 +94,30 @@ def _options(
     errors.settings.debug, errors.settings.max_bytes = debug, max_bytes
 
 
+def _command() -> Any:
+    """The tree of commands. Flags take no value, and their help names no type of one."""
+
+    def tidy(command: Any) -> None:
+        for param in command.params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        for below in getattr(command, "commands", {}).values():
+            tidy(below)
+
+    command = typer.main.get_command(app)
+    tidy(command)
+    return command
+
+
+def _options_of(command: Any, args: Sequence[str]) -> frozenset[str]:
+    """The options of the command that the arguments call, so that messages can name them."""
+    options: set[str] = set()
+    for word in ("", *args):
+        command = command.commands[word] if word in getattr(command, "commands", ()) else command
+        options |= {name for p in command.params for name in p.opts if name.startswith("--")}
+    return frozenset(options)
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -108,11 +132,13 @@ def main(args: Sequence[str] | None = None) -> int:
         The exit status: 0 done, 1 a failure, 2 a mistake in the call or in a file, 130 stopped by Ctrl-C.
     """
     errors.settings.debug, errors.settings.max_bytes = False, None
+    command = _command()
+    errors.settings.options = _options_of(command, sys.argv[1:] if args is None else args)
     terminal.make_streams_robust()
     with warnings.catch_warnings():
         warnings.showwarning = errors.show_warning
         try:
-            status = app(args=None if args is None else list(args), prog_name="mercer", standalone_mode=False)
+            status = command(args=None if args is None else list(args), prog_name="mercer", standalone_mode=False)
             sys.stdout.flush()
         except BaseException as error:
             return errors.report(error)

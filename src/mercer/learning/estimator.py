@@ -294,6 +294,12 @@ class RiskEstimator(Saved, Estimator):
 
     # ------------------------------------------------------------------ fitted models
 
+    def __getattr__(self, name: str) -> Any:
+        """Give the reason why there is no such method, where there is one."""
+        reason = type(self).lacks.get(name)
+        why = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(why if reason is None else f"{type(self).__name__} has no {name}: {reason}")
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")  # a training that failed leaves its history
 
