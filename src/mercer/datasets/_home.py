@@ -7,9 +7,9 @@ MERCER_OFFLINE is set. A ``data_home`` that is given is read, and nothing else.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
+from mercer._progress import say
 from mercer.datasets.origins import ORIGINS, cache_folder, fetch_file
 
 __all__ = ["data_file", "data_folder", "data_home"]
@@ -64,5 +64,5 @@ def _from_cache(dataset: str, name: str) -> Path:
             f"the data set {dataset!r} needs the file {name} or {name}.gz, which is neither in MERCER_DATA nor in the "
             f"cache {path.parent}, and MERCER_OFFLINE forbids to download it"
         )
-    print(f"downloading {dataset}/{name} to {path.parent}", file=sys.stderr)
+    say(f"downloading {dataset}/{name} to {path.parent}")
     return fetch_file(dataset, name, cache_folder())
