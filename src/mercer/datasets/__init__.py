@@ -2,6 +2,7 @@
 
 from mercer.datasets.alignments import AlignmentTask, make_alignments
 from mercer.datasets.chains import ChainTask, make_chain_task
+from mercer.datasets.clouds import make_mug
 from mercer.datasets.coreference import (
     COREFERENCE_FEATURES,
     Coreference,
@@ -90,6 +91,7 @@ __all__ = [
     "make_digit_codes",
     "make_mixed_dominance",
     "make_motif_graphs",
+    "make_mug",
     "make_nondominant",
     "make_paragraphs",
     "make_proportion_toy",
