@@ -16,6 +16,8 @@ MODULES = {"scikit-learn": "sklearn", "array-api-compat": "array_api_compat"}
 CARRIED = {"joblib": "scikit-learn", "threadpoolctl": "scikit-learn", "click": "typer"}
 # Of a user's own data or kernel: imported to recognise what is there already, never asked for.
 RECOGNISED = {"pandas", "polars", "cupy", "cuda"}
+# Of the standard library of newer versions of Python.
+NEWER = {"compression"}
 RUN_TIME = ("plot", "torch", "data", "graphs")  # extras of users; bench, docs and dev are tools
 
 
@@ -58,7 +60,7 @@ def test_every_import_is_declared() -> None:
     others = {
         name: path
         for name, path in IMPORTED.items()
-        if name not in sys.stdlib_module_names and name not in modules | RECOGNISED | {"mercer"}
+        if name not in sys.stdlib_module_names and name not in modules | RECOGNISED | NEWER | {"mercer"}
     }
     assert others == {}
 
