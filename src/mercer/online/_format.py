@@ -258,7 +258,7 @@ def table_roles(
             form = replace(form, label=by_role["label"][0])
     surprises: list[str] = []
     label = form.label
-    if label is None:
+    if label is None:  # False: there is none among the columns
         guess = guess_label(table, numeric)
         if guess is None:
             known = f"{', '.join(LABEL_NAMES[:3])} or {LABEL_NAMES[3]}"
