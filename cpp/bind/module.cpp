@@ -24,6 +24,7 @@ Binder bind_transducers, bind_dependence;
 Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;                                   // maps
 Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;  // solvers
 Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_online;
+Binder bind_neighbours, bind_icp, bind_matching;  // registration
 
 namespace {
 
@@ -65,6 +66,7 @@ const std::vector<Submodule>& submodules() {
       {"ranking", "Losses over pairs and rankings.", {bind_ranking}},
       {"sparse_codes", "Sparse codes of signals over a dictionary.", {bind_sparse_codes}},
       {"learner", "Online learning over hashed features.", {bind_learner}},
+      {"registration", "Point clouds: neighbours, alignment, matching.", {bind_neighbours, bind_icp, bind_matching}},
   };
   return all;
 }

@@ -20,6 +20,7 @@ from mercer._core import (
     parsing as parsing,
     planes as planes,
     ranking as ranking,
+    registration as registration,
     segments as segments,
     sparse_codes as sparse_codes,
     text as text,
