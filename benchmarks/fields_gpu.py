@@ -160,7 +160,8 @@ def psmc(train: Any, rows: list[dict[str, Any]], steps: int) -> None:
         seconds["torch"].append(time.perf_counter() - middle)
         counts["mercer"].append(chains.figures["n_temperatures"])
     ours, theirs = (300 * float(np.median(seconds[name][sized(2, 0) :])) for name in ("mercer", "torch"))
-    note = f"{np.mean(counts['mercer'][sized(2, 0) :]):.0f} temperatures a step, torch {np.mean(counts['torch'][sized(2, 0) :]):.0f}"
+    mean = {name: np.mean(values[sized(2, 0) :]) for name, values in counts.items()}
+    note = f"{mean['mercer']:.0f} temperatures a step, torch {mean['torch']:.0f}"
     print(f"PSMC epoch of 784 x 500: mercer {ours:.1f} s, torch {theirs:.1f} s, ratio {theirs / ours:.2f}; {note}")
     record("gpu", "PSMC epoch, 784 × 500", ours=ours, theirs=theirs, peer="torch", note=note)
     rows.append({"part": "psmc", "ours": ours, "torch": theirs, "ratio": theirs / ours, "note": note, "steps": steps})
