@@ -41,6 +41,7 @@ PACKAGES = [
     "mercer.parsing",
     "mercer.report",
     "mercer.proportions",
+    "mercer.registration",
     "mercer.retrieval",
     "mercer.segmentation",
     "mercer.structured",

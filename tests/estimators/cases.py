@@ -30,6 +30,7 @@ from mercer.data import Graphs
 from mercer.datasets import (
     make_actions,
     make_attribute_categories,
+    make_mug,
     make_paragraphs,
     make_regions,
     make_videos,
@@ -114,6 +115,14 @@ from mercer.proportions import (
     make_bags,
 )
 from mercer.ranking import LabelRanker, Ranker
+from mercer.registration import (
+    ICP,
+    CoherentPointDrift,
+    FeatureMatching,
+    KernelRegistration,
+    MixtureRegistration,
+    SoftAssign,
+)
 from mercer.retrieval import BilinearEmbedding, CirculantEmbedding, SignProjection
 from mercer.segmentation import (
     BoundaryClassifier,
@@ -163,6 +172,8 @@ class Case:
     """Inputs are one array of rows: scale, shift and order of columns can be changed."""
     load: Callable[[Any], Any] = lambda model: model
     """What a loaded model needs before it is used."""
+    paired: bool = True
+    """The second argument of ``fit`` has one output for each input."""
     not_saved: str | None = None
     """Why ``mercer.save`` refuses the model."""
     takes: tuple[str, ...] = ()
@@ -295,6 +306,12 @@ def two_views(seed: int) -> Data:
 def views(seed: int) -> Data:
     (X, Y), (X_new, Y_new) = two_views(seed).args, two_views(seed).new
     return Data(([X, Y],), [X_new, Y_new])
+
+
+def two_clouds(seed: int) -> Data:
+    source = make_mug(120, random_state=seed)
+    turn = np.array([[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])
+    return Data((source[:100], source[:100] @ turn.T + [1.0, 2.0, 3.0]), source[100:])
 
 
 def pairs_of_vectors(seed: int) -> Data:
@@ -555,6 +572,12 @@ CASES = [
     Case(lambda: RelativeMarginSVC(), three_classes, arrays=True, same=ANY_UNIT | {"permuted"}),
     Case(lambda: SampledKNN(0.9, random_state=0), three_classes, arrays=True, same=ANY_UNIT | DISTANCES),
     Case(lambda: SupervisedClusterer(random_state=0), clusters),
+    Case(lambda: ICP(), two_clouds, paired=False),
+    Case(lambda: KernelRegistration(n_points=50), two_clouds, paired=False),
+    Case(lambda: FeatureMatching(effort=1), two_clouds, paired=False),
+    Case(lambda: SoftAssign(cooling=0.7), two_clouds, paired=False),
+    Case(lambda: MixtureRegistration(max_iter=10), two_clouds, paired=False),
+    Case(lambda: CoherentPointDrift(), two_clouds, paired=False),
     Case(lambda: CCA(), two_views, use=pair_views),
     Case(lambda: IncompleteCholesky(Gaussian(0.5), rank=8), unlabelled, arrays=True, same=DISTANCES | REPEATED),
     Case(lambda: KernelCCA(Gaussian(0.5)), views),

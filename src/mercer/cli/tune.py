@@ -149,7 +149,7 @@ def _write_page(
 ) -> None:
     from mercer.report import write_page
     from mercer.report.model import model_page
-    from mercer.report.portrait import Facts, Listing
+    from mercer.report.portrait import Block, Facts, Listing
 
     means = scores.mean(axis=1)
     order = sorted(range(len(candidates)), key=lambda i: -means[i])
@@ -162,5 +162,8 @@ def _write_page(
         (name, f"{means[best]:.4f}"),
         (f"{name} of the defaults", f"{means[0]:.4f}"),
     ]
-    blocks = [Facts(facts, "Search"), Listing("Settings", ["settings", name, "standard error"], rows, "lrr")]
+    blocks: list[Block] = [
+        Facts(facts, "Search"),
+        Listing("Settings", ["settings", name, "standard error"], rows, "lrr"),
+    ]
     write_page(path, model_page(estimator, title=os.path.basename(model), more=blocks))
