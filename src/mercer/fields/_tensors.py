@@ -200,5 +200,8 @@ class TensorUnits(HiddenUnits):
     def exact_draws(self, n: int, theta: Any, keys: Keys) -> Any:
         """Draw visible states of the field itself."""
         other = HiddenUnits(self.n_visible, self.n_hidden, self.gaussian, self.threads)
-        draws = other.exact_draws(n, theta.cpu().numpy(), keys)
-        return torch.as_tensor(draws.astype(np.float32), device=theta.device)
+        layer = other.exact_layer(n, theta.cpu().numpy(), keys)
+        states = torch.as_tensor(layer.astype(np.float32), device=theta.device)
+        if not other._over_hidden():
+            return states
+        return self.visible(states, self._transposed(theta), self.parts(theta)[2], 1.0, keys.next())

@@ -366,11 +366,15 @@ class HiddenUnits(EnergyModel):
 
     def exact_draws(self, n: int, theta: Any, keys: Keys) -> Any:
         """Draw visible states of the field itself, by a sum over the smaller layer."""
+        states = self.exact_layer(n, theta, keys)
+        if not self._over_hidden():
+            return states
+        return self.visible(states, self._transposed(theta), self.parts(theta)[2], 1.0, keys.next())
+
+    def exact_layer(self, n: int, theta: Any, keys: Keys) -> np.ndarray:
+        """Draw states of the smaller layer from their marginal distribution, by a sum over all of them."""
         W, b, c = (np.asarray(part, np.float64) for part in self.parts(theta))
         scores = np.concatenate([self._layer(states, W, b, c)[0] for states in self._blocks()])
         sums = np.cumsum(np.exp(scores - scores.max()))
         chosen = np.minimum(np.searchsorted(sums, keys.uniforms(n) * sums[-1]), len(sums) - 1)
-        states = ((chosen[:, None] >> np.arange(self._smaller_side())) & 1).astype(np.uint8)
-        if not self._over_hidden():
-            return states
-        return self.visible(states, self._transposed(theta), self.parts(theta)[2], 1.0, keys.next())
+        return ((chosen[:, None] >> np.arange(self._smaller_side())) & 1).astype(np.uint8)
