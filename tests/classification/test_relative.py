@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mercer
 from mercer import _core
 from mercer.classification import RelativeMarginSVC
-from mercer.classification._interior import interior_point
 from mercer.learning import ConvergenceWarning
+from mercer.learning.qp.interior_point import fit_relative_margin
 from reference.histories import without_seconds
 from reference.relative import primal_linear
 
@@ -118,7 +118,7 @@ def test_few_features_go_through_the_interior_and_end_at_the_optimum(B, C):
     assert model.history_["gap"][-1] < 1e-4
     assert model.n_iter_[0] < 50_000
     signs = 2.0 * y - 1
-    s = interior_point(X, signs, C, B)
+    s = fit_relative_margin(X, signs, C, B)
     assert abs(s.sum()) < 1e-9
     np.testing.assert_allclose(X.T @ s, model.coef_[0], atol=1e-4)
 
