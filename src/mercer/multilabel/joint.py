@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 
 from mercer import _core
+from mercer._explain import ScoreRows
 from mercer._state.saved import Choice, Count, Csr, Fields, Floats, LabelValues, Nested, Number
 from mercer._validation import check_choice, check_count, check_flag, check_positive
 from mercer.kernel_methods._base import KernelMethod
@@ -36,6 +37,12 @@ __all__ = ["JointSVM"]
 
 _ENUMERATED = 16  # labels whose sets are looked at one by one
 DECODINGS = ("auto", "direct", "neighbours", "enumerate", "seen")
+
+
+def label_rows(weights: np.ndarray, classes: np.ndarray) -> ScoreRows:
+    """Scores of labels with these weights, for explanations; a single label has one score."""
+    labels = classes.tolist() if len(classes) > 1 else None
+    return ScoreRows(np.ascontiguousarray(weights), np.zeros(len(weights)), labels)
 
 
 class LabelSetClassifier(ClassifierMixin):
@@ -352,6 +359,13 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         """
         self._check_fitted()
         return self._label_scores(self._expanded(X, self._coef))
+
+    def _score_rows(self) -> ScoreRows:
+        """Coefficients of the support objects, one row for each label."""
+        self._check_fitted()
+        if self._sets_of is not None:
+            raise ValueError("labels have no coefficients of their own with this output kernel or decode='neighbours'")
+        return label_rows(self.output_.label_scores(self._coef).T, self.classes_)
 
     def _probabilities(self, X: Any) -> np.ndarray:
         scores = self.decision_function(X)
