@@ -5,6 +5,7 @@ from mercer.multilabel.compressed import CompressedLabels
 from mercer.multilabel.dependency import Dependency, DependencyModel
 from mercer.multilabel.homogeneity import HomogeneityAnalysis
 from mercer.multilabel.joint import JointSVM
+from mercer.multilabel.neighbors import NeighborLabels
 from mercer.multilabel.online import OnlineJointSVM
 from mercer.multilabel.views import KernelHomogeneityAnalysis
 
@@ -17,6 +18,7 @@ __all__ = [
     "KernelHomogeneityAnalysis",
     "LinearOutput",
     "LogOddsOutput",
+    "NeighborLabels",
     "OnlineJointSVM",
     "OutputKernel",
     "PolynomialOutput",
