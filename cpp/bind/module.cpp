@@ -22,7 +22,7 @@ Binder bind_vector_kernels, bind_string_kernels, bind_tree_kernels, bind_graph_k
 Binder bind_transducers, bind_dependence;
 Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;                                   // maps
 Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;  // solvers
-Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_online;
+Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_online, bind_label_tree;
 
 namespace {
 
@@ -58,7 +58,7 @@ const std::vector<Submodule>& submodules() {
       {"planes", "Planes of margin losses and ascent on their dual.", {bind_blocks}},
       {"multiclass", "Dual ascent for single labels.", {bind_multiclass}},
       {"machines", "Support vector machines.", {bind_machines, bind_relative}},
-      {"joint", "Joint machines of label sets, online.", {bind_joint_online}},
+      {"joint", "Label sets: joint machines and trees of labels, online.", {bind_joint_online, bind_label_tree}},
       {"bags", "Labels of instances from shares of bags.", {bind_assignment, bind_labellings}},
       {"ranking", "Losses over pairs and rankings.", {bind_ranking}},
       {"sparse_codes", "Sparse codes of signals over a dictionary.", {bind_sparse_codes}},

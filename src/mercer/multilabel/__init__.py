@@ -3,6 +3,7 @@
 from mercer.kernels.outputs import LinearOutput, LogOddsOutput, OutputKernel, PolynomialOutput
 from mercer.multilabel.compressed import CompressedLabels
 from mercer.multilabel.dependency import Dependency, DependencyModel
+from mercer.multilabel.hashed import HashedLabelSets
 from mercer.multilabel.homogeneity import HomogeneityAnalysis
 from mercer.multilabel.joint import JointSVM
 from mercer.multilabel.neighbors import NeighborLabels
@@ -13,6 +14,7 @@ __all__ = [
     "CompressedLabels",
     "Dependency",
     "DependencyModel",
+    "HashedLabelSets",
     "HomogeneityAnalysis",
     "JointSVM",
     "KernelHomogeneityAnalysis",

@@ -135,8 +135,8 @@ class LabelSets(Structure):
         """All sets (2^T, T) in the order of their labels, and their pairs (2^T, P)."""
         if self.n_labels > MOST_ENUMERATED:
             raise ValueError(
-                f"{self.n_labels} labels with weights of pairs: 2^{self.n_labels} sets cannot be looked at (the limit is"
-                f" {MOST_ENUMERATED} labels); use fewer labels, or no pairs"
+                f"{self.n_labels} labels with weights of pairs: 2^{self.n_labels} sets are too many (the limit"
+                f" is {MOST_ENUMERATED} labels); use fewer labels, or no pairs"
             )
         if self._every is None:
             T = self.n_labels
