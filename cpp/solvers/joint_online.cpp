@@ -12,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
 #include "base/signals.hpp"
 
 namespace mercer {

@@ -91,6 +91,12 @@ MODELS: dict[str, str] = {
     "AlternatingProportionSVM": "mercer.proportions:AlternatingProportionSVM",
     "ConvexProportionSVM": "mercer.proportions:ConvexProportionSVM",
     "MultipleInstanceSVM": "mercer.proportions:MultipleInstanceSVM",
+    "ICP": "mercer.registration:ICP",
+    "KernelRegistration": "mercer.registration:KernelRegistration",
+    "FeatureMatching": "mercer.registration:FeatureMatching",
+    "SoftAssign": "mercer.registration:SoftAssign",
+    "MixtureRegistration": "mercer.registration:MixtureRegistration",
+    "CoherentPointDrift": "mercer.registration:CoherentPointDrift",
     "BilinearEmbedding": "mercer.retrieval:BilinearEmbedding",
     "CirculantEmbedding": "mercer.retrieval:CirculantEmbedding",
     "SignProjection": "mercer.retrieval:SignProjection",
@@ -100,6 +106,12 @@ MODELS: dict[str, str] = {
     "ProportionClassifier": "mercer.proportions:ProportionClassifier",
     "VideoEventDetector": "mercer.proportions:VideoEventDetector",
     "AttributeModeler": "mercer.proportions:AttributeModeler",
+    "BoltzmannMachine": "mercer.fields:BoltzmannMachine",
+    "MultiLabelCRF": "mercer.multilabel:MultiLabelCRF",
+    "RBM": "mercer.fields:RBM",
+    "ShapeClassifier": "mercer.fields:ShapeClassifier",
+    "ShapePartModel": "mercer.fields:ShapePartModel",
+    "SpatialLDA": "mercer.fields:SpatialLDA",
 }
 """Kind of model in a file → ``module:Class``. Loading imports the names in this table and no others."""
 
@@ -110,6 +122,7 @@ CODECS: dict[str, str] = {
     "graph list": "mercer.data.graphs",
     "graphs": "mercer.data.graphs",
     "kernel": "mercer.kernels.base",
+    "learner": "mercer.learning.learners",
     "loss": "mercer.learning.losses",
     "output kernel": "mercer.kernels.outputs",
     "score loss": "mercer.kernel_methods.losses",

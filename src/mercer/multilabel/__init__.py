@@ -2,6 +2,7 @@
 
 from mercer.kernels.outputs import LinearOutput, LogOddsOutput, OutputKernel, PolynomialOutput
 from mercer.multilabel.compressed import CompressedLabels
+from mercer.multilabel.crf import MultiLabelCRF
 from mercer.multilabel.dependency import Dependency, DependencyModel
 from mercer.multilabel.hashed import HashedLabelSets
 from mercer.multilabel.homogeneity import HomogeneityAnalysis
@@ -20,6 +21,7 @@ __all__ = [
     "KernelHomogeneityAnalysis",
     "LinearOutput",
     "LogOddsOutput",
+    "MultiLabelCRF",
     "NeighborLabels",
     "OnlineJointSVM",
     "OutputKernel",

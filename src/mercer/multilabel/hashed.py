@@ -19,11 +19,13 @@ from mercer._estimator import Estimator
 from mercer._state.limits import reserve
 from mercer._state.saved import Choice, Count, Fields, Floats, LabelValues, Number, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer.data.readers.source import Source
 from mercer.multilabel._decisions import MEASURES
 from mercer.multilabel._labels import FORMS, encode, fit_labels, give
 from mercer.multilabel.joint import LabelSetClassifier
+from mercer.online._blocks import make_reader, read_blocks
+from mercer.online._format import READING, file_format
 from mercer.online._inputs import Documents, Rows, is_documents
-from mercer.online.files import FileFormat, Source, _file_format, make_reader, read_blocks
 
 __all__ = ["HashedLabelSets"]
 
@@ -208,14 +210,13 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         import threading
 
         source = Source(path)
-        known = ("format", "label", "text", "columns", "categorical", "separator", "header", "zero_based")
         for name in format:
-            check_choice("the name of an option", name, known)
-        arguments = {**dict.fromkeys(known), **format}
-        form: FileFormat = _file_format(source, None, arguments)
+            check_choice("the name of an option", name, READING)
+        form = file_format(source, None, {**dict.fromkeys(READING), **format})
         self.input_ = "array" if form.format == "svmlight" else "documents"
-        reader = make_reader(self, form, source, "raise", limit, False)
-        yield from read_blocks(source, reader, 1 << 20, threading.Event())
+        reader = make_reader(self, form, source, "raise", limit, False, gather=False)
+        reader.take_label_sets()
+        yield from read_blocks(source, reader, 1 << 20, threading.Event(), layout=form.layout)
         if form.format == "svmlight":
             self.n_features_in_ = max(int(reader.n_columns), 1)
 

@@ -6,13 +6,9 @@ weights are kept; what a kept name weighs is read from the model when it is aske
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
+import itertools
 import json
-import lzma
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +17,16 @@ import numpy as np
 from mercer import _core
 from mercer._state.values import pack_strings, unpack_strings
 from mercer.data import TextBuffer
+from mercer.data.readers.sniff import csv_rows
+from mercer.data.readers.source import Source
+from mercer.online._format import FileFormat
 from mercer.online._inputs import text_features
 
-__all__ = ["NAMED_BYTES", "NameTable", "document_sample", "names_in_file", "names_of"]
+__all__ = ["NAMED_BYTES", "NameTable", "document_sample", "field_names", "names_of"]
 
 NAMED_BYTES = 1 << 20
 """Bytes of documents whose names are noted in a fit, spread evenly over all: some tens of milliseconds."""
+_NAMED_RECORDS = 2000
 _LONGEST = 200
 """Characters of a name that is worth keeping."""
 
@@ -119,33 +119,35 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> half)
 
 
-def names_in_file(path: Any, form: Any, hasher: Any) -> tuple[list[str], np.ndarray]:
-    """Names and hashes of the features in the first megabyte of a file that was learnt from; none where it is gone.
+def field_names(model: Any, source: Source, form: FileFormat) -> tuple[list[str], np.ndarray]:
+    """Names and hashes of the features in the first bytes of a file that was learnt from.
 
-    Parameters
-    ----------
-    path : str or path-like
-    form : FileFormat
-        How the file was read.
-    hasher : TextHasher or None
+    Words, ``column=category``, ``column`` for a number, and ``column≈value`` for the knots of its code.
     """
-    found = _Names(hasher)
-    lines = _first_lines(path)
+    found = _Names(model.hasher)
+    if form.layout is not None:
+        found.fields(list(itertools.islice(source.records(form.layout), _NAMED_RECORDS)), form)
+        return found.result()
+    lines = _first_lines(source)
     if form.format == "text":
-        last = form.label == "last"
-        cut = [
-            line.rpartition(form.separator or "\t") if last else line.partition(form.separator or "\t")
-            for line in lines
-        ]
-        found.texts([part[0] if last else part[2] for part in cut], "")
+        last, cut = form.label == "last", form.separator or "\t"
+        parts = [line.rpartition(cut) if last else line.partition(cut) for line in lines]
+        found.texts([part[0] if last else part[2] for part in parts], "")
     elif form.format == "vw":
         found.vw(lines)
     elif form.format == "csv" and lines:
-        rows = list(csv.reader(lines, delimiter=form.separator or ","))
-        header = [cell.strip() for cell in rows[0]] if form.header else [str(j) for j in range(len(rows[0]))]
-        found.fields([dict(zip(header, map(str.strip, row), strict=False)) for row in rows[bool(form.header) :]], form)
+        rows = csv_rows("\n".join(lines), form.separator or ",", len(lines)) or [[]]
+        header = [str(j) for j in range(len(rows[0]))] if form.header is False else rows.pop(0)
+        found.fields([dict(zip(header, row, strict=False)) for row in rows], form)
     elif form.format == "jsonl":
         found.fields([flat for line in lines if (flat := _flat_json(line)) is not None], form)
+    return found.result()
+
+
+def frame_names(model: Any, rows: Iterable[dict[str, Any]], form: FileFormat) -> tuple[list[str], np.ndarray]:
+    """As `field_names`, of rows of a data frame."""
+    found = _Names(model.hasher)
+    found.fields(list(itertools.islice(rows, _NAMED_RECORDS)), form)
     return found.result()
 
 
@@ -168,24 +170,31 @@ class _Names:
             names, hashes = [f"{field}: {name}" for name in names], combined(self._hash(field), hashes)
         self.add(names, hashes)
 
-    def fields(self, rows: list[dict[str, Any]], form: Any) -> None:
+    def fields(self, rows: list[dict[str, Any]], form: FileFormat) -> None:
         """Fields of rows: texts by their words, numbers by their field, the rest by field and value."""
         texts = [str(name) for name in form.text or ()]
         columns = None if form.columns in (None, "rest") else {str(name) for name in form.columns}
         categorical = {str(name) for name in form.categorical}
         for name in texts:
             self.texts([str(row[name]) for row in rows if name in row], name if len(texts) > 1 else "")
+        left = {*texts, *form.ignored, str(form.label)}
         values: dict[str, dict[str, None]] = {}
         numbers: dict[str, None] = {}
         for row in rows:
             for name, value in row.items():
-                if name in texts or name == str(form.label) or (columns is not None and name not in columns):
+                if name in left or (columns is not None and name not in columns) or value in (None, ""):
+                    continue
+                if isinstance(value, list):
+                    values.setdefault(name, {}).update(dict.fromkeys(map(str, value)))
                     continue
                 if name not in categorical and _is_number(value):
                     numbers[name] = None
                 else:
                     values.setdefault(name, {})[str(value)] = None
         self.add(list(numbers), feature_hashes(list(numbers), self.seed))
+        for name, _, _, knots in form.numbers:
+            places = feature_hashes([f"\x01knot {j}" for j in range(len(knots))], self.seed)
+            self.add([f"{name}≈{knot:g}" for knot in knots], combined(self._hash(name), places))
         for name, seen in values.items():
             hashes = combined(self._hash(name), feature_hashes(list(seen), self.seed))
             self.add([f"{name}={value}" for value in seen], hashes)
@@ -211,16 +220,10 @@ class _Names:
         return self.names, np.concatenate([np.zeros(0, np.uint64), *self.hashes])
 
 
-def _first_lines(path: Any) -> list[str]:
-    opened = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(os.path.splitext(os.fspath(path))[1], open)
-    try:
-        with opened(path, "rb") as file:
-            data = file.read(NAMED_BYTES)
-    except (OSError, EOFError, lzma.LZMAError):
-        return []
-    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    lines = text.splitlines()
-    return [line for line in (lines if len(data) < NAMED_BYTES else lines[:-1]) if line.strip()]
+def _first_lines(source: Source) -> list[str]:
+    data, whole = source.head()
+    lines = data[:NAMED_BYTES].decode("utf-8", "surrogateescape").removeprefix("\ufeff").splitlines()
+    return [line for line in (lines if whole and len(data) <= NAMED_BYTES else lines[:-1]) if line.strip()]
 
 
 def _flat_json(line: str) -> dict[str, Any] | None:
