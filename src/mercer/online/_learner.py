@@ -21,7 +21,18 @@ from mercer._validation import check_choice, check_count, check_not_negative, ch
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.training import seed_state
 from mercer.maps import TextHasher
-from mercer.online._inputs import Documents, Inputs, Records, Rows, is_documents, text_features
+from mercer.online._frames import frame_format, frame_records, note_frame_names, split_label
+from mercer.online._inputs import (
+    Documents,
+    Inputs,
+    Records,
+    Rows,
+    has_texts,
+    is_documents,
+    is_table,
+    table_columns,
+    text_features,
+)
 from mercer.online._names import NameTable, document_sample, names_of
 from mercer.online._progress import Progress
 from mercer.online.files import FileLearning
@@ -240,6 +251,10 @@ class HashedLearner(FileLearning, Estimator):
     def _inputs(self, X: Any, *, reset: bool, y: Any = "no_validation") -> tuple[Inputs, Any]:
         """Checked inputs, and y checked with them unless only inputs are asked for."""
         alone = isinstance(y, str) and y == "no_validation"
+        if is_table(X):
+            frame = has_texts(X) if reset else self.input_ == "hashed" and hasattr(self, "file_format_")
+            if frame or (not alone and isinstance(y, str)):
+                return self._frame_inputs(X, reset, y, alone)
         documents = is_documents(X, expected=not reset and self.input_ == "hashed")
         if not reset and documents != (self.input_ == "hashed"):
             seen = f"arrays of {self.n_features_in_} columns" if self.input_ == "array" else "documents or files"
@@ -257,6 +272,25 @@ class HashedLearner(FileLearning, Estimator):
             return Rows.of(validate_data(self, check_sparse("X", X), **kinds), self.n_bits), None
         X, y = validate_data(self, check_sparse("X", X), y, y_numeric=self._numeric_targets, **kinds)
         return Rows.of(X, self.n_bits), self._check_y(y)
+
+    def _frame_inputs(self, X: Any, reset: bool, y: Any, alone: bool) -> tuple[Inputs, Any]:
+        """Rows of a table with texts and categories, and y, which may be the name of one of its columns."""
+        if not alone:
+            X, y = split_label(X, y)
+            y = self._check_y(y)
+        columns = table_columns(X)
+        if reset:
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+        form = frame_format(self, columns) if reset else self.file_format_
+        records = frame_records(self, columns, form, reset)
+        if reset:
+            self.feature_names_in_ = np.array(list(columns), dtype=object)
+            self.n_features_in_ = len(columns)
+            self._frame = columns
+        if not alone and len(y) != len(records):
+            raise ValueError(f"found {len(records)} rows and {len(y)} values in y")
+        return records, None if alone else y
 
     _numeric_targets = False
 
@@ -308,6 +342,9 @@ class HashedLearner(FileLearning, Estimator):
                 run.checkpoint.release()
         if run is not None and not self.interrupted_:
             run.checkpoint.close()
+        frame = self.__dict__.pop("_frame", None)
+        if frame is not None:
+            note_frame_names(self, frame)
         if isinstance(inputs, Documents) and self.inverse_size:
             self._note_names(*names_of(document_sample(inputs.texts), self.hasher)[:2])
 
@@ -396,7 +433,7 @@ class HashedLearner(FileLearning, Estimator):
         }
         if hasattr(self, "passes_"):
             meta["passes"] = self.passes_
-        if self.input_ == "array":
+        if self.input_ == "array" or hasattr(self, "feature_names_in_"):
             meta["n_features"] = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             meta["feature_names"] = [str(name) for name in self.feature_names_in_]
@@ -440,7 +477,7 @@ class HashedLearner(FileLearning, Estimator):
                 raise ValueError("the categories must be hashes")
         if "passes" in meta:
             model.passes_ = check_count("passes", meta["passes"])
-        if model.input_ == "array":
+        if "n_features" in meta:
             model.n_features_in_ = check_count("n_features", meta["n_features"])
         if "names.hashes" in arrays:
             model.names_ = NameTable.from_arrays(arrays)
