@@ -39,6 +39,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
     "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²"],
+    "fields": [r"epoch of PCD-1 \| scikit-learn", r"topics: 2000 tokens", r"PSMC +-\d", r"digits +-\d"],
     "fields_gpu": [],
     "gpu_maps": [],
     "graphlets": [r"10 random graphs .*\d", r"our own rates", r"10 random graphs +5 +\d"],
