@@ -28,6 +28,7 @@ PACKAGES = [
     "mercer.labeling",
     "mercer.learning",
     "mercer.learning.solvers",
+    "mercer.learning.sparse_codes",
     "mercer.manifolds",
     "mercer.maps",
     "mercer.markov",
@@ -39,6 +40,7 @@ PACKAGES = [
     "mercer.parsing",
     "mercer.report",
     "mercer.proportions",
+    "mercer.recognition",
     "mercer.retrieval",
     "mercer.segmentation",
     "mercer.structured",
@@ -48,6 +50,7 @@ PACKAGES = [
     "mercer.theory.hashing",
     "mercer.theory.proportions",
     "mercer.theory.risk",
+    "mercer.theory.sensing",
 ]
 DOCS = sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs" / "guide").glob("*.md"))
 PAGES = ["README.md", *(str(page.relative_to(ROOT)) for page in DOCS)]
