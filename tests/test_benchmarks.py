@@ -39,6 +39,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
     "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²"],
+    "fields_gpu": [],
     "gpu_maps": [],
     "graphlets": [r"10 random graphs .*\d", r"our own rates", r"10 random graphs +5 +\d"],
     "hamming": [r"batch +2,000", r"apart +a plain read", r"long +200", r"multi-index +\d", r"tables built in"],
@@ -97,6 +98,7 @@ CLAIMS: dict[str, list[str]] = {
         r"segment SVM, bmrm +\d", r"3 actions", r"sentences, SVM +\d", r"mercer, as dlib +\d", r"1 thread \d",
     ],
     "structured_rmm": [r"## 12 labels", r"StructRMM − CRF: [+-]\d"],
+    "tuned": [r"LinearClassifier, log +wine +\d", r"LinearClassifier, hinge +digits +\d"],
     "video_events": [r"\| 0\.3", r"\| mi-SVM \| 1 \|", r"\| gradient \| 1 \+ 3 \+ 5 \+ all \|"],
 }  # fmt: skip
 
@@ -119,6 +121,7 @@ PEERS: dict[str, list[tuple[str, str]]] = {
     "alignment": [("Bio", "Biopython / mercer"), ("parasail", "parasail / mercer")],
     "chain_crf": [("pycrfsuite", r"\dx|aim")],
     "defaults": [("sklearn_crfsuite", "sklearn-crfsuite +\\d")],
+    "fields_gpu": [("torch", "ratio")],
     "gpu_maps": [("torch", r"\dx")],
     "graphlets": [("grakel", r"\dx")],
     "hamming": [("faiss", r"faiss +\d|× faster")],

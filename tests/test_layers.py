@@ -22,7 +22,7 @@ LAYERS = [
     {
         "tagging", "segmentation", "labeling", "parsing", "multilabel", "proportions", "online", "markov",
         "recognition", "registration", "attributes", "classification", "structured", "alignment", "ranking",
-        "clustering", "kernel_methods", "nn", "retrieval",
+        "clustering", "kernel_methods", "nn", "retrieval", "fields",
     },
     {"learning"},
     {"structures"},
@@ -46,7 +46,19 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 CPP = SOURCE.parent.parent / "cpp"
 COMPILED = sorted(CPP.rglob("*.[ch]pp"))
 # From the bottom up: a file in cpp/ includes from its own folder and those before it.
-FOLDERS = ["base", "hashing", "io", "structures", "inference", "graphs", "kernels", "maps", "solvers", "bind"]
+FOLDERS = [
+    "base",
+    "hashing",
+    "io",
+    "structures",
+    "inference",
+    "graphs",
+    "kernels",
+    "maps",
+    "solvers",
+    "registration",
+    "bind",
+]
 UPWARD = {("base", "hashing/vocabulary.hpp")}
 
 

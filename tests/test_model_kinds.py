@@ -273,6 +273,12 @@ LOADED_AND_FAILED = [
     ("RelativeMarginSVC", "fitted._gamma", -1.0),
     ("RandomProjection", "params.dtype", []),
     ("Segmenter", "fitted._starts_are_rows", None),
+    ("Segmenter", "fitted.structure_.params.max_length", 10**6),
+    ("GraphLabeler", "fitted.structure_.params.n_labels", 200),
+    ("Aligner", "fitted.structure_.params.n_symbols", 50_000),
+    ("Tagger", "fitted.structure_.params.n_labels", 10**9),
+    ("Tagger", "fitted.index_", {"same": 7}),
+    ("Tagger", "fitted.index_", {"same": 0}),
 ]
 
 

@@ -7,22 +7,35 @@
 #include <vector>
 
 #include "base/arrays.hpp"
+#include "base/parallel.hpp"
 
 namespace mercer {
 
 using Binder = void(nb::module_&);
-Binder bind_dispatch;  // base
+// base
+Binder bind_dispatch;
 Binder bind_vectors;
-Binder bind_hashing, bind_records, bind_text, bind_vocabulary;                                            // hashing
-Binder bind_examples, bind_readers;                                                                       // io
-Binder bind_linear, bind_chain, bind_segments, bind_parsing, bind_alignment;                              // structures
-Binder bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual;      // inference
-Binder bind_graphlets;                                                                                    // graphs
-Binder bind_vector_kernels, bind_string_kernels, bind_tree_kernels, bind_graph_kernels, bind_keyed_rows;  // kernels
+// hashing
+Binder bind_hashing, bind_records, bind_text, bind_vocabulary;
+// io
+Binder bind_examples, bind_readers;
+// structures
+Binder bind_linear, bind_chain, bind_segments, bind_parsing, bind_alignment;
+// inference
+Binder bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual;
+Binder bind_fields;
+// graphs
+Binder bind_graphlets;
+// kernels
+Binder bind_vector_kernels, bind_string_kernels, bind_tree_kernels, bind_graph_kernels, bind_keyed_rows;
 Binder bind_transducers, bind_dependence;
-Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;                                   // maps
-Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;  // solvers
-Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes;
+// maps
+Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;
+// solvers
+Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;
+Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_online;
+// registration
+Binder bind_neighbours, bind_icp, bind_matching;
 
 namespace {
 
@@ -47,6 +60,7 @@ const std::vector<Submodule>& submodules() {
       {"inference",
        "Factor graphs.",
        {bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual}},
+      {"fields", "Sweeps of random fields.", {bind_fields}},
       {"graphs", "Graphlets and canonical forms of graphs.", {bind_graphlets}},
       {"kernels",
        "Kernels of vectors, strings, trees, graphs; products of sparse rows; permutation tests.",
@@ -58,10 +72,12 @@ const std::vector<Submodule>& submodules() {
       {"planes", "Planes of margin losses and ascent on their dual.", {bind_blocks}},
       {"multiclass", "Dual ascent for single labels.", {bind_multiclass}},
       {"machines", "Support vector machines.", {bind_machines, bind_relative}},
+      {"joint", "Joint machines of label sets, online.", {bind_joint_online}},
       {"bags", "Labels of instances from shares of bags.", {bind_assignment, bind_labellings}},
       {"ranking", "Losses over pairs and rankings.", {bind_ranking}},
       {"sparse_codes", "Sparse codes of signals over a dictionary.", {bind_sparse_codes}},
       {"learner", "Online learning over hashed features.", {bind_learner}},
+      {"registration", "Point clouds: neighbours, alignment, matching.", {bind_neighbours, bind_icp, bind_matching}},
   };
   return all;
 }

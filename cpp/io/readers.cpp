@@ -15,6 +15,7 @@ namespace mercer {
 namespace {
 
 constexpr int64_t kept_problems = 10;
+constexpr std::string_view header_mark = "\x01header";  // the line of a gap that names the columns
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 // A piece of a file in a message: short, and printable whatever the bytes are.
@@ -199,17 +200,67 @@ int32_t LabelTable::number(std::string_view name, std::vector<std::string>& name
   return before_;
 }
 
+// ---------------------------------------------------------------------------------------------- sets of hashes
+
+void HashSet::insert(uint64_t hash) {
+  if (full_ || (hash ? contains(hash) : has_zero_)) return;
+  if (size_ >= most) {
+    full_ = true;
+    std::vector<uint64_t>().swap(slots_);
+    return;
+  }
+  ++size_;
+  if (!hash) {
+    has_zero_ = true;
+    return;
+  }
+  if (2 * (size_ + 1) > slots_.size()) {
+    std::vector<uint64_t> before(std::max<size_t>(64, 4 * slots_.size()), 0);
+    before.swap(slots_);
+    for (const uint64_t held : before)
+      if (held) {
+        size_t i = held & (slots_.size() - 1);
+        while (slots_[i]) i = (i + 1) & (slots_.size() - 1);
+        slots_[i] = held;
+      }
+  }
+  size_t i = hash & (slots_.size() - 1);
+  while (slots_[i]) i = (i + 1) & (slots_.size() - 1);
+  slots_[i] = hash;
+}
+
+bool HashSet::contains(uint64_t hash) const {
+  if (!hash) return has_zero_;
+  if (slots_.empty()) return false;
+  size_t i = hash & (slots_.size() - 1);
+  for (; slots_[i]; i = (i + 1) & (slots_.size() - 1))
+    if (slots_[i] == hash) return true;
+  return false;
+}
+
+std::vector<uint64_t> HashSet::sorted() const {
+  std::vector<uint64_t> out;
+  if (has_zero_) out.push_back(0);
+  for (const uint64_t hash : slots_)
+    if (hash) out.push_back(hash);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 // ---------------------------------------------------------------------------------------------- the reader
 
 ExampleReader::ExampleReader(ReaderSettings settings)
     : settings_(std::move(settings)),
       analyzer_(settings_.text),
-      splitter_(settings_.format == FileFormat::csv, settings_.separator) {}
+      splitter_(settings_.format == FileFormat::csv, settings_.separator) {
+  for (const uint64_t hash : settings_.known) known_.insert(hash);
+}
 
 Examples ExampleReader::feed(std::string_view chunk, bool last) {
   require(!error_, "reading ended with an error");
   require(!finished_, "the last chunk has been fed already");
   block_ = Examples();
+  gaps_.clear();
   block_.hashes.reserve(n_hashes_);  // as many as the block before had
   labels_.clear();
   splitter_.start(chunk, last);
@@ -247,18 +298,28 @@ void ExampleReader::record(std::string_view bytes) {
   line_ = next_line_;
   const std::string_view line = without_line_end(bytes);
   next_line_ += 1 + (settings_.format == FileFormat::csv ? count_lines(line) : 0);
+  const int64_t before = n_examples_;
+  const bool begun = resolved_.has_value();
   try {
     parse(line_ == 1 && line.substr(0, 3) == byte_order_mark ? line.substr(3) : line);
+    if (settings_.keep_lines && n_examples_ == before) gap(begun || !resolved_ ? line : header_mark);
   } catch (const Malformed& problem) {
     roll_back();
     std::string what =
         problem.column > 0 ? "column " + std::to_string(problem.column) + ": " + problem.what : problem.what;
     if (!settings_.skip_malformed || problem.column < 0) {
       error_ = Problem{line_, std::move(what)};
-    } else if (++n_skipped_ <= kept_problems) {
-      skipped_.push_back({line_, std::move(what)});
+    } else {
+      if (++n_skipped_ <= kept_problems) skipped_.push_back({line_, std::move(what)});
+      if (settings_.keep_lines) gap(std::string_view());
     }
   }
+}
+
+// A blank line, a comment (which comes back) or the header.
+void ExampleReader::gap(std::string_view line) {
+  const bool kept = settings_.format == FileFormat::svmlight || line == header_mark;
+  gaps_.push_back({block_.size(), kept ? std::string(line) : std::string()});
 }
 
 void ExampleReader::parse(std::string_view line) {
@@ -479,6 +540,10 @@ void ExampleReader::parse_svmlight(std::string_view line) {
       throw Malformed{"expected an index of at least 1 (or zero_based=True), found 0", column};
     index -= settings_.zero_based ? 0 : 1;
     n_columns_ = std::max(n_columns_, int64_t(index) + 1);
+    if (settings_.known_columns >= 0 && int64_t(index) >= settings_.known_columns) {
+      ++n_unseen_columns_;
+      continue;
+    }
     feature(index < settings_.own_columns ? index : feature_hash(index, settings_.text.seed), value, column);
   }
   finish();
@@ -546,6 +611,12 @@ void ExampleReader::resolve(const std::vector<std::string>& names) {
     field.role = role;
     field.name = name;
     field.hash = feature_hash(std::string_view(name), seed);
+    if (const auto code = settings_.numbers.find(name); code != settings_.numbers.end()) {
+      field.code = &code->second;
+      for (size_t j = 0; j < code->second.knots.size(); ++j)
+        field.knot_hashes.push_back(combine(field.hash, feature_hash("\x01knot " + std::to_string(j), seed)));
+    }
+    if (const auto order = settings_.dates.find(name); order != settings_.dates.end()) field.date = order->second;
     n_texts_ += role == Field::Role::text;
     dotted_ = dotted_ || name.find('.') != std::string::npos;
     fields_.push_back(std::move(field));
@@ -554,6 +625,11 @@ void ExampleReader::resolve(const std::vector<std::string>& names) {
   if (found.label) add(Field::Role::label, *found.label);
   for (const std::string& name : found.texts) add(Field::Role::text, name);
   for (const std::string& name : found.columns) add(Field::Role::record, name);
+  for (const std::string& name : settings_.ignored)
+    if (!places_.count(name)) add(Field::Role::ignored, name);
+  if (found.rest && !csv)  // their fields may come in any line: those with a code must be known from the first on
+    for (const auto& [name, code] : settings_.numbers)
+      if (!places_.count(name)) add(Field::Role::record, name);
   if (found.rest && csv)
     for (const std::string& name : names)
       if (!places_.count(name)) {
@@ -581,8 +657,69 @@ void ExampleReader::analyse(const Field& field, std::string_view document) {
   if (!block_.values.empty()) block_.values.resize(block_.hashes.size(), 1.0f);
 }
 
-void ExampleReader::category(const Field& field, std::string_view value) {
-  feature(combine(field.hash, feature_hash(value, settings_.text.seed)), 1.0, 0);
+void ExampleReader::category(const Field& field, std::string_view value) { category(field.hash, field.name, value); }
+
+void ExampleReader::category(uint64_t field, std::string_view name, std::string_view value) {
+  const uint64_t hash = combine(field, feature_hash(value, settings_.text.seed));
+  if (settings_.gather) categories_.insert(hash);
+  if (settings_.know && !known_.contains(hash) && ++n_unseen_categories_ <= kept_problems)
+    unseen_.push_back(std::string(name) + "=" + std::string(value));
+  feature(hash, 1.0, 0);
+}
+
+void ExampleReader::number(const Field& field, double value) {
+  if (!field.code) return feature(field.hash, value, 0);
+  if (!std::isfinite(float(value))) throw Malformed{"expected a finite number that fits single precision"};
+  const NumberCode& code = *field.code;
+  feature(field.hash, std::clamp((value - code.mean) / code.scale, -5.0, 5.0), 0);
+  const std::vector<double>& knots = code.knots;
+  if (knots.size() < 2) return;
+  const auto above = std::upper_bound(knots.begin(), knots.end(), value);
+  const size_t next = std::clamp<size_t>(size_t(above - knots.begin()), 1, knots.size() - 1);
+  const double share = std::clamp((value - knots[next - 1]) / (knots[next] - knots[next - 1]), 0.0, 1.0);
+  feature(field.knot_hashes[next - 1], 1 - share, 0);
+  feature(field.knot_hashes[next], share, 0);
+}
+
+// False where the value is no date in this order.
+bool ExampleReader::date(const Field& field, std::string_view value) {
+  int parts[6] = {0, 0, 0, -1, 0, 0};
+  size_t at = 0;
+  int n = 0;
+  for (; n < 6; ++n) {
+    const size_t begin = at;
+    int found = 0;
+    while (at < value.size() && is_digit(value[at]) && at - begin < 4) found = found * 10 + (value[at++] - '0');
+    if (at == begin) break;
+    parts[n] = found;
+    if (at == value.size()) {
+      ++n;
+      break;
+    }
+    const char c = value[at];
+    const bool fits = n < 2 ? (c == '-' || c == '/' || c == '.') : n == 2 ? (c == 'T' || c == ' ') : c == ':';
+    if (!fits) {
+      ++n;
+      break;
+    }
+    ++at;
+  }
+  if (n < 3) return false;
+  const bool year_first = field.date == DateOrder::ymd;
+  const int64_t year = year_first ? parts[0] : parts[2];
+  const int64_t month = field.date == DateOrder::dmy ? parts[1] : year_first ? parts[1] : parts[0];
+  const int64_t day = year_first ? parts[2] : field.date == DateOrder::dmy ? parts[0] : parts[1];
+  if (month < 1 || month > 12 || day < 1 || day > 31 || parts[3] > 24 || parts[4] > 59 || parts[5] > 60) return false;
+  // Days since 1970: months counted from March, so that the day that some years have more comes last.
+  const int64_t shifted = year - (month <= 2), era = (shifted >= 0 ? shifted : shifted - 399) / 400;
+  const int64_t of_era = shifted - era * 400, of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  const int64_t days = era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+  const double hours = parts[3] < 0 ? 0.0 : parts[3] + parts[4] / 60.0 + parts[5] / 3600.0;
+  number(field, double(days) + hours / 24);
+  category(field, "\x01month " + std::to_string(month));
+  category(field, "\x01weekday " + std::to_string(((days % 7) + 11) % 7));
+  if (parts[3] >= 0) category(field, "\x01hour " + std::to_string(parts[3]));
+  return true;
 }
 
 // ---------------------------------------------------------------------------------------------- csv
@@ -673,8 +810,8 @@ void ExampleReader::parse_csv(std::string_view line) {
       set_label(cell);
     } else if (field.role == Field::Role::record && !cell.empty()) {
       if (!field.categorical && whole_number(cell, value))
-        feature(field.hash, value, 0);
-      else
+        number(field, value);
+      else if (field.date == DateOrder::none || !date(field, cell))
         category(field, cell);
     }
   }
@@ -694,8 +831,25 @@ void ExampleReader::json_value(JsonScanner& json, Value& value) {
       return;
     case Json::number: value.text = json.number(value.number); return;
     case Json::string: value.text = json.string(value.scratch); return;
+    case Json::array: return json_items(json, value);
     default: json.skip();
   }
+}
+
+// The strings and numbers of an array; what else is in it is passed over.
+void ExampleReader::json_items(JsonScanner& json, Value& value) {
+  value.items.clear();
+  json.expect('[', "'['");
+  if (json.accept(']')) return;
+  do {
+    double number;
+    switch (json.peek()) {
+      case Json::string: value.items.emplace_back(json.string(value.scratch)); break;
+      case Json::number: value.items.emplace_back(json.number(number)); break;
+      default: json.skip();
+    }
+  } while (json.accept(','));
+  json.expect(']', "',' or ']'");
 }
 
 // The names of the fields of the first object say what can be learnt from.
@@ -739,7 +893,9 @@ void ExampleReader::json_fields(JsonScanner& json, const std::string& prefix, in
       if (extra_.kind == Json::number || extra_.kind == Json::boolean)
         feature(hash, extra_.number, 0);
       else if (extra_.kind == Json::string)
-        feature(combine(hash, feature_hash(extra_.text, settings_.text.seed)), 1.0, 0);
+        category(hash, name, extra_.text);
+      else if (extra_.kind == Json::array)
+        for (const std::string& item : extra_.items) category(hash, name, item);
     } else {
       json.skip();
     }
@@ -780,10 +936,18 @@ void ExampleReader::parse_jsonl(std::string_view line) {
         set_number_label(value.text);
       else
         set_label(value.text);
+    } else if (field.role == Field::Role::ignored) {
+      continue;
     } else if ((value.kind == Json::number || value.kind == Json::boolean) && !field.categorical) {
-      feature(field.hash, value.number, 0);
+      number(field, value.number);
+    } else if (value.kind == Json::array) {
+      for (const std::string& item : value.items) category(field, item);
     } else if (scalar) {
-      category(field, value.text);
+      double digits;
+      if (field.code && !field.categorical && whole_number(value.text, digits))  // a number that stands in quotes
+        number(field, digits);
+      else if (field.date == DateOrder::none || !date(field, value.text))
+        category(field, value.text);
     }
   }
   finish();
@@ -872,6 +1036,24 @@ std::optional<Refs> optional_refs(const std::optional<nb::list>& fields) {
   return fields ? std::optional<Refs>(field_refs(*fields)) : std::nullopt;
 }
 
+// What the fields of csv and jsonl files are beyond their parts.
+void set_codes(ReaderSettings& s, const nb::list& ignored, const nb::list& numbers, const nb::list& dates) {
+  for (nb::handle name : ignored) s.ignored.push_back(bytes_of_name(name));
+  for (nb::handle item : numbers) {
+    const auto [name, mean, scale, knots] = nb::cast<std::tuple<nb::object, double, double, std::vector<double>>>(item);
+    require(std::isfinite(mean) && std::isfinite(scale) && scale > 0,
+            "a number needs a finite mean and a scale above 0");
+    for (size_t j = 0; j < knots.size(); ++j)
+      require(std::isfinite(knots[j]) && (j == 0 || knots[j] > knots[j - 1]), "knots must be finite and ascend");
+    s.numbers[bytes_of_name(name)] = NumberCode{mean, scale, knots};
+  }
+  for (nb::handle item : dates) {
+    const auto [name, order] = nb::cast<std::pair<nb::object, std::string>>(item);
+    require(order == "ymd" || order == "dmy" || order == "mdy", "a date must be 'ymd', 'dmy' or 'mdy'");
+    s.dates[bytes_of_name(name)] = order == "ymd" ? DateOrder::ymd : order == "dmy" ? DateOrder::dmy : DateOrder::mdy;
+  }
+}
+
 nb::object decoded(const std::string& text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
 }
@@ -911,17 +1093,29 @@ void bind_readers(nb::module_& m) {
              int64_t limit, const std::string& analyzer, std::pair<int, int> ngrams, bool lowercase, uint64_t seed,
              const std::string& label_place, const std::string& separator, bool header, bool zero_based, int n_bits,
              std::optional<nb::object> label, std::optional<nb::list> texts, std::optional<nb::list> columns, bool rest,
-             nb::list categorical) {
-            new (self) ExampleReader(settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams,
-                                                   lowercase, seed, label_place, separator, header, zero_based, n_bits,
-                                                   optional_ref(label), optional_refs(texts), optional_refs(columns),
-                                                   rest, field_refs(categorical)));
+             nb::list categorical, nb::list ignored, nb::list numbers, nb::list dates, int64_t known_columns,
+             bool gather, std::optional<nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> known,
+             bool keep_lines) {
+            ReaderSettings s =
+                settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams, lowercase, seed,
+                              label_place, separator, header, zero_based, n_bits, optional_ref(label),
+                              optional_refs(texts), optional_refs(columns), rest, field_refs(categorical));
+            set_codes(s, ignored, numbers, dates);
+            require(known_columns >= -1, "known_columns must be at least 0, or -1 for all");
+            s.known_columns = known_columns;
+            s.gather = gather;
+            s.know = known.has_value();
+            if (known) s.known.assign(known->data(), known->data() + known->size());
+            s.keep_lines = keep_lines;
+            new (self) ExampleReader(std::move(s));
           },
           "format"_a, nb::kw_only(), "numeric"_a = false, "label_required"_a = true, "skip"_a = false, "limit"_a = -1,
           "analyzer"_a = "word", "ngrams"_a = std::pair<int, int>(1, 1), "lowercase"_a = true, "seed"_a = 0,
           "label_place"_a = "first", "separator"_a = "\t", "header"_a = true, "zero_based"_a = false, "n_bits"_a = 0,
           "label"_a.none() = nb::none(), "texts"_a.none() = nb::none(), "columns"_a.none() = nb::none(),
-          "rest"_a = false, "categorical"_a = nb::list())
+          "rest"_a = false, "categorical"_a = nb::list(), "ignored"_a = nb::list(), "numbers"_a = nb::list(),
+          "dates"_a = nb::list(), "known_columns"_a = -1, "gather"_a = false, "known"_a.none() = nb::none(),
+          "keep_lines"_a = false)
       .def(
           "feed",
           [](ExampleReader& self, nb::object chunk, bool last) {
@@ -943,6 +1137,25 @@ void bind_readers(nb::module_& m) {
       .def_prop_ro("n_examples", &ExampleReader::n_examples)
       .def_prop_ro("n_columns", &ExampleReader::n_columns)
       .def_prop_ro("n_lines", &ExampleReader::n_lines)
+      .def_prop_ro("n_unseen_columns", &ExampleReader::n_unseen_columns)
+      .def_prop_ro("n_unseen_categories", &ExampleReader::n_unseen_categories)
+      .def_prop_ro("unseen_categories",
+                   [](const ExampleReader& r) {
+                     nb::list out;
+                     for (const auto& name : r.unseen_categories()) out.append(decoded(name));
+                     return out;
+                   })
+      .def_prop_ro("categories",
+                   [](const ExampleReader& r) -> nb::object {
+                     if (r.categories().full()) return nb::none();
+                     return to_numpy(r.categories().sorted());
+                   })
+      .def_prop_ro("gaps",
+                   [](const ExampleReader& r) {
+                     nb::list out;
+                     for (const auto& gap : r.gaps()) out.append(nb::make_tuple(gap.before, named(gap.line)));
+                     return out;
+                   })
       .def_prop_ro("done", &ExampleReader::done)
       .def_prop_ro("fields", [](const ExampleReader& r) -> nb::object {
         if (!r.fields()) return nb::none();

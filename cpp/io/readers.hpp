@@ -10,7 +10,7 @@
 //   svmlight    the column's number, counted from 0, below 2^n_bits; h(number, s) beyond
 //   csv, jsonl  a text field: as text, combined with h(field, s) where there are several; a number: h(field, s) with
 //               the number as value; a category: combine(h(field, s), h(category, s)); true and false of JSON are
-//               the numbers 1 and 0
+//               the numbers 1 and 0; numbers with a code: see NumberCode
 //
 // A record may be cut by the end of a chunk at any byte: what is left over waits for the next chunk, and no byte is
 // searched twice for the end of its record.
@@ -36,6 +36,18 @@ enum class FileFormat { text, vw, svmlight, csv, jsonl };
 // A column or field: by its name, or by its place (negative: from the end).
 using FieldRef = std::variant<int64_t, std::string>;
 
+// How the numbers of a field become features. v clipped to the outer knots lies between two neighbours:
+//   h(field)                      (v − mean) / scale, clipped to ±5
+//   combine(h(field), h(knot j))  1 − f and f for the knots around it, f the place of v between them
+// A score is then a piecewise linear function of the number, and large numbers do not outweigh small ones.
+struct NumberCode {
+  double mean = 0, scale = 1;
+  std::vector<double> knots;
+};
+
+// Dates are numbers (days) with such a code, and their month, day of the week and hour are categories.
+enum class DateOrder { none, ymd, dmy, mdy };
+
 struct ReaderSettings {
   FileFormat format = FileFormat::text;
   TextSettings text;
@@ -55,6 +67,29 @@ struct ReaderSettings {
   std::optional<std::vector<FieldRef>> texts, columns;
   bool rest = false;                  // all fields that have no other part are features
   std::vector<FieldRef> categorical;  // columns whose numbers are names
+  std::vector<std::string> ignored;   // fields that are nothing, whatever `rest` says
+  std::map<std::string, NumberCode, std::less<>> numbers;
+  std::map<std::string, DateOrder, std::less<>> dates;
+  int64_t known_columns = -1;  // svmlight: columns beyond are passed over and counted
+  bool gather = false;         // keeps the hashes of categories
+  bool know = false;           // counts categories that are not among `known`
+  std::vector<uint64_t> known;
+  bool keep_lines = false;  // tells where lines without an example were
+};
+
+// A set of 64-bit hashes up to a certain size; full, it knows nothing any more.
+class HashSet {
+ public:
+  static constexpr size_t most = size_t(1) << 17;
+  void insert(uint64_t hash);
+  bool contains(uint64_t hash) const;
+  bool full() const { return full_; }
+  std::vector<uint64_t> sorted() const;
+
+ private:
+  std::vector<uint64_t> slots_;
+  size_t size_ = 0;
+  bool full_ = false, has_zero_ = false;
 };
 
 // Where records end. Quotes matter in csv only: between them a line end is text.
@@ -117,6 +152,16 @@ class ExampleReader {
     bool rest = false;
   };
   const std::optional<Fields>& fields() const { return resolved_; }
+  int64_t n_unseen_columns() const { return n_unseen_columns_; }
+  int64_t n_unseen_categories() const { return n_unseen_categories_; }
+  const std::vector<std::string>& unseen_categories() const { return unseen_; }  // the first few
+  const HashSet& categories() const { return categories_; }
+  // Of the last chunk: lines without an example, and how many examples of the chunk stood before each.
+  struct Gap {
+    int64_t before;
+    std::string line;
+  };
+  const std::vector<Gap>& gaps() const { return gaps_; }
 
  private:
   struct Field {
@@ -124,6 +169,9 @@ class ExampleReader {
     std::string name;
     uint64_t hash = 0;
     bool categorical = false;
+    DateOrder date = DateOrder::none;
+    const NumberCode* code = nullptr;
+    std::vector<uint64_t> knot_hashes;
   };
   struct Value {  // of a field in the record at hand
     Json kind = Json::null;
@@ -131,6 +179,7 @@ class ExampleReader {
     std::string_view text;
     double number = 0;
     std::string scratch;
+    std::vector<std::string> items;  // of an array: its strings and numbers
   };
 
   void record(std::string_view bytes);
@@ -147,6 +196,7 @@ class ExampleReader {
   void json_fields(JsonScanner& json, const std::string& prefix, int depth);
   void json_object_below(JsonScanner& json, const std::string& prefix, int depth);
   void json_value(JsonScanner& json, Value& value);
+  void json_items(JsonScanner& json, Value& value);
   void json_first(std::string_view line);
 
   void resolve(const std::vector<std::string>& names);
@@ -154,6 +204,10 @@ class ExampleReader {
   void analyse(std::string_view document);
   void analyse(const Field& field, std::string_view document);
   void category(const Field& field, std::string_view value);
+  void category(uint64_t field, std::string_view name, std::string_view value);
+  void number(const Field& field, double value);
+  bool date(const Field& field, std::string_view value);
+  void gap(std::string_view line);
   void feature(uint64_t hash, double value, int64_t column);
   void set_label(std::string_view name);
   void set_number_label(std::string_view text);
@@ -183,6 +237,10 @@ class ExampleReader {
   double target_ = 0;
 
   int64_t line_ = 1, next_line_ = 1, n_examples_ = 0, n_skipped_ = 0, n_columns_ = 0;
+  int64_t n_unseen_columns_ = 0, n_unseen_categories_ = 0;
+  std::vector<std::string> unseen_;
+  HashSet categories_, known_;
+  std::vector<Gap> gaps_;
   bool finished_ = false;
   size_t expected_ = 0, n_hashes_ = 0;
   std::optional<Problem> error_;

@@ -6,6 +6,7 @@ What a value looks like is said in ``mercer.report.views``, which is imported wh
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 __all__ = ["Displayed"]
 
@@ -15,3 +16,7 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         return str(import_module("mercer.report.views").html_of(self))
+
+    def plot(self) -> Any:
+        """Return the picture that notebooks show, as :class:`mercer.report.Html`; write it into a page of your own."""
+        return import_module("mercer.report.views").html_of(self)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from mercer.alignment import AlignmentStructure
-from mercer.alignment import joint as joint_module
 from mercer.learning import Risk
 from mercer.learning.losses import resolve_loss
 from mercer.learning.training import train
+from mercer.structures import alignment_joint as joint_module
 from mercer.structures.alignment_batch import Coded
 from mercer.structures.alignment_joint import AlignmentJoint
 from mercer.structures.joint import Examples, Joint

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from mercer.alignment import AlignmentStructure
-from mercer.alignment import structure as structure_module
+from mercer.structures import alignment as structure_module
 from mercer.structures.alignment import shared_pairs
 from reference.alignments import all_alignments, counts_of
 

@@ -311,11 +311,11 @@ def test_a_solver_that_does_not_fit_the_loss_is_an_error(mercer, files, tmp_path
 
 def test_inspect(mercer, files, tmp_path) -> None:
     ran = mercer("inspect", files["model"], "--top", "3")
-    for word in ("Tagger", "weights", "log loss", "lbfgs", "transitions", "B-NP", "U12:DT"):
+    for word in ("Tagger", "weights", "log loss", "lbfgs", "transitions", "B-NP", "pos=DT"):
         assert word in ran.out
     one = mercer("inspect", files["model"], "--label", "O", "--top", "2").out
-    assert "U02:." in one
-    assert "U12:DT" not in one
+    assert "word=." in one
+    assert "pos=DT" not in one
     page = tmp_path / "page.html"
     assert mercer("inspect", files["model"], "--html", str(page)).status == 0
     assert page.read_text().startswith("<!DOCTYPE html>")
@@ -328,7 +328,8 @@ def test_inspect_shows_models_of_other_kinds(mercer, tmp_path) -> None:
     path = str(tmp_path / "hmm.mercer")
     package.save(HMM().fit([[["a"], ["b"]]], [["x", "y"]]), path)
     assert "HiddenMarkovModel" in mercer("inspect", path).out
-    for command in (["inspect", path, "--html", str(tmp_path / "p.html")], ["predict", path, os.devnull]):
+    assert mercer("inspect", path, "--html", str(tmp_path / "p.html")).status == 0
+    for command in (["predict", path, os.devnull], ["inspect", path, "--data", os.devnull]):
         ran = mercer(*command)
         assert ran.status == 2
         assert "HiddenMarkovModel" in ran.err

@@ -30,10 +30,12 @@ from mercer.data import Graphs
 from mercer.datasets import (
     make_actions,
     make_attribute_categories,
+    make_mug,
     make_paragraphs,
     make_regions,
     make_videos,
 )
+from mercer.fields import RBM, BoltzmannMachine, ShapeClassifier, ShapePartModel, SpatialLDA
 from mercer.kernel_methods import (
     CCA,
     IncompleteCholesky,
@@ -87,7 +89,15 @@ from mercer.maps import (
     TextHasher,
 )
 from mercer.markov import HiddenMarkovModel
-from mercer.multilabel import JointSVM
+from mercer.multilabel import (
+    CompressedLabels,
+    DependencyModel,
+    HomogeneityAnalysis,
+    JointSVM,
+    KernelHomogeneityAnalysis,
+    MultiLabelCRF,
+    OnlineJointSVM,
+)
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
 from mercer.proportions import (
@@ -106,6 +116,14 @@ from mercer.proportions import (
 )
 from mercer.ranking import LabelRanker, Ranker
 from mercer.recognition import CodeClassifier, SparseCoder, SparseRepresentationClassifier
+from mercer.registration import (
+    ICP,
+    CoherentPointDrift,
+    FeatureMatching,
+    KernelRegistration,
+    MixtureRegistration,
+    SoftAssign,
+)
 from mercer.retrieval import BilinearEmbedding, CirculantEmbedding, SignProjection
 from mercer.segmentation import (
     BoundaryClassifier,
@@ -155,6 +173,8 @@ class Case:
     """Inputs are one array of rows: scale, shift and order of columns can be changed."""
     load: Callable[[Any], Any] = lambda model: model
     """What a loaded model needs before it is used."""
+    paired: bool = True
+    """The second argument of ``fit`` has one output for each input."""
     not_saved: str | None = None
     """Why ``mercer.save`` refuses the model."""
     takes: tuple[str, ...] = ()
@@ -222,6 +242,42 @@ def label_sets(seed: int) -> Data:
     return Data((X[:30], Y), X[30:])
 
 
+def bits(seed: int) -> Data:
+    X = np.random.default_rng(seed).integers(0, 2, (24, 5))
+    X[:, 1] = X[:, 0]
+    return Data((X[:18],), X[18:])
+
+
+def clouds(seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    found = [rng.normal(0.0, (1.0, 0.3, 0.3), (25, 3)) for _ in range(8)]
+    return Data((found,), [found[0][:9], found[1]])
+
+
+def labelled_clouds(seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    found = [rng.normal(0.0, (1.0, 0.3, 0.3) if i % 2 else (0.3, 0.3, 1.0), (25, 3)) for i in range(10)]
+    return Data((found[:8], ["rod", "pole"] * 4), found[8:])
+
+
+def label_sets_of_views(seed: int) -> Data:
+    X, Y = label_sets(seed).args
+    new = label_sets(seed).new
+    return Data(([X, np.tanh(X)], Y), [new, np.tanh(new)])
+
+
+def category_table(seed: int) -> Data:
+    X, _ = rows(seed, 36)
+    table = np.digitize(X, [0.0, 1.0])
+    return Data((table[:30],), table[30:])
+
+
+def outcomes(seed: int) -> Data:
+    table = category_table(seed).args[0]
+    table = np.c_[table, table[:, 0] > 0].astype(int)
+    return Data((table,), table[:6, :4])
+
+
 def real_targets(seed: int) -> Data:
     X, _ = rows(seed)
     return Data((X[:18], X[:18] @ [1.0, -1.0, 0.5, 0.0]), X[18:])
@@ -251,6 +307,12 @@ def two_views(seed: int) -> Data:
 def views(seed: int) -> Data:
     (X, Y), (X_new, Y_new) = two_views(seed).args, two_views(seed).new
     return Data(([X, Y],), [X_new, Y_new])
+
+
+def two_clouds(seed: int) -> Data:
+    source = make_mug(120, random_state=seed)
+    turn = np.array([[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])
+    return Data((source[:100], source[:100] @ turn.T + [1.0, 2.0, 3.0]), source[100:])
 
 
 def pairs_of_vectors(seed: int) -> Data:
@@ -511,6 +573,12 @@ CASES = [
     Case(lambda: RelativeMarginSVC(), three_classes, arrays=True, same=ANY_UNIT | {"permuted"}),
     Case(lambda: SampledKNN(0.9, random_state=0), three_classes, arrays=True, same=ANY_UNIT | DISTANCES),
     Case(lambda: SupervisedClusterer(random_state=0), clusters),
+    Case(lambda: ICP(), two_clouds, paired=False),
+    Case(lambda: KernelRegistration(n_points=50), two_clouds, paired=False),
+    Case(lambda: FeatureMatching(effort=1), two_clouds, paired=False),
+    Case(lambda: SoftAssign(cooling=0.7), two_clouds, paired=False),
+    Case(lambda: MixtureRegistration(max_iter=10), two_clouds, paired=False),
+    Case(lambda: CoherentPointDrift(), two_clouds, paired=False),
     Case(lambda: CCA(), two_views, use=pair_views),
     Case(lambda: IncompleteCholesky(Gaussian(0.5), rank=8), unlabelled, arrays=True, same=DISTANCES | REPEATED),
     Case(lambda: KernelCCA(Gaussian(0.5)), views),
@@ -520,7 +588,18 @@ CASES = [
     Case(lambda: KernelNuSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelOneClass(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
+    Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True),
+    Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
+    Case(lambda: HomogeneityAnalysis(2), category_table),
+    Case(lambda: DependencyModel([4], 2), outcomes),
+    Case(lambda: KernelHomogeneityAnalysis(2), label_sets_of_views),
     Case(lambda: JointSVM(kernel=Gaussian(0.5)), label_sets, arrays=True, same=DISTANCES),
+    Case(lambda: MultiLabelCRF(), label_sets, ("predict", "predict_proba"), arrays=True),
+    Case(lambda: RBM(4, max_iter=5, random_state=0), bits),
+    Case(lambda: BoltzmannMachine(max_iter=5, n_particles=20, random_state=0), bits),
+    Case(lambda: SpatialLDA(3, max_iter=5, random_state=0), clouds, (*VERBS, "log_likelihood")),
+    Case(lambda: ShapePartModel(3, max_iter=5, random_state=0), clouds, (*VERBS, "log_likelihood")),
+    Case(lambda: ShapeClassifier(2, max_iter=5, random_state=0), labelled_clouds),
     Case(lambda: KernelRidge(Gaussian(0.5)), real_targets, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(Gaussian(0.5)), three_classes, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(NGram(2)), labelled_strings),

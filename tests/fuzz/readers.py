@@ -18,6 +18,18 @@ CONLL = b"He PRP B-NP\nreckons VBZ B-VP\nthe DT B-NP\ncurrent JJ I-NP\n\nConfide
 TEMPLATE = b"# unigrams\nU00:%x[-2,0]\nU01:%x[-1,0]\nU05:%x[-1,0]/%x[0,0]\n\n# bigram\nB\nB01:%x[0,1]\n"
 TREES = b"(S (NP (Det the) (N dog)) (VP (V barks)))\n( (S (NP (N cats)) (VP (V sleep) (-LRB- -LRB-))) )\n"
 GRAMMAR = b"S -> NP VP 1.0\nNP -> 'dogs' 0.5\nNP -> NP NP 0.5\nVP -> 'bark' 1\n"
+ARFF = b"""@relation 'a b'
+@attribute size numeric
+@attribute 'the colour' {red, 'dark blue'}
+@attribute sea {0,1}
+@attribute sky {NO,YES}
+@data
+1.5,red,1,NO
+-2,'dark blue',0,YES
+"""
+ARFF_SPARSE = b"@attribute size numeric\n@attribute sea {0,1}\n@attribute sky {0,1}\n@data\n{0 1.5,2 1}\n{1 1}\n{}\n"
+LABEL_SETS = b"sea,sky 1:0.5 7:2\nsea 2:1e3 # a comment\n 3:1\n"
+LABEL_COLUMN = b'size,labels\n1,sea;sky\n2.5,"[""sea""]"\n3,\n'
 BIF = b"""network unknown {
 }
 variable rain {
@@ -235,6 +247,18 @@ def _cloud(path: Path) -> None:
         cloud.sample(4, random_state=0)
 
 
+def _arff(path: Path) -> None:
+    from mercer.data import read_mulan
+
+    read_mulan(path, ["sea", "sky"])
+
+
+def _multilabel(path: Path) -> None:
+    from mercer.data import read_multilabel
+
+    read_multilabel(path).label_sets()
+
+
 def _paragraphs(path: Path) -> None:
     from mercer.segmentation.text import read_paragraphs
 
@@ -266,6 +290,10 @@ READERS: dict[str, tuple[dict[str, bytes], Callable[[dict[str, bytes], Path], An
     "packed pcd": ({"file": PCD_PACKED}, _with_file(_cloud, ".pcd")),
     "xyz": ({"file": XYZ}, _with_file(_cloud, ".xyz")),
     "npy": ({"file": NPY}, _with_file(_cloud, ".npy")),
+    "arff": ({"file": ARFF}, _with_file(_arff, ".arff")),
+    "sparse arff": ({"file": ARFF_SPARSE}, _with_file(_arff, ".arff")),
+    "label sets": ({"file": LABEL_SETS}, _with_file(_multilabel, ".svm")),
+    "csv of label sets": ({"file": LABEL_COLUMN}, _with_file(_multilabel, ".csv")),
     "paragraphs": ({"file": PARAGRAPHS}, _with_file(_paragraphs)),
 }
 

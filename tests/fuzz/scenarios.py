@@ -126,6 +126,18 @@ def test_learners():
     _core.kernels.permuted_products(np.eye(3), np.eye(3), ints([0, 1, 2], [2, 1, 0], dtype=np.int32), np.zeros(2), 1)
 
 
+def test_counts_of_labels():
+    _core.fields.label_counts(
+        np.array([[0, 1, 1], [1, 0, 1]], np.uint8),
+        np.full((2, 1), 0.5),
+        ints([0, 1], [1, 2]),
+        ints(0, 3),
+        ints(0, 2),
+        np.zeros((3, 2)),
+        np.zeros((2, 2, 2)),
+    )
+
+
 def test_methods_of_other_objects():
     rows = _core.linear.Rows(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     dual = _core.multiclass.MulticlassDual(
@@ -151,3 +163,29 @@ def test_methods_of_other_objects():
     assert len(graphs) == 1
     sampler = _core.inference.Sampler(graph(), np.zeros((2, 2), np.int32), 0, "gibbs", [])
     sampler.states()
+
+
+def test_joint_machines():
+    alpha = np.zeros(3)
+    _core.joint.joint_kernel_pass(np.eye(3) + 0.1, alpha, ints(0, 2, 1), 1.0, 1.0, False)
+
+
+def test_registration():
+    rng = np.random.default_rng(0)
+    points, queries = rng.random((12, 3)), rng.random((3, 3))
+    tree = _core.registration.CloudTree(points)
+    normals = tree.normals(4, None, 1)[0]
+    tree.normals(4, queries, 1)
+    tree.descriptors(normals, 0.5, 1)
+    tree.nearest(queries, 0.25, 1)
+    tree.k_nearest(queries, 3, 2)
+    tree.count(queries, 0.5, 1)
+    tree.fit(queries, np.eye(4)[None], 0.3, 1)
+    for kind in (0, 1, 2):
+        _core.registration.icp(
+            tree, normals, points, normals, np.ones(12), np.eye(4), kind, 1.0, 0.8, 1e-3, 3, 1e-4, 1e-4, 1
+        )
+    flat = _core.registration.CloudTree(np.ascontiguousarray(points[:, :2]))
+    _core.registration.icp(flat, None, queries[:, :2].copy(), None, None, np.eye(3), 0, 1.0, 1.0, 1e-3, 2, 0.1, 0.1, 2)
+    _core.registration.consistent_poses(points, points[::-1].copy(), None, None, 0.2, 0.0, 0.3, 5, 5, 3, 1)
+    _core.registration.consistent_poses(points, points, normals, normals, 0.1, 0.0, 0.3, 5, 5, 3, 2)

@@ -116,7 +116,7 @@ def test_neighbours_average_the_best_label_sets_of_training():
     X, Y = task(40, 4)
     kernel = Gaussian(0.3)
     model = JointSVM(kernel=kernel, output_kernel=PolynomialOutput(), n_neighbors=3).fit(X, Y)
-    seen = model.seen_.toarray()
+    seen = model.decisions_.seen_.toarray()
     scores = (kernel(X[:9], X[model.support_]) * model.dual_coef_) @ model.output_(Y[model.support_], seen)
     best = np.argsort(-scores, axis=1)[:, :3]
     for row, places, given in zip(scores, best, model.decision_function(X[:9]), strict=True):

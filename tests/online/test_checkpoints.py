@@ -12,7 +12,7 @@ import mercer
 from mercer import ModelFileError
 from mercer.learning import Checkpoint
 from mercer.maps import TextHasher
-from mercer.online import HashedClassifier, HashedRegressor, _learner, files
+from mercer.online import HashedClassifier, HashedRegressor, _blocks, _learner
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(300, 4))
@@ -48,7 +48,7 @@ def bytes_of(model, path):
 def small_blocks(monkeypatch):
     """Blocks of some examples, so that a run has many places to die at."""
     monkeypatch.setattr(_learner, "_BLOCK", 1 << 7)
-    monkeypatch.setattr(files, "_CHUNK", 1 << 9)
+    monkeypatch.setattr(_blocks, "CHUNK", 1 << 9)
 
 
 MODELS = {

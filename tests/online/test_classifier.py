@@ -519,16 +519,20 @@ def test_the_passes_visit_about_two_thousand_documents(documents, passes):
     assert HashedClassifier(n_bits=4).fit(labels, labels).passes_ == passes
 
 
-def test_streams_take_one_pass_by_default(tmp_path):
+def test_small_files_are_learnt_as_arrays_and_streams_in_one_pass(tmp_path):
     texts, labels = ["a b", "c d", "a d", "b c"] * 5, ["x", "y", "x", "y"] * 5
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True)))
     once = HashedClassifier(n_bits=8, shuffle=False, passes=1).fit(texts, labels)
     for model in (
-        HashedClassifier(n_bits=8).fit_file(path),
+        HashedClassifier(n_bits=8, passes=1).fit_file(path),
+        HashedClassifier(n_bits=8).partial_fit_file(path),
         HashedClassifier(n_bits=8).partial_fit(texts, labels),
     ):
         np.testing.assert_array_equal(model.decision_function(texts), once.decision_function(texts))
+    small, array = HashedClassifier(n_bits=8).fit_file(path), HashedClassifier(n_bits=8).fit(texts, labels)
+    assert small.passes_ == array.passes_ == 16
+    np.testing.assert_array_equal(small.decision_function(texts), array.decision_function(texts))
 
 
 @pytest.mark.parametrize("passes", [0, -1, 1.5, "many", None, True])

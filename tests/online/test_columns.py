@@ -12,8 +12,9 @@ import pytest
 
 import mercer
 from mercer.data import DataFileError
+from mercer.data.readers.roles import Column, guess_label
+from mercer.data.readers.roles import table_of_csv as read_sample
 from mercer.online import ColumnGuessWarning, HashedClassifier, HashedRegressor
-from mercer.online._columns import Column, guess_label, read_sample
 
 RANDOM = np.random.default_rng(0)
 WORDS = [f"word{i}" for i in range(60)]
@@ -52,7 +53,7 @@ def quietly(model, *args, **kwargs):
         (["one two three"] * 5, "category"),
         (["New York City", "Los Angeles CA"] * 20, "category"),
         (["Oslo Norway", "Rome Italy", "Bonn Germany"], "category"),
-        (["2020-01-01 12:00", "2020-01-02 13:00"], "category"),
+        (["2020-01-01 12:00", "2020-01-02 13:00"], "date"),
         (["1_000"], "category"),
         (["0x10"], "category"),
     ],
@@ -95,10 +96,11 @@ def test_a_sample_reads_what_files_hold():
     data = '\ufefflabel, "a, b" ,n\n x, "1\n2", 3\ny,"q""q",4\n\nshort\n'.encode()
     table = read_sample(data, True, ",", True)
     assert table.names == ["label", "a, b", "n"]
-    assert (table.n_rows, table.header_of_numbers) == (2, False)
+    assert (table.n_rows, table.header) == (2, True)
+    assert read_sample(data, True, ",", None).header
     assert read_sample(b"a,b\n1,2\n3,", False, ",", True).n_rows == 1, "the last line may be cut"
     assert read_sample(b"1,2\n3,4\n", True, ",", False).names == ["0", "1"]
-    assert read_sample(b"1,2\n3,4\n", True, ",", True).header_of_numbers
+    assert not read_sample(b"1,2\n3,4\n", True, ",", None).header
     for nothing in (b"", b"a,a\n1,2\n", b"a,b\n", b'a,b\n"' + b"x" * 200_000 + b'",1\n'):
         assert read_sample(nothing, True, ",", True) is None
 
@@ -110,7 +112,7 @@ def test_a_column_of_free_text_is_read_as_words(tmp_path):
         model = HashedClassifier(n_bits=14).fit_file(path)
     said = [str(w.message) for w in caught]
     assert len(said) == 2
-    assert "'kind' is taken as the label (the first column, 2 different values); label= (--label NAME)" in said[0]
+    assert "'kind' is taken as the label (the first column, 2 different values); label= names another" in said[0]
     assert "'message' is read as text (200 different values in 200 rows, 6 words each)" in said[1]
     told = quietly(HashedClassifier(n_bits=14), path, label="kind", text="message")
     assert model.file_format_ == told.file_format_
@@ -127,7 +129,9 @@ def quietly_but(model, *args, **kwargs):
 
 def test_a_model_reads_further_files_as_the_first(tmp_path):
     rows = messages()
-    path = write(tmp_path / "a.csv", ["kind", "message", "n"], [(kind, text, i) for i, (text, kind) in enumerate(rows)])
+    path = write(
+        tmp_path / "a.csv", ["kind", "message", "n"], [(kind, text, i % 7) for i, (text, kind) in enumerate(rows)]
+    )
     model = quietly_but(HashedClassifier(n_bits=14), path)
     assert (model.file_format_.label, model.file_format_.text) == ("kind", ("message",))
     assert model.file_format_.columns == ("n",)
@@ -153,29 +157,28 @@ def test_whoever_says_what_columns_are_is_believed(tmp_path):
     assert model.file_format_.text == ()
 
 
-def test_columns_beside_a_text_are_mentioned(tmp_path):
+def test_columns_beside_a_text_are_learnt_from_too(tmp_path):
     path = write(tmp_path / "a.csv", ["label", "text", "n"], [("x", "a b", 1), ("y", "c d", 2)])
-    with pytest.warns(ColumnGuessWarning, match="only the column 'text' is learnt from, not 'n'; columns='rest'"):
-        HashedClassifier(n_bits=8).fit_file(path)
+    model = quietly(HashedClassifier(n_bits=8), path)
+    assert (model.file_format_.text, model.file_format_.columns) == (("text",), ("n",))
 
 
 def test_a_label_that_nobody_can_know_is_asked_for(tmp_path):
     path = write(tmp_path / "a.csv", ["id", "size"], [(i, i / 2) for i in range(30)])
     with pytest.raises(DataFileError, match=r"no column is named label, target, class or y.*'id', 'size'") as caught:
         HashedClassifier(n_bits=8).fit_file(path)
-    assert "--label" in caught.value.hint
+    assert caught.value.hint == "label= names the label"
     with pytest.raises(DataFileError, match="no column is named"):
         HashedRegressor(n_bits=8).fit_file(path)
     assert quietly(HashedRegressor(n_bits=8), path, label="size").progress_.examples == 30
 
 
-def test_a_header_of_numbers_is_mentioned(tmp_path):
+def test_a_first_line_of_data_is_no_header(tmp_path):
     path = write(tmp_path / "a.csv", ["39", "x"], [(50, "x"), (38, "y"), (53, "x"), (28, "y")] * 3)
-    with pytest.warns(ColumnGuessWarning, match="holds numbers; header=False"):
-        HashedClassifier(n_bits=8).fit_file(path)
-    model = quietly_but(HashedClassifier(n_bits=8), path, header=False)
+    model = quietly_but(HashedClassifier(n_bits=8), path)
     assert model.progress_.examples == 13
-    assert model.file_format_.label == "1"
+    assert (model.file_format_.label, model.file_format_.header) == ("1", False)
+    assert quietly_but(HashedClassifier(n_bits=8), path, header=True).progress_.examples == 12
 
 
 def test_streams_that_are_read_once_lose_nothing(tmp_path):
@@ -205,42 +208,40 @@ def test_streams_that_are_read_once_lose_nothing(tmp_path):
     writer.join()
 
 
-# ------------------------------------------------------------------------------------------ names that are not UTF-8
+# ------------------------------------------------------------------------------------------ other encodings
 
 LATIN = "label,größe,age\nspam,klein,3\nham,groß,4\nspam,klein,5\nham,mittel,6\n"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"columns": "rest"}, {"label": 0}, {"columns": ["gr\udcf6\udcdfe"], "categorical": ["gr\udcf6\udcdfe"]}],
-)
-def test_columns_of_other_encodings_are_trained_and_predicted(options, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(LATIN.encode("latin-1"))
-    model = quietly_but(HashedClassifier(n_bits=10, passes=4), path, **options)
-    assert "gr\udcf6\udcdfe" in model.file_format_.columns
+@pytest.mark.parametrize("options", [{}, {"columns": "rest"}, {"label": 0}, {"columns": ["größe"]}])
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-8-sig"])
+def test_columns_of_other_encodings_are_trained_and_predicted(options, encoding, tmp_path):
+    path, utf8 = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_bytes(LATIN.encode(encoding))
+    utf8.write_text(LATIN)
+    model = quietly_but(HashedClassifier(n_bits=10), path, **options)
+    assert "größe" in model.file_format_.columns
     mercer.save(model, tmp_path / "m")
     again = mercer.load(tmp_path / "m")
     assert again.file_format_ == model.file_format_
-    assert again.predict_file(path).tolist() == model.predict_file(path).tolist() == ["spam", "ham"] * 2
-    assert again.score_file(path) == 1.0
-    utf8 = tmp_path / "b.csv"
-    utf8.write_text(LATIN)
-    with pytest.raises(DataFileError, match=r"b\.csv:1: .*größe"):  # another name: the columns of this file are named
-        again.predict_file(utf8)
+    for file in (path, utf8):
+        assert again.predict_file(file).tolist() == model.predict_file(file).tolist() == ["spam", "ham"] * 2
 
 
-def test_a_label_column_and_labels_of_other_encodings_come_back(tmp_path):
+def test_latin_1_is_said_aloud_and_only_taken_where_nothing_else_fits(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_bytes("größe,a\nklein,1\ngroß,2\n".encode("latin-1") * 1 + "klein,1\ngroß,2\n".encode("latin-1") * 9)
-    model = HashedClassifier(n_bits=8, class_weight={"gro\udcdf": 2.0}).fit_file(path, label=0)
-    assert model.file_format_.label == "gr\udcf6\udcdfe"
-    assert model.classes_.tolist() == ["gro\udcdf", "klein"]
-    mercer.save(model, tmp_path / "m")
-    model.predict_file(path, tmp_path / "out.txt")
-    mercer.load(tmp_path / "m").predict_file(path, tmp_path / "again.txt")
-    assert (tmp_path / "out.txt").read_bytes() == (tmp_path / "again.txt").read_bytes()
-    assert set((tmp_path / "out.txt").read_bytes().split()) <= {b"klein", b"gro\xdf"}
+    path.write_bytes(LATIN.encode("latin-1"))
+    with pytest.warns(ColumnGuessWarning, match="not UTF-8, read as Latin-1"):
+        HashedClassifier(n_bits=8).fit_file(path)
+    quietly(HashedClassifier(n_bits=8), path, encoding="latin-1")
+    path.write_text("label,größe\nspam,klein\nham,groß\n" * 1)
+    quietly(HashedClassifier(n_bits=8), path)
+    with pytest.raises(ValueError, match="encoding must be one that Python knows"):
+        HashedClassifier(n_bits=8).fit_file(path, encoding="klingon")
+    path.write_bytes(LATIN.encode("utf-16-le"))
+    with pytest.raises(DataFileError, match="found a NUL byte: UTF-16 without its mark"):
+        HashedClassifier(n_bits=8).fit_file(path)
+    assert quietly(HashedClassifier(n_bits=8), path, encoding="utf-16-le").file_format_.columns == ("größe", "age")
 
 
 def test_labels_of_any_bytes_are_learnt_from_documents_and_half_pairs_are_refused():

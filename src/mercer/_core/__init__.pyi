@@ -6,9 +6,11 @@ from mercer._core import (
     bags as bags,
     chain as chain,
     examples as examples,
+    fields as fields,
     graphs as graphs,
     hashing as hashing,
     inference as inference,
+    joint as joint,
     kernels as kernels,
     learner as learner,
     linear as linear,
@@ -18,6 +20,7 @@ from mercer._core import (
     parsing as parsing,
     planes as planes,
     ranking as ranking,
+    registration as registration,
     segments as segments,
     sparse_codes as sparse_codes,
     text as text,
@@ -33,3 +36,11 @@ def instruction_sets() -> list[str]:
 
 def use_instruction_set(name: str) -> None:
     """Chooses an instruction set (the best one is in use by default)."""
+
+def watch_choices(watch: bool) -> None:
+    """Begins to note which loops were chosen for which sets, or ends."""
+
+def choices() -> dict:
+    """
+    The concerns whose loops were chosen while that was watched, and the sets of these loops.
+    """

@@ -25,7 +25,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
@@ -38,7 +38,7 @@ except ImportError:  # pragma: no cover - Windows
 
 from mercer._state.limits import DIMENSIONS, HEADER_BYTES, NESTING, reserve
 
-__all__ = ["FORMAT_VERSION", "ModelFile", "ModelFileError", "read_file", "write_atomically", "write_file"]
+__all__ = ["FORMAT_VERSION", "ModelFile", "ModelFileError", "read_file", "replacing", "write_atomically", "write_file"]
 
 FORMAT_VERSION = 2
 """Of what a description holds; files of another one are refused by name. 1: every kind of model had its own layout; 2:
@@ -142,6 +142,29 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     OSError
         With the number of what went wrong; the message names `path` and says that the old file is intact.
     """
+    with _new_contents(path) as file:
+        for chunk in chunks:
+            file.write(chunk)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `path` when the block ends well, and vanishes when it does not.
+
+    A writer that is killed leaves a temporary file, which the next one to write to `path` removes. What is no regular
+    file (``/dev/null``, a pipe) is written to as it is.
+    """
+    target = os.path.realpath(os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
+        with open(target, "wb") as device:
+            yield device
+        return
+    with _new_contents(path) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _new_contents(path: Path) -> Iterator[BinaryIO]:
     shown = os.fspath(path)
     target = os.path.realpath(shown)
     existed = os.path.lexists(target)
@@ -154,8 +177,7 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     try:
         try:
             with _new_file(temporary) as file:
-                for chunk in chunks:
-                    file.write(chunk)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
                 if existed:
@@ -165,6 +187,8 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     except OSError as err:
+        if err.filename is not None and os.fspath(err.filename) != temporary:
+            raise  # of what the caller did meanwhile, such as reading another file
         outcome = "the old file is intact" if existed else "no file was written"
         raise OSError(err.errno, f"could not write: {err.strerror or err}; {outcome}", shown) from err
     _sync_directory(os.path.dirname(target), shown)

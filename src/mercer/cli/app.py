@@ -14,14 +14,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mercer.cli import demo, errors, evaluate, inspect, predict, terminal, train
+from mercer.cli import datasets, demo, errors, evaluate, inspect, predict, terminal, train
 
 
 class _InOrder(TyperGroup):
     """Lists commands in the order in which a person meets them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "train", "predict", "evaluate", "inspect"]
+        return ["demo", "train", "predict", "evaluate", "inspect", "datasets"]
 
 
 app = typer.Typer(
@@ -62,6 +62,7 @@ app.add_typer(train.app, name="train")
 app.command("predict", help=terminal.prose(predict.predict))(predict.predict)
 app.command("evaluate", help=terminal.prose(evaluate.evaluate))(evaluate.evaluate)
 app.command("inspect", help=terminal.prose(inspect.inspect))(inspect.inspect)
+app.command("datasets", help=terminal.prose(datasets.datasets))(datasets.datasets)
 
 
 def _show_version(wanted: bool) -> None:
@@ -93,6 +94,30 @@ def _options(
     errors.settings.debug, errors.settings.max_bytes = debug, max_bytes
 
 
+def _command() -> Any:
+    """The tree of commands. Flags take no value, and their help names no type of one."""
+
+    def tidy(command: Any) -> None:
+        for param in command.params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        for below in getattr(command, "commands", {}).values():
+            tidy(below)
+
+    command = typer.main.get_command(app)
+    tidy(command)
+    return command
+
+
+def _options_of(command: Any, args: Sequence[str]) -> frozenset[str]:
+    """The options of the command that the arguments call, so that messages can name them."""
+    options: set[str] = set()
+    for word in ("", *args):
+        command = command.commands[word] if word in getattr(command, "commands", ()) else command
+        options |= {name for p in command.params for name in p.opts if name.startswith("--")}
+    return frozenset(options)
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -107,11 +132,13 @@ def main(args: Sequence[str] | None = None) -> int:
         The exit status: 0 done, 1 a failure, 2 a mistake in the call or in a file, 130 stopped by Ctrl-C.
     """
     errors.settings.debug, errors.settings.max_bytes = False, None
+    command = _command()
+    errors.settings.options = _options_of(command, sys.argv[1:] if args is None else args)
     terminal.make_streams_robust()
     with warnings.catch_warnings():
         warnings.showwarning = errors.show_warning
         try:
-            status = app(args=None if args is None else list(args), prog_name="mercer", standalone_mode=False)
+            status = command(args=None if args is None else list(args), prog_name="mercer", standalone_mode=False)
             sys.stdout.flush()
         except BaseException as error:
             return errors.report(error)

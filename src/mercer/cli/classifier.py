@@ -14,11 +14,12 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake, Stopped
+from mercer.cli.errors import Mistake, Stopped, as_options
 
 if TYPE_CHECKING:
     from mercer.online.files import ReadReport
 
+_ROLES = ("number", "category", "text", "date", "id", "label", "ignore")
 _FEW_CLASSES = 12  # with more, a table of all pairs is no longer read but searched
 _MANY_CLASSES = 100
 
@@ -32,6 +33,10 @@ class FormatName(StrEnum):
     svmlight = "svmlight"
     csv = "csv"
     jsonl = "jsonl"
+    json = "json"
+    parquet = "parquet"
+    arrow = "arrow"
+    folder = "folder"
 
 
 class ClassifierLoss(StrEnum):
@@ -96,7 +101,11 @@ _LEARNING = "Learning"
 _RUNNING = "Running"
 
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="Training examples (also .gz, .bz2, .xz), or - for standard input.")
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="Training examples (also packed), a folder with a folder for each class, or - for standard input.",
+    ),
 ]
 Model = Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")]
 Dev = Annotated[str | None, typer.Option(metavar="FILE", help="Held-out examples: their score is printed at the end.")]
@@ -105,8 +114,8 @@ Format = Annotated[
     typer.Option(
         "--format",
         help="What a line is: [bold]text[/bold] a label, a tab and a text; [bold]vw[/bold] Vowpal Wabbit's; "
-        "[bold]svmlight[/bold]; [bold]csv[/bold]; [bold]jsonl[/bold] an object. Default: by the suffix (.txt .vw "
-        ".svm .csv .tsv .jsonl …).",
+        "[bold]svmlight[/bold]; [bold]csv[/bold]; [bold]jsonl[/bold] an object; or what the file is. Default: what it "
+        "looks like.",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -115,8 +124,8 @@ Label = Annotated[
     str | None,
     typer.Option(
         metavar="FIELD",
-        help="csv, jsonl: the field with the label, a.b inside a. Default: label; csv: also target, class or y, or "
-        "the first or last column if only one of them has few different values. text: first or last.",
+        help="Named columns: the field with the label, a.b inside a. Default: label, target, class or y, or the first "
+        "or last column if only one of them has few different values. text: first or last.",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -125,7 +134,7 @@ Text = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FIELD",
-        help="csv, jsonl: a field with text; may be repeated. Default: text; csv: else columns of several words whose "
+        help="Named columns: a field with text; may be repeated. Default: text, and columns of several words whose "
         "values mostly differ.",
         rich_help_panel=_READING,
         show_default=False,
@@ -136,8 +145,8 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="FIELD",
-        help="csv, jsonl: a field that is a feature itself (a number or a category); may be repeated; rest for all "
-        "others. Default: the rest if there is no text.",
+        help="Named columns: a field that is a feature itself (a number, a date or a category); may be repeated; rest "
+        "for all others. Default: all others that do not look like ids.",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -151,11 +160,31 @@ Categorical = Annotated[
         show_default=False,
     ),
 ]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--roles",
+        metavar="FIELD=ROLE",
+        help="What a column is: number, category, text, date, label, id or ignore; may be repeated, also a=text,b=id. "
+        "Default: what it looks like.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Of the characters, such as latin-1. Default: UTF-8, or what the file says.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
 Separator = Annotated[
     str | None,
     typer.Option(
         metavar="C",
-        help="csv: between columns. text: between label and text. Default: a comma (.tsv: a tab); a tab.",
+        help="csv: between columns. text: between label and text. Default: what splits all lines alike.",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -224,7 +253,15 @@ Rate = Annotated[
         show_default=False,
     ),
 ]
-Passes = Annotated[int, typer.Option(metavar="N", help="Passes over the file.", rich_help_panel=_LEARNING)]
+Passes = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Passes over the file, in its order. Default: one, and several over a small file, shuffled.",
+        rich_help_panel=_LEARNING,
+        show_default=False,
+    ),
+]
 CheckpointPath = Annotated[
     str | None,
     typer.Option(
@@ -258,6 +295,8 @@ def train_classifier(
     separator: Separator = None,
     no_header: Header = False,
     zero_based: ZeroBased = False,
+    roles: Roles = None,
+    encoding: Encoding = None,
     on_error: OnError = OnErrorName.stop,
     limit: Limit = None,
     n_bits: NBits = 22,
@@ -283,7 +322,7 @@ def train_classifier(
     l1: L1 = 0.0,
     l2: L2 = None,
     learning_rate: Rate = None,
-    passes: Passes = 1,
+    passes: Passes = None,
     checkpoint: CheckpointPath = None,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -312,13 +351,13 @@ def train_classifier(
         l1=l1,
         l2=l2,
         learning_rate=learning_rate,
-        passes=passes,
+        passes="auto" if passes is None else passes,
         hasher=_hasher(analyzer, ngrams, keep_case),
         counts=counts.value,
         n_jobs=jobs,
         verbose=int(terminal.is_watched() and not quiet),
     )
-    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding)
     _train(estimator, file, model, dev, given, on_error, limit, quiet, checkpoint)
 
 
@@ -334,6 +373,8 @@ def train_regressor(
     separator: Separator = None,
     no_header: Header = False,
     zero_based: ZeroBased = False,
+    roles: Roles = None,
+    encoding: Encoding = None,
     on_error: OnError = OnErrorName.stop,
     limit: Limit = None,
     n_bits: NBits = 22,
@@ -355,7 +396,7 @@ def train_regressor(
     l1: L1 = 0.0,
     l2: L2 = None,
     learning_rate: Rate = None,
-    passes: Passes = 1,
+    passes: Passes = None,
     checkpoint: CheckpointPath = None,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -379,13 +420,13 @@ def train_regressor(
         l1=l1,
         l2=l2,
         learning_rate=learning_rate,
-        passes=passes,
+        passes="auto" if passes is None else passes,
         hasher=_hasher(analyzer, ngrams, keep_case),
         counts=counts.value,
         n_jobs=jobs,
         verbose=int(terminal.is_watched() and not quiet),
     )
-    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding)
     _train(estimator, file, model, dev, given, on_error, limit, quiet, checkpoint)
 
 
@@ -407,6 +448,8 @@ def given_options(
     separator: str | None,
     no_header: bool,
     zero_based: bool,
+    roles: list[str] | None = None,
+    encoding: str | None = None,
 ) -> dict[str, Any]:
     """The options about reading that were given, as arguments of ``fit_file``."""
     if separator in ("\\t", "tab"):
@@ -420,7 +463,20 @@ def given_options(
         "separator": separator,
         "header": False if no_header else None,
         "zero_based": True if zero_based else None,
+        "roles": _given_roles(roles),
+        "encoding": encoding,
     }
+
+
+def _given_roles(roles: list[str] | None) -> dict[str, str] | None:
+    """``a=text`` and ``b=id,c=date`` as a dict."""
+    found = {}
+    for pair in (pair for given in roles or () for pair in given.split(",")):
+        name, equals, role = pair.rpartition("=")
+        if not equals or not name or role not in _ROLES:
+            raise Mistake(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
+        found[name] = role
+    return found or None
 
 
 def _train(
@@ -436,14 +492,12 @@ def _train(
 ) -> None:
     if dev == "-" == file:
         raise Mistake("FILE and --dev cannot both be standard input")
-    if file == "-" and given["format"] is None:
-        raise Mistake("standard input has no suffix that says what it is", "--format text, vw, svmlight, csv or jsonl")
-    if dev not in (None, "-") and not os.path.isfile(dev):
+    if dev not in (None, "-") and not os.path.exists(dev):
         raise Mistake(f"{dev}: no such file to score")
     import time
 
     start = time.perf_counter()
-    estimator._say = lambda kind, message: None if quiet and kind == "note" else terminal.complain(kind, message)
+    estimator._say = teller(quiet)
     with terminal.working(f"learning from {shown(file)}") if not estimator.verbose else _nothing():
         estimator.fit_file(file, on_error=on_error.value, limit=limit, checkpoint=checkpoint, **given)
     del estimator._say
@@ -460,6 +514,11 @@ def _train(
         raise Stopped
 
 
+def teller(quiet: bool = False) -> Any:
+    """How an estimator tells what it found out about a file: on standard error, in the words of the command line."""
+    return lambda kind, message: None if quiet and kind == "note" else terminal.complain(kind, as_options(message))
+
+
 def _nothing() -> Any:
     import contextlib
 
@@ -474,13 +533,43 @@ def _show_skipped(file: str, report: ReadReport) -> None:
     terminal.complain("warning", f"{shown(file)}: skipped {count}; the first: line {line}: {what}")
 
 
+def _show_report(file: str, report: ReadReport) -> None:
+    """Malformed lines, and what the model had never seen."""
+    _show_skipped(file, report)
+    if report.unseen():
+        terminal.complain("warning", f"{shown(file)}: {report.unseen()}")
+
+
+def _show_unknown(file: str, model: Any, pairs: Counter[tuple[Any, Any]]) -> None:
+    """Labels that the model does not have, and the one that was probably meant."""
+    known = [str(c) for c in model.classes_.tolist()]
+    unknown: Counter[str] = Counter()
+    for (truth, _), n in pairs.items():
+        if str(truth) not in known:
+            unknown[str(truth)] += n
+    if not unknown:
+        return
+    name, n = unknown.most_common(1)[0]
+    near = next((c for c in known if c.strip(" .").lower() == name.strip(" .").lower()), None)
+    more = f"; {name!r} differs from {near!r} by case, spaces or a full stop only" if near else ""
+    count = terminal.count(sum(unknown.values()), "example")
+    what = f"{count} with labels that training did not have, such as {name!r}{more}"
+    terminal.complain("warning", f"{shown(file)}: {what}")
+
+
 def _summarise(estimator: Any, dev: str | None, model: str, seconds: float) -> None:
     classifier = not estimator._numeric_targets
     terminal.heading("classifier" if classifier else "regressor")
     progress = estimator.progress_
     rows: list[tuple[str, object]] = [("examples", f"{progress.examples:,}")]
     if classifier:
-        rows.append(("classes", f"{len(estimator.classes_):,}"))
+        label = estimator.file_format_.label
+        if isinstance(label, str) and estimator.file_format_.format in ("csv", "jsonl"):
+            rows.append(("label", label))
+        names = [str(c) for c in estimator.classes_.tolist()]
+        listed = ", ".join(names) if sum(map(len, names)) < 80 else ", ".join(names[:5]) + ", …"
+        rows.append(("classes", f"{len(names):,}: {listed}"))
+        rows.append(("passes", f"{estimator.passes_:,}"))
     rows.append(("progressive loss", f"{estimator.progressive_loss_:.6f}"))
     if classifier:
         rows.append(("progressive error", f"{progress.average_error:.4f}"))
@@ -510,6 +599,7 @@ def predict(
         raise Mistake("--proba and --top are for classifiers: this model is a regressor")
     if proba and model.loss not in ("log", "hybrid"):
         raise Mistake(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
+    model._say = teller()
     model.predict_file(file, output, proba=proba, top=top, on_error=on_error, **given)
 
 
@@ -518,6 +608,7 @@ def predict(
 
 def evaluate(model: Any, file: str, on_error: str, given: dict[str, Any], as_json: bool) -> None:
     """Compare predictions with what a file says."""
+    model._say = teller()
     found = (
         _regression_figures(model, file, on_error, given)
         if model._numeric_targets
@@ -588,7 +679,8 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
         found[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
     if probable and n_scored:
         found["log_loss"] = log_loss / n_scored
-    _show_skipped(file, report)
+    _show_report(file, report)
+    _show_unknown(file, model, pairs)
     names = sorted(classes, key=str)
     confusion = None
     if len(classes) <= _FEW_CLASSES:
@@ -657,7 +749,7 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
         raise Mistake(
             f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets"
         )
-    _show_skipped(file, report)
+    _show_report(file, report)
     spread = sums[4] - sums[3] ** 2 / sums[0]
     found = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
     figures = {
@@ -665,42 +757,3 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
         "root_mean_squared_error": float(np.sqrt(sums[2] / sums[0])),
     }
     return {**found, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}
-
-
-# ---------------------------------------------------------------------------------------------- inspect
-
-
-def show(model: Any, path: str) -> None:
-    """Settings, classes, size and weights of a hashed model."""
-    import numpy as np
-
-    terminal.heading(f"{path}: {type(model).__name__}")
-    settings = {
-        k: v for k, v in model.get_params(deep=False).items() if k not in ("n_jobs", "verbose", "hasher", "passes")
-    }
-    rows: list[tuple[str, object]] = [("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"), *settings.items()]
-    rows.append(("examples", f"{model.progress_.examples:,}{' (interrupted)' if model.interrupted_ else ''}"))
-    rows.append(("progressive loss", f"{model.progressive_loss_:.6f}"))
-    if not model._numeric_targets:
-        names = [str(c) for c in model.classes_.tolist()]
-        more = ", …" if len(names) > 20 else ""
-        rows += [("classes", f"{len(names):,}: {', '.join(names[:20])}{more}")]
-        rows.append(("progressive error", f"{model.progress_.average_error:.4f}"))
-    if hasattr(model, "file_format_"):
-        form = {k: v for k, v in model.file_format_.to_json().items() if v not in (None, [], False) and k != "header"}
-        rows.append(
-            ("trained on", ", ".join(f"{k} {v if isinstance(v, str) else json.dumps(v)}" for k, v in form.items()))
-        )
-    features = model.hasher
-    if features is not None:
-        rows.append(("text", f"{features.analyzer}, n-grams {features.ngrams[0]}-{features.ngrams[1]}"))
-    rows.append(("table", f"{model.model_bytes_ / 1e6:,.1f} MB"))
-    weights = model._table_weights().astype(np.float64)
-    used = np.abs(weights[weights != 0])
-    rows.append(
-        ("weights in use", f"{len(used):,} of {len(weights):,} ({100 * len(used) / max(1, len(weights)):.1f} %)")
-    )
-    if len(used):
-        rows.append(("largest weight", f"{used.max():.4f} (in absolute value; the median {np.median(used):.4f})"))
-        rows.append(("norms of weights", f"sum of sizes {used.sum():,.4f}, length {np.sqrt(used @ used):,.4f}"))
-    terminal.figures(rows)

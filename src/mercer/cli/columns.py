@@ -106,8 +106,38 @@ def check_tagger(loaded: Any, model: str, jobs: int) -> Tagger:
 def load(model: str) -> Any:
     """Load a model of any kind."""
     import mercer
+    from mercer._state.container import ModelFileError
 
-    return mercer.load(model, max_bytes=settings.max_bytes)
+    try:
+        return mercer.load(model, max_bytes=settings.max_bytes)
+    except ModelFileError as error:
+        what = _looks_like(model)
+        if what is None:
+            raise
+        hint = "mercer train makes models; the model comes first: mercer predict MODEL FILE"
+        raise Mistake(f"{model}: this is not a model, it looks like {what}", hint) from error
+
+
+def _looks_like(path: str) -> str | None:
+    """What a file is that is no model; None where it begins like one and may be damaged."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 40:
+        return None
+    if not head:
+        return "an empty file"
+    from mercer.data.readers.sniff import sniff
+    from mercer.data.readers.source import Source
+    from mercer.exceptions import DataFileError
+
+    names = {
+        "csv": "a table", "jsonl": "JSON", "text": "labelled texts", "columns": "a column file", "svmlight": "svmlight",
+        "vw": "Vowpal Wabbit's format",
+    }  # fmt: skip
+    try:
+        return names.get(sniff(Source(path)).format, "text")
+    except DataFileError:
+        return "something else"
 
 
 def n_columns(tagger: Tagger) -> int:

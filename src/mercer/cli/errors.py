@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from typing import Any
@@ -33,14 +34,48 @@ class Mistake(ValueError):
 class _Settings:
     debug = False
     max_bytes: int | None = None
+    options: frozenset[str] = frozenset()  # of the command that runs
 
 
 settings = _Settings()
 
 
+_SPELLED = {"header=False": "--no-header", "zero_based=True": "--zero-based", "lowercase=False": "--keep-case"}
+_ROLE = re.compile(r"\broles=\{'([^']*)': '(\w+)'\}")
+_PAIR = re.compile(r"\b([a-z][a-z_0-9]*)=('[^']*'|[\w.+-]+)?(?=[\s;,.:)]|$)")
+_SUBJECT = re.compile(r"(^|: )([a-z][a-z_0-9]*)(?= (?:must|means nothing|needs))")
+
+
+def as_options(message: str) -> str:
+    """A message with the options of the running command where it names arguments of Python."""
+    options = settings.options
+    for python, option in _SPELLED.items():
+        if option in options:
+            message = message.replace(python, option)
+
+    def option_of(name: str) -> str | None:
+        option = "--" + {"n_jobs": "jobs"}.get(name, name.replace("_", "-"))
+        return option if option in options else None
+
+    def pair(match: re.Match[str]) -> str:
+        option, value = option_of(match.group(1)), match.group(2)
+        return match.group() if option is None else option if not value else f"{option} {_unquoted(value)}"
+
+    def subject(match: re.Match[str]) -> str:
+        return match.group(1) + (option_of(match.group(2)) or match.group(2))
+
+    message = _ROLE.sub(lambda m: f"--roles {m.group(1)}={m.group(2)}" if "--roles" in options else m.group(), message)
+    return _SUBJECT.sub(subject, _PAIR.sub(pair, message))
+
+
+def _unquoted(value: str) -> str:
+    inner = value.strip("'")
+    return value if " " in inner else inner
+
+
 def show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     """Print a warning as one line; the place in the program it comes from is of no use here."""
-    terminal.complain("warning", " ".join(str(message).split()))
+    terminal.complain("warning", as_options(" ".join(str(message).split())))
 
 
 def report(error: BaseException) -> int:
@@ -60,9 +95,9 @@ def report(error: BaseException) -> int:
     if hasattr(error, "format_message"):
         return _report_usage(error)
     message, hint, status = describe(error)
-    terminal.complain("error", message)
+    terminal.complain("error", as_options(message))
     if hint:
-        terminal.complain("hint", hint)
+        terminal.complain("hint", as_options(hint))
     return status
 
 

@@ -36,6 +36,8 @@ def evaluate(
     separator: classifier.Separator = None,
     no_header: classifier.Header = False,
     zero_based: classifier.ZeroBased = False,
+    roles: classifier.Roles = None,
+    encoding: classifier.Encoding = None,
     on_error: classifier.OnError = classifier.OnErrorName.stop,
     bag: Annotated[
         str | None,
@@ -64,7 +66,9 @@ def evaluate(
         return
     if bag is not None:
         raise Mistake(f"{model}: --bag is for models of proportions, and this is another kind of model")
-    given = classifier.given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    given = classifier.given_options(
+        format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding
+    )
     for_classifiers = any(value is not None for value in given.values())
     if segmenter.is_segmenter(loaded):
         if for_classifiers:

@@ -1,27 +1,39 @@
-"""``mercer inspect``: what is in a model file."""
+"""``mercer inspect``: what is in a model file, or in a file of a graphical model."""
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, proportions, segmenter, terminal
-from mercer.cli.columns import check_writable, load
+from mercer.cli import classifier, segmenter, terminal
+from mercer.cli.columns import check_writable, load, n_columns, read_labelled, shown
 from mercer.cli.errors import Mistake
 
 if TYPE_CHECKING:
-    from mercer.tagging import Tagger
+    from mercer.report.portrait import Block, Curves, Matrix, Weights
 
 _WHOLE_TABLE = 12  # labels; with more, a table of all pairs is no longer read but searched
+_NETWORKS = (".bif", ".uai")
 
 
 def inspect(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A model file; or a graphical model in the formats .bif or .uai.")
+    ],
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many features of each label.")] = 10,
     label: Annotated[str | None, typer.Option(metavar="L", help="Only this label.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A labelled file that the model has not seen: shows confusion, calibration and the examples most "
+            "wrong. Of taggers, segmenters of column files, classifiers and regressors.",
+        ),
+    ] = None,
     html: Annotated[
         str | None,
         typer.Option(
@@ -33,51 +45,45 @@ def inspect(
 ) -> None:
     """Show what a model is and what it has learnt.
 
+    All kinds of models have a page: the features that speak most for each label, transitions, support objects, tables,
+    how training went. With --data also how the model does on a file.
+
     [bold]Examples[/bold]
       mercer inspect np.mercer
       mercer inspect np.mercer --label B-NP --top 20
-      mercer inspect np.mercer --html np.html
+      mercer inspect spam.mercer --data held-out.csv --html spam.html
+      mercer inspect alarm.bif --html alarm.html
     """
     if html is not None:
         check_writable(html)
+    if model.lower().endswith(_NETWORKS):
+        _inspect_network(model, html, label, data)
+        return
     loaded = load(model)
-    from mercer.tagging import Tagger
-
-    if segmenter.is_segmenter(loaded):
-        segmenter.check_label(loaded, model, label)
-        if html is None:
-            segmenter.show(loaded, model, top, label)
-            return
-        from mercer.report.model import segmenter_page
-
-        _write(html, segmenter_page(loaded, title=os.path.basename(model), top=top))
-        return
-    if not isinstance(loaded, Tagger):
-        if html is not None or label is not None:
-            raise Mistake(
-                f"{model}: --html and --label are for taggers and segmenters, this is a model of the kind "
-                f"{type(loaded).__name__}"
-            )
-        if proportions.is_proportional(loaded):
-            proportions.show(loaded, model, top)
-            return
-        (classifier.show if classifier.is_hashed(loaded) else _show_parameters)(loaded, model)
-        return
-    if label is not None and label not in map(str, loaded.classes_.tolist()):
-        raise Mistake(
-            f"{model}: no label {label!r} in this model",
-            f"its labels: {', '.join(map(str, loaded.classes_))}",
-        )
+    _check_label(loaded, model, label)
+    more = [] if data is None else _examined(loaded, model, data, top)
+    title = os.path.basename(model)
     if html is not None:
-        from mercer.report.model import tagger_page
+        from mercer.report.model import model_page
 
-        _write(html, tagger_page(loaded, title=os.path.basename(model), top=top))
+        _write(html, model_page(loaded, title=title, top=top, label=label, more=more))
         return
-    _show_summary(loaded, model)
-    wanted = [c for c in loaded.classes_.tolist() if label is None or str(c) == label]
-    _show_transitions(loaded, wanted, top)
-    for each in wanted:
-        _show_features(loaded, each, top)
+    from mercer.report.portrait import Facts, portrait
+
+    facts, *blocks = portrait(loaded, top, label)
+    assert isinstance(facts, Facts)
+    terminal.heading(f"{model}: {type(loaded).__name__}")
+    terminal.figures([("file", f"{os.path.getsize(model) / 1e6:,.1f} MB"), *facts.rows])
+    _print([*more, *blocks], top, label)
+
+
+def _check_label(model: Any, path: str, label: str | None) -> None:
+    if label is None:
+        return
+    known = [str(name) for name in model.classes_.tolist()] if hasattr(model, "classes_") else []
+    if label not in known:
+        hint = f"its labels: {', '.join(known)}" if known else "it has no labels"
+        raise Mistake(f"{path}: no label {label!r} in this model", hint)
 
 
 def _write(path: str, page: str) -> None:
@@ -87,58 +93,195 @@ def _write(path: str, page: str) -> None:
     terminal.say("page written to ", path)
 
 
-def _show_parameters(model: Any, path: str) -> None:
-    terminal.heading(f"{path}: {type(model).__name__}")
-    rows: list[tuple[str, object]] = [(name, value) for name, value in model.get_params(deep=False).items()]
-    if hasattr(model, "classes_"):
-        rows.append(("labels", ", ".join(map(str, model.classes_.tolist()))))
-    terminal.figures(rows)
+def _inspect_network(path: str, html: str | None, label: str | None, data: str | None) -> None:
+    if label is not None or data is not None:
+        raise Mistake(f"{path}: --label and --data are for trained models, and this is a graphical model")
+    from mercer.inference import read_uai
+    from mercer.inference.bif import read_bif
+    from mercer.report.views import network_blocks, network_page
+
+    network = read_bif(path) if path.lower().endswith(".bif") else read_uai(path)
+    if html is not None:
+        _write(html, network_page(network, title=os.path.basename(path)))
+        return
+    facts, *blocks = network_blocks(network)
+    terminal.heading(f"{path}: {type(network).__name__}")
+    terminal.figures(facts.rows)
+    _print(blocks, 0, None)
 
 
-def _show_summary(tagger: Tagger, path: str) -> None:
-    from mercer.report.model import tagger_figures
-
-    terminal.heading(f"{path}: Tagger")
-    terminal.figures([("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"), *tagger_figures(tagger)])
+# ------------------------------------------------------------------------------------------------------------ printing
 
 
-def _show_features(tagger: Tagger, label: Any, top: int) -> None:
-    print()
-    terminal.heading(str(label))
-    rows = [(name, f"{weight:+.4f}") for name, weight in tagger.top_features(top, label=label) if weight > 0]
-    if rows:
-        terminal.table(["feature", "weight"], rows, "lr")
-    else:
-        terminal.say("  no feature speaks for this label")
+def _print(blocks: Iterable[Block], top: int, label: str | None) -> None:
+    from mercer.report.portrait import Curves, Facts, Listing, Matrix, Weights
+
+    for block in blocks:
+        if isinstance(block, Weights):
+            _print_weights(block)
+            continue
+        print()
+        if isinstance(block, Facts):
+            if block.title:
+                terminal.heading(block.title.lower())
+            terminal.figures(block.rows)
+        elif isinstance(block, Listing):
+            terminal.heading(f"{block.title.lower()}{f' ({block.note})' if block.note else ''}")
+            terminal.table(block.header, block.rows, block.align)
+        elif isinstance(block, Matrix):
+            _print_matrix(block, top, label)
+        else:
+            assert isinstance(block, Curves)
+            _print_curves(block)
 
 
-def _show_transitions(tagger: Tagger, wanted: list[Any], top: int) -> None:
-    labels, weights = tagger.classes_.tolist(), tagger.transitions_
-    print()
-    if len(wanted) == len(labels) <= _WHOLE_TABLE:
-        terminal.heading("transitions (from the label on the left to the one above; start and end of a sentence)")
-        rows = [["start", *map(_weight, tagger.start_), ""]]
-        for i, label in enumerate(labels):
-            rows.append([str(label), *map(_weight, weights[i]), _weight(tagger.end_[i])])
-        terminal.table(["", *map(str, labels), "end"], rows, "l" + "r" * (len(labels) + 1))
+def _print_weights(block: Weights) -> None:
+    if not block.lists:
+        print()
+        terminal.say(f"  {block.note or 'no weights'}")
+    for label, pairs in block.lists.items():
+        print()
+        terminal.heading(label or block.title.lower())
+        positive = [(name, f"{weight:+.4f}") for name, weight in pairs if weight > 0 or not label]
+        if positive:
+            terminal.table(["feature", "weight"], positive, "lr")
+        else:
+            terminal.say("  no feature speaks for this label")
+
+
+def _print_matrix(block: Matrix, top: int, label: str | None) -> None:
+    title = block.title.lower() if len(block.rows) != 2 or block.rows[0] != "first" else "first and last label"
+    if max(len(block.rows), len(block.columns)) <= _WHOLE_TABLE and label is None:
+        axes = f" (rows {block.row_axis}, columns {block.column_axis})" if block.row_axis and block.column_axis else ""
+        terminal.heading(f"{title}{axes}")
+        shown_as = _weight if block.diverging else _share
+        rows = [[name, *map(shown_as, values)] for name, values in zip(block.rows, block.values, strict=True)]
+        terminal.table(["", *block.columns], rows, "l" + "r" * len(block.columns))
         return
     pairs = [
-        (float(weights[i, j]), f"{a} → {b}")
-        for i, a in enumerate(labels)
-        for j, b in enumerate(labels)
-        if math.isfinite(weights[i, j]) and (a in wanted or b in wanted)
+        (float(block.values[i, j]), f"{a} → {b}")
+        for i, a in enumerate(block.rows)
+        for j, b in enumerate(block.columns)
+        if label is None or label in (a, b)
     ]
-    pairs.sort(key=lambda pair: -pair[0])
-    n_forbidden = sum(
-        not math.isfinite(weights[i, j]) and (a in wanted or b in wanted)
-        for i, a in enumerate(labels)
-        for j, b in enumerate(labels)
-    )
-    few = pairs if len(pairs) <= 2 * top else pairs[:top] + pairs[-top:]
-    forbidden = f", {n_forbidden} forbidden" if n_forbidden else ""
-    terminal.heading(f"transitions ({len(few)} strongest of {len(pairs)}{forbidden})")
-    terminal.table(["from → to", "weight"], [(name, f"{weight:+.4f}") for weight, name in few], "lr")
+    forbidden = sum(not math.isfinite(value) for value, _ in pairs)
+    known = sorted((pair for pair in pairs if math.isfinite(pair[0])), key=lambda pair: -pair[0])
+    most = max(1, top)
+    few = known if len(known) <= 2 * most else known[:most] + known[-most:]
+    terminal.heading(f"{title} ({len(few)} strongest of {len(known)}{f', {forbidden} forbidden' if forbidden else ''})")
+    terminal.table(["from → to", "value"], [(name, f"{value:+.4f}") for value, name in few], "lr")
+
+
+def _print_curves(block: Curves) -> None:
+    """A few points of each series: enough to see where it goes."""
+    terminal.heading(f"{block.title.lower()}: {block.y} by {block.x}")
+    for name, (x, y) in block.series.items():
+        places = sorted({round(k * (len(x) - 1) / 7) for k in range(8)}) if len(x) > 8 else range(len(x))
+        points = "  ".join(f"{x[k]:.4g}: {y[k]:.4g}" for k in places)
+        terminal.say("  ", (f"{name}  ", "dim") if len(block.series) > 1 else "", points)
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}"
 
 
 def _weight(value: float) -> str:
     return f"{value:+.2f}" if math.isfinite(value) else "–"
+
+
+# ------------------------------------------------------------------------------------------------------ held-out data
+
+
+def _examined(model: Any, path: str, file: str, top: int) -> list[Block]:
+    """How the model does on a file."""
+    from mercer.tagging import Tagger
+
+    with terminal.working(f"reading {shown(file)}"):
+        if classifier.is_hashed(model):
+            return _examined_lines(model, file, top)
+        if segmenter.is_segmenter(model):
+            _, X, y = segmenter.read(model, path, file, segmenter.SentencesName.rules.value)
+            if y and isinstance(y[0], list) and y[0] and isinstance(y[0][0], str):
+                return _examined_tags(X, y, model.predict(X), None, [], top)
+            raise Mistake(f"{path}: --data shows segmenters of column files; mercer evaluate scores texts")
+        if isinstance(model, Tagger) and model.template is not None:
+            X, y = read_labelled(file, n_columns(model))
+            probable = getattr(model.loss, "name", model.loss) == "log"
+            marginals = model.predict_marginals(X) if probable else None
+            return _examined_tags(X, y, model.predict(X), marginals, model.classes_.tolist(), top)
+    raise Mistake(
+        f"{path}: --data needs a model that reads files, and this is a {type(model).__name__}",
+        "in Python, mercer.report.examined compares predictions with labels",
+    )
+
+
+def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
+    import numpy as np
+
+    from mercer.online.files import ReadReport, labelled_blocks, outputs_of
+    from mercer.report.examined import examined, examined_numbers
+
+    truths, answers, sure, of_truth = [], [], [], []
+    numeric, probable = model._numeric_targets, getattr(model, "loss", "") in ("log", "hybrid")
+    complete = True
+    given = classifier.given_options(None, None, None, None, None, None, False, False)
+    for block in labelled_blocks(model, file, dict(given), "raise", report=ReadReport()):
+        truth, _, known = outputs_of(model, block)
+        complete &= bool(known.all())
+        if numeric or not probable:
+            answers.append(np.asarray(model.predict(block))[known])
+        else:
+            p = model.predict_proba(block)[known]
+            place = {c: i for i, c in enumerate(model.classes_.tolist())}
+            at = np.array([place.get(t, -1) for t in truth[known].tolist()], np.int64)
+            answers.append(model.classes_[p.argmax(axis=1)])
+            sure.append(p.max(axis=1))
+            of_truth.append(np.where(at >= 0, p[np.arange(len(p)), at], 0.0))
+        truths.append(truth[known])
+    if not sum(map(len, truths)):
+        raise Mistake(f"{shown(file)}: no labelled examples in this file")
+    lines = _lines(file) if complete and file != "-" else None
+    n, where = sum(map(len, truths)), None
+    if lines is not None and len(lines) in (n, n + 1):  # with or without a header
+        where = lines[len(lines) - n :].__getitem__
+    truth, answer = np.concatenate(truths), np.concatenate(answers)
+    if numeric:
+        return examined_numbers(truth, answer, where, top)
+    return examined(
+        truth.astype(str), answer.astype(str), confidence=np.concatenate(sure) if sure else None,
+        of_truth=np.concatenate(of_truth) if of_truth else None, shown=where, worst=top,
+    )  # fmt: skip
+
+
+def _lines(file: str) -> list[str] | None:
+    """The lines of a plain text file that is not very large, for examples to be shown."""
+    try:
+        if os.path.getsize(file) > 1 << 26:
+            return None
+        with open(file, encoding="utf-8") as opened:
+            return [line for line in opened.read().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _examined_tags(X: Any, y: Any, predicted: Any, marginals: Any, classes: list[Any], top: int) -> list[Block]:
+    import numpy as np
+
+    from mercer.report.examined import examined, flattened
+
+    truth, answer = flattened(y), flattened(predicted)
+    places = [(i, t) for i, labels in enumerate(y) for t in range(len(labels))]
+    sure = of_truth = None
+    if marginals is not None:
+        p = np.concatenate(marginals)
+        number = {label: k for k, label in enumerate(classes)}
+        at = np.array([number.get(label, -1) for label in truth])
+        of_truth = np.where(at >= 0, p[np.arange(len(p)), at], 0.0)
+        sure = p[np.arange(len(p)), [number[label] for label in answer]]
+
+    def context(k: int) -> str:
+        i, t = places[k]
+        words = [token if isinstance(token, str) else token[0] for token in X[i]]
+        return " ".join([*words[max(0, t - 4) : t], f"[{words[t]}]", *words[t + 1 : t + 5]])
+
+    return examined(truth, answer, confidence=sure, of_truth=of_truth, shown=context, worst=top, what="tokens")

@@ -84,6 +84,8 @@ def predict(
     separator: classifier.Separator = None,
     no_header: classifier.Header = False,
     zero_based: classifier.ZeroBased = False,
+    roles: classifier.Roles = None,
+    encoding: classifier.Encoding = None,
     on_error: classifier.OnError = classifier.OnErrorName.stop,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
 ) -> None:
@@ -110,7 +112,9 @@ def predict(
     if proportions.is_proportional(loaded):
         proportions.predict(loaded, file, output, separator)
         return
-    given = classifier.given_options(format, label, text, columns, categorical, separator, no_header, zero_based)
+    given = classifier.given_options(
+        format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding
+    )
     if classifier.is_hashed(loaded):
         _check_no_texts(model, lines, sentences, as_json)
         if marginals or k_best is not None:

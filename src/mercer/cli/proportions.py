@@ -449,21 +449,3 @@ def _errors_of_shares(rows: list[tuple[str, str, str]], classes: list[str]) -> d
     one, majority = (np.tile(answer(bags), (len(bags), 1)) for answer in (constant_shares, majority_shares))
     errors = [proportion_risk(answer, bags) for answer in (shares, one, majority)]
     return dict(zip(("error_of_shares", "error_of_one_share", "error_of_most_frequent"), errors, strict=True))
-
-
-def show(model: Any, path: str, top: int) -> None:
-    """Settings, classes and, of linear models, the features that speak loudest."""
-    terminal.heading(f"{path}: {type(model).__name__}")
-    settings = [(k, v) for k, v in model.get_params(deep=False).items() if k not in ("map", "n_jobs", "verbose")]
-    names = model.map_.get_feature_names_out().tolist()
-    rows: list[tuple[str, object]] = [("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"), *settings]
-    rows += [("classes", ", ".join(map(str, model.classes_.tolist()))), ("features", f"{len(names):,}")]
-    terminal.figures(rows)
-    if model.kernel is not None or not hasattr(model, "coef_"):
-        return
-    classes = model.classes_.tolist()
-    for weights, name in zip(model.coef_, classes[1:] if len(model.coef_) == 1 else classes, strict=True):
-        print()
-        terminal.heading(f"for and against {name}")
-        ranked = sorted(range(len(names)), key=lambda j: -abs(weights[j]))[:top]
-        terminal.table(["feature", "weight"], [(names[j], f"{weights[j]:+.4f}") for j in ranked], "lr")

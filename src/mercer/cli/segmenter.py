@@ -608,33 +608,3 @@ def _boundary_scores(y: list[Any], predicted: list[Any], lengths: list[int]) -> 
         "WindowDiff": window_diff(y, predicted, lengths),
         "Pk": pk(y, predicted, lengths),
     }
-
-
-# ------------------------------------------------------------------------------------------------------------- inspect
-
-
-def check_label(model: Segmenter, path: str, label: str | None) -> list[str]:
-    """The names of all labels, if the one that is asked for is among them."""
-    known = [str(c) for c in model.classes_.tolist()]
-    if label is not None and label not in known:
-        raise Mistake(f"{path}: no label {label!r} in this model", f"its labels: {', '.join(known)}")
-    return known
-
-
-def show(model: Segmenter, path: str, top: int, label: str | None) -> None:
-    """Settings, size and strongest features of a segmenter."""
-    from mercer.report.model import segmenter_figures
-
-    known = check_label(model, path, label)
-    terminal.heading(f"{path}: Segmenter")
-    terminal.figures([("file", f"{os.path.getsize(path) / 1e6:,.1f} MB"), *segmenter_figures(model)])
-    for each, name in zip(model.classes_.tolist(), known, strict=True):
-        if label is not None and name != label:
-            continue
-        print()
-        terminal.heading(name if len(known) > 1 else "strongest features")
-        rows = [(feature, f"{weight:+.4f}") for feature, weight in model.top_features(top, label=each) if weight > 0]
-        if rows:
-            terminal.table(["feature", "weight"], rows, "lr")
-        else:
-            terminal.say("  no feature speaks for this label")

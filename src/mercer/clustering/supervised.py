@@ -124,10 +124,13 @@ class SupervisedClusterer(RiskEstimator):
     intercept_: float
 
     saved = RiskEstimator.saved | Fields(coef_=Floats("n_features_in_"), intercept_=Number())
-    lacks: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("k_best", "predict_marginals", "sample", "log_likelihood", "entropy"),
-        "the search for the best partition knows no distribution over partitions",
-    )
+    lacks: ClassVar[dict[str, str]] = {
+        "penalty": "its losses have kinks, and solvers of such losses need penalty='l2'",
+        **dict.fromkeys(
+            ("k_best", "predict_marginals", "sample", "log_likelihood", "entropy"),
+            "the search for the best partition knows no distribution over partitions",
+        ),
+    }
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, read_arff, read_mulan
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
+from mercer.data.readers.label_sets import read_multilabel
 from mercer.data.readers.meshes import read_cloud, write_cloud
 from mercer.data.readers.tu import read_tu
 from mercer.data.segments import (
@@ -48,6 +49,7 @@ __all__ = [
     "read_cloud",
     "read_conll",
     "read_mulan",
+    "read_multilabel",
     "read_tu",
     "segments_from_bio",
     "segments_from_boundaries",

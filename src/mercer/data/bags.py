@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from mercer._display import Displayed
 from mercer._validation import check_choice, check_count
 
 __all__ = ["Bags", "bag_proportions", "make_bags", "sample_mixture_bags"]
@@ -24,7 +25,7 @@ SCHEMES = ("random", "iid", "hierarchical", "groups")
 _SUM = 1e-6  # how far the shares of a bag may be from summing to 1
 
 
-class Bags:
+class Bags(Displayed):
     """Which rows are in which bag, and the share of each class in every bag.
 
     Parameters

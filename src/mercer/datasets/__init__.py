@@ -1,7 +1,8 @@
-"""Data to learn from: generators that need nothing, and loaders that read a folder of public corpora."""
+"""Data to learn from: generators that need nothing, and loaders of public corpora, downloaded when asked for."""
 
 from mercer.datasets.alignments import AlignmentTask, make_alignments
 from mercer.datasets.chains import ChainTask, make_chain_task
+from mercer.datasets.clouds import make_mug
 from mercer.datasets.coreference import (
     COREFERENCE_FEATURES,
     Coreference,
@@ -14,6 +15,7 @@ from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.faces import FaceImages, load_faces, make_faces
 from mercer.datasets.graphs import load_tu, make_motif_graphs
 from mercer.datasets.multilabel import load_multilabel
+from mercer.datasets.origins import FetchError, Origin, cache_folder, fetch, origin_of
 from mercer.datasets.proportions import AdultData, load_adult, load_proportion_set, make_proportion_toy
 from mercer.datasets.regions import RegionTask, make_regions
 from mercer.datasets.segments import (
@@ -52,6 +54,8 @@ __all__ = [
     "Coreference",
     "DigitCodes",
     "FaceImages",
+    "FetchError",
+    "Origin",
     "ParagraphTask",
     "RegionTask",
     "ShapeTask",
@@ -60,7 +64,9 @@ __all__ = [
     "TopicTree",
     "Treebank",
     "VideoTask",
+    "cache_folder",
     "coreference_features",
+    "fetch",
     "load_20newsgroups",
     "load_adult",
     "load_ag_news",
@@ -89,6 +95,7 @@ __all__ = [
     "make_faces",
     "make_mixed_dominance",
     "make_motif_graphs",
+    "make_mug",
     "make_nondominant",
     "make_paragraphs",
     "make_proportion_toy",
@@ -98,5 +105,6 @@ __all__ = [
     "make_treebank",
     "make_videos",
     "make_zipf_corpus",
+    "origin_of",
     "path_features",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._display import Displayed
 from mercer._validation import check_count
 from mercer.inference.factor import Factor
 from mercer.inference.graph import FactorGraph, _some
@@ -19,7 +20,7 @@ __all__ = ["BayesianNetwork"]
 _ROW_TOLERANCE = 1e-6
 
 
-class BayesianNetwork:
+class BayesianNetwork(Displayed):
     """Conditional tables p(x_i | parents) over a directed graph without cycles.
 
     Parameters

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer._display import Displayed
 from mercer.inference.factor import Factor, log_potentials
 
 __all__ = ["CompiledGraph", "FactorGraph", "Group", "grid_edges"]
@@ -237,7 +238,7 @@ class _Block:
         return len(self.scopes)
 
 
-class FactorGraph:
+class FactorGraph(Displayed):
     """Discrete variables and factors over them: p(x) = 1/Z Π_f φ_f(x_f).
 
     Parameters

@@ -7,13 +7,14 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+from mercer._display import Displayed
 from mercer.inference.factor import Factor
 from mercer.inference.graph import FactorGraph, _some
 
 __all__ = ["MarkovNetwork"]
 
 
-class MarkovNetwork:
+class MarkovNetwork(Displayed):
     """Potentials over sets of named variables; variables that share a factor are neighbours.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._display import Displayed
 from mercer._validation import check_choice, hyphenated
 from mercer.inference.graph import CompiledGraph, FactorGraph
 from mercer.inference.limits import Limits
@@ -224,7 +225,7 @@ def infer(
     return InferenceResult(_Whole(whole_graph, observed, reduced, kept), task, run)
 
 
-class Inference:
+class Inference(Displayed):
     """Keep a method with its options for many models: `infer` as a class.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._display import Displayed
 from mercer.inference.accuracy import map_gap, marginal_error
 from mercer.inference.graph import CompiledGraph, FactorGraph
 
@@ -328,7 +329,7 @@ def _pieces(graph: FactorGraph, flat: np.ndarray, beliefs: np.ndarray) -> list[n
     return pieces
 
 
-class InferenceResult:
+class InferenceResult(Displayed):
     """What `infer` found out.
 
     What was asked for is there at once; the other of marginals and best assignment is computed when it is first looked

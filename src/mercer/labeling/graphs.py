@@ -25,7 +25,8 @@ from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
 from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
-from mercer.learning.solvers import Solver
+from mercer.learning.solvers import Sampled, Solver
+from mercer.learning.solvers.sampled import SAMPLED
 from mercer.learning.strength import check_strength, resolve_strength
 from mercer.structures.costs import Cost, resolve_cost
 from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
@@ -62,7 +63,10 @@ default="log"
 default="auto"
         See :class:`mercer.structures.Graph`. What "auto" picked is in ``inference_``.
     solver : str or Solver, default="auto"
-        lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for margins, bmrm for the hybrid.
+        lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for margins, bmrm for the hybrid. For ``loss="log"``
+        where sums are out of reach also ``"pcd"``, ``"psmc"``, ``"cd"``, ``"smc"``, ``"tempered"``,
+        ``"parallel-tempering"``, ``"mcmcml"`` and ``"particle-filter"``: learners that sample
+        (:class:`mercer.learning.solvers.Sampled`).
     C : float or "auto", default="auto"
         Weight of the summed loss against the penalty; smaller values regularise more. ``"auto"``: 1 for losses with a
         likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
@@ -363,6 +367,9 @@ default="auto"
             "pseudo-likelihood": True, "piecewise": True,
         }  # fmt: skip
         self.exact_ = exact.get(loss.name, plan.exact_maxima)
+        if self.solver in SAMPLED or isinstance(self.solver, Sampled):
+            self.exact_ = False
+            return
         if not self.exact_:
             warnings.warn(
                 f"the loss {loss.name!r} is minimised with approximate inference ({self.inference_})",

@@ -161,7 +161,7 @@ def label_propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> np.ndarr
     --------
     >>> from mercer.metrics import label_propensities
     >>> label_propensities([[1, 0]] * 50 + [[1, 1]] * 50).round(3)
-    array([0.654, 0.563])
+    array([0.68 , 0.594])
 
     References
     ----------

@@ -1,6 +1,25 @@
 """Many labels at once: joint machines, kernels of label sets, homogeneity analysis, several views, compression."""
 
 from mercer.kernels.outputs import LinearOutput, LogOddsOutput, OutputKernel, PolynomialOutput
+from mercer.multilabel.compressed import CompressedLabels
+from mercer.multilabel.crf import MultiLabelCRF
+from mercer.multilabel.dependency import Dependency, DependencyModel
+from mercer.multilabel.homogeneity import HomogeneityAnalysis
 from mercer.multilabel.joint import JointSVM
+from mercer.multilabel.online import OnlineJointSVM
+from mercer.multilabel.views import KernelHomogeneityAnalysis
 
-__all__ = ["JointSVM", "LinearOutput", "LogOddsOutput", "OutputKernel", "PolynomialOutput"]
+__all__ = [
+    "CompressedLabels",
+    "Dependency",
+    "DependencyModel",
+    "HomogeneityAnalysis",
+    "JointSVM",
+    "KernelHomogeneityAnalysis",
+    "LinearOutput",
+    "LogOddsOutput",
+    "MultiLabelCRF",
+    "OnlineJointSVM",
+    "OutputKernel",
+    "PolynomialOutput",
+]

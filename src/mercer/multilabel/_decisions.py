@@ -3,7 +3,8 @@
     calibration    P(label t | x) = 1 / (1 + exp(−(a_t g_t(x) + b_t))),  a_t ≥ 0   [Platt1999], with smoothed targets,
                    g = f / ‖f‖ where only the direction of a row of scores f was trained, else f
     thresholds     the label is given where P(label t | x) ≥ h, or ≥ h_t; h maximises the measure on held-out rows
-    seen sets      the label set of training that is most likely under the probabilities
+    seen sets      the label set y of training with the largest Σ_t log P(y_t | x) + τ (log P(y) − Σ_t log P(y_t)),
+                   P(y), P(y_t) shares in training; τ from 0 (independent labels) to 1, by exact sets of held-out rows
 
 A sign rule gives rare labels never or always; probabilities of held-out rows say where to cut.
 """
@@ -17,14 +18,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from mercer._state.saved import Fields, Floats, Saved
+from mercer._state.saved import Csr, Fields, Flag, Floats, Saved
 from mercer._validation import check_choice, check_flag, check_positive
+from mercer.multilabel._labels import distinct
 
 __all__ = ["MEASURES", "Decisions", "check_threshold"]
 
 _BINS = 2000  # of probabilities, among which thresholds are chosen
 _GRID = np.linspace(0.02, 0.98, 49)  # thresholds for measures of whole rows
 _LEAST = 1e-4  # probabilities that count in products
+_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # τ
 
 
 def _f1(tp: Any, given: Any, true: Any) -> Any:
@@ -68,17 +71,38 @@ class Decisions(Saved):
         Of the calibration.
     thresholds_ : array of shape (n_labels,)
         Probabilities from which labels are given.
+    seen_ : sparse matrix of shape (n_sets, n_labels)
+        The label sets of training.
+    bonus_ : array of shape (n_sets,)
+        What a set has ahead of the product of the probabilities of its labels, weighted by τ.
+    by_sets_ : bool
+        Whether seen sets decide, and not thresholds.
     """
 
     saved = Fields(
-        slopes_=Floats(None, low=0.0), offsets_=Floats("slopes_"), thresholds_=Floats("slopes_", low=0.0, high=1.0)
+        slopes_=Floats(None, low=0.0),
+        offsets_=Floats("slopes_"),
+        thresholds_=Floats("slopes_", low=0.0, high=1.0),
+        seen_=Csr(None, "slopes_"),
+        bonus_=Floats("seen_"),
+        by_sets_=Flag(),
     )
 
     def __init__(self, unit: bool = False) -> None:
         self.unit = unit
 
-    def fit(self, scores: np.ndarray, Y: sp.csr_matrix, threshold: Any = "auto", measure: str = "micro-f1") -> Any:
-        """Learn from scores of held-out rows and their labels."""
+    def fit(
+        self,
+        scores: np.ndarray,
+        Y: sp.csr_matrix,
+        threshold: Any = "auto",
+        measure: str = "micro-f1",
+        sets: bool | None = None,
+    ) -> Any:
+        """Learn from scores of held-out rows and their labels.
+
+        ``sets`` says whether seen sets or thresholds decide; None: what is better by the measure on these rows.
+        """
         on = Y.toarray() > 0
         self.slopes_, self.offsets_ = _calibrate(self._scaled(scores), on)
         T = scores.shape[1]
@@ -89,7 +113,28 @@ class Decisions(Saved):
             self.thresholds_ = _by_label(P, on, measure) if threshold == "per-label" else _for_all(P, on, measure)
         else:
             self.thresholds_ = np.full(T, float(threshold))
+        self.seen_, kind = distinct(Y)
+        self.bonus_ = np.zeros(self.seen_.shape[0])
+        self.by_sets_ = bool(sets)
+        if sets is not False:
+            P = self.probabilities(scores)
+            self._weigh_sets(P, on.mean(axis=0), kind)
+            if sets is None:
+                by_sets, by_labels = self._most_likely(P).toarray() > 0, self.thresholds_ <= P
+                self.by_sets_ = MEASURES[measure](on, by_sets) > MEASURES[measure](on, by_labels)
         return self
+
+    def _weigh_sets(self, P: np.ndarray, shares: np.ndarray, kind: np.ndarray) -> None:
+        n = len(P)
+        shares = np.clip(shares, 0.5 / n, 1 - 0.5 / n)
+        alone = self.seen_ @ (np.log(shares) - np.log1p(-shares)) + np.log1p(-shares).sum()
+        ahead = np.log(np.bincount(kind) / n) - alone
+        right = [0] * len(_WEIGHTS)
+        for at in range(0, n, 1024):
+            likely = _set_scores(P[at : at + 1024], self.seen_)
+            for i, weight in enumerate(_WEIGHTS):
+                right[i] += int(((likely + weight * ahead).argmax(axis=1) == kind[at : at + 1024]).sum())
+        self.bonus_ = _WEIGHTS[int(np.argmax(right))] * ahead
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of labels."""
@@ -102,8 +147,14 @@ class Decisions(Saved):
         return np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
 
     def label_sets(self, P: np.ndarray) -> sp.csr_matrix:
-        """Labels whose probabilities reach the thresholds."""
+        """The most likely label sets, or the labels whose probabilities reach the thresholds."""
+        if self.by_sets_:
+            return self._most_likely(P)
         return sp.csr_matrix((self.thresholds_ <= P).astype(np.float64))
+
+    def _most_likely(self, P: np.ndarray) -> sp.csr_matrix:
+        chosen = [(_set_scores(part, self.seen_) + self.bonus_).argmax(axis=1) for part in _blocks(P)]
+        return self.seen_[np.concatenate(chosen)] if chosen else self.seen_[:0]
 
     def _check_complete(self) -> None:
         if not hasattr(self, "slopes_"):
@@ -111,12 +162,18 @@ class Decisions(Saved):
 
     def _check_state(self) -> None:
         check_flag("unit", self.unit)
+        if not np.isin(self.seen_.data, (0.0, 1.0)).all():
+            raise ValueError("seen_ must hold 0 and 1")
 
 
-def most_likely(P: np.ndarray, sets: sp.csr_matrix) -> np.ndarray:
-    """For each row of probabilities of labels, the number of the set that is most likely if labels are independent."""
+def _blocks(P: np.ndarray) -> list[np.ndarray]:
+    return [P[at : at + 1024] for at in range(0, len(P), 1024)]
+
+
+def _set_scores(P: np.ndarray, sets: sp.csr_matrix) -> np.ndarray:
+    """Σ_t log P(y_t) of each set, for each row of probabilities, less what all sets of a row share."""
     P = np.clip(P, _LEAST, 1 - _LEAST)
-    return np.asarray(sets @ (np.log(P) - np.log1p(-P)).T).argmax(axis=0)
+    return np.asarray(sets @ (np.log(P) - np.log1p(-P)).T).T
 
 
 def _calibrate(scores: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from mercer._validation import check_count, check_sparse
 
-__all__ = ["FORMS", "encode", "fit_labels", "give", "indicator", "top_labels"]
+__all__ = ["FORMS", "distinct", "encode", "fit_labels", "give", "indicator", "top_labels"]
 
 FORMS = ("dense", "sparse", "sets")
 
@@ -100,6 +100,18 @@ def top_labels(scores: np.ndarray, k: int) -> sp.csr_matrix:
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     indices = np.sort(order, axis=1).ravel()
     return sp.csr_matrix((np.ones(n * k), indices, np.arange(0, n * k + 1, k)), shape=(n, T))
+
+
+def distinct(labels: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The different rows of a matrix of 0 and 1, in the order in which they first appear, and which one each row is."""
+    labels = labels.sorted_indices()
+    starts, flat = labels.indptr.tolist(), labels.indices
+    seen: dict[bytes, int] = {}
+    kind = np.fromiter(
+        (seen.setdefault(flat[a:b].tobytes(), len(seen)) for a, b in pairwise(starts)), np.int64, labels.shape[0]
+    )
+    first = np.unique(kind, return_index=True)[1]
+    return labels[first], kind
 
 
 # ---------------------------------------------------------------------------------------------------- sets

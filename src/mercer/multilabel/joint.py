@@ -23,19 +23,26 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 
 from mercer import _core
+from mercer._explain import ScoreRows
 from mercer._state.saved import Choice, Count, Csr, Fields, Floats, LabelValues, Nested, Number
 from mercer._validation import check_choice, check_count, check_flag, check_positive
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernel_methods._collections import count
 from mercer.kernels.outputs import LabelSetKernel, LinearOutput, OutputKernel
 from mercer.learning.solvers import ConvergenceWarning
-from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold, most_likely
-from mercer.multilabel._labels import FORMS, encode, fit_labels, give, top_labels
+from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold
+from mercer.multilabel._labels import FORMS, distinct, encode, fit_labels, give, top_labels
 
 __all__ = ["JointSVM"]
 
 _ENUMERATED = 16  # labels whose sets are looked at one by one
 DECODINGS = ("auto", "direct", "neighbours", "enumerate", "seen")
+
+
+def label_rows(weights: np.ndarray, classes: np.ndarray) -> ScoreRows:
+    """Scores of labels with these weights, for explanations; a single label has one score."""
+    labels = classes.tolist() if len(classes) > 1 else None
+    return ScoreRows(np.ascontiguousarray(weights), np.zeros(len(weights)), labels)
 
 
 class LabelSetClassifier(ClassifierMixin):
@@ -123,8 +130,9 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         How a label set is found. ``"direct"``: each label by its own score; needs a linear output kernel.
         ``"neighbours"``: the mean of the ``n_neighbors`` label sets of training with the highest positive scores.
         ``"enumerate"``: the best of all label sets, for up to 16 labels. ``"seen"``: the label set of training that
-        is most likely by the probabilities of its labels, which suits `subset` accuracy. ``"auto"`` is direct where
-        the output kernel is linear, else neighbours.
+        is most likely by the probabilities of its labels and by how often it occurs. ``"auto"``: scores are direct
+        where the output kernel is linear, else of neighbours; thresholds or seen sets decide, what is better by
+        ``measure`` on scores with the row's own term left out.
     threshold : "auto", "per-label", float or None
         Probability from which a label is given. ``"auto"``: the one for all labels, ``"per-label"``: those of each
         label, that maximise ``measure`` on scores with the row's own term left out. None: 0.5.
@@ -174,7 +182,6 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         label_form_=Choice(*FORMS),
         dual_coef_=Floats("support_", low=0.0),
         labels_=Csr("support_", "classes_"),
-        seen_=Csr(None, "classes_"),
         output_=Nested(LabelSetKernel),
         decisions_=Nested(Decisions),
         duality_gap_=Number(),
@@ -242,12 +249,13 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         self._keep(X, np.flatnonzero(alpha > 0))
         self.dual_coef_ = np.ascontiguousarray(alpha[self.support_])
         self.labels_ = labels[self.support_]
-        self.seen_ = _distinct(labels)
+        self._seen = distinct(labels)[0]
         self.duality_gap_, self.n_iter_, self._last_C = gap, steps, float(self.C)
         self._prepare()
         scores = self._left_out_scores(K, alpha, V)
         unit = self._sets_of is None and len(classes) > 2
-        self.decisions_ = Decisions(unit).fit(scores, labels, self.threshold, self.measure)
+        sets = None if self.decode == "auto" else self.decode == "seen"
+        self.decisions_ = Decisions(unit).fit(scores, labels, self.threshold, self.measure, sets)
         return self
 
     def _check_parameters(self) -> None:
@@ -307,7 +315,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
 
     def _candidates(self, decode: str) -> sp.csr_matrix:
         if decode != "enumerate":
-            return self.seen_
+            return self._seen
         T = len(self.classes_)
         every = (np.arange(2**T)[:, None] >> np.arange(T)) & 1
         return sp.csr_matrix(every.astype(np.float64))
@@ -352,6 +360,13 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         self._check_fitted()
         return self._label_scores(self._expanded(X, self._coef))
 
+    def _score_rows(self) -> ScoreRows:
+        """Coefficients of the support objects, one row for each label."""
+        self._check_fitted()
+        if self._sets_of is not None:
+            raise ValueError("labels have no coefficients of their own with this output kernel or decode='neighbours'")
+        return label_rows(self.output_.label_scores(self._coef).T, self.classes_)
+
     def _probabilities(self, X: Any) -> np.ndarray:
         scores = self.decision_function(X)
         return self.decisions_.probabilities(scores)
@@ -363,24 +378,15 @@ class JointSVM(LabelSetClassifier, KernelMethod):
             raw = self._expanded(X, self._coef)
             return self._sets_of[raw.argmax(axis=1)]
         P = self._probabilities(X)
-        return self.seen_[most_likely(P, self.seen_)] if decode == "seen" else self.decisions_.label_sets(P)
+        return self.decisions_.label_sets(P)
 
     def _check_state(self) -> None:
         super()._check_state()
         T = len(self.classes_)
         if len(self.output_.shares) != T or len(self.decisions_.slopes_) != T:
             raise ValueError(f"the output kernel and the decisions must be of {T} labels")
-        for name in ("labels_", "seen_"):
-            if not np.isin(getattr(self, name).data, (0.0, 1.0)).all():
-                raise ValueError(f"{name} must hold 0 and 1")
+        if not np.isin(self.labels_.data, (0.0, 1.0)).all():
+            raise ValueError("labels_ must hold 0 and 1")
         self._check_parameters()
+        self._seen = self.decisions_.seen_
         self._prepare()
-
-
-def _distinct(labels: sp.csr_matrix) -> sp.csr_matrix:
-    """The different rows of a matrix of 0 and 1, in the order in which they first appear."""
-    labels = labels.sorted_indices()
-    starts, seen = labels.indptr, {}
-    for i in range(labels.shape[0]):
-        seen.setdefault(labels.indices[starts[i] : starts[i + 1]].tobytes(), i)
-    return labels[np.fromiter(seen.values(), np.int64)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -19,7 +19,7 @@ from mercer.data import TextBuffer
 from mercer.learning.checkpoint import arrays_of, digest_of
 from mercer.maps import TextHasher
 
-__all__ = ["Documents", "Rows", "is_documents", "text_features"]
+__all__ = ["Documents", "Inputs", "Records", "Rows", "is_documents", "text_features"]
 
 
 def text_features(hasher: Any) -> TextHasher:
@@ -107,6 +107,59 @@ class Rows:
         return _core.examples.row_examples(m.indptr, m.indices, m.data, order, m.shape[1], self.n_bits, 0)
 
 
+@dataclass(frozen=True)
+class Records:
+    """Examples that a reader has hashed already: a small file, or a data frame."""
+
+    indptr: np.ndarray
+    hashes: np.ndarray
+    values: np.ndarray | None
+    documents: bool
+
+    @classmethod
+    def of(cls, blocks: list[_core.examples.Examples]) -> Records:
+        """All blocks as one."""
+        indptr = [np.zeros(1, np.int64)]
+        for block in blocks:
+            indptr.append(block.indptr[1:] + indptr[-1][-1])
+        hashes = [block.hashes for block in blocks]
+        values = None
+        held = [block.values for block in blocks]
+        if any(len(part) for part in held):
+            values = np.concatenate(
+                [v if len(v) else np.ones(len(h), np.float32) for v, h in zip(held, hashes, strict=True)]
+            )
+        documents = bool(blocks) and all(block.documents for block in blocks)
+        return cls(
+            np.concatenate(indptr), np.concatenate(hashes) if hashes else np.zeros(0, np.uint64), values, documents
+        )
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def n_values(self) -> int:
+        """Features of all examples together."""
+        return len(self.hashes)
+
+    def fingerprint_arrays(self) -> list[np.ndarray]:
+        """What the examples are, for checkpoints."""
+        return [self.indptr, self.hashes, *([] if self.values is None else [self.values])]
+
+    def part(self, order: np.ndarray) -> Records:
+        """These examples, in this order."""
+        lengths = np.diff(self.indptr)[order]
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = np.repeat(self.indptr[order] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        values = None if self.values is None else self.values[places]
+        return Records(indptr, self.hashes[places], values, self.documents)
+
+    def examples(self, order: np.ndarray) -> _core.examples.Examples:
+        """The examples in this order, as a block without labels."""
+        some = self.part(order)
+        return _core.examples.Examples(some.indptr, some.hashes, values=some.values, documents=self.documents)
+
+
 def _is_column_of_bytes(X: Any) -> bool:
     """Whether a series holds text in one buffer, not objects of Python, which may hold what has no form in UTF-8."""
     if not hasattr(X, "to_numpy"):
@@ -153,3 +206,6 @@ class Documents:
         if isinstance(self.texts, TextBuffer):
             return _core.examples.buffer_examples(self.texts.data, self.texts.offsets, order, **settings)
         return _core.examples.document_examples(self.texts, order, **settings)
+
+
+Inputs: TypeAlias = Rows | Documents | Records

@@ -21,7 +21,7 @@ from mercer._validation import check_choice, check_count, check_not_negative, ch
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.training import seed_state
 from mercer.maps import TextHasher
-from mercer.online._inputs import Documents, Rows, is_documents, text_features
+from mercer.online._inputs import Documents, Inputs, Records, Rows, is_documents, text_features
 from mercer.online._names import NameTable, document_sample, names_of
 from mercer.online._progress import Progress
 from mercer.online.files import FileLearning
@@ -125,7 +125,7 @@ class HashedLearner(FileLearning, Estimator):
     def _terms(self, x: Any, output: Any, against: Any) -> Terms:
         check_is_fitted(self, "model_")
         if self.input_ == "array":
-            row = self._inputs(x if issparse(x) or hasattr(x, "iloc") else np.atleast_2d(x), reset=False)[0].matrix
+            row = self._inputs(x if issparse(x) or hasattr(x, "iloc") else np.atleast_2d(x), reset=False)[0].matrix  # type: ignore[union-attr]
             hashes, values, names = row.indices.astype(np.uint64), row.data, None
         else:
             names, hashes, counts = self._document_names(x)
@@ -161,7 +161,8 @@ class HashedLearner(FileLearning, Estimator):
         table = getattr(self, "names_", NameTable.empty()).with_names(names, hashes)
         weights = self._hash_scores(table.hashes, np.ones(len(table.hashes), np.float32))[0]
         centred = weights if weights.shape[1] == 1 else weights - weights.mean(axis=1, keepdims=True)
-        self.names_ = table.strongest(np.abs(centred).max(axis=1, initial=0.0), self.inverse_size)
+        strength = np.abs(centred).max(axis=1, initial=0.0)
+        self.names_ = table.strongest(strength, min(self.inverse_size, int(np.count_nonzero(strength))))
 
     def _column_name(self, column: int) -> str:
         names = getattr(self, "feature_names_in_", None)
@@ -216,13 +217,14 @@ class HashedLearner(FileLearning, Estimator):
             "damped": check_choice("counts", self.counts, ("sqrt", "linear")) == "sqrt",
         }
 
-    def _passes(self, inputs: Rows | Documents | None = None) -> int:
+    def _passes(self, inputs: Inputs | None = None) -> int:
         """Return the number of passes; ``"auto"`` is one over a stream, whose length nobody knows."""
         if not isinstance(self.passes, str):
             return self.passes
         if inputs is None:
             return 1
-        visits = AUTO_VISITS["documents" if isinstance(inputs, Documents) else "rows"]
+        text = isinstance(inputs, Documents) or (isinstance(inputs, Records) and inputs.documents)
+        visits = AUTO_VISITS["documents" if text else "rows"]
         return min(AUTO_PASSES, max(1, -(-visits // max(1, len(inputs)))))
 
     def _new_model(self, settings: dict[str, Any], n_rows: int = 1) -> _core.learner.HashedModel:
@@ -235,7 +237,7 @@ class HashedLearner(FileLearning, Estimator):
 
     # ------------------------------------------------------------------ inputs
 
-    def _inputs(self, X: Any, *, reset: bool, y: Any = "no_validation") -> tuple[Rows | Documents, Any]:
+    def _inputs(self, X: Any, *, reset: bool, y: Any = "no_validation") -> tuple[Inputs, Any]:
         """Checked inputs, and y checked with them unless only inputs are asked for."""
         alone = isinstance(y, str) and y == "no_validation"
         documents = is_documents(X, expected=not reset and self.input_ == "hashed")
@@ -243,7 +245,7 @@ class HashedLearner(FileLearning, Estimator):
             seen = f"arrays of {self.n_features_in_} columns" if self.input_ == "array" else "documents or files"
             raise ValueError(f"this model has learnt from {seen}, and X is {'documents' if documents else 'an array'}")
         if documents:
-            inputs: Rows | Documents = Documents.of(X, self.hasher)
+            inputs: Inputs = Documents.of(X, self.hasher)
             if alone:
                 return inputs, None
             y = self._check_y(y)
@@ -261,7 +263,7 @@ class HashedLearner(FileLearning, Estimator):
     def _check_y(self, y: Any) -> np.ndarray:
         raise NotImplementedError
 
-    def _check_weights(self, sample_weight: Any, inputs: Rows | Documents) -> np.ndarray | None:
+    def _check_weights(self, sample_weight: Any, inputs: Inputs) -> np.ndarray | None:
         if sample_weight is None:
             return None
         rows = np.empty((len(inputs), 1))
@@ -269,13 +271,13 @@ class HashedLearner(FileLearning, Estimator):
 
     # ------------------------------------------------------------------ walks
 
-    def _block_sizes(self, inputs: Rows | Documents) -> int:
+    def _block_sizes(self, inputs: Inputs) -> int:
         """Examples in a block."""
         work = max(1, inputs.n_values // max(1, len(inputs))) * max(1, self.model_.n_outputs // _LINE)
         return int(max(1, min(1 << 16, _BLOCK // work)))
 
     def _learn(
-        self, inputs: Rows | Documents, outputs: Callable[[np.ndarray], dict[str, Any]], passes: int, shuffle: bool
+        self, inputs: Inputs, outputs: Callable[[np.ndarray], dict[str, Any]], passes: int, shuffle: bool
     ) -> None:
         """Passes over the inputs. Ctrl-C ends them, and the model stays as far as it came."""
         random = check_random_state(self.random_state) if shuffle else None
@@ -309,7 +311,7 @@ class HashedLearner(FileLearning, Estimator):
         if isinstance(inputs, Documents) and self.inverse_size:
             self._note_names(*names_of(document_sample(inputs.texts), self.hasher)[:2])
 
-    def _save_to(self, checkpoint: Any, inputs: Rows | Documents, y: np.ndarray, weights: np.ndarray | None) -> None:
+    def _save_to(self, checkpoint: Any, inputs: Inputs, y: np.ndarray, weights: np.ndarray | None) -> None:
         """Keeps the next `_learn` in a checkpoint, if there is one."""
         if checkpoint is None:
             return
@@ -402,6 +404,8 @@ class HashedLearner(FileLearning, Estimator):
         arrays = {"intercepts": state["intercepts"], "counters": state["counters"]}
         for name in ("table", "scales"):
             arrays.update(_pack(name, state[name]))
+        if getattr(self, "_categories", None) is not None:
+            arrays["categories"] = self._categories
         if hasattr(self, "names_"):
             arrays.update(self.names_.to_arrays())
         return meta, arrays
@@ -430,6 +434,10 @@ class HashedLearner(FileLearning, Estimator):
         model.input_ = check_choice("input", meta["input"], ("array", "hashed"))
         model.interrupted_ = bool(meta["interrupted"])
         model._restore_file_state(meta)
+        if "categories" in arrays:
+            model._categories = np.ascontiguousarray(arrays["categories"])
+            if model._categories.dtype != np.uint64 or model._categories.ndim != 1:
+                raise ValueError("the categories must be hashes")
         if "passes" in meta:
             model.passes_ = check_count("passes", meta["passes"])
         if model.input_ == "array":

@@ -6,7 +6,9 @@ weights are kept; what a kept name weighs is read from the model when it is aske
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +17,16 @@ import numpy as np
 from mercer import _core
 from mercer._state.values import pack_strings, unpack_strings
 from mercer.data import TextBuffer
+from mercer.data.readers.sniff import csv_rows
+from mercer.data.readers.source import Source
+from mercer.online._format import FileFormat
 from mercer.online._inputs import text_features
 
-__all__ = ["NAMED_BYTES", "NameTable", "document_sample", "names_of"]
+__all__ = ["NAMED_BYTES", "NameTable", "document_sample", "field_names", "names_of"]
 
 NAMED_BYTES = 1 << 20
 """Bytes of documents whose names are noted in a fit, spread evenly over all: some tens of milliseconds."""
+_NAMED_RECORDS = 2000
 _LONGEST = 200
 """Characters of a name that is worth keeping."""
 
@@ -85,3 +91,166 @@ class NameTable:
         if hashes.dtype != np.uint64 or hashes.shape != (len(names),):
             raise ValueError(f"expected the hashes of {len(names)} names, found an array of shape {hashes.shape}")
         return cls(names, hashes)
+
+
+# ------------------------------------------------------------------------------------------------------------- files
+
+
+def feature_hashes(names: Sequence[str], seed: int) -> np.ndarray:
+    """64-bit hashes of names, as readers of files make them (``cpp/hashing/feature_hash.hpp``)."""
+    packed = pack_strings(list(names))
+    return np.asarray(_core.hashing.hash_utf8(packed["bytes"], packed["offsets"], seed), np.uint64)
+
+
+def combined(first: int, second: np.ndarray) -> np.ndarray:
+    """The hashes of pairs: of a field and its value, of a namespace and a name."""
+    first = int(first)
+    turned = ((first << 29) | (first >> 35)) & (1 << 64) - 1
+    start = np.uint64(turned * 0x9E3779B185EBCA87 & (1 << 64) - 1)
+    with np.errstate(over="ignore"):
+        return _mixed(start + second.astype(np.uint64))
+
+
+def _mixed(x: np.ndarray) -> np.ndarray:
+    factor, half = np.uint64(0xD6E8FEB86659FD93), np.uint64(32)
+    with np.errstate(over="ignore"):
+        x = (x ^ (x >> half)) * factor
+        x = (x ^ (x >> half)) * factor
+    return x ^ (x >> half)
+
+
+def field_names(model: Any, source: Source, form: FileFormat) -> tuple[list[str], np.ndarray]:
+    """Names and hashes of the features in the first bytes of a file that was learnt from.
+
+    Words, ``column=category``, ``column`` for a number, and ``column≈value`` for the knots of its code.
+    """
+    found = _Names(model.hasher)
+    if form.layout is not None:
+        found.fields(list(itertools.islice(source.records(form.layout), _NAMED_RECORDS)), form)
+        return found.result()
+    lines = _first_lines(source)
+    if form.format == "text":
+        last, cut = form.label == "last", form.separator or "\t"
+        parts = [line.rpartition(cut) if last else line.partition(cut) for line in lines]
+        found.texts([part[0] if last else part[2] for part in parts], "")
+    elif form.format == "vw":
+        found.vw(lines)
+    elif form.format == "csv" and lines:
+        rows = csv_rows("\n".join(lines), form.separator or ",", len(lines)) or [[]]
+        header = [str(j) for j in range(len(rows[0]))] if form.header is False else rows.pop(0)
+        found.fields([dict(zip(header, row, strict=False)) for row in rows], form)
+    elif form.format == "jsonl":
+        found.fields([flat for line in lines if (flat := _flat_json(line)) is not None], form)
+    return found.result()
+
+
+def frame_names(model: Any, rows: Iterable[dict[str, Any]], form: FileFormat) -> tuple[list[str], np.ndarray]:
+    """As `field_names`, of rows of a data frame."""
+    found = _Names(model.hasher)
+    found.fields(list(itertools.islice(rows, _NAMED_RECORDS)), form)
+    return found.result()
+
+
+class _Names:
+    """Names on the way from a file to their hashes."""
+
+    def __init__(self, hasher: Any) -> None:
+        self.hasher = text_features(hasher)
+        self.seed = int(self.hasher.seed)
+        self.names: list[str] = []
+        self.hashes: list[np.ndarray] = []
+
+    def add(self, names: Sequence[str], hashes: np.ndarray) -> None:
+        self.names += names
+        self.hashes.append(hashes)
+
+    def texts(self, texts: Sequence[str], field: str) -> None:
+        names, hashes, _ = names_of(list(texts), self.hasher)
+        if field:  # one of several texts
+            names, hashes = [f"{field}: {name}" for name in names], combined(self._hash(field), hashes)
+        self.add(names, hashes)
+
+    def fields(self, rows: list[dict[str, Any]], form: FileFormat) -> None:
+        """Fields of rows: texts by their words, numbers by their field, the rest by field and value."""
+        texts = [str(name) for name in form.text or ()]
+        columns = None if form.columns in (None, "rest") else {str(name) for name in form.columns}
+        categorical = {str(name) for name in form.categorical}
+        for name in texts:
+            self.texts([str(row[name]) for row in rows if name in row], name if len(texts) > 1 else "")
+        left = {*texts, *form.ignored, str(form.label)}
+        values: dict[str, dict[str, None]] = {}
+        numbers: dict[str, None] = {}
+        for row in rows:
+            for name, value in row.items():
+                if name in left or (columns is not None and name not in columns) or value in (None, ""):
+                    continue
+                if isinstance(value, list):
+                    values.setdefault(name, {}).update(dict.fromkeys(map(str, value)))
+                    continue
+                if name not in categorical and _is_number(value):
+                    numbers[name] = None
+                else:
+                    values.setdefault(name, {})[str(value)] = None
+        self.add(list(numbers), feature_hashes(list(numbers), self.seed))
+        for name, _, _, knots in form.numbers:
+            places = feature_hashes([f"\x01knot {j}" for j in range(len(knots))], self.seed)
+            self.add([f"{name}≈{knot:g}" for knot in knots], combined(self._hash(name), places))
+        for name, seen in values.items():
+            hashes = combined(self._hash(name), feature_hashes(list(seen), self.seed))
+            self.add([f"{name}={value}" for value in seen], hashes)
+
+    def vw(self, lines: list[str]) -> None:
+        spaces: dict[str, dict[str, None]] = {}
+        for line in lines:
+            for part in line.split("|")[1:]:
+                words = part.split()
+                named = bool(part) and not part[0].isspace()
+                space = words[0].partition(":")[0] if named and words else ""
+                for word in words[1 if named else 0 :]:
+                    spaces.setdefault(space, {})[word.partition(":")[0]] = None
+        for space, seen in spaces.items():
+            hashes = feature_hashes(list(seen), self.seed)
+            prefix = f"{space}: " if space else ""
+            self.add([prefix + name for name in seen], combined(self._hash(space), hashes) if space else hashes)
+
+    def _hash(self, name: str) -> int:
+        return int(feature_hashes([name], self.seed)[0])
+
+    def result(self) -> tuple[list[str], np.ndarray]:
+        return self.names, np.concatenate([np.zeros(0, np.uint64), *self.hashes])
+
+
+def _first_lines(source: Source) -> list[str]:
+    data, whole = source.head()
+    lines = data[:NAMED_BYTES].decode("utf-8", "surrogateescape").removeprefix("\ufeff").splitlines()
+    return [line for line in (lines if whole and len(data) <= NAMED_BYTES else lines[:-1]) if line.strip()]
+
+
+def _flat_json(line: str) -> dict[str, Any] | None:
+    """The fields of an object by their paths, as a.b."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    flat: dict[str, Any] = {}
+
+    def visit(prefix: str, item: Any) -> None:
+        if isinstance(item, dict):
+            for name, inner in item.items():
+                visit(f"{prefix}.{name}" if prefix else name, inner)
+        elif isinstance(item, bool):
+            flat[prefix] = "true" if item else "false"
+        elif isinstance(item, (str, int, float)):
+            flat[prefix] = item
+
+    visit("", value)
+    return flat
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False

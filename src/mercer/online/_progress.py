@@ -9,10 +9,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+import numpy as np
+
 from mercer._progress import say
 from mercer.learning.training import history_from_json, history_to_json
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "ProgressTable", "count_examples"]
 
 FIGURES = ("examples", "loss", "loss_since_last", "error", "seconds")
 
@@ -100,3 +102,49 @@ class Progress:
         last = (int(data["last"][0]), float(data["last"][1]), float(data["last"][2]))
         sums = (float(data["weight"]), float(data["loss"]), float(data["errors"]))
         return cls(int(data["examples"]), *sums, history, last)
+
+
+def count_examples(model: Any) -> str:
+    """``1 example``, ``2,000 examples``."""
+    n = model.progress_.examples
+    return f"{n:,} example{'' if n == 1 else 's'}"
+
+
+class ProgressTable:
+    """Progressive validation in the columns of Vowpal Wabbit, on standard error."""
+
+    def __init__(self) -> None:
+        self.begun = False
+
+    def line(self, model: Any, figures: dict[str, Any], block: Any, end: int) -> None:
+        """A line about the example before `end`."""
+        if not self.begun:
+            self.begun = True
+            self._print("average    since            example        example       current       current  current")
+            self._print("loss       last             counter         weight         label       predict features")
+        history, progress = model.history_, model.progress_
+        features = int(np.diff(block.indptr[end - 1 : end + 1])[0])
+        self._print(
+            f"{history['loss'][-1]:<10.6f} {history['loss_since_last'][-1]:<10.6f} {progress.examples:>13,}"
+            f" {progress.weight:>14,.1f} {self._shown(model, figures['last_target'])}"
+            f" {self._shown(model, figures['last_prediction'])} {features:>8,}"
+        )
+
+    def end(self, model: Any) -> None:
+        """A last line, about the whole."""
+        progress, skipped = model.progress_, model.skipped_.n_skipped
+        more = f", {skipped:,} malformed lines skipped" if skipped else ""
+        error = "" if model._numeric_targets else f", error {progress.average_error:.4f}"
+        self._print(f"{count_examples(model)}, average loss {progress.average_loss:.6f}{error}{more}")
+
+    @staticmethod
+    def _shown(model: Any, value: float) -> str:
+        if model._numeric_targets:
+            return f"{value:>13.4f}"
+        labels = model.model_.labels()
+        name = labels[int(value)] if int(value) < len(labels) else ""
+        return f"{name if len(name) <= 13 else name[:12] + '…':>13}"
+
+    @staticmethod
+    def _print(line: str) -> None:
+        say(line.encode("utf-8", "replace").decode())

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.online._inputs import Documents, Rows
+from mercer.online._inputs import Inputs, Rows
 from mercer.online._learner import HashedLearner
 from mercer.online._progress import Progress
 
@@ -240,7 +240,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self._learn(inputs, self._outputs(y, weights), 1, False)
         return self
 
-    def _start(self, settings: dict[str, Any], inputs: Rows | Documents, classes: np.ndarray) -> None:
+    def _start(self, settings: dict[str, Any], inputs: Inputs, classes: np.ndarray) -> None:
         """A model that has learnt nothing."""
         self.classes_ = classes
         several = len(classes) > 2

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._validation import check_choice, check_positive
-from mercer.online._inputs import Documents, Rows
+from mercer.online._inputs import Inputs, Rows
 from mercer.online._learner import HashedLearner
 from mercer.online._progress import Progress
 
@@ -158,7 +158,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         self._start(settings, inputs)
         self.passes_ = self._passes(inputs)
         self._save_to(checkpoint, inputs, y, weights)
-        self._learn(inputs, _outputs(y, weights), self.passes_, self.shuffle)
+        self._learn(inputs, self._outputs(y, weights), self.passes_, self.shuffle)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
@@ -178,10 +178,10 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         weights = self._check_weights(sample_weight, inputs)
         if first:
             self._start(settings, inputs)
-        self._learn(inputs, _outputs(y, weights), 1, False)
+        self._learn(inputs, self._outputs(y, weights), 1, False)
         return self
 
-    def _start(self, settings: dict[str, Any], inputs: Rows | Documents) -> None:
+    def _start(self, settings: dict[str, Any], inputs: Inputs) -> None:
         """A model that has learnt nothing."""
         settings |= {
             "task": "regression",
@@ -211,6 +211,12 @@ class HashedRegressor(RegressorMixin, HashedLearner):
             raise ValueError("loss='poisson' needs targets of at least 0")
         return y
 
+    def _outputs(self, y: np.ndarray, weights: np.ndarray | None) -> Any:
+        def of(part: np.ndarray) -> dict[str, Any]:
+            return {"targets": y[part], "weights": None if weights is None else weights[part]}
+
+        return of
+
     def predict(self, X: Any) -> np.ndarray:
         """The predicted values.
 
@@ -234,10 +240,3 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     def intercept_(self) -> float:
         """The constant term, for arrays."""
         return float(self._column_weights()[1][0])
-
-
-def _outputs(y: np.ndarray, weights: np.ndarray | None) -> Any:
-    def of(part: np.ndarray) -> dict[str, Any]:
-        return {"targets": y[part], "weights": None if weights is None else weights[part]}
-
-    return of

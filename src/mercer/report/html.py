@@ -304,6 +304,7 @@ td { border-bottom: 1px solid var(--line); vertical-align: middle; }
 th, td { padding: 0.4rem 1.5rem 0.4rem 0; font-variant-numeric: tabular-nums; }
 th:last-child, td:last-child { padding-right: 0.25rem; }
 .l { text-align: left; } .c { text-align: center; } .r { text-align: right; }
+td.l:last-child { min-width: 11rem; }
 tbody tr:hover { background: var(--faint); }
 table.strip th, table.strip td { border: 0; padding: 0.2rem 0.4rem; text-align: center; }
 table.strip th { padding-left: 0; text-align: right; white-space: nowrap; vertical-align: middle; }

@@ -1,36 +1,40 @@
-"""The pages of a tagger and of a segmenter: what it is, transitions, features that speak for each label, training."""
+"""The page of a model: what it is, what it has learnt, and how it does on data that it has not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer.report.charts import bars, heat_map, line_chart
-from mercer.report.html import Html, columns, figure, page, section, text_of
+from mercer.report.html import Html, columns, figure, page, section, table, text_of
+from mercer.report.portrait import Block, Curves, Facts, Listing, Matrix, Weights, portrait
 
 if TYPE_CHECKING:
     from mercer.segmentation import Segmenter
     from mercer.tagging import Tagger
 
-__all__ = ["segmenter_figures", "segmenter_page", "tagger_figures", "tagger_page"]
+__all__ = ["blocks_html", "model_page", "segmenter_figures", "tagger_figures"]
 
-_MOST_CURVES = 8  # of one chart: beyond it, they cannot be told apart
 _MOST_LABELS = 60  # of one heat map: beyond it, cells are too small to read and the page too heavy
 
 
-def tagger_page(tagger: Tagger, *, title: str, top: int = 15) -> str:
-    """Return a page that shows what a tagger has learnt.
+def model_page(model: Any, *, title: str, top: int = 15, label: Any = None, more: Iterable[Block] = ()) -> str:
+    """Return a page that shows what a model has learnt, whatever its kind.
 
     Parameters
     ----------
-    tagger : Tagger
+    model : object
         A fitted one.
     title : str
         The heading of the page.
     top : int, default=15
         How many features of each label.
+    label : object, optional
+        Only the features of this label.
+    more : iterable of blocks
+        What else to show, such as the blocks of `mercer.report.examined.examined`.
 
     Returns
     -------
@@ -40,59 +44,108 @@ def tagger_page(tagger: Tagger, *, title: str, top: int = 15) -> str:
     Examples
     --------
     >>> from mercer.tagging import Tagger
-    >>> from mercer.report.model import tagger_page
+    >>> from mercer.report.model import model_page
     >>> tagger = Tagger().fit([[{"word": "the"}, {"word": "dog"}]], [["DET", "NOUN"]])
-    >>> "word=dog" in tagger_page(tagger, title="A tagger", top=3)
+    >>> "word=dog" in model_page(tagger, title="A tagger", top=3)
     True
     """
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top}")
-    return page(
-        title,
-        _summary(tagger_figures(tagger)),
-        section("Transitions", *_transitions(tagger)),
-        section("Features", *_features(tagger, top, _strongest)),
-        section("Training", *_training(tagger)),
-    )
+    facts, *rest = portrait(model, top, label)
+    return page(title, blocks_html([facts]), blocks_html([*more, *rest]))
 
 
-def segmenter_page(segmenter: Segmenter, *, title: str, top: int = 15) -> str:
-    """Return a page that shows what a segmenter has learnt.
+def blocks_html(blocks: Iterable[Block]) -> Html:
+    """Return blocks as markup, in sections; neighbouring blocks of one title share a section.
 
     Parameters
     ----------
-    segmenter : Segmenter
-        A fitted one.
-    title : str
-        The heading of the page.
-    top : int, default=15
-        How many features of each label.
+    blocks : iterable of blocks
+        See `mercer.report.portrait`.
 
     Returns
     -------
-    str
-        The document; write it with :func:`mercer.report.write_page`.
-
-    Examples
-    --------
-    >>> from mercer.segmentation import Segmenter
-    >>> from mercer.report.model import segmenter_page
-    >>> segmenter = Segmenter().fit([[{"word": "the"}, {"word": "dog"}]], [["DET", "NOUN"]])
-    >>> "sum:word=dog" in segmenter_page(segmenter, title="A segmenter", top=3)
-    True
+    Html
     """
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top}")
-    sections = [section("Lengths", *_lengths(segmenter))] if segmenter.max_length_ > 1 else []
-    if len(segmenter.classes_) > 1:
-        sections.append(section("Transitions", *_transitions(segmenter)))
-    return page(
-        title,
-        _summary(segmenter_figures(segmenter)),
-        *sections,
-        section("Features", *_features(segmenter, top, _strongest_of_segments)),
-        section("Training", *_training(segmenter)),
-    )
+    parts: list[str] = []
+    pending: list[Block] = []
+    for block in [*blocks, None]:
+        if pending and (block is None or _title(block) != _title(pending[0])):
+            parts.append(_section(pending))
+            pending = []
+        if block is not None:
+            pending.append(block)
+    return Html("\n".join(parts))
+
+
+def _title(block: Block) -> str:
+    return block.title
+
+
+def _section(blocks: list[Block]) -> str:
+    content: list[Html | str] = []
+    curves = [block for block in blocks if isinstance(block, Curves)]
+    for block in blocks:
+        if not isinstance(block, Curves):
+            content += _drawn(block)
+    if curves:
+        content.append(columns(*(_curve(block) for block in curves)))
+    title = _title(blocks[0])
+    return section(title, *content) if title else Html("\n".join(map(str, content)))
+
+
+def _drawn(block: Block) -> list[Html | str]:
+    if isinstance(block, Facts):
+        return [_summary(block.rows)]
+    if isinstance(block, Listing):
+        return [*_note(block.note), table(block.rows, block.header, block.align)]
+    if isinstance(block, Weights):
+        return [*_note(block.note), _lists(block.lists)]
+    assert isinstance(block, Matrix)
+    return _matrix(block)
+
+
+def _note(text: str) -> list[Html | str]:
+    return [text] if text else []
+
+
+def _curve(block: Curves) -> Html:
+    series: dict[str, Any] = dict(block.series)
+    if block.line is not None:
+        series["calibrated"] = block.line
+    return figure(line_chart(series, block.x, block.y, block.log), block.caption)
+
+
+def _matrix(block: Matrix) -> list[Html | str]:
+    out = _note(block.note)
+    values, rows, names = block.values, block.rows, block.columns
+    square = rows == names
+    if len(names) > _MOST_LABELS or len(rows) > _MOST_LABELS:
+        finite = np.where(np.isfinite(values), np.abs(values), 0.0)
+        strength = finite.sum(axis=0) + (finite.sum(axis=1) if square else 0.0)
+        kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_LABELS])
+        what = "labels" if square else "columns"
+        out.append(f"Shown are the {len(kept)} {what}, of {len(names)}, with the largest values.")
+        values, names = values[:, kept], [names[k] for k in kept]
+        if square:
+            values, rows = values[kept], names
+    drawn = heat_map(
+        values, rows, names, caption=block.caption, row_axis=block.row_axis,
+        column_axis=block.column_axis, diverging=block.diverging,
+    )  # fmt: skip
+    out.append(figure(drawn, f"{block.caption} Hover for the value."))
+    return out
+
+
+def _lists(lists: dict[str, list[tuple[str, float]]]) -> Html:
+    charts = []
+    for label, pairs in lists.items():
+        drawn = (
+            bars([name for name, _ in pairs], [weight for _, weight in pairs])
+            if pairs
+            else Html("<p>no feature has a weight for this label</p>")
+        )
+        heading = f"<h3>{text_of(label)}</h3>" if label else ""
+        charts.append(f"<div>{heading}{drawn}</div>")
+    return Html(f'<div class="grid">{"".join(charts)}</div>')
 
 
 def segmenter_figures(segmenter: Segmenter) -> list[tuple[str, str]]:
@@ -183,93 +236,3 @@ def _summary(figures: list[tuple[str, str]]) -> Html:
         for name, value in figures
     )
     return Html(f'<div class="scroll"><table class="facts"><tbody>{rows}</tbody></table></div>')
-
-
-def _transitions(model: Tagger | Segmenter) -> list[Html | str]:
-    labels, weights = [str(label) for label in model.classes_.tolist()], model.transitions_
-    ends = np.stack([model.start_, model.end_])
-    out: list[Html | str] = [
-        "How much each pair of neighbouring labels adds to the score of a labelling: blue pairs are "
-        "encouraged, orange ones discouraged."
-    ]
-    if len(labels) > _MOST_LABELS:
-        finite = np.where(np.isfinite(weights), np.abs(weights), 0.0)
-        strength = finite.sum(axis=0) + finite.sum(axis=1)
-        kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_LABELS])
-        out.append(f"Shown are the {_MOST_LABELS} labels, of {len(labels)}, with the largest weights.")
-        labels, weights, ends = [labels[k] for k in kept], weights[np.ix_(kept, kept)], ends[:, kept]
-    pairs = heat_map(weights, labels, labels, caption="transition weights", row_axis="from", column_axis="to")
-    edges = heat_map(ends, ["first", "last"], labels, caption="weights of the first and the last label")
-    out.append(figure(pairs, "Transition weights, from the label of a row to that of a column. Hover for the value."))
-    out.append(figure(edges, "Weights of the first and the last label of a sequence."))
-    return out
-
-
-def _lengths(segmenter: Segmenter) -> list[Html | str]:
-    """Scores of lengths: a curve a label, or, with many labels, a table in colours."""
-    labels, scores = [str(label) for label in segmenter.classes_.tolist()], segmenter.lengths_
-    sizes = np.arange(1, len(scores) + 1)
-    what = (
-        "How much a segment of each length adds to the score of a segmentation; "
-        "lengths that are not allowed are left out."
-    )
-    if len(labels) <= _MOST_CURVES:
-        curves = {label: (sizes, column) for label, column in zip(labels, scores.T, strict=True)}
-        return [what, figure(line_chart(curves, "length", "score"), "Scores of lengths, by label.")]
-    rows = np.unique(np.geomspace(1, len(sizes), min(len(sizes), _MOST_LABELS)).astype(int)) - 1
-    strength = np.where(np.isfinite(scores), np.abs(scores), 0.0).sum(axis=0)
-    kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_LABELS])
-    names = [str(sizes[k]) for k in rows]
-    drawn = heat_map(
-        scores[np.ix_(rows, kept)], names, [labels[k] for k in kept], caption="scores of lengths", row_axis="length"
-    )
-    return [what, figure(drawn, "Scores of lengths, by label. Hover for the value.")]
-
-
-def _features(model: Any, top: int, strongest: Callable[..., tuple[list[str], list[float]]]) -> list[Html | str]:
-    charts = []
-    for label in model.classes_.tolist():
-        names, values = strongest(model, label, top)
-        drawn = bars(names, values) if names else Html("<p>no feature has a weight for this label</p>")
-        title = str(label) if len(model.classes_) > 1 else "every segment"
-        charts.append(Html(f"<h3>{text_of(title)}</h3>{drawn}"))
-    return [
-        f"For each label the {top} features that speak most for it, and up to {max(1, top // 3)} that "
-        "speak most against it.",
-        Html(f'<div class="grid">{"".join(f"<div>{chart}</div>" for chart in charts)}</div>'),
-    ]
-
-
-def _strongest(tagger: Tagger, label: Any, top: int) -> tuple[list[str], list[float]]:
-    weights = tagger.feature_weights(label)
-    order = np.argsort(-weights, kind="stable")
-    best = [k for k in order[:top] if weights[k] > 0]
-    worst = [k for k in order[-max(1, top // 3) :] if weights[k] < 0]
-    chosen = [int(k) for k in [*best, *worst]]
-    return [tagger.feature_name(k) for k in chosen], [float(weights[k]) for k in chosen]
-
-
-def _strongest_of_segments(segmenter: Segmenter, label: Any, top: int) -> tuple[list[str], list[float]]:
-    best = [one for one in segmenter.top_features(top, label=label) if one[1] > 0]
-    worst = [one for one in segmenter.top_features(max(1, top // 3), label=label, against=True) if one[1] < 0]
-    chosen = [*best, *worst[::-1]]
-    return [name for name, _ in chosen], [weight for _, weight in chosen]
-
-
-_CURVES = (
-    ("objective", "objective", False, "The objective: penalty and C times the loss."),
-    ("gap", "gap", True, "How far it can be from the optimum: the relative gap to the dual objective."),
-    ("gradient_norm", "gradient norm", True, "The norm of its gradient, which is 0 at the optimum."),
-    ("mistakes", "mistakes", False, "Positions labelled wrong during each pass over the training data."),
-    ("dev_score", "score", False, "The score of the model on held-out data."),
-)
-
-
-def _training(model: Tagger | Segmenter) -> list[Html | str]:
-    charts = []
-    for name, title, log, caption in _CURVES:
-        values = model.history_.get(name, [])
-        if values:
-            steps = list(range(1, len(values) + 1))
-            charts.append(figure(line_chart({title: (steps, values)}, "iteration", title, log), caption))
-    return [columns(*charts)] if charts else ["No training history was kept."]

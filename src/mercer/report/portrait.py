@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Facts:
     """Named figures."""
 
     rows: list[tuple[str, str]]
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,8 @@ def portrait(model: Any, top: int = 10, label: Any = None) -> list[Block]:
     >>> from mercer.kernel_methods import KernelSVC
     >>> from mercer.report.portrait import portrait
     >>> blocks = portrait(KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 0, 1]))
-    >>> [getattr(block, "title", "facts") for block in blocks]
-    ['facts', 'Support objects', 'Fitted arrays']
+    >>> [block.title for block in blocks]
+    ['', 'Support objects', 'Fitted arrays']
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
@@ -225,13 +227,17 @@ def _features(model: Any, top: int, label: Any) -> list[Block]:
         return [Weights("Features", {}, str(error))]
     if not isinstance(best, dict):
         best, worst = {"": best}, {"": worst}
+
+    def named(each: Any) -> str:
+        return str(each) if len(best) > 1 or each == "" else "every segment"  # one label: boundaries only
+
     wanted = [each for each in best if label is None or str(each) == str(label)]
     note = "" if len(wanted) <= _MOST_LISTS else f"The first {_MOST_LISTS} of {len(wanted)} labels."
     return [
         Weights(
             "Features",
             {
-                str(each): [
+                named(each): [
                     *(pair for pair in best[each] if pair[1] > 0),
                     *(pair for pair in worst[each][::-1] if pair[1] < 0),
                 ]
@@ -282,7 +288,7 @@ def _transitions(model: Any, top: int) -> list[Block]:
         f"{what} of transitions, from the label of a row to that of a column.", note, not probabilities, "from", "to",
     )  # fmt: skip
     edges = Matrix(
-        "First and last", np.array([values for _, values in ends]), [name for name, _ in ends], labels,
+        "Transitions", np.array([values for _, values in ends]), [name for name, _ in ends], labels,
         f"{what} of the labels at the ends of a sequence.", "", not probabilities,
     )  # fmt: skip
     return [table, edges]
@@ -405,7 +411,7 @@ def _training(model: Any) -> list[Block]:
     examples = history.get("examples")
     for name, title, log, caption in _CURVES:
         values = history.get(name)
-        if not isinstance(values, list) or not values or not all(isinstance(v, int | float) for v in values):
+        if not isinstance(values, list) or not all(isinstance(v, Real) for v in values):
             continue
         if not any(math.isfinite(v) for v in values):
             continue

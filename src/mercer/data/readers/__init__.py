@@ -2,6 +2,7 @@
 
 from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, read_arff, read_mulan
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
+from mercer.data.readers.label_sets import read_multilabel
 from mercer.data.readers.meshes import read_cloud, write_cloud
 from mercer.data.readers.tu import read_tu
 
@@ -14,6 +15,7 @@ __all__ = [
     "read_cloud",
     "read_conll",
     "read_mulan",
+    "read_multilabel",
     "read_tu",
     "write_cloud",
     "write_conll",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -52,6 +53,13 @@ class MultilabelTable(NamedTuple):
     Y: sp.csr_matrix
     feature_names: list[str]
     label_names: list[str]
+
+    def label_sets(self) -> list[list[str]]:
+        """The labels of each row by name."""
+        Y = self.Y.sorted_indices()
+        starts = Y.indptr.tolist()
+        flat = [self.label_names[i] for i in Y.indices.tolist()]
+        return [flat[a:b] for a, b in pairwise(starts)]
 
 
 def read_arff(path: FilePath) -> ArffTable:

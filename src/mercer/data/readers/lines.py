@@ -6,12 +6,12 @@ import contextlib
 import gzip
 import io
 import os
-import secrets
 import sys
 import zlib
 from collections.abc import Iterator
 from typing import IO, BinaryIO, TypeAlias, cast
 
+from mercer._state import container
 from mercer.exceptions import DataFileError
 
 FilePath: TypeAlias = str | os.PathLike[str]
@@ -71,25 +71,13 @@ def write_blocks(stream: IO[str] | IO[bytes], blocks: Iterator[str]) -> None:
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """A file that takes the place of ``path`` when the block ends well, and vanishes when it does not."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe: nothing to replace
-        with open(path, "wb") as device:
-            yield device
-        return
-    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(temporary, "xb") as raw:
-            if path.endswith(".gz"):
-                # no time stamp and no file name, so that the same sentences give the same bytes
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield raw
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with container.replacing(path) as raw:
+        if path.endswith(".gz"):
+            # no time stamp and no file name, so that the same sentences give the same bytes
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        else:
+            yield raw
 
 
 def counted(n: int, noun: str) -> str:

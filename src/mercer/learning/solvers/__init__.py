@@ -10,6 +10,7 @@ from mercer.learning.solvers.dual import Dual
 from mercer.learning.solvers.frank_wolfe import BCFW
 from mercer.learning.solvers.lbfgs import LBFGS, OWLQN
 from mercer.learning.solvers.marginal_dual import MarginalDual
+from mercer.learning.solvers.sampled import SAMPLED, Sampled
 from mercer.learning.solvers.sgd import SGD
 from mercer.learning.solvers.subgradient import Subgradient
 
@@ -48,7 +49,11 @@ def resolve_solver(solver: str | Solver, loss: Loss | None = None, penalty: Pena
         return best_solver(loss, penalty)
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
-    raise ValueError(f"unknown solver {solver!r}; known are 'auto', {', '.join(map(repr, sorted(SOLVERS)))}")
+    if isinstance(solver, str) and solver in SAMPLED:
+        return Sampled(solver)
+    raise ValueError(
+        f"unknown solver {solver!r}; known are 'auto', {', '.join(map(repr, sorted([*SOLVERS, *SAMPLED])))}"
+    )
 
 
 __all__ = [
@@ -65,6 +70,7 @@ __all__ = [
     "MarginalDual",
     "PassiveAggressive",
     "Result",
+    "Sampled",
     "Solver",
     "Subgradient",
     "resolve_solver",

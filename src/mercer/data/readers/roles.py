@@ -1,0 +1,259 @@
+"""Which column of a table is what: label, text, number, date, category or id, from its first rows, with the evidence.
+
+The label is the column named label, target, class or y (or a relative of these). Without one, it is the first or the
+last column, if one of the two holds few different values, and the other one many or numbers where it holds names.
+
+    number      all values are numbers (some may be missing)
+    date        nine in ten are dates or times: 2024-03-01, 2024-03-01T12:30, 1.3.2024, 3/1/2024
+    text        most values differ and have three words or more, or are one long word
+    id          one value a row: numbered in order, or a name that no other row has; no feature
+    list        lists of names (JSON lines, Parquet): several labels, or several categories
+    category    all others
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from mercer.data.readers.sniff import csv_rows, has_header, is_number
+from mercer.exceptions import DataFileError
+
+__all__ = ["LABEL_NAMES", "MISSING", "ROLES", "Column", "Table", "guess_label", "table_of_csv", "table_of_records"]
+
+ROLES = ("number", "category", "text", "date", "id", "label", "ignore")
+LABEL_NAMES = ("label", "target", "class", "y", "labels", "classes", "outcome", "response")
+MISSING = frozenset(("", "?", "na", "n/a", "nan", "null", "none", "-"))
+SAMPLE_ROWS = 5000
+MOST_CLASSES = 100
+_MANY_ROWS = 20
+"""Rows from which on a column of different values tells something."""
+
+_LONG_WORD = 40
+_LEAST_TEXT = 3.0
+_ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid|key|index|rownames?|row_?number|unnamed: 0)|.*(?<=[a-z])(ID|Id)", re.I)
+DATES = {
+    "ymd": re.compile(
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?"
+    ),
+    "dmy": re.compile(r"(0?[1-9]|[12]\d|3[01])[-/.](0?[1-9]|1[0-2])[-/.]\d{4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"),
+    "mdy": re.compile(r"(0?[1-9]|1[0-2])[-/.](0?[1-9]|[12]\d|3[01])[-/.]\d{4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"),
+}
+"""Orders of year, month and day. Where day and month could be either, the day is first if dots are between."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by its name, what it seems to hold, and why."""
+
+    name: str
+    role: str
+    n_values: int
+    n_different: int
+    n_words: float
+    n_missing: int = 0
+    order: str | None = None
+    values: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, cells: Sequence[Any]) -> Column:
+        """Look at the cells of a column: texts, or values of JSON."""
+        if any(isinstance(cell, (list, dict)) for cell in cells):
+            lists = [cell for cell in cells if isinstance(cell, list)]
+            role = "list" if len(lists) > len(cells) / 2 else "ignore"
+            return cls(name, role, len(lists), len({str(cell) for cell in lists}), 0.0, len(cells) - len(lists))
+        texts = [_as_text(cell) for cell in cells]
+        values = [cell for cell in texts if cell.lower() not in MISSING]
+        if not all(map(is_number, values)) or set(texts) == {"-", "+"} or len(set(values)) < 2:
+            values = [cell for cell in texts if cell == "-" or cell.lower() not in MISSING]  # a name among names
+        different, words = len(set(values)), sum(len(cell.split()) for cell in values) / max(1, len(values))
+        order = None
+        if not values:
+            role = "empty"
+        elif all(map(is_number, values)):
+            role = "id" if _is_numbering(name, values) else "number"
+        else:
+            order = _date_order(values)
+            if order is not None:
+                role = "date"
+            elif words >= _LEAST_TEXT and 2 * different > len(values):
+                role = "text"
+            else:
+                role = _name_role(name, values, different, words)
+        return cls(name, role, len(values), different, words, len(texts) - len(values), order, tuple(values))
+
+    @property
+    def could_be_label(self) -> bool:
+        """Whether it holds few different values."""
+        if self.role in ("list", "ignore"):
+            return False
+        return 2 <= self.n_different <= min(MOST_CLASSES, max(2, self.n_values // 4))
+
+    @property
+    def constant(self) -> bool:
+        """Whether all rows hold the same."""
+        return self.n_different == 1 and not self.n_missing and self.n_values >= _MANY_ROWS
+
+    def classes(self) -> list[tuple[str, int]]:
+        """Values and how often they occur, the most frequent first."""
+        return Counter(self.values).most_common()
+
+
+def _as_text(cell: Any) -> str:
+    if isinstance(cell, str):
+        return cell.strip()
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "1" if cell else "0"
+    return repr(cell) if isinstance(cell, (int, float)) else str(cell)
+
+
+def _is_numbering(name: str, values: Sequence[str]) -> bool:
+    """Whether numbers only number the rows: one more each time, or named as an id and all different."""
+    if len(values) < _MANY_ROWS or not all(value.isdecimal() for value in values):
+        return False
+    numbers = [int(value[:18]) for value in values]
+    in_order = all(b - a == 1 for a, b in pairwise(numbers))
+    return in_order or (_ID_NAME.fullmatch(name) is not None and len(set(values)) > 0.9 * len(values))
+
+
+def _name_role(name: str, values: Sequence[str], different: int, words: float) -> str:
+    """A name for every row is an id, or text if it is long (a sequence of letters)."""
+    n = len(values)
+    if n < _MANY_ROWS or different < 0.95 * n:
+        return "category"
+    if words < 1.5 and sum(map(len, values)) >= _LONG_WORD * n:
+        return "text"
+    if different == n or _ID_NAME.fullmatch(name) is not None:
+        return "id"
+    return "category"
+
+
+def _date_order(values: Sequence[str]) -> str | None:
+    some = values[:200]
+    if not any("-" in value or "/" in value or "." in value for value in some[:3]):
+        return None
+    fit = {
+        order: sum(1 for value in some if pattern.fullmatch(value)) for order, pattern in DATES.items()
+    }  # fmt: skip
+    best = max(fit.values())
+    if best < 0.9 * len(some) or not best:
+        return None
+    orders = [order for order, count in fit.items() if count == best]
+    if "mdy" in orders and "dmy" in orders:
+        return "dmy" if "." in some[0] else "mdy"
+    return orders[0]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a sample of rows."""
+
+    columns: tuple[Column, ...]
+    n_rows: int
+    header: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """In the order of the file."""
+        return [column.name for column in self.columns]
+
+    def __getitem__(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    def with_roles(self, roles: dict[str, str], where: str) -> Table:
+        """The same where columns have the roles that a person gave them."""
+        for name, role in roles.items():
+            if name not in self.names:
+                raise DataFileError(where, 1, f"roles name a column {name!r}; the columns are {', '.join(self.names)}")
+            if role not in ROLES:
+                raise ValueError(f"a role must be one of {', '.join(ROLES)}, got {role!r} for {name!r}")
+        made = (
+            replace(column, role=roles.get(column.name, column.role), order=column.order or "ymd")
+            if column.name in roles
+            else column
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(made))
+
+
+def table_of_csv(data: bytes, whole: bool, separator: str, header: bool | None) -> Table | None:
+    """The columns of the first rows of a csv; None where they make no table (the reader will say why).
+
+    Where it is not said whether there is a header, the rows tell.
+    """
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    if not whole and "\n" in text:
+        text = text[: text.rfind("\n") + 1]
+    rows = csv_rows(text, separator, SAMPLE_ROWS + 1)
+    if not rows:
+        return None
+    if header is None:
+        header = has_header(rows[:500], MISSING)
+    names = rows.pop(0) if header else [str(i) for i in range(len(rows[0]))]
+    rows = [row for row in rows if len(row) == len(names)]
+    if not rows or len(set(names)) != len(names):
+        return None
+    columns = tuple(Column.of(name, cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True))
+    return Table(columns, len(rows), header)
+
+
+def table_of_records(records: Iterable[dict[str, Any]]) -> Table | None:
+    """The columns of the first records; fields that records lack are missing there."""
+    some: list[dict[str, Any]] = []
+    for record in records:
+        some.append(record)
+        if len(some) >= SAMPLE_ROWS:
+            break
+    names = list(dict.fromkeys(name for record in some for name in record))
+    if not names:
+        return None
+    columns = tuple(Column.of(name, [record.get(name) for record in some]) for name in names)
+    return Table(columns, len(some))
+
+
+def records_of_lines(data: bytes, whole: bool) -> list[dict[str, Any]]:
+    """The objects of the first lines; malformed ones are left out, for the reader will name them."""
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    if not whole and "\n" in text:
+        text = text[: text.rfind("\n")]
+    found = []
+    for line in text.split("\n")[:SAMPLE_ROWS]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            found.append(record)
+    return found
+
+
+def guess_label(table: Table, numeric: bool) -> tuple[str, str] | None:
+    """The name of the label and why it is the label; the reason is empty if its name says so. None: nobody can know."""
+    for wanted in LABEL_NAMES:
+        for name in table.names:
+            if name.lower() == wanted:
+                return name, ""
+    if numeric or len(table.columns) < 2:
+        return None
+    ends = {"first": table.columns[0], "last": table.columns[-1]}
+    candidates = {place: column for place, column in ends.items() if column.could_be_label}
+    if len(candidates) > 1:
+        named = {place: column for place, column in candidates.items() if column.role != "number"}
+        if named:
+            candidates = named
+        else:
+            few = min(column.n_different for column in ends.values())
+            candidates = {place: column for place, column in candidates.items() if column.n_different < 4 * few}
+    if len(candidates) == 2 and not table.header:  # where nothing is named, the class comes last
+        candidates.pop("first")
+    if len(candidates) != 1:
+        return None
+    place, chosen = candidates.popitem()
+    return chosen.name, f"the {place} column, {chosen.n_different} different values"

@@ -1,0 +1,325 @@
+"""What a file is, from its first bytes: format, separator, header. The name decides only between formats that both fit.
+
+svmlight    label index:value …                      json      an array of objects, or an object
+vw          label | name name:value …                jsonl     an object a line
+columns     a token a line, blank lines between       csv       cells between commas, tabs, semicolons or bars
+text        label, tab, text (or: label, space, text, where few words begin all lines)
+prose       none of these
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mercer.data.readers.source import Source
+from mercer.exceptions import DataFileError
+
+__all__ = ["FORMATS", "LAYOUTS", "SUFFIXES", "Sniffed", "csv_rows", "has_header", "is_number", "sniff"]
+
+FORMATS = ("text", "vw", "svmlight", "csv", "jsonl")
+"""What the compiled readers of examples know."""
+
+LAYOUTS = ("json", "parquet", "arrow", "folder")
+"""What becomes JSON lines on the way to them."""
+
+SUFFIXES = {
+    ".txt": "text", ".vw": "vw", ".dat": "vw", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight",
+    ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
+    ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".conll": "columns", ".conllu": "columns",
+    ".bio": "columns", ".iob": "columns",
+}  # fmt: skip
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SVMLIGHT = re.compile(r"\S+(\s+qid:\d+)?(\s+\d+:[^\s:]+)*\s*(#.*)?", re.ASCII)
+_PAIR = re.compile(r"\s\d+:[+-]?[\d.]", re.ASCII)
+_VW = re.compile(r"[^|]*\|(\S*\s|\s*\S+:[+-]?[\d.])", re.ASCII)
+_VW_LABEL = re.compile(r"\s*([^\s|]+(\s+[\d.eE+-]+)?)?\s*('?[^\s|]*)?", re.ASCII)
+_LABEL_WORD = re.compile(r"__label__\S+\s")
+_NAME = re.compile(r"[^\W\d][\w .:/()%#-]*")
+_SEPARATORS = (",", "\t", ";", "|")
+_COLUMN_NAMES = frozenset(
+    ("label", "labels", "class", "target", "text", "category", "message", "sentence", "review", "document", "title")
+)
+_LINES = 400
+_MOST_LABELS = 100
+
+
+@dataclass(frozen=True)
+class Sniffed:
+    """What a file seems to be.
+
+    Attributes
+    ----------
+    format : str
+        One of the formats of examples, ``"columns"`` or ``"prose"``.
+    layout : str or None
+        ``"json"``, ``"parquet"``, ``"arrow"`` or ``"folder"`` where JSON lines are made of something else.
+    separator : str or None
+        Of csv: between cells; of text: between label and text.
+    label : str or None
+        Of text: ``"first"`` or ``"last"``.
+    why : str
+        The evidence, where the name did not say it.
+    """
+
+    format: str
+    layout: str | None = None
+    separator: str | None = None
+    label: str | None = None
+    why: str = ""
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a decimal number."""
+    return _NUMBER.fullmatch(cell) is not None
+
+
+def sniff(source: Source, head: bytes | None = None, whole: bool = True) -> Sniffed:
+    """Say what a file is.
+
+    Parameters
+    ----------
+    source : Source
+    head : bytes, optional
+        Its first bytes, if they were read already.
+    whole : bool, default=True
+        Whether ``head`` is all of it.
+
+    Returns
+    -------
+    Sniffed
+    """
+    layout = source.magic_layout()
+    if layout is not None:
+        return Sniffed("jsonl", layout, why="a folder for each class" if layout == "folder" else "its first bytes")
+    if head is None:
+        head, whole = source.head()
+    named = SUFFIXES.get(source.suffix)
+    candidates = _candidates(_lines(head, whole), head, source)
+    if not candidates:
+        if head.strip():
+            fallback = named if named in FORMATS else "prose"
+            return Sniffed(fallback, separator=_default_separator(fallback, source))
+        return Sniffed(named if named in FORMATS else "text", separator=_default_separator(named or "text", source))
+    for candidate in candidates:
+        if named in (candidate.format, candidate.layout):
+            return candidate
+    return candidates[0]
+
+
+def _default_separator(format: str, source: Source) -> str | None:
+    if format == "csv":
+        return "\t" if source.suffix in (".tsv", ".tab") else ","
+    return "\t" if format == "text" else None
+
+
+def _lines(head: bytes, whole: bool) -> list[str]:
+    """The first lines that are complete, without their ends."""
+    text = head.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    if not whole and "\n" in text:
+        text = text[: text.rfind("\n")]
+    return [line.rstrip("\r") for line in text.replace("\r\n", "\n").split("\n", _LINES)[:_LINES]]
+
+
+def _candidates(lines: Sequence[str], head: bytes, source: Source) -> list[Sniffed]:
+    """All formats that the lines fit, the likeliest first."""
+    filled = [line for line in lines if line.strip()]
+    if not filled:
+        return []
+    start = filled[0].lstrip()
+    if start[:1] == "[" and _is_json_array(start, head):
+        return [Sniffed("jsonl", "json", why="it begins with a JSON array")]
+    if start[:1] == "{":
+        if _is_object(filled[0]):
+            return [Sniffed("jsonl", why="a JSON object a line")]
+        return [Sniffed("jsonl", "json", why="it begins with a JSON object")]
+    found: list[Sniffed] = []
+    if _is_svmlight(filled):
+        found.append(Sniffed("svmlight", why="lines of index:value"))
+    if _is_vw(filled):
+        found.append(Sniffed("vw", why="a bar before the features of every line"))
+    texts = _labelled_text(filled, source.suffix == ".txt")
+    tables = _tables(lines, source)
+    found += [text for text in texts if text.separator == "\t"] + tables
+    if _is_columns(lines):
+        found.insert(
+            len(found) if tables else 0, Sniffed("columns", why="a token a line, blank lines between sentences")
+        )
+    return found + [text for text in texts if text.separator != "\t"]
+
+
+def _is_json_array(start: str, head: bytes) -> bool:
+    rest = start[1:].lstrip() or head.split(b"[", 1)[1].lstrip()[:1].decode("utf-8", "replace")
+    return rest[:1] in ("{", "]", "")
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_svmlight(lines: Sequence[str]) -> bool:
+    data = [line for line in lines if not line.lstrip().startswith("#")]
+    fit = [line for line in data if _SVMLIGHT.fullmatch(line.strip())]
+    # A few malformed lines do not make it another format: the reader names them.
+    return len(fit) >= max(1, 0.9 * len(data)) and sum(1 for line in fit if _PAIR.search(line)) > len(fit) / 2
+
+
+def _is_vw(lines: Sequence[str]) -> bool:
+    fit = [
+        line for line in lines if _VW.match(line) and _VW_LABEL.fullmatch(line.partition("|")[0])
+    ]  # fmt: skip
+    if len(fit) < max(1, 0.9 * len(lines)):
+        return False
+    # Cells between bars: every line has the same number of bars, and no feature has a value.
+    bars = {line.count("|") for line in fit}
+    return any(re.search(r"[|\s][^\s|:]+:[+-]?[\d.]", line) for line in fit) or bars == {1} or len(bars) > 1
+
+
+def _labelled_text(lines: Sequence[str], named: bool) -> list[Sniffed]:
+    """Lines of a label and a text, split by a tab; or by a space, where few words begin or all are marked as labels.
+
+    ``named``: the name of the file says so, and little evidence will do.
+    """
+    n = len(lines)
+    tabs = [line for line in lines if "\t" in line]
+    if len(tabs) >= max(1, 0.95 * n) or (named and 2 * len(tabs) >= n):
+        parts = [line.split("\t") for line in tabs]
+        first, last = Counter(part[0] for part in parts), Counter(part[-1] for part in parts)
+        wordy_first, wordy_last = (sum(len(part[i].split()) for part in parts) for i in (0, -1))
+        end = len(last) < len(first) and wordy_last < wordy_first and not named
+        labels = last if end else first
+        if _is_name_row(parts, labels):
+            return []
+        two = sum(1 for part in parts if len(part) == 2) >= 0.9 * len(parts)
+        few = len(labels) <= max(3, min(_MOST_LABELS, n // 3))
+        if named or (two and few and max(wordy_first, wordy_last) >= 3 * len(parts)):
+            what = "a text, a tab and a label" if end else "a label, a tab and a text"
+            label = "last" if end else "first"
+            return [Sniffed("text", separator="\t", label=label, why=f"{what} a line: {_some(labels)}")]
+        return []
+    if sum(1 for line in lines if _LABEL_WORD.match(line)) >= 0.95 * n:
+        return [Sniffed("text", separator=" ", label="first", why="__label__ before every text")]
+    words = [line.split(" ", 1) for line in lines]
+    if n >= 50 and all(len(pair) == 2 for pair in words):
+        labels = Counter(pair[0] for pair in words)
+        few = len(labels) <= min(_MOST_LABELS, n // 4) and sum(len(pair[1].split()) for pair in words) >= 3 * n
+        if few and min(labels.values()) >= 1 and all(not is_number(label) for label in labels):
+            return [Sniffed("text", separator=" ", label="first", why=f"few words begin all lines: {_some(labels)}")]
+    return []
+
+
+def _is_name_row(parts: Sequence[Sequence[str]], labels: Counter[str]) -> bool:
+    """Whether the first row names the columns: with a name that columns have, or where no other label stands alone."""
+    row = [cell.strip().lower() for cell in parts[0]]
+    if any(cell in _COLUMN_NAMES for cell in row):
+        return True
+    label = next((cell for cell in parts[0] if cell in labels), None)
+    lonely = [name for name, times in labels.items() if times == 1]
+    return len(parts) > 20 and lonely == [label] and all(_NAME.fullmatch(cell) for cell in parts[0])
+
+
+def _some(labels: Any) -> str:
+    names = sorted(labels)
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+
+
+def _is_columns(lines: Sequence[str]) -> bool:
+    """Whether lines are tokens: as many words in each, at least two, and blank lines between groups of them."""
+    body = lines[:-1] if lines and not lines[-1].strip() else lines
+    rows = [line.split() for line in body]
+    widths = Counter(len(row) for row in rows if row)
+    if len(widths) != 1 or next(iter(widths)) < 2:
+        return False
+    blank = sum(1 for row in rows if not row)
+    return 0 < blank <= len(rows) / 3
+
+
+def csv_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
+    """The first rows, cells stripped; None where quotes make no sense. Lines without a cell are left out."""
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True):
+            if row and (len(row) > 1 or row[0].strip()):
+                rows.append([cell.strip() for cell in row])
+            if len(rows) >= most:
+                break
+    except csv.Error:
+        return None
+    return rows
+
+
+def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
+    """The separators that give rows of equal length, the likeliest first."""
+    text = "\n".join(lines)
+    found: list[tuple[float, int, str]] = []
+    for separator in (*_SEPARATORS, " "):
+        rows = csv_rows(text, separator, _LINES)
+        if not rows or (separator == " " and any("  " in line for line in lines)):
+            continue
+        widths = Counter(map(len, rows))
+        width, times = widths.most_common(1)[0]
+        # Commas in prose come at random; a table has as many in every line, but for one or two damaged ones.
+        even = times / len(rows)
+        least = {" ": 3}.get(separator, 2)
+        if width >= least and (even >= 0.9 or (len(rows) <= 12 and times >= len(rows) - 1)):
+            found.append((even - (0.2 if separator == " " else 0), width, separator))
+    if not found:
+        return []
+    preferred = "\t" if source.suffix in (".tsv", ".tab") else None
+    # Tabs and semicolons are rare inside cells, commas are not: 3,5;4,5 is two cells.
+    order = {"\t": 2, ";": 2, "|": 1, ",": 1, " ": 0}
+    found.sort(key=lambda f: (f[2] == preferred, round(f[0], 2), order[f[2]], f[1]), reverse=True)
+    names = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "spaces"}
+    return [
+        Sniffed("csv", separator=separator, why=f"{width} cells between {names[separator]} in every line")
+        for _, width, separator in found
+    ]
+
+
+def has_header(rows: Sequence[Sequence[str]], missing: frozenset[str]) -> bool:
+    """Whether the first row names the columns.
+
+    It does not if one of its cells is a number in a column of numbers, or comes again in its column. It does if it has
+    only names, all different, above other things.
+    """
+    if not rows:
+        return True
+    first, rest = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    if len(set(first)) != len(first) and any(first.count(cell) > 1 for cell in first if cell.lower() not in missing):
+        return False
+    if not rest:
+        return not any(map(is_number, first))
+    for i, cell in enumerate(first):
+        column = [row[i] for row in rest]
+        values = [value for value in column if value.lower() not in missing]
+        numbers = bool(values) and all(map(is_number, values))
+        if numbers and (is_number(cell) or cell.lower() in missing) and cell:
+            return False
+        if cell and cell in set(column) and not is_number(cell):
+            return False
+    for i, cell in enumerate(first):
+        values = [row[i] for row in rest if row[i].lower() not in missing]
+        if cell and values and all(map(is_number, values)) and not is_number(cell):
+            return True
+    # No column of numbers gives it away: names are short, and not missing.
+    return all(
+        (not cell or len(cell.split()) <= 4) and not is_number(cell) and cell.lower() not in missing - {""}
+        for cell in first
+    )
+
+
+def fail_unknown(source: Source) -> None:
+    """Raise for a file that holds no examples."""
+    what = "expected examples with labels; found text without labels, columns or fields"
+    hint = "see the guide on files; format= (--format) says what a line is"
+    raise DataFileError(source.name, 1, what, hint)

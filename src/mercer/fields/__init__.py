@@ -1,0 +1,25 @@
+"""Random fields learned by sampling: Boltzmann machines, their partition functions, and parts of shapes.
+
+A field gives every state x the probability exp(θ·φ(x)) / Z(θ), where Z sums over all states and is out of reach. Its
+gradient needs an expectation under the model, which :mod:`~mercer.fields.learners` estimate in ten ways.
+"""
+
+from mercer.fields.boltzmann import BoltzmannMachine
+from mercer.fields.partition import LogPartition, UnreliableEstimateError, log_partition
+from mercer.fields.parts import ShapeClassifier, ShapePartModel, SpatialLDA
+from mercer.fields.rbm import RBM
+from mercer.fields.training import DivergedError
+from mercer.learning import learners
+
+__all__ = [
+    "RBM",
+    "BoltzmannMachine",
+    "DivergedError",
+    "LogPartition",
+    "ShapeClassifier",
+    "ShapePartModel",
+    "SpatialLDA",
+    "UnreliableEstimateError",
+    "learners",
+    "log_partition",
+]

@@ -1,0 +1,518 @@
+"""Kernel homogeneity analysis: several views of objects and their label sets, in one latent space.
+
+    min  λ Σ_j (‖X − K_j α_j‖² + c ‖α_j‖²_K) + ‖X − T P‖² + c ‖P‖²        X'X = I,  1'X = 0
+
+K_j the centred kernel matrix of view j, T the centred label matrix, X the latent values: they can be predicted from
+every view, and labels can be read off them. Alternating updates are an orthogonal iteration for
+
+    A = λ Σ_j K_j (K_j + c)⁻¹ + T T'(T T' + c)⁻¹
+
+whose leading eigenvectors are X. A new object has the mean over views of K_j(x, ·) α_j, α_j = (K_j + c)⁻¹ X, and labels
+T'X times that. Scores of held-out rows come without another fit: (h_ii x_i − (H X)_i) / (h_ii − 1), H = K (K + c)⁻¹.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, lapack
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._estimator import Estimator
+from mercer._state.saved import (
+    Choice,
+    Count,
+    Fields,
+    Floats,
+    LabelValues,
+    ListOf,
+    Nested,
+    Saved,
+)
+from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.kernel_methods._base import KernelMethod
+from mercer.kernel_methods._collections import count
+from mercer.kernels import Gaussian, Kernel
+from mercer.learning.solvers import ConvergenceWarning
+from mercer.multilabel._decisions import Decisions, check_threshold
+from mercer.multilabel._labels import FORMS, fit_labels
+from mercer.multilabel._meka import BlockKernel
+from mercer.multilabel.joint import LabelSetClassifier
+
+__all__ = ["KernelHomogeneityAnalysis"]
+
+_SAMPLE = 500  # rows whose distances give the width of a kernel
+
+
+class View(KernelMethod):
+    """One view: its kernel, its training objects and the coefficients of their kernel values."""
+
+    saved = KernelMethod.saved | Fields(coef_=Floats("support_", None), offset_=Floats(None))
+
+    def __init__(self, kernel: Any = None, *, n_jobs: int | None = None) -> None:
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+
+    def latent(self, X: Any) -> np.ndarray:
+        """K(x, ·) α, centred."""
+        return self._expanded(X, self.coef_) + self.offset_
+
+    def _check_complete(self) -> None:
+        self._check_fitted()
+
+
+class BlockView(Saved):
+    """One view by blocks: centres, and for each block landmarks with the coefficients of their kernel values."""
+
+    saved = Fields(
+        centres_=Floats(None, None),
+        landmarks_=ListOf(Floats(None, None), "centres_"),
+        coefs_=ListOf(Floats(None, None), "centres_"),
+        offset_=Floats(None),
+    )
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def latent(self, X: Any) -> np.ndarray:
+        """K(x, ·) α of the approximate kernel, centred."""
+        X = check_array(X, dtype=np.float64)
+        if X.shape[1] != self.centres_.shape[1]:
+            raise ValueError(f"a view has {X.shape[1]} columns, training had {self.centres_.shape[1]}")
+        block = ((self.centres_**2).sum(axis=1) - 2 * X @ self.centres_.T).argmin(axis=1)
+        out = np.empty((len(X), len(self.offset_)))
+        for s, (marks, coef) in enumerate(zip(self.landmarks_, self.coefs_, strict=True)):
+            rows = np.flatnonzero(block == s)
+            if len(rows):
+                out[rows] = self.kernel(X[rows], marks) @ coef
+        return out + self.offset_
+
+    def _check_state(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise ValueError("the kernel of a view must be a kernel")
+        for marks, coef in zip(self.landmarks_, self.coefs_, strict=True):
+            if marks.shape[1] != self.centres_.shape[1] or coef.shape != (len(marks), len(self.offset_)):
+                raise ValueError("landmarks and coefficients of a view do not fit together")
+
+
+class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
+    """Learn label sets from several views of objects, through a latent space that views and labels share.
+
+    Parameters
+    ----------
+    n_components : int or float, default=1.0
+        Dimensions of the latent space, or their share of the number of labels.
+    lam : float, default=0.1
+        λ, how much latent values are to be predictable from the views.
+    ridge : float, default=0.1
+        c, smaller values fit training rows more closely.
+    kernels : Kernel, "precomputed", None, or a list of these for each view
+        None: a Gaussian with the mean distance of two rows as its width.
+    solver : {"eig", "als"}, default="eig"
+        One eigenproblem, or alternating updates until the latent space moves by less than ``tol``.
+    approx : {None, "meka"}
+        Exact matrices, which take n² numbers a view; or blocks of Nyström approximations, which take n × rank, for
+        arrays.
+    n_blocks, rank : int
+        Of the approximation.
+    decode : {"auto", "direct", "seen"}, default="auto"
+        Each label by its own probability, or the label set of training that is most likely; ``"auto"`` is the better
+        one by ``measure`` on held-out scores.
+    threshold, measure
+        As in `JointSVM`.
+    max_iter : int, default=1000
+    tol : float, default=1e-6
+        Of the alternating updates.
+    random_state : int, RandomState or None
+        Of the approximation.
+    n_jobs : int or None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    object_scores_ : array of shape (n_rows, n_components)
+        X, the latent values of the training rows.
+    eigenvalues_ : array of shape (n_components,)
+        Of A.
+    label_map_ : array of shape (n_components, n_labels)
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.multilabel import KernelHomogeneityAnalysis
+    >>> rng = np.random.default_rng(0)
+    >>> Z = rng.normal(size=(80, 2))
+    >>> Y = (Z @ [[1, 1, 0], [0, 1, 1]] > 0).astype(int)
+    >>> views = [Z + 0.1 * rng.normal(size=Z.shape), np.tanh(Z)]
+    >>> model = KernelHomogeneityAnalysis(2).fit([v[:60] for v in views], Y[:60])
+    >>> bool((model.predict([v[60:] for v in views]) == Y[60:]).mean() > 0.9)
+    True
+
+    References
+    ----------
+    .. [Xiong2015] H. Xiong. Inference, learning and optimization on structured domains. University of Innsbruck, 2015,
+       chapter 4.
+    .. [Si2017] S. Si, C.-J. Hsieh, I. Dhillon. Memory efficient kernel approximation. JMLR 18, 2017.
+    """
+
+    saved = Fields(
+        classes_=LabelValues(1),
+        label_form_=Choice(*FORMS),
+        views_=ListOf(Nested(View, BlockView)),
+        object_scores_=Floats(None, "eigenvalues_"),
+        eigenvalues_=Floats(None),
+        label_map_=Floats("eigenvalues_", "classes_"),
+        shares_=Floats("classes_", low=0.0, high=1.0),
+        decisions_=Nested(Decisions),
+        n_iter_=Count(0),
+    )
+
+    def __init__(
+        self,
+        n_components: float = 1.0,
+        lam: float = 0.1,
+        ridge: float = 0.1,
+        kernels: Any = None,
+        *,
+        solver: str = "eig",
+        approx: str | None = None,
+        n_blocks: int = 10,
+        rank: int = 64,
+        decode: str = "auto",
+        threshold: Any = "auto",
+        measure: str = "micro-f1",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.ridge = ridge
+        self.kernels = kernels
+        self.solver = solver
+        self.approx = approx
+        self.n_blocks = n_blocks
+        self.rank = rank
+        self.decode = decode
+        self.threshold = threshold
+        self.measure = measure
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X: Any, Y: Any) -> KernelHomogeneityAnalysis:
+        """Learn from views of objects and their label sets.
+
+        Parameters
+        ----------
+        X : list of views
+            Each an array of rows, a kernel matrix, or a collection of objects of any kind with a kernel for it; a
+            single array is one view.
+        Y : array or sparse matrix of 0 and 1, or list of label sets
+
+        Returns
+        -------
+        self : KernelHomogeneityAnalysis
+        """
+        self._check_parameters()
+        views = _as_views(X)
+        kernels = self._kernels(len(views))
+        n = _same_length(views)
+        labels, classes, form = fit_labels(Y, n)
+        p = self._dimensions(n, len(classes))
+        shares = np.asarray(labels.mean(axis=0)).ravel()
+        U, strength = _label_part(labels.toarray() - shares, self.ridge)
+        make = self._blocked if self.approx == "meka" else self._exact
+        parts = [make(view, kernel, j) for j, (view, kernel) in enumerate(zip(views, kernels, strict=True))]
+
+        def product(V: np.ndarray) -> np.ndarray:
+            V = V.reshape(n, -1)
+            out = U @ (strength[:, None] * (U.T @ V))
+            for part in parts:
+                out += self.lam * part.smooth(V)
+            return out
+
+        solve = self._by_updates if self.solver == "als" else self._by_eigenvectors
+        values, latent, steps = solve(product, U, n, p)
+        self.classes_, self.label_form_, self.shares_ = classes, form, shares
+        self.eigenvalues_, self.object_scores_, self.n_iter_ = values, latent, steps
+        self.label_map_ = np.ascontiguousarray(np.asarray((labels.T @ latent).T))
+        held_out = sum(part.left_out(latent) for part in parts) / len(parts)
+        scores = held_out @ self.label_map_ + shares
+        sets = None if self.decode == "auto" else self.decode == "seen"
+        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, sets)
+        self.views_ = [part.view(latent) for part in parts]
+        return self
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.n_components, float):
+            if not 0 < self.n_components <= 1:
+                raise ValueError(f"n_components is a share of the labels: between 0 and 1, got {self.n_components!r}")
+        else:
+            check_count("n_components", self.n_components)
+        check_positive("lam", self.lam)
+        check_positive("ridge", self.ridge)
+        check_choice("solver", self.solver, ("eig", "als"))
+        check_choice("approx", self.approx, (None, "meka"))
+        check_choice("decode", self.decode, ("auto", "direct", "seen"))
+        check_count("n_blocks", self.n_blocks)
+        check_count("rank", self.rank)
+        check_count("max_iter", self.max_iter)
+        check_positive("tol", self.tol)
+        check_threshold(self.threshold, self.measure)
+        thread_count(self.n_jobs)
+
+    def _kernels(self, J: int) -> list[Any]:
+        kernels = list(self.kernels) if isinstance(self.kernels, (list, tuple)) else [self.kernels] * J
+        if len(kernels) != J:
+            raise ValueError(f"there are {J} views and {len(kernels)} kernels")
+        return kernels
+
+    def _dimensions(self, n: int, T: int) -> int:
+        p = math.ceil(self.n_components * T) if isinstance(self.n_components, float) else self.n_components
+        if p > n - 2:
+            raise ValueError(f"n_components is {p}: {n} rows take {n - 2} at most")
+        return int(p)
+
+    def _exact(self, X: Any, kernel: Any, j: int) -> _ExactPart:
+        view = View(_mean_width(X, j) if kernel is None else kernel, n_jobs=self.n_jobs)
+        try:
+            X = view._collected(X, reset=True)
+            K = view._gram(X)
+        except ValueError as error:
+            raise ValueError(f"view {j}: {error}") from error
+        return _ExactPart(view, X, K, self.ridge)
+
+    def _blocked(self, X: Any, kernel: Any, j: int) -> _BlockPart:
+        if isinstance(kernel, str):
+            raise ValueError("approx='meka' needs kernels and rows, but kernels are 'precomputed'")
+        try:
+            X = check_array(X, dtype=np.float64)
+        except ValueError as error:
+            raise ValueError(f"view {j}: {error}") from error
+        random = check_random_state(self.random_state)
+        used = _mean_width(X, j) if kernel is None else kernel
+        return _BlockPart(BlockKernel(used, X, self.n_blocks, self.rank, random), self.ridge)
+
+    def _by_eigenvectors(self, product: Any, U: np.ndarray, n: int, p: int) -> tuple[np.ndarray, np.ndarray, int]:
+        start = np.cos(np.arange(n) * 1.7)
+        operator = LinearOperator((n, n), lambda v: product(v).ravel() - v.sum() / n, dtype=np.float64)
+        values, vectors = eigsh(operator, k=p, which="LA", v0=start - start.mean(), tol=1e-10)
+        order = np.argsort(-values)
+        vectors = vectors[:, order]
+        largest = np.abs(vectors).argmax(axis=0)
+        return values[order], np.ascontiguousarray(vectors * np.sign(vectors[largest, np.arange(p)])), 0
+
+    def _by_updates(self, product: Any, U: np.ndarray, n: int, p: int) -> tuple[np.ndarray, np.ndarray, int]:
+        X = np.cos(np.outer(np.arange(1, n + 1), np.arange(1, p + 1)) * 1.7)
+        X = np.linalg.qr(X - X.mean(axis=0))[0]
+        step = 0
+        while step < self.max_iter:
+            step += 1
+            new = product(X)
+            new = np.linalg.qr(new - new.mean(axis=0))[0]
+            moved = math.sqrt(max(0.0, p - float((np.abs(X.T @ new) ** 2).sum())))
+            X = new
+            if moved < self.tol:
+                break
+        else:
+            warnings.warn(
+                f"the alternating updates still moved the latent space by {moved:.2g} after {self.max_iter} rounds;"
+                " use solver='eig'",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        values, rotation = np.linalg.eigh(X.T @ product(X))
+        X = X @ rotation[:, ::-1]
+        largest = np.abs(X).argmax(axis=0)
+        return values[::-1].copy(), np.ascontiguousarray(X * np.sign(X[largest, np.arange(p)])), step
+
+    # ------------------------------------------------------------------ prediction
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the latent values of objects: the mean over views of what each predicts.
+
+        Parameters
+        ----------
+        X : list of views, as in `fit`
+
+        Returns
+        -------
+        latent : array of shape (n_rows, n_components)
+        """
+        check_is_fitted(self, "views_")
+        views = _as_views(X)
+        if len(views) != len(self.views_):
+            raise ValueError(f"expected {len(self.views_)} views as in fit, got {len(views)}")
+        _same_length(views)
+        total = 0.0
+        for j, (part, view) in enumerate(zip(self.views_, views, strict=True)):
+            try:
+                total = total + part.latent(view)
+            except ValueError as error:
+                raise ValueError(f"view {j}: {error}") from error
+        return np.asarray(total) / len(views)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the score of each label: about 1 where it is there, about 0 where not.
+
+        Parameters
+        ----------
+        X : list of views, as in `fit`
+
+        Returns
+        -------
+        scores : array of shape (n_rows, n_labels)
+        """
+        latent = self.transform(X)
+        return latent @ self.label_map_ + self.shares_
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        scores = self.decision_function(X)
+        return self.decisions_.probabilities(scores)
+
+    def _predicted(self, X: Any) -> sp.csr_matrix:
+        P = self._probabilities(X)
+        return self.decisions_.label_sets(P)
+
+    def _check_state(self) -> None:
+        self._check_parameters()
+        if len(self.decisions_.slopes_) != len(self.classes_) or not self.views_:
+            raise ValueError(f"there must be a view, and decisions for {len(self.classes_)} labels")
+        for view in self.views_:
+            if len(view.offset_) != len(self.eigenvalues_):
+                raise ValueError(f"a view must have {len(self.eigenvalues_)} components")
+            if isinstance(view, View) and view.coef_.shape[1] != len(view.offset_):
+                raise ValueError("the coefficients of a view must have as many columns as components")
+
+
+# ---------------------------------------------------------------------------------------------------- views
+
+
+class _ExactPart:
+    """K (K + c)⁻¹ = 1 − c (K + c)⁻¹ of a view with its whole matrix."""
+
+    def __init__(self, view: View, X: Any, K: np.ndarray, c: float) -> None:
+        self.made, self.X, self.c = view, X, c
+        means = K.mean(axis=0)
+        self.means = means
+        K = K - means
+        K -= means[:, None]
+        K += means.mean()
+        K[np.diag_indices_from(K)] += c
+        try:
+            factor, _ = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError as error:
+            raise ValueError("a kernel matrix is not positive semi-definite: raise ridge") from error
+        inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        if info != 0:
+            raise ValueError("a kernel matrix is singular: raise ridge")
+        self.inverse = np.tril(inverse) + np.tril(inverse, -1).T
+
+    def smooth(self, V: np.ndarray) -> np.ndarray:
+        return V - self.c * (self.inverse @ V)
+
+    def left_out(self, V: np.ndarray) -> np.ndarray:
+        """What the view predicts for each row from the others."""
+        own = 1.0 - self.c * np.diag(self.inverse)
+        return (self.smooth(V) - own[:, None] * V) / (1.0 - own)[:, None]
+
+    def view(self, V: np.ndarray) -> View:
+        alpha = np.ascontiguousarray(self.inverse @ V)
+        self.made._keep(self.X, np.arange(count(self.X)))
+        self.made.coef_ = alpha
+        self.made.offset_ = -self.means @ alpha
+        return self.made
+
+
+class _BlockPart:
+    """The same for a view by blocks."""
+
+    def __init__(self, blocks: BlockKernel, c: float) -> None:
+        self.blocks, self.c = blocks, c
+
+    def smooth(self, V: np.ndarray) -> np.ndarray:
+        return self.blocks.smooth(V, self.c)
+
+    def left_out(self, V: np.ndarray) -> np.ndarray:
+        own = self.blocks.leverages(self.c)
+        return (self.smooth(V) - own[:, None] * V) / np.maximum(1.0 - own, 1e-9)[:, None]
+
+    def view(self, V: np.ndarray) -> BlockView:
+        made = BlockView(self.blocks.kernel)
+        coefs, offset = self.blocks.expansion(V, self.c)
+        made.centres_ = np.ascontiguousarray(self.blocks.centres)
+        made.landmarks_ = [np.ascontiguousarray(marks) for marks in self.blocks.landmarks]
+        made.coefs_ = [np.ascontiguousarray(coef) for coef in coefs]
+        made.offset_ = offset
+        return made
+
+
+def _label_part(T: np.ndarray, c: float) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal U and strengths s with T T'(T T' + c)⁻¹ = U diag(s) U'."""
+    values, vectors = np.linalg.eigh(T.T @ T)
+    kept = values > 1e-10 * max(float(values[-1]), 1.0)  # a label in one row has a sum of squares of about 1
+    if not kept.any():
+        raise ValueError("every label is in all rows or in none: there is nothing to learn")
+    U = T @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return U, values[kept] / (values[kept] + c)
+
+
+def _as_views(X: Any) -> list[Any]:
+    if isinstance(X, Mapping):
+        X = list(X.values())
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        return [X] if X.ndim <= 2 else list(X)
+    if sp.issparse(X) or hasattr(X, "iloc") or not isinstance(X, (list, tuple)):
+        return [X]
+    if not len(X):
+        raise ValueError("there is no view: X must be a list of at least one")
+    for j, view in enumerate(X):
+        if view is None:
+            raise ValueError(f"view {j} is missing")
+    first = X[0]
+    if isinstance(first, (str, bytes)) or not (hasattr(first, "__len__") or sp.issparse(first)):
+        return [X]
+    numbers = isinstance(first, (list, tuple, np.ndarray)) and len(first) and np.isscalar(first[0])
+    if numbers and not isinstance(first[0], (str, bytes)):
+        return [X]  # rows of numbers: one view
+    return list(X)
+
+
+def _same_length(views: list[Any]) -> int:
+    lengths = [count(view) for view in views]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"the views have different numbers of rows: {', '.join(map(str, lengths))}")
+    return lengths[0]
+
+
+def _mean_width(X: Any, j: int) -> Gaussian:
+    """A Gaussian whose width is the mean distance of two rows."""
+    try:
+        rows = check_array(X, accept_sparse="csr", dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"view {j}: {error}") from error
+    if rows.shape[0] > _SAMPLE:
+        rows = rows[np.linspace(0, rows.shape[0] - 1, _SAMPLE).astype(int)]
+    rows = rows.toarray() if sp.issparse(rows) else rows
+    squares = (rows**2).sum(axis=1)
+    distances = np.sqrt(np.maximum(squares[:, None] + squares - 2 * rows @ rows.T, 0.0))
+    n = len(rows)
+    mean = float(distances.sum() / max(n * (n - 1), 1))
+    if not mean > 0 or mean < 1e-9 * math.sqrt(float(squares.max(initial=0.0))):
+        raise ValueError(f"view {j}: all rows are the same, so that they tell nothing about labels")
+    return Gaussian(1.0 / (2.0 * mean**2))

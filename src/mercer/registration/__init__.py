@@ -1,0 +1,23 @@
+"""Registration: the motion that takes one point cloud onto another, with the evidence for it."""
+
+from mercer.registration._clouds import estimate_normals
+from mercer.registration.icp import ICP
+from mercer.registration.kernel import KernelAlignment, KernelRegistration
+from mercer.registration.matching import FeatureMatching
+from mercer.registration.registering import UncertainPoseWarning, register
+from mercer.registration.result import RegistrationResult
+from mercer.registration.soft import CoherentPointDrift, MixtureRegistration, SoftAssign
+
+__all__ = [
+    "ICP",
+    "CoherentPointDrift",
+    "FeatureMatching",
+    "KernelAlignment",
+    "KernelRegistration",
+    "MixtureRegistration",
+    "RegistrationResult",
+    "SoftAssign",
+    "UncertainPoseWarning",
+    "estimate_normals",
+    "register",
+]

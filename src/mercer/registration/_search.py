@@ -1,0 +1,85 @@
+"""From many rough poses to the best one: score all, refine the best few, keep those that differ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mercer import _core
+from mercer.registration._evidence import CONTACT, MARGIN, NORMALS, OVERLAP, Evidence, Judge, distinct
+
+__all__ = ["Found", "best_pose", "merged", "refine", "verdict"]
+
+_core_registration = _core.registration
+
+
+@dataclass
+class Found:
+    """A refined pose with the evidence for it, and the others that were refined, best first."""
+
+    pose: np.ndarray
+    evidence: Evidence
+    others: list[tuple[np.ndarray, Evidence]] = field(default_factory=list)
+
+
+def refine(judge: Judge, pose: np.ndarray, reach: float, rounds: int = 3) -> np.ndarray:
+    """Plane-to-plane ICP on the thinned clouds, with a distance limit that shrinks to the resolution."""
+    source, target = judge.source, judge.target
+    for k in range(rounds):
+        limit = max(1.5 * judge.r, reach / 2**k)
+        pose = _core_registration.icp(
+            target.tree, target.normals, source.points, source.normals, None, np.ascontiguousarray(pose), 2, limit, 1.0,
+            1e-2, 12, 1e-4, 1e-4 * target.radius, source.threads,
+        )[0]  # fmt: skip
+    return pose
+
+
+def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, most: int = 8) -> Found | None:
+    """Refine the ``most`` best of some rough poses and return the one with the highest score, or None without poses."""
+    if not len(poses):
+        return None
+    reach = 4 * judge.r if reach is None else reach
+    rough = judge.rough(poses, reach)
+    refined: list[tuple[np.ndarray, Evidence]] = []
+    for k in np.argsort(-rough, kind="stable")[:most]:
+        pose = refine(judge, poses[k], reach)
+        if np.isfinite(pose).all():
+            refined.append((pose, judge.evidence(pose)))
+    return _ranked(judge, refined)
+
+
+def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None:
+    """Return the best of two searches, with all their poses that differ."""
+    parts = [found for found in (one, other) if found is not None]
+    return _ranked(judge, [item for found in parts for item in [(found.pose, found.evidence), *found.others]])
+
+
+def _ranked(judge: Judge, refined: list[tuple[np.ndarray, Evidence]]) -> Found | None:
+    refined = sorted(refined, key=lambda item: -item[1].score)
+    kept: list[tuple[np.ndarray, Evidence]] = []
+    for pose, evidence in refined:
+        if all(distinct(pose, other, judge.centre, judge.shift) for other, _ in kept):
+            kept.append((pose, evidence))
+    return Found(*kept[0], kept[1:]) if kept else None
+
+
+def verdict(found: Found) -> tuple[bool, str, dict[str, float]]:
+    """Whether the evidence rules out chance, and why."""
+    e = found.evidence
+    second = max((other.score for _, other in found.others), default=0.0)
+    margin = e.score / second if second > 0 else math.inf
+    figures = {"overlap": e.overlap, "contact": e.contact, "normals": e.normals, "margin": margin, "score": e.score}
+    if e.overlap < OVERLAP:
+        return False, f"only {e.overlap:.1%} of the surface of the source lies on the target", figures
+    if e.contact < CONTACT or e.normals < NORMALS:
+        what = f"contact {e.contact:.2f} (needs {CONTACT}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
+        return False, f"the surfaces cross rather than lie on each other: {what}", figures
+    if margin < MARGIN:
+        return False, f"another pose fits nearly as well: the margin is {margin:.2f} (needs {MARGIN})", figures
+    return (
+        True,
+        f"contact {e.contact:.2f}, normals {e.normals:.2f}, {margin:.1f} times the score of the next pose",
+        figures,
+    )

@@ -1,0 +1,191 @@
+"""Iterative closest points: match each point to its nearest one, move, repeat."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer._validation import check_choice, check_count, check_flag, check_positive, hyphenated
+from mercer.registration._clouds import Cloud, umeyama
+from mercer.registration.base import Registration, check_start
+from mercer.registration.result import move
+
+__all__ = ["ICP"]
+
+KINDS = ("point", "plane", "generalized")
+
+
+class ICP(Registration):
+    """Align clouds that nearly lie on each other, by iterative closest points.
+
+    Parameters
+    ----------
+    kind : {"generalized", "plane", "point"}, default="generalized"
+        What is minimised over the pairs: distances of points to points [1]_, to the tangent planes of the target [2]_,
+        or of planes to planes [3]_, which is the most accurate where clouds sample surfaces. Normals that a
+        :class:`~mercer.data.PointCloud` does not have are estimated.
+    overlap : float, default=1.0
+        Share of the source points to use in each iteration, nearest first (trimmed ICP [4]_). Below the share that
+        really overlaps, the rest cannot pull the pose aside.
+    max_distance : float, optional
+        Points farther from the target are left out. By default none are.
+    scale : bool, default=False
+        Also find a factor, for ``kind="point"``.
+    start : {"centroid", "identity"} or matrix of shape (d + 1, d + 1), default="centroid"
+        Where to begin: with the centroids on each other, as the clouds lie, or at a given pose.
+    max_iter : int, default=100
+    tol : float, default=1e-5
+        Stop when a step turns by less than this angle (radians) and shifts by less than this share of the target's
+        radius.
+    n_neighbors : int, default=12
+        Neighbours for the estimation of normals.
+    n_jobs : int, optional
+        Threads. Results do not depend on them.
+
+    Attributes
+    ----------
+    transform_ : ndarray of shape (d + 1, d + 1)
+        The motion.
+    fitness_, rmse_, radius_ : float
+        Share of the source points within ``radius_`` of the target, and their root mean squared distance.
+    result_ : RegistrationResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.manifolds import SO
+    >>> from mercer.registration import ICP
+    >>> target = np.random.default_rng(0).standard_normal((300, 3)) * [3, 2, 1]
+    >>> source = target @ SO(3).Exp([0.1, 0.05, -0.1]) + 0.1
+    >>> icp = ICP(kind="point").fit(source, target)
+    >>> bool(np.abs(icp.transform(source) - target).max() < 1e-4)
+    True
+
+    References
+    ----------
+    .. [1] P. Besl and N. McKay. A method for registration of 3-D shapes. PAMI 14, 1992.
+    .. [2] Y. Chen and G. Medioni. Object modelling by registration of multiple range images. IVC 10, 1992.
+    .. [3] A. Segal, D. Haehnel and S. Thrun. Generalized-ICP. RSS, 2009.
+    .. [4] D. Chetverikov, D. Stepanov and P. Krsek. Robust Euclidean alignment of 3D point sets: the trimmed iterative
+           closest point algorithm. IVC 23, 2005.
+    """
+
+    def __init__(
+        self,
+        kind: str = "generalized",
+        *,
+        overlap: float = 1.0,
+        max_distance: float | None = None,
+        scale: bool = False,
+        start: Any = "centroid",
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        n_neighbors: int = 12,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self.overlap = overlap
+        self.max_distance = max_distance
+        self.scale = scale
+        self.start = start
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+
+    def _align(self, source: Cloud, target: Cloud, weights: np.ndarray | None) -> tuple[np.ndarray, dict[str, Any]]:
+        kind = check_choice("kind", hyphenated(self.kind), KINDS)
+        overlap = check_positive("overlap", self.overlap)
+        if overlap > 1:
+            raise ValueError(f"overlap must be a share between 0 and 1, got {self.overlap!r}")
+        limit = math.inf if self.max_distance is None else check_positive("max_distance", self.max_distance)
+        tol, max_iter = check_positive("tol", self.tol), check_count("max_iter", self.max_iter)
+        pose = check_start(self.start, source.points, target.points)
+        for cloud in (source, target):
+            cloud.k = check_count("n_neighbors", self.n_neighbors, cloud.dimension)
+        facts: dict[str, Any] = {"method": f"{kind} icp"}
+        if check_flag("scale", self.scale) and kind != "point":
+            raise ValueError(f"scale=True needs kind='point', got kind={self.kind!r}")
+        if self.scale or source.dimension > 3:
+            if kind != "point":
+                raise ValueError(f"kind={self.kind!r} needs clouds in 2 or 3 dimensions, got {source.dimension}")
+            pose, facts["n_iter"], facts["converged"] = closest_points(
+                source, target, weights, pose, limit, overlap, max_iter, tol, self.scale
+            )
+            return pose, facts
+        pose, facts["n_iter"], facts["converged"] = compiled(
+            source, target, weights, pose, kind, limit, overlap, max_iter, tol
+        )
+        return pose, facts
+
+
+def compiled(
+    source: Cloud,
+    target: Cloud,
+    weights: np.ndarray | None,
+    pose: np.ndarray,
+    kind: str,
+    limit: float,
+    overlap: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[np.ndarray, int, bool]:
+    """The compiled loop, in coordinates around the target's centroid, in units of its radius."""
+    centre, unit = target.points.mean(axis=0), target.radius
+    inward, outward = np.eye(len(pose)), np.eye(len(pose))
+    inward[:-1, :-1] /= unit
+    inward[:-1, -1] = -centre / unit
+    outward[:-1, :-1] *= unit
+    outward[:-1, -1] = centre
+    begin = inward @ pose @ np.linalg.inv(inward)
+    tree = _core.registration.CloudTree(np.ascontiguousarray((target.points - centre) / unit))
+    result = _core.registration.icp(
+        tree,
+        None if kind == "point" else target.normals,
+        np.ascontiguousarray((source.points - centre) / unit),
+        source.normals if kind == "generalized" else None,
+        weights,
+        np.ascontiguousarray(begin),
+        KINDS.index(kind),
+        min(limit / unit, 1e150),
+        overlap,
+        1e-3,
+        max_iter,
+        tol,
+        tol,
+        target.threads,
+    )
+    return outward @ result[0] @ inward, result[1], result[2]
+
+
+def closest_points(
+    source: Cloud,
+    target: Cloud,
+    weights: np.ndarray | None,
+    pose: np.ndarray,
+    limit: float,
+    overlap: float,
+    max_iter: int,
+    tol: float,
+    scale: bool,
+) -> tuple[np.ndarray, int, bool]:
+    """Point-to-point ICP in any dimension, with or without a factor."""
+    x = source.points
+    for k in range(1, max_iter + 1):
+        squared, partner = target.nearest(move(pose, x), limit)
+        used = partner >= 0
+        if overlap < 1:
+            last = math.ceil(overlap * len(x)) - 1
+            used &= squared <= np.partition(squared, last)[last]
+        if used.sum() <= source.dimension:
+            return pose, k, False
+        after = umeyama(x[used], target.points[partner[used]], None if weights is None else weights[used], scale=scale)
+        shift = float(np.linalg.norm(move(after, x.mean(axis=0)[None]) - move(pose, x.mean(axis=0)[None])))
+        change = float(np.abs(after[:-1, :-1] - pose[:-1, :-1]).max())
+        pose = after
+        if change < tol and shift < tol * target.radius:
+            return pose, k, True
+    return pose, max_iter, False

@@ -1,0 +1,177 @@
+"""Registration by matching local descriptors: clouds that overlap in part, with outliers, from any rotation.
+
+Descriptors of surface points (fast point feature histograms) give matches, of which most may be wrong. Right ones agree
+with each other: a motion keeps lengths and the angles between normals. Sets of matches that agree give poses; poses are
+refined and compared by how the surfaces lie on each other. Where the evidence for the best one is weak, the search is
+repeated with other sizes of neighbourhoods and with more matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer._validation import check_count, check_positive
+from mercer.registration._clouds import Cloud
+from mercer.registration._evidence import Judge
+from mercer.registration._search import Found, best_pose, merged, verdict
+from mercer.registration.base import Registration
+from mercer.registration.kernel import finished
+
+__all__ = ["FeatureMatching"]
+
+
+class FeatureMatching(Registration):
+    """Align clouds that overlap in part, with outliers, from any rotation, by matching local descriptors.
+
+    Three dimensions only.
+
+    Parameters
+    ----------
+    n_points : int, default=1500
+        Points of each cloud that descriptors are computed for: means of grid cells.
+    radius : float, default=5.0
+        Radius of the neighbourhood that a descriptor describes, in units of 1.3 times their spacing.
+    tolerance : float, default=1.5
+        How much the length between two matches may differ, in the same units.
+    effort : int, default=2
+        Searches to make until a pose is certified: one with these settings, then with other radii and more matches.
+    n_jobs : int, optional
+        Threads. Results do not depend on them.
+
+    Attributes
+    ----------
+    transform_ : ndarray of shape (4, 4)
+        The motion.
+    fitness_, rmse_, radius_ : float
+        Share of the source points within ``radius_`` of the target, and their root mean squared distance.
+    result_ : RegistrationResult
+        ``result_.certified`` says whether the evidence rules out chance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.datasets import make_mug
+    >>> from mercer.manifolds import SO
+    >>> from mercer.registration import FeatureMatching
+    >>> both = make_mug(4000, random_state=0)
+    >>> source, target = both[:2000], both[2000:] @ SO(3).Exp([3.0, 0.0, 0.0]).T
+    >>> source, target = source[source[:, 2] < 0.5], target[target[:, 0] > -0.6]  # parts of both are missing
+    >>> matched = FeatureMatching().fit(source, target)
+    >>> bool(np.abs(matched.transform_[:3, :3] - SO(3).Exp([3.0, 0.0, 0.0])).max() < 0.02)
+    True
+
+    References
+    ----------
+    .. [1] R. Rusu, N. Blodow and M. Beetz. Fast point feature histograms (FPFH) for 3D registration. ICRA, 2009.
+    .. [2] Z. Chen, K. Sun, F. Yang and W. Tao. SC²-PCR: a second order spatial compatibility for efficient and robust
+           point cloud registration. CVPR, 2022.
+    """
+
+    def __init__(
+        self,
+        n_points: int = 1500,
+        *,
+        radius: float = 5.0,
+        tolerance: float = 1.5,
+        effort: int = 2,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_points = n_points
+        self.radius = radius
+        self.tolerance = tolerance
+        self.effort = effort
+        self.n_jobs = n_jobs
+
+    def _align(self, source: Cloud, target: Cloud, weights: np.ndarray | None) -> tuple[np.ndarray, dict[str, Any]]:
+        if source.dimension != 3:
+            raise ValueError(f"FeatureMatching needs clouds in 3 dimensions, got {source.dimension}")
+        judge = Judge(source, target, check_count("n_points", self.n_points, 20))
+        found = self.search(judge)
+        facts: dict[str, Any] = {"method": "matching"}
+        if found is None:
+            start = np.eye(4)
+            start[:3, 3] = target.points.mean(axis=0) - source.points.mean(axis=0)
+            return start, facts | {"reason": "no three matches agree with each other", "converged": True}
+        return finished(source, target, weights, judge, found, facts)
+
+    def search(self, judge: Judge) -> Found | None:
+        """Return the best pose of the searches made, or None where no matches agree."""
+        radius, tolerance = check_positive("radius", self.radius), check_positive("tolerance", self.tolerance)
+        found: Found | None = None
+        for step in range(check_count("effort", self.effort)):
+            if found is not None and verdict(found)[0]:
+                break
+            if step == 0:
+                poses = poses_of_matches(judge, radius, tolerance, mutual=True, wanted=20)
+                found = best_pose(judge, poses, most=6)
+                continue
+            for factor in _FACTORS:
+                poses = poses_of_matches(judge, radius * factor, tolerance, mutual=False, wanted=60)
+                found = merged(judge, found, best_pose(judge, poses, most=16))
+                if found is not None and verdict(found)[0]:
+                    break
+        return found
+
+
+_FACTORS = (1.0, 1.4, 0.8)
+
+
+def poses_of_matches(judge: Judge, radius: float, tolerance: float, *, mutual: bool, wanted: int) -> np.ndarray:
+    """Poses that agree with many matches of descriptors, best first."""
+    source, target = judge.source, judge.target
+    unit = 1.3 * max(source.spacing, target.spacing)
+    a, b = (np.sqrt(_descriptors(cloud, radius * unit)) for cloud in (source, target))
+    rows, columns = _matches(a, b, mutual)
+    slack = tolerance * unit
+    return _core.registration.consistent_poses(
+        np.ascontiguousarray(source.points[rows]),
+        np.ascontiguousarray(target.points[columns]),
+        np.ascontiguousarray(source.normals[rows]),
+        np.ascontiguousarray(target.normals[columns]),
+        slack,
+        3 * slack,
+        0.3,
+        200 if mutual else 400,
+        40,
+        wanted,
+        source.threads,
+    )[0]
+
+
+def _descriptors(cloud: Cloud, radius: float) -> np.ndarray:
+    return cloud.tree.descriptors(np.ascontiguousarray(cloud.normals), radius, cloud.threads)
+
+
+def _matches(a: np.ndarray, b: np.ndarray, mutual: bool, most: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of rows that are each other's most similar, or that one of them finds most similar; best first."""
+    forth, back = np.empty(len(a), np.int64), np.zeros(len(b), np.int64)
+    likeness, best = np.empty(len(a), np.float32), np.full(len(b), -np.inf, np.float32)
+    for start, block in _blocks(a):
+        similar = block @ b.T
+        rows = np.arange(len(block))
+        forth[start : start + len(block)] = similar.argmax(axis=1)
+        likeness[start : start + len(block)] = similar[rows, forth[start : start + len(block)]]
+        top = similar.argmax(axis=0)
+        value = similar[top, np.arange(len(b))]
+        better = value > best
+        best[better], back[better] = value[better], start + top[better]
+    rows, columns, quality = np.arange(len(a)), forth, likeness
+    if mutual:
+        agreed = back[forth] == rows
+        rows, columns, quality = rows[agreed], columns[agreed], quality[agreed]
+    else:
+        rows, columns = np.concatenate([rows, back]), np.concatenate([columns, np.arange(len(b))])
+        quality = np.concatenate([quality, best])
+        _, first = np.unique(rows * len(b) + columns, return_index=True)
+        rows, columns, quality = rows[first], columns[first], quality[first]
+    order = np.argsort(-quality, kind="stable")[:most]
+    return rows[order], columns[order]
+
+
+def _blocks(a: np.ndarray, size: int = 2048) -> Iterator[tuple[int, np.ndarray]]:
+    for start in range(0, len(a), size):
+        yield start, a[start : start + size]

@@ -1,0 +1,158 @@
+"""One call for registration: a coarse pose by kernels or by matching, as the evidence says, a fine one by ICP."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mercer._validation import check_choice, check_flag, thread_count
+from mercer.data.clouds import PointCloud
+from mercer.registration._clouds import Cloud, check_pair
+from mercer.registration._evidence import Judge
+from mercer.registration._search import Found, best_pose, merged, verdict
+from mercer.registration.base import check_start, pair_radius, summary
+from mercer.registration.icp import ICP
+from mercer.registration.kernel import KernelRegistration, finished
+from mercer.registration.matching import FeatureMatching
+from mercer.registration.result import RegistrationResult
+
+__all__ = ["UncertainPoseWarning", "register"]
+
+METHODS = ("auto", "kernel", "matching", "icp")
+
+
+class UncertainPoseWarning(UserWarning):
+    """The pose that was found could also fit by chance, or several poses fit equally well."""
+
+
+def register(
+    source: Any,
+    target: Any,
+    *,
+    method: str = "auto",
+    start: Any = None,
+    scale: bool = False,
+    weights: Any = None,
+    effort: int = 2,
+    n_jobs: int | None = None,
+) -> RegistrationResult:
+    """Find the motion that takes one point cloud onto another, from any rotation and with partial overlap.
+
+    Parameters
+    ----------
+    source : array of shape (n, d) or PointCloud
+        The cloud that moves.
+    target : array of shape (m, d) or PointCloud
+        The cloud that stays.
+    method : {"auto", "kernel", "matching", "icp"}, default="auto"
+        How to find the coarse pose. ``"kernel"`` aligns kernel principal components: whole clouds, any dimension.
+        ``"matching"`` matches local descriptors: partial overlap and outliers, three dimensions. ``"icp"`` only refines
+        from ``start``. ``"auto"`` tries kernels first where the two clouds have the same moments, and matching where
+        they differ or where the pose is not certified.
+    start : {"centroid", "identity"} or matrix of shape (d + 1, d + 1), optional
+        A pose to refine; then no other is searched for.
+    scale : bool, default=False
+        Also find a factor between the clouds. Rigid motions only by default.
+    weights : array of shape (n,), optional
+        Weights of the source points.
+    effort : int, default=2
+        Searches by matching until a pose is certified.
+    n_jobs : int, optional
+        Threads. Results do not depend on them.
+
+    Returns
+    -------
+    RegistrationResult
+        ``transform``, ``fitness``, ``rmse``, ``correspondences``, ``certified`` with its ``reason``, and
+        ``alternatives`` where several poses fit nearly as well.
+
+    Warns
+    -----
+    UncertainPoseWarning
+        If the evidence does not rule out that the pose fits by chance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.datasets import make_mug
+    >>> from mercer.manifolds import SO
+    >>> from mercer.registration import register
+    >>> source = make_mug(1000, random_state=0)
+    >>> target = make_mug(1200, random_state=1) @ SO(3).Exp([0.5, 2.0, -1.0]).T + [10, 0, 0]
+    >>> result = register(source, target)
+    >>> result.certified, bool(result.fitness > 0.99)
+    (True, True)
+    >>> bool(np.abs(result.rotation - SO(3).Exp([0.5, 2.0, -1.0])).max() < 0.02)
+    True
+    """
+    method = check_choice("method", method, METHODS)
+    x, y, w = check_pair(source, target, weights)
+    threads = thread_count(n_jobs)
+    a, b = (
+        Cloud(points, cloud.normals if isinstance(cloud, PointCloud) else None, threads)
+        for points, cloud in ((x, source), (y, target))
+    )
+    if method == "matching" and (a.dimension != 3 or scale):
+        raise ValueError("method='matching' needs clouds in 3 dimensions and scale=False")
+    if method == "icp" or start is not None:
+        pose, facts = _fine(a, b, w, "centroid" if start is None else start, scale, n_jobs)
+    elif check_flag("scale", scale) or a.dimension > 3:
+        pose, facts = KernelRegistration(scale=scale, n_jobs=n_jobs)._align(a, b, w)
+    else:
+        pose, facts = _coarse(a, b, w, method, effort)
+    result = summary(a, b, pose, pair_radius(a, b), **facts)
+    if result.fitness < 0.05:
+        what = "the clouds do not overlap, or the pose is wrong"
+        message = f"only {result.fitness:.1%} of the source points come near the target: {what}"
+        warnings.warn(message, UncertainPoseWarning, stacklevel=2)
+    elif not result.certified and "evidence" in facts:
+        warnings.warn(f"the pose is not certified: {result.reason}", UncertainPoseWarning, stacklevel=2)
+    return result
+
+
+def _fine(
+    source: Cloud, target: Cloud, weights: np.ndarray | None, start: Any, scale: bool, n_jobs: int | None
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """ICP from a pose that the caller gave."""
+    kind = "point" if scale or source.dimension > 3 else "generalized"
+    check_start(start, source.points, target.points)
+    pose, facts = ICP(kind, scale=scale, start=start, n_jobs=n_jobs)._align(source, target, weights)
+    facts["reason"] = "refined from the given start; no other pose was looked for"
+    return pose, facts
+
+
+def _coarse(
+    source: Cloud, target: Cloud, weights: np.ndarray | None, method: str, effort: int
+) -> tuple[np.ndarray, dict[str, Any]]:
+    judge = Judge(source, target)
+    steps = ["kernel", "matching"] if method == "auto" else [method]
+    if source.dimension != 3:
+        steps = ["kernel"]
+    elif method == "auto" and not alike(judge.source.points, judge.target.points):
+        steps = ["matching", "kernel"]
+    found: Found | None = None
+    used = steps[0]
+    for step in steps:
+        if step == "kernel":
+            poses = KernelRegistration().candidates(judge.source, judge.target)[0]
+            new = best_pose(judge, poses, reach=8 * judge.r, most=4)
+        else:
+            new = FeatureMatching(effort=effort).search(judge)
+        best = merged(judge, found, new)
+        if best is not None and (found is None or best.evidence.score > found.evidence.score):
+            used = step
+        found = best
+        if found is not None and verdict(found)[0]:
+            break
+    if found is None:
+        pose = check_start("centroid", source.points, target.points)
+        return pose, {"method": "none", "reason": "no pose was found", "evidence": {}}
+    return finished(source, target, weights, judge, found, {"method": used})
+
+
+def alike(x: np.ndarray, y: np.ndarray, tolerance: float = 0.06) -> bool:
+    """Whether two clouds have about the same moments, as whole clouds of one shape do and parts of it do not."""
+    spreads = [np.linalg.svd(p - p.mean(axis=0), compute_uv=False) / np.sqrt(len(p)) for p in (x, y)]
+    return bool(np.abs(spreads[0] - spreads[1]).max() <= tolerance * max(spreads[0][0], spreads[1][0]))
