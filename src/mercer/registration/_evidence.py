@@ -84,8 +84,12 @@ class Judge:
 
 def _surface(cloud: Cloud, count: int) -> Cloud:
     """About ``count`` points of the cloud's surface, with normals from all of its points."""
-    kept = np.ascontiguousarray(cloud.points[cloud.surface()])
+    some = cloud
+    if len(cloud) > 10 * count:
+        chosen = np.sort(np.random.default_rng(0).permutation(len(cloud))[: 10 * count])
+        some = Cloud(np.ascontiguousarray(cloud.points[chosen]), threads=cloud.threads)
+    kept = np.ascontiguousarray(some.points[some.surface()])
     whole = Cloud(kept, threads=cloud.threads)
     points = whole.thinned_to(count)[0]
-    k = min(len(kept), max(12, 25 * len(kept) // max(1, len(points)) // 2))
+    k = min(len(kept), 60, max(12, 25 * len(kept) // max(1, len(points)) // 2))
     return Cloud(points, whole.normals_at(points, k), threads=cloud.threads)
