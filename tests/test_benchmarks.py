@@ -87,6 +87,11 @@ CLAIMS: dict[str, list[str]] = {
     "proportions_page": [r"linear: \d+ cells", r"rbf +mean-map +mean", r"furthest above"],
     "proportions_starts": [r"\| 10 \| default \(better of both, swaps\) \| \d"],
     "ranking": [r"\n +30 +\d.*\d\.\d\n", r"task 'normal': 200 × 20", r"better than the hinge: roc-area in \d of 2"],
+    "registration": [
+        r"\| generalized ICP, 1,500 points", r"\| KernelRegistration \| \d", r"growth: .*exponent",
+        r"\| 180° \| register \|", r"motion: mean error", r"outliers: mean error", r"\| kernel, no polish \| \d",
+        r"overlap: solved", r"1\.859 → \d",
+    ],
     "relative_margin": [r"SVM +\d", r"RMM lower in \d of 8", r"B chosen: 1\.5"],
     "segments": [
         r"flash-semicrf 0\.2\.0 +200", r"exponents of T:", r"a table of all segments at T = 300 would take",

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercer import _core
-from mercer.registration._evidence import CONTACT, MARGIN, NORMALS, OVERLAP, Evidence, Judge, distinct
+from mercer.registration._evidence import (
+    CLEAR,
+    CONTACT,
+    MARGIN,
+    NORMALS,
+    OVERLAP,
+    WIDE,
+    Evidence,
+    Judge,
+    distinct,
+)
 
 __all__ = ["Found", "best_pose", "merged", "refine", "verdict"]
 
@@ -41,7 +51,7 @@ def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, mo
     if not len(poses):
         return None
     reach = 4 * judge.r if reach is None else reach
-    rough = judge.rough(poses, reach)
+    rough = judge.rough(poses, reach / 2)
     # all on a third of the points, then the three best and different ones on all of them
     first = [refine(judge, poses[k], [reach, reach / 2], 3) for k in np.argsort(-rough, kind="stable")[:most]]
     found = _ranked(judge, [(pose, judge.evidence(pose)) for pose in first if np.isfinite(pose).all()])
@@ -80,8 +90,9 @@ def verdict(found: Found) -> tuple[bool, str, dict[str, float]]:
     if e.contact < CONTACT or e.normals < NORMALS:
         what = f"contact {e.contact:.2f} (needs {CONTACT}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
         return False, f"the surfaces cross rather than lie on each other: {what}", figures
-    if margin < MARGIN:
-        return False, f"another pose fits nearly as well: the margin is {margin:.2f} (needs {MARGIN})", figures
+    needed = MARGIN if e.normals >= CLEAR else WIDE
+    if margin < needed:
+        return False, f"another pose fits nearly as well: the margin is {margin:.2f} (needs {needed})", figures
     return (
         True,
         f"contact {e.contact:.2f}, normals {e.normals:.2f}, {margin:.1f} times the score of the next pose",

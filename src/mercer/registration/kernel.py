@@ -215,7 +215,7 @@ class KernelRegistration(Registration):
         facts: dict[str, Any] = {"method": "kernel"}
         if not polish:
             judge = Judge(source, target)
-            rough = judge.rough(poses, 4 * judge.r) if source.dimension <= 3 and not scale else values
+            rough = judge.rough(poses, 3 * judge.r) if source.dimension <= 3 and not scale else values
             return poses[int(np.argmax(rough))], facts
         return polished(source, target, weights, poses, facts, scale)
 
