@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+os.environ.setdefault("MERCER_OFFLINE", "1")  # no test downloads anything but from its own server
 # No deadlines: on a busy machine any example may take long.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("wandering", derandomize=False, deadline=None)

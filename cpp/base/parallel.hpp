@@ -1,12 +1,15 @@
 // One way to use threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 
-#include "base/dispatch.hpp"
-
 namespace mercer {
+
+// A process forked from one that has used OpenMP's threads has none of them, and GNU's OpenMP waits for them for ever:
+// such a process works on one thread (the results are the same).
+inline std::atomic<bool> threads_were_used{false}, threads_are_lost{false};
 
 // Calls work(part) for part = 0 .. parts on up to `threads` threads. An exception must not leave a parallel region: the
 // first one is kept and thrown afterwards.

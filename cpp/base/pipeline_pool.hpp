@@ -15,7 +15,7 @@
 #include <memory>
 #include <mutex>
 
-#include "base/dispatch.hpp"
+#include "base/parallel.hpp"
 
 #ifdef _OPENMP
 #include <omp.h>

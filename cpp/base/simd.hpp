@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <new>
-#include <vector>
+
+#include "base/aligned.hpp"
 
 namespace mercer::MERCER_ARCH {
 
@@ -18,19 +18,6 @@ constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
 #endif
-
-// Memory on whole cache lines: a vector that lies across two of them costs two loads.
-template <class T> struct CacheAligned {
-  using value_type = T;
-  static constexpr std::align_val_t kLine{64};
-  CacheAligned() = default;
-  template <class U> CacheAligned(const CacheAligned<U>&) {}
-  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kLine)); }
-  void deallocate(T* p, size_t) { ::operator delete(p, kLine); }
-  template <class U> bool operator==(const CacheAligned<U>&) const { return true; }
-  template <class U> bool operator!=(const CacheAligned<U>&) const { return false; }
-};
-template <class T> using Buffer = std::vector<T, CacheAligned<T>>;
 
 template <class T> struct Simd;
 template <> struct Simd<double> {

@@ -1,5 +1,6 @@
 // Inner products and sums of long vectors, in double, of narrower numbers too.
 #include "base/arrays.hpp"
+#include "base/vector_loops.hpp"
 
 namespace mercer {
 
@@ -10,17 +11,17 @@ template <class A, class B> double vector_dot(In1<A> x, In1<B> y) {
   const int64_t n = int64_t(x.shape(0));
   nb::gil_scoped_release release;
   if constexpr (sizeof(A) == 8)
-    return kernels().dot_dd(x.data(), y.data(), n);
+    return loops<VectorLoops>().dot_dd(x.data(), y.data(), n);
   else if constexpr (sizeof(A) == 4 && sizeof(B) == 8)
-    return kernels().dot_fd(x.data(), y.data(), n);
+    return loops<VectorLoops>().dot_fd(x.data(), y.data(), n);
   else if constexpr (sizeof(A) == 4)
-    return kernels().dot_ff(x.data(), y.data(), n);
+    return loops<VectorLoops>().dot_ff(x.data(), y.data(), n);
   else if constexpr (sizeof(B) == 8)
-    return kernels().dot_hd(x.data(), y.data(), n);
+    return loops<VectorLoops>().dot_hd(x.data(), y.data(), n);
   else if constexpr (sizeof(B) == 4)
-    return kernels().dot_hf(x.data(), y.data(), n);
+    return loops<VectorLoops>().dot_hf(x.data(), y.data(), n);
   else
-    return kernels().dot_hh(x.data(), y.data(), n);
+    return loops<VectorLoops>().dot_hh(x.data(), y.data(), n);
 }
 
 template <class A, class B> void vector_axpy(double alpha, In1<A> x, Out1<B> out) {
@@ -28,21 +29,21 @@ template <class A, class B> void vector_axpy(double alpha, In1<A> x, Out1<B> out
   const int64_t n = int64_t(x.shape(0));
   nb::gil_scoped_release release;
   if constexpr (sizeof(A) == 8)
-    kernels().axpy_dd(alpha, x.data(), out.data(), n);
+    loops<VectorLoops>().axpy_dd(alpha, x.data(), out.data(), n);
   else if constexpr (sizeof(A) == 4 && sizeof(B) == 8)
-    kernels().axpy_fd(alpha, x.data(), out.data(), n);
+    loops<VectorLoops>().axpy_fd(alpha, x.data(), out.data(), n);
   else if constexpr (sizeof(A) == 4)
-    kernels().axpy_ff(alpha, x.data(), out.data(), n);
+    loops<VectorLoops>().axpy_ff(alpha, x.data(), out.data(), n);
   else if constexpr (sizeof(B) == 8)
-    kernels().axpy_hd(alpha, x.data(), out.data(), n);
+    loops<VectorLoops>().axpy_hd(alpha, x.data(), out.data(), n);
   else
-    kernels().axpy_hf(alpha, x.data(), out.data(), n);
+    loops<VectorLoops>().axpy_hf(alpha, x.data(), out.data(), n);
 }
 
 void vector_to_bfloat16(In1<float> x, Out1<bfloat16> out) {
   require(x.shape(0) == out.shape(0), "vectors of one length are needed");
   nb::gil_scoped_release release;
-  kernels().to_bfloat16(x.data(), out.data(), int64_t(x.shape(0)));
+  loops<VectorLoops>().to_bfloat16(x.data(), out.data(), int64_t(x.shape(0)));
 }
 
 }  // namespace

@@ -7,24 +7,35 @@
 #include <vector>
 
 #include "base/arrays.hpp"
+#include "base/parallel.hpp"
 
 namespace mercer {
 
 using Binder = void(nb::module_&);
-Binder bind_dispatch;  // base
+// base
+Binder bind_dispatch;
 Binder bind_vectors;
-Binder bind_hashing, bind_records, bind_text, bind_vocabulary;                                            // hashing
-Binder bind_examples, bind_readers;                                                                       // io
-Binder bind_linear, bind_chain, bind_segments, bind_parsing, bind_alignment;                              // structures
-Binder bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual;      // inference
+// hashing
+Binder bind_hashing, bind_records, bind_text, bind_vocabulary;
+// io
+Binder bind_examples, bind_readers;
+// structures
+Binder bind_linear, bind_chain, bind_segments, bind_parsing, bind_alignment;
+// inference
+Binder bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual;
 Binder bind_fields;
-Binder bind_graphlets;                                                                                    // graphs
-Binder bind_vector_kernels, bind_string_kernels, bind_tree_kernels, bind_graph_kernels, bind_keyed_rows;  // kernels
+// graphs
+Binder bind_graphlets;
+// kernels
+Binder bind_vector_kernels, bind_string_kernels, bind_tree_kernels, bind_graph_kernels, bind_keyed_rows;
 Binder bind_transducers, bind_dependence;
-Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;                                   // maps
-Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;  // solvers
+// maps
+Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;
+// solvers
+Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;
 Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_online;
-Binder bind_neighbours, bind_icp, bind_matching;  // registration
+// registration
+Binder bind_neighbours, bind_icp, bind_matching;
 
 namespace {
 

@@ -488,47 +488,12 @@ Row hashed_row(const std::vector<Counts::Entry>& entries, const Settings& settin
 
 // ---------------------------------------------------------------------------------------------------- bindings
 
-class Stack {
- public:
-  Stack(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<int32_t>> codes,
-        std::optional<In1<uint64_t>> keys)
-      : offsets_(offsets.data()), indptr_(indptr.data()), indices_(indices.data()) {
-    const int64_t nodes = require_offsets(indptr, int64_t(indices.shape(0)), "indptr", "indices");
-    n_ = require_offsets(offsets, nodes, "offsets", "nodes");
-    for (int64_t g = 0; g < n_; ++g) check_graph(offsets_[g], offsets_[g + 1]);
-    require(codes.has_value() == keys.has_value(), "codes and keys of labels come together");
-    if (codes) {
-      require(int64_t(codes->shape(0)) == nodes, "codes must hold one value a node");
-      for (int64_t v = 0; v < nodes; ++v)
-        require(codes->data()[v] >= 0 && codes->data()[v] < int64_t(keys->shape(0)), "a label code is out of range");
-      codes_ = codes->data();
-      keys_ = keys->data();
-    }
-  }
-  int64_t size() const { return n_; }
-  const uint64_t* keys() const { return keys_; }
-  int64_t work(int64_t g) const { return offsets_[g + 1] - offsets_[g]; }
-  Graph graph(int64_t g) const {
-    return {indptr_ + offsets_[g], indices_, codes_ ? codes_ + offsets_[g] : nullptr,
-            int32_t(offsets_[g + 1] - offsets_[g])};
-  }
-
- private:
-  void check_graph(int64_t first, int64_t last) const {
-    require(last - first < INT32_MAX, "a graph has fewer than 2^31 nodes");
-    for (int64_t v = first; v < last; ++v)
-      for (int64_t e = indptr_[v]; e < indptr_[v + 1]; ++e) {
-        require(indices_[e] >= 0 && indices_[e] < last - first, "a neighbour is out of range");
-        require(indices_[e] != v - first, "a node is its own neighbour");
-        require(e == indptr_[v] || indices_[e - 1] < indices_[e], "neighbours must ascend");
-      }
-  }
-
-  const int64_t *offsets_, *indptr_;
-  const int32_t *indices_, *codes_ = nullptr;
-  const uint64_t* keys_ = nullptr;
-  int64_t n_ = 0;
-};
+GraphStack simple_graphs(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
+                         std::optional<In1<int32_t>> codes = {}, std::optional<In1<uint64_t>> keys = {}) {
+  GraphStack stack(offsets, indptr, indices, Neighbours::simple);
+  stack.set_labels(codes, keys);
+  return stack;
+}
 
 Settings checked(std::vector<int> sizes, const std::string& method, bool connected, int64_t n_samples, int64_t burn_in,
                  int64_t thin, std::vector<std::vector<double>> beta, bool normalize, uint64_t seed, int n_bits,
@@ -566,7 +531,7 @@ Settings checked(std::vector<int> sizes, const std::string& method, bool connect
 }
 
 // Rows of all graphs, on threads. A part is a run of graphs that share a memory of canonical forms.
-std::vector<Row> hashed_rows(const Stack& stack, const Settings& settings, int threads, Forms* forms) {
+std::vector<Row> hashed_rows(const GraphStack& stack, const Settings& settings, int threads, Forms* forms) {
   std::vector<Row> rows(size_t(stack.size()));
   const int64_t parts = threads <= 1 ? 1 : std::min<int64_t>(stack.size(), int64_t(threads) * 16);
   Interrupt interrupt;
@@ -583,7 +548,7 @@ nb::object graphlet_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t>
                          const std::string& method, bool connected, int64_t n_samples, int64_t burn_in, int64_t thin,
                          std::vector<std::vector<double>> beta, bool normalize, uint64_t seed, int n_bits,
                          bool is_signed, int threads) {
-  const Stack stack(offsets, indptr, indices, codes, keys);
+  const GraphStack stack = simple_graphs(offsets, indptr, indices, codes, keys);
   const Settings settings = checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta),
                                     normalize, seed, n_bits, is_signed);
   threads = thread_count(threads);
@@ -608,7 +573,7 @@ nb::object graphlet_keys(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t>
                          std::optional<In1<int32_t>> codes, std::optional<In1<uint64_t>> keys, std::vector<int> sizes,
                          const std::string& method, bool connected, int64_t n_samples, bool normalize, uint64_t seed,
                          int threads) {
-  const Stack stack(offsets, indptr, indices, codes, keys);
+  const GraphStack stack = simple_graphs(offsets, indptr, indices, codes, keys);
   require(method == "exact" || method == "sample", "method must be 'exact' or 'sample'");
   Settings settings = checked(std::move(sizes), method, connected, n_samples, 0, 1, {}, normalize, seed, 1, false);
   settings.n_bits = WHOLE_HASH;
@@ -633,7 +598,7 @@ nb::list graphlet_forms(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> 
                         std::optional<In1<int32_t>> codes, std::optional<In1<uint64_t>> keys, std::vector<int> sizes,
                         const std::string& method, bool connected, int64_t n_samples, int64_t burn_in, int64_t thin,
                         std::vector<std::vector<double>> beta, uint64_t seed, int n_bits) {
-  const Stack stack(offsets, indptr, indices, codes, keys);
+  const GraphStack stack = simple_graphs(offsets, indptr, indices, codes, keys);
   const Settings settings = checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta),
                                     false, seed, n_bits, false);
   Forms forms;
@@ -711,7 +676,7 @@ nb::object canonical_order(In2<uint8_t> adjacency, std::optional<In1<uint64_t>> 
 nb::object graphlet_transitions(In1<int64_t> indptr, In1<int32_t> indices, int k, std::vector<double> beta,
                                 bool connected) {
   const int64_t ends[2] = {0, int64_t(indptr.shape(0)) - 1};
-  const Stack stack(In1<int64_t>(ends, {2}, nb::handle()), indptr, indices, std::nullopt, std::nullopt);
+  const GraphStack stack = simple_graphs(In1<int64_t>(ends, {2}, nb::handle()), indptr, indices);
   const Settings settings = checked({k}, "mcmc", connected, 1, 0, 1, {beta}, false, 0, 1, false);
   const Graph graph = stack.graph(0);
   require(binomial(graph.n, k) <= 1e4, "the graph has too many subsets for a matrix of transitions");
@@ -749,7 +714,7 @@ nb::object graphlet_transitions(In1<int64_t> indptr, In1<int32_t> indices, int k
 nb::object graphlet_walk(In1<int64_t> indptr, In1<int32_t> indices, int k, std::vector<double> beta, bool connected,
                          int64_t n_samples, int64_t burn_in, int64_t thin, uint64_t seed) {
   const int64_t ends[2] = {0, int64_t(indptr.shape(0)) - 1};
-  const Stack stack(In1<int64_t>(ends, {2}, nb::handle()), indptr, indices, std::nullopt, std::nullopt);
+  const GraphStack stack = simple_graphs(In1<int64_t>(ends, {2}, nb::handle()), indptr, indices);
   const Settings settings = checked({k}, "mcmc", connected, n_samples, burn_in, thin, {beta}, false, seed, 1, false);
   std::vector<int32_t> visited;
   {

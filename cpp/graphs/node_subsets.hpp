@@ -5,31 +5,11 @@
 #pragma once
 
 #include "graphs/canonical_forms.hpp"
+#include "graphs/graph.hpp"
 
 namespace mercer::graphlets {
 
 constexpr uint16_t TAKEN = 1 << 15;  // mark of a member of the subset, beside its join
-
-struct Graph {
-  const int64_t* indptr;   // of its first node
-  const int32_t* indices;  // of the whole stack
-  const int32_t* codes;    // labels of its nodes as numbers that ascend with their keys, or null
-  int32_t n;
-
-  const int32_t* begin(int32_t v) const { return indices + indptr[v]; }
-  const int32_t* end(int32_t v) const { return indices + indptr[v + 1]; }
-  int64_t degree(int32_t v) const { return indptr[v + 1] - indptr[v]; }
-
-  // From its edges alone, so that samples depend neither on the order of the graphs nor on threads.
-  uint64_t seed(uint64_t given) const {
-    uint64_t h = mix64(given);
-    for (int32_t v = 0; v < n; ++v) {
-      h = combine(h, uint64_t(degree(v)));
-      for (const int32_t* u = begin(v); u < end(v); ++u) h = combine(h, uint64_t(*u));
-    }
-    return h;
-  }
-};
 
 inline double binomial(double n, int k) {
   double value = 1;

@@ -37,8 +37,8 @@ struct Documents {
 
 // The rows of documents first .. last.
 template <class T, class Item, class Row>
-SparseRows<T> hash_range(const Documents& documents, int64_t first, int64_t last, RowMerger<Item>& merger, Row& row) {
-  SparseRows<T> out;
+GrowingRows<T> hash_range(const Documents& documents, int64_t first, int64_t last, RowMerger<Item>& merger, Row& row) {
+  GrowingRows<T> out;
   out.ends.reserve(size_t(last - first) + 1);
   const int64_t begin = documents.offset(first), bytes = documents.offset(last) - begin;
   bool foreseen = bytes < 65536;
@@ -57,11 +57,11 @@ SparseRows<T> hash_range(const Documents& documents, int64_t first, int64_t last
 
 // One row a document: make_row() gives, for each thread, a function row(document, merger) that adds its features.
 template <class T, class Item, class MakeRow>
-SparseRows<T> hash_documents(const Documents& documents, int n_bits, bool with_signs, Item item, int threads,
-                             MakeRow make_row) {
+GrowingRows<T> hash_documents(const Documents& documents, int n_bits, bool with_signs, Item item, int threads,
+                              MakeRow make_row) {
   const int64_t begin = documents.offset(0), bytes = documents.offset(documents.n) - begin;
   const int64_t parts = threads <= 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(4 * threads, bytes / 65536));
-  std::vector<SparseRows<T>> found(static_cast<size_t>(parts));
+  std::vector<GrowingRows<T>> found(static_cast<size_t>(parts));
   in_parallel(parts, threads, [&](int64_t part) {
     auto row = make_row();
     RowMerger<Item> merger(n_bits, with_signs, item);
@@ -72,12 +72,12 @@ SparseRows<T> hash_documents(const Documents& documents, int n_bits, bool with_s
   });
   if (parts == 1) return std::move(found[0]);
   size_t size = 0;
-  for (const SparseRows<T>& part : found) size += part.indices.size();
-  SparseRows<T> all;
+  for (const GrowingRows<T>& part : found) size += part.indices.size();
+  GrowingRows<T> all;
   all.reserve(size_t(documents.n), size);
-  for (SparseRows<T>& part : found) {
+  for (GrowingRows<T>& part : found) {
     all.append(part);
-    SparseRows<T> done = std::move(part);  // its memory goes here
+    GrowingRows<T> done = std::move(part);  // its memory goes here
   }
   return all;
 }

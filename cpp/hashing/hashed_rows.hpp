@@ -20,17 +20,18 @@
 #include <vector>
 
 #include "base/buffer.hpp"
+#include "base/dispatch.hpp"
 #include "hashing/feature_hash.hpp"
 
 namespace mercer {
 
 // Rows end to end: a CSR matrix that grows.
-template <class T> struct SparseRows {
+template <class T> struct GrowingRows {
   Buffer<int64_t> ends;  // 0 in front
   Buffer<int32_t> indices;
   Buffer<T> values;
 
-  SparseRows() { ends.push(0); }
+  GrowingRows() { ends.push(0); }
   // Room for more rows with so many values in all.
   void reserve(size_t rows, size_t size) {
     ends.reserve(ends.size() + rows);
@@ -43,7 +44,7 @@ template <class T> struct SparseRows {
     values.advance(size);
     ends.push(int64_t(indices.size()));
   }
-  void append(const SparseRows& other) {
+  void append(const GrowingRows& other) {
     const auto before = int64_t(indices.size());
     indices.append(other.indices.data(), other.indices.size());
     values.append(other.values.data(), other.values.size());
@@ -232,7 +233,7 @@ __attribute__((target("avx2"))) inline void sort_columns_avx2(KeyColumns& keys, 
 inline void sort_columns(KeyColumns& keys, size_t n) {
   const Network network(n);
 #if defined(__x86_64__)
-  if (std::string_view(kernels().name) != "baseline") return sort_columns_avx2(keys, network);
+  if (set_for("hashed_rows") != InstructionSet::baseline) return sort_columns_avx2(keys, network);
 #endif
   sort_columns_portable(keys, network);
 }
@@ -327,7 +328,7 @@ template <class Item> class RowMerger {
   }
 
   // Writes the row behind the others and begins a new one.
-  template <class T> void finish(SparseRows<T>& rows) {
+  template <class T> void finish(GrowingRows<T>& rows) {
     size_t size;
     if (buckets_.empty()) {
       count_ = size_t(next_ - items_.data());
@@ -513,7 +514,7 @@ template <class T> class RowWriter {
     ones_ = true;
   }
 
-  SparseRows<T> rows;
+  GrowingRows<T> rows;
 
  private:
   static constexpr uint64_t kPlace = (uint64_t(1) << 31) - 1;

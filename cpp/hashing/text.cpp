@@ -233,17 +233,17 @@ MERCER_PRODUCTS void ngrams_avx512(const PaddedHash& hasher, const char* p, size
 #endif
 
 Classify classifier() {
-  const std::string_view name = kernels().name;
-  return name == "avx512" ? classify_avx512 : name == "avx2" ? classify_avx2 : classify_sse2;
+  switch (set_for("text")) {
+    case InstructionSet::avx512: return classify_avx512;
+    case InstructionSet::avx2: return classify_avx2;
+    case InstructionSet::baseline: break;
+  }
+  return classify_sse2;
 }
 
-FindEdges edge_finder() {
-  static const bool bmi =
-      __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  return bmi && std::string_view(kernels().name) != "baseline" ? find_edges_bmi : find_edges_portable;
-}
+FindEdges edge_finder() { return set_for("text") == InstructionSet::baseline ? find_edges_portable : find_edges_bmi; }
 
-NgramHasher ngram_hasher() { return std::string_view(kernels().name) == "avx512" ? ngrams_avx512 : ngrams_portable; }
+NgramHasher ngram_hasher() { return set_for("text") == InstructionSet::avx512 ? ngrams_avx512 : ngrams_portable; }
 
 #else
 
@@ -461,7 +461,7 @@ nb::tuple text_rows(const Documents& documents, const TextSettings& settings, in
       analyzer.by_words(document, memo, CopiedRow(merger, copies));
     };
   };
-  SparseRows<T> rows;
+  GrowingRows<T> rows;
   {
     nb::gil_scoped_release released;
     const CountItem item(n_bits);
@@ -475,7 +475,7 @@ nb::tuple text_rows(const Documents& documents, const TextSettings& settings, in
 template <class T>
 nb::tuple string_rows(const Documents& documents, const StringSettings& settings, const double* weights, int n_bits,
                       bool with_signs, int threads) {
-  SparseRows<T> rows;
+  GrowingRows<T> rows;
   {
     nb::gil_scoped_release released;
     rows = hash_documents<T>(documents, n_bits, with_signs, WeightedItem(n_bits, weights), threads, [&] {

@@ -15,6 +15,7 @@
 #include <random>
 #include <tuple>
 
+#include "inference/factor_loops.hpp"
 #include "inference/triangulation.hpp"
 
 namespace mercer {
@@ -107,36 +108,6 @@ void sum_into_small(const Walk& walk, const double* large, double* small) {
   });
 }
 
-// exp in place for x ≤ 0: x = n ln 2 + r, a polynomial in r, and 2^n in the exponent bits; exact 0 below the range.
-MERCER_CLONES void exp_all(double* x, int64_t count) {
-  constexpr double lowest = -708.0, magic = 0x1.8p52;
-  for (int64_t i = 0; i < count; ++i) {
-    const double in = x[i], y = in > lowest ? in : lowest;
-    const double t = y * 0x1.71547652b82fep0 + magic, n = t - magic;
-    const double r = (y - n * 0x1.62e42fefa0000p-1) - n * 0x1.cf79abc9e3b3ap-40;
-    double p = 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    uint64_t bits, shift;
-    std::memcpy(&bits, &p, sizeof p);
-    std::memcpy(&shift, &t, sizeof t);
-    bits += shift << 52;
-    std::memcpy(&p, &bits, sizeof p);
-    x[i] = in >= lowest ? p : 0.0;
-  }
-}
-
 double row_max(const double* x, int64_t n) {
   double best = x[0];
   for (int64_t k = 1; k < n; ++k) best = x[k] > best ? x[k] : best;
@@ -154,7 +125,7 @@ void normalise_rows(double* table, int64_t rows, int64_t columns, double* messag
       const double base = message[r] == kImpossible ? 0.0 : message[r];
       for (int64_t k = 0; k < columns; ++k) x[k] -= base;
     }
-    exp_all(table + first * columns, (stop - first) * columns);
+    loops<FactorLoops>().exp_all(table + first * columns, (stop - first) * columns);
     for (int64_t r = first; r < stop; ++r) {
       if (message[r] == kImpossible) continue;
       double* x = table + r * columns;
@@ -446,7 +417,7 @@ void CliqueTree::multiply_parts(const Clique& clique, std::vector<Part>& parts, 
       continue;
     part.scaled.assign(part.values, part.values + part.count);
     for (double& x : part.scaled) x -= part.high;
-    exp_all(part.scaled.data(), part.count);
+    loops<FactorLoops>().exp_all(part.scaled.data(), part.count);
     left.push_back(&part);
   }
   std::stable_sort(left.begin(), left.end(), [](const Part* a, const Part* b) { return a->count < b->count; });

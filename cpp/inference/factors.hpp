@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/arrays.hpp"
-#include "base/clones.hpp"
 #include "base/signals.hpp"
 
 namespace mercer {

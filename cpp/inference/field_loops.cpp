@@ -72,7 +72,7 @@ void sample(const float* fields, int64_t n, int64_t m, float scale, uint64_t key
             float* probabilities, uint8_t* states, int threads) {
   constexpr int64_t kRows = 32;
   in_parallel((n + kRows - 1) / kRows, threads, [&](int64_t part) {
-    Buffer<float> scaled(size_t(m) + L);
+    AlignedVector<float> scaled(size_t(m) + L);
     for (int64_t i = part * kRows; i < std::min(n, (part + 1) * kRows); ++i) {
       const float* row = fields + i * m;
       for (int64_t j = 0; j < m; ++j) scaled[size_t(j)] = scale * row[j];
@@ -165,7 +165,7 @@ void bit_product(const Codes& codes, int64_t k, const float* w, int64_t m, float
   in_parallel(panels * codes.row_blocks, threads, [&](int64_t part) {
     const int64_t j = part % panels * kPanel, row_block = part / panels, i = row_block * kRowBlock;
     const int64_t rows = std::min(kRowBlock, codes.n - i), columns = std::min<int64_t>(kPanel, m - j);
-    thread_local Buffer<float> acc, sums;
+    thread_local AlignedVector<float> acc, sums;
     acc.assign(size_t(rows) * kPanel, 0.0f);
     sums.resize(size_t(kGroups) * kEntries * kPanel);
     for (int64_t block = 0; block < codes.blocks; ++block) {
@@ -293,7 +293,7 @@ void spin_sweep(const SpinChains& t, int threads) {
   in_parallel((t.n + L - 1) / L, threads, [&](int64_t part) {
     const int64_t first = part * L;
     const int here = int(std::min<int64_t>(L, t.n - first));
-    Buffer<float> x(size_t(t.size) * L);
+    AlignedVector<float> x(size_t(t.size) * L);
     UVec low, high;
     for (int lane = 0; lane < L; ++lane) {
       const int64_t chain = first + std::min(lane, here - 1);
@@ -328,7 +328,7 @@ void spin_sweep(const SpinChains& t, int threads) {
 void topic_sweep(const TopicCorpus& t) {
   const int64_t stride = t.stride;
   const float mass = t.beta * float(t.n_words);
-  Buffer<float> inverse(size_t(stride), 0.0f), p(static_cast<size_t>(stride)), prior(size_t(stride), 0.0f);
+  AlignedVector<float> inverse(size_t(stride), 0.0f), p(static_cast<size_t>(stride)), prior(size_t(stride), 0.0f);
   for (int64_t k = 0; k < t.k; ++k) {
     inverse[size_t(k)] = 1.0f / (t.totals[k] + mass);
     prior[size_t(k)] = t.alpha[k];
@@ -369,9 +369,16 @@ void topic_sweep(const TopicCorpus& t) {
 
 }  // namespace
 
-const FieldLoops& field_loops() {
-  static const FieldLoops table = {half_sweep, sample, outer, softplus_sums, spin_sweep, topic_sweep};
-  return table;
+template <> const FieldLoops& table<FieldLoops>() {
+  static constexpr FieldLoops loops = {
+      .half_sweep = half_sweep,
+      .sample = sample,
+      .outer = outer,
+      .softplus_sums = softplus_sums,
+      .spin_sweep = spin_sweep,
+      .topic_sweep = topic_sweep,
+  };
+  return loops;
 }
 
 }  // namespace mercer::MERCER_ARCH

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "base/dispatch.hpp"
+
 namespace mercer {
 
 // What to make of fields f = beta · (x W) + bias of n chains; outputs may be nullptr. The key makes the numbers of row
@@ -57,6 +59,7 @@ struct TopicCorpus {
 };
 
 struct FieldLoops {
+  static constexpr const char* concern = "fields";
   void (*half_sweep)(const HalfSweep&, int threads);
   void (*sample)(const float* fields, int64_t n, int64_t m, float scale, uint64_t key, int64_t first_row,
                  float* probabilities, uint8_t* states, int threads);
@@ -76,16 +79,6 @@ inline uint64_t mixed_counter(uint64_t z) {
 }
 inline uint64_t row_key(uint64_t key, int64_t row) { return mixed_counter(key ^ mixed_counter(uint64_t(row))); }
 
-namespace baseline {
-const FieldLoops& field_loops();
-}
-#if defined(MERCER_X86)
-namespace avx2 {
-const FieldLoops& field_loops();
-}
-namespace avx512 {
-const FieldLoops& field_loops();
-}
-#endif
+MERCER_TABLE(FieldLoops)
 
 }  // namespace mercer

@@ -232,11 +232,11 @@ class Sampler {
     if (collect) ++chain.swept;
     if (kind_ == COLOURS) {
       if (tabled_)
-        kernels().count_sweep(counts_->field, chain.bits.data() + Counts::WIDTH,
-                              collect ? chain.visits.data() : nullptr, chain.streams.data(), threads);
+        loops<SpinLoops>().count_sweep(counts_->field, chain.bits.data() + Counts::WIDTH,
+                                       collect ? chain.visits.data() : nullptr, chain.streams.data(), threads);
       else
-        kernels().spin_sweep(spins_->field, float(beta), chain.spins.data(), collect ? chain.sums.data() : nullptr,
-                             chain.streams.data(), threads);
+        loops<SpinLoops>().spin_sweep(spins_->field, float(beta), chain.spins.data(),
+                                      collect ? chain.sums.data() : nullptr, chain.streams.data(), threads);
       if (collect && ++chain.summed == (tabled_ ? Counts::FLUSH : FLUSH)) flush(chain);
       return;
     }

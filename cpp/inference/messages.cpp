@@ -7,6 +7,7 @@
 //   b_i(x_i) ∝ exp(unary_i + Σ_g ρ_g m_{g→i}),      b_f(x_f) ∝ exp(table_f / ρ_f + Σ_{i∈f} h_{i→f}).
 // Messages are normalised. States that are impossible are exact −inf: they are counted beside the sum, so that a
 // message can be taken out of it again.
+#include "inference/factor_loops.hpp"
 #include "inference/factors.hpp"
 
 #include <queue>
@@ -625,36 +626,6 @@ class PairMessages {
 //   r₁ = (T₀₁ r₀ + T₁₁ B₀) / (T₀₀ r₀ + T₁₀ B₀),    r₀ = (T₁₀ r₁ + T₁₁ B₁) / (T₀₀ r₁ + T₀₁ B₁)
 // where r on the right are the messages before: B / r leaves a message out of its own answer. One division a message;
 // neighbouring factors go into one vector.
-struct BinaryFactors {
-  int64_t count;
-  const int32_t *v0, *v1;
-  const double *t00, *t01, *t10, *t11;  // one value each if shared
-  double *r0, *r1, *change;
-};
-
-template <bool kMaximise> inline double either(double a, double b) { return kMaximise ? (a > b ? a : b) : a + b; }
-
-template <bool kShared, bool kMaximise> inline void odds_block(const BinaryFactors& p, const double* __restrict B) {
-  const int32_t* __restrict v0 = p.v0, * __restrict v1 = p.v1;
-  const double* __restrict t00 = p.t00, * __restrict t01 = p.t01, * __restrict t10 = p.t10, * __restrict t11 = p.t11;
-  double* __restrict r0 = p.r0, * __restrict r1 = p.r1, * __restrict change = p.change;
-  for (int64_t f = 0; f < p.count; ++f) {
-    const int64_t t = kShared ? 0 : f;
-    const double a = r0[f], b = r1[f], B0 = B[v0[f]], B1 = B[v1[f]];
-    const double to1 = either<kMaximise>(t01[t] * a, t11[t] * B0) / either<kMaximise>(t00[t] * a, t10[t] * B0);
-    const double to0 = either<kMaximise>(t10[t] * b, t11[t] * B1) / either<kMaximise>(t00[t] * b, t01[t] * B1);
-    // |m(1) − old m(1)|, where m(1) = r / (1 + r).
-    const double d0 = std::abs(to0 - a) / ((1.0 + to0) * (1.0 + a)), d1 = std::abs(to1 - b) / ((1.0 + to1) * (1.0 + b));
-    change[f] = d0 > d1 ? d0 : d1;
-    r0[f] = to0;
-    r1[f] = to1;
-  }
-}
-MERCER_CLONES void odds_sum_shared(const BinaryFactors& p, const double* B) { odds_block<true, false>(p, B); }
-MERCER_CLONES void odds_sum(const BinaryFactors& p, const double* B) { odds_block<false, false>(p, B); }
-MERCER_CLONES void odds_max_shared(const BinaryFactors& p, const double* B) { odds_block<true, true>(p, B); }
-MERCER_CLONES void odds_max(const BinaryFactors& p, const double* B) { odds_block<false, true>(p, B); }
-
 class BinaryMessages {
  public:
   static bool suits(const FlatGraph& graph) {
@@ -745,7 +716,9 @@ class BinaryMessages {
                              r0,
                              r1,
                              change};
-    (maximise_ ? (shared_ ? odds_max_shared : odds_max) : (shared_ ? odds_sum_shared : odds_sum))(part, B_.data());
+    const FactorLoops& with = loops<FactorLoops>();
+    (maximise_ ? (shared_ ? with.odds_max_shared : with.odds_max) : (shared_ ? with.odds_sum_shared : with.odds_sum))(
+        part, B_.data());
     if (damping > 0.0) {  // of probabilities, as everywhere
       for (int64_t f = 0; f < count; ++f)
         r0[f] = blend(r0[f], before[f], damping), r1[f] = blend(r1[f], before[kBlock + f], damping);

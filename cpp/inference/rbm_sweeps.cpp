@@ -14,14 +14,6 @@
 namespace mercer {
 namespace {
 
-const FieldLoops& field_loops() {
-#if defined(MERCER_X86)
-  if (!std::strcmp(kernels().name, "avx512")) return avx512::field_loops();
-  if (!std::strcmp(kernels().name, "avx2")) return avx2::field_loops();
-#endif
-  return baseline::field_loops();
-}
-
 // A number in [0, 1) of a counter.
 double uniform(uint64_t counter) { return double(mixed_counter(counter) >> 11) * 0x1p-53; }
 
@@ -61,7 +53,7 @@ void half_sweep(In2<uint8_t> x, In2<float> w, std::optional<In1<float>> bias, do
   t.states = optional_output(states, t.n, t.m);
   if (!t.n || !t.m) return;
   const int n_threads = thread_count(threads);
-  const FieldLoops& loops = field_loops();
+  const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.half_sweep(t, n_threads);
 }
@@ -74,7 +66,7 @@ void sample_fields(In2<float> fields, double scale, uint64_t key, int64_t first_
   require(first_row >= 0, "first_row must not be negative");
   const float* f = fields.data();
   const int n_threads = thread_count(threads);
-  const FieldLoops& loops = field_loops();
+  const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.sample(f, n, m, float(scale), key, first_row, p, s, n_threads);
 }
@@ -89,7 +81,7 @@ void outer(In2<uint8_t> x, In2<float> dense, double scale, Out2<float> out, int 
   const float* d = dense.data();
   float* to = out.data();
   const int n_threads = thread_count(threads);
-  const FieldLoops& loops = field_loops();
+  const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.outer(from, n, k, d, m, float(scale), to, n_threads);
 }
@@ -101,7 +93,7 @@ void softplus_sums(In2<float> a, std::optional<In2<float>> b, double beta, Out1<
   const float *first = a.data(), *second = b ? b->data() : nullptr;
   double* to = out.data();
   const int n_threads = thread_count(threads);
-  const FieldLoops& loops = field_loops();
+  const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.softplus_sums(first, second, n, m, float(beta), to, n_threads);
 }
@@ -154,7 +146,7 @@ void spin_sweep(Out2<int8_t> states, In1<int64_t> starts, In1<int32_t> neighbour
   t.key = key;
   t.first_row = first_row;
   const int n_threads = thread_count(threads);
-  const FieldLoops& loops = field_loops();
+  const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.spin_sweep(t, n_threads);
 }
@@ -320,7 +312,7 @@ void topic_sweeps(In1<int64_t> offsets, In1<int32_t> words, Out1<int32_t> topics
   t.stride = (t.k + 15) / 16 * 16;
   t.alpha = alpha.data();
   t.beta = float(beta);
-  const FieldLoops& loops = field_loops();
+  const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   std::vector<float> by_word(size_t(n_words * t.stride), 0.0f), by_document(size_t(t.documents * t.stride), 0.0f),
       totals(size_t(t.stride), 0.0f);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "inference/factors.hpp"
+#include "inference/spin_loops.hpp"
 
 namespace mercer {
 

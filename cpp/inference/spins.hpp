@@ -15,9 +15,9 @@
 #include <immintrin.h>
 #endif
 
-#include "base/dispatch.hpp"
 #include "base/parallel.hpp"
 #include "base/simd.hpp"
+#include "inference/spin_loops.hpp"
 
 namespace mercer::MERCER_ARCH {
 

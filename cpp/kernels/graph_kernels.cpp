@@ -14,50 +14,12 @@
 #include <queue>
 #include <unordered_map>
 
-#include "base/arrays.hpp"
-#include "hashing/feature_hash.hpp"
 #include "base/parallel.hpp"
+#include "graphs/graph.hpp"
 
 namespace mercer {
 namespace graph_kernels {
 namespace {
-
-// ---------------------------------------------------------------------------------------------------- stacked graphs
-
-struct Graph {
-  const int64_t* indptr;
-  const int32_t* indices;
-  int32_t n;
-  int64_t degree(int32_t v) const { return indptr[v + 1] - indptr[v]; }
-};
-
-class Stack {
- public:
-  Stack(const In1<int64_t>& offsets, const In1<int64_t>& indptr, const In1<int32_t>& indices)
-      : offsets_(offsets.data()), indptr_(indptr.data()), indices_(indices.data()) {
-    entries_ = int64_t(indices.shape(0));
-    nodes_ = require_offsets(indptr, entries_, "indptr", "indices");
-    n_ = require_offsets(offsets, nodes_, "offsets", "nodes");
-    for (int64_t g = 0; g < n_; ++g) {
-      const int64_t first = offsets_[g], size = offsets_[g + 1] - first;
-      require(size < (int64_t(1) << 31) - 1, "a graph has fewer than 2^31 nodes");
-      for (int64_t e = indptr_[first]; e < indptr_[first + size]; ++e)
-        require(indices_[e] >= 0 && indices_[e] < size, "a neighbour is out of range");
-    }
-  }
-  int64_t size() const { return n_; }
-  int64_t nodes() const { return nodes_; }
-  int64_t entries() const { return entries_; }
-  int64_t first(int64_t g) const { return offsets_[g]; }
-  int64_t order(int64_t g) const { return offsets_[g + 1] - offsets_[g]; }
-  // indptr of the graph holds places in the arrays of the whole stack.
-  Graph graph(int64_t g) const { return {indptr_ + offsets_[g], indices_, int32_t(order(g))}; }
-
- private:
-  const int64_t *offsets_, *indptr_;
-  const int32_t* indices_;
-  int64_t n_ = 0, nodes_ = 0, entries_ = 0;
-};
 
 // Work on graphs in runs: the result of one graph depends on nothing else.
 template <class Work> void over_graphs(int64_t n, int threads, Work work) {
@@ -195,13 +157,13 @@ std::vector<PathCell> path_cells(const Graph& graph, const uint64_t* keys, const
   return cells;
 }
 
-std::vector<uint64_t> node_keys(const Stack& stack, const std::optional<In1<uint64_t>>& keys) {
+std::vector<uint64_t> node_keys(const GraphStack& stack, const std::optional<In1<uint64_t>>& keys) {
   if (!keys) return std::vector<uint64_t>(size_t(stack.nodes()), 0);
   require(int64_t(keys->shape(0)) == stack.nodes(), "keys must hold one value a node");
   return std::vector<uint64_t>(keys->data(), keys->data() + stack.nodes());
 }
 
-const double* edge_weights(const Stack& stack, const std::optional<In1<double>>& weights) {
+const double* edge_weights(const GraphStack& stack, const std::optional<In1<double>>& weights) {
   if (!weights) return nullptr;
   require(int64_t(weights->shape(0)) == stack.entries(), "weights must hold one value for each of the indices");
   for (int64_t e = 0; e < stack.entries(); ++e)
@@ -211,7 +173,7 @@ const double* edge_weights(const Stack& stack, const std::optional<In1<double>>&
 
 nb::object shortest_path_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
                               std::optional<In1<uint64_t>> keys, std::optional<In1<double>> weights, int threads) {
-  const Stack stack(offsets, indptr, indices);
+  const GraphStack stack(offsets, indptr, indices);
   const std::vector<uint64_t> labels = node_keys(stack, keys);
   const double* lengths = edge_weights(stack, weights);
   threads = thread_count(threads);
@@ -313,7 +275,7 @@ Counted refined_row(const Graph& graph, const uint64_t* labels, const uint64_t* 
 nb::object weisfeiler_lehman_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
                                   std::optional<In1<uint64_t>> keys, std::optional<In1<uint64_t>> edge_keys, int rounds,
                                   const std::string& base, int threads) {
-  const Stack stack(offsets, indptr, indices);
+  const GraphStack stack(offsets, indptr, indices);
   const std::vector<uint64_t> labels = node_keys(stack, keys);
   require(!edge_keys || int64_t(edge_keys->shape(0)) == stack.entries(),
           "edge_keys must hold one value for each of the indices");
@@ -387,7 +349,7 @@ class WalkGraphs {
   int64_t size() const { return stack_.size(); }
   int n_edge_codes() const { return n_edge_codes_; }
   double radius(int64_t g) const { return radius_.data()[g]; }
-  const Stack& stack() const { return stack_; }
+  const GraphStack& stack() const { return stack_; }
   const double* weights() const { return weights_.data(); }
   const int32_t* edge_codes() const { return edge_codes_.data(); }
   const uint64_t* keys(int64_t g) const { return keys_.data() + stack_.first(g); }
@@ -401,7 +363,7 @@ class WalkGraphs {
   In1<int32_t> edge_codes_;
   In1<uint64_t> keys_;
   In1<double> start_, stop_, radius_;
-  Stack stack_;
+  GraphStack stack_;
   int n_edge_codes_;
 };
 

@@ -126,7 +126,7 @@ template <class T> inline void finish_row(const PairRule& rule, T* s, T a_norm, 
 
 // e_degree of the values v_k: e_q += e_{q-1} v_k, coordinate by coordinate.
 template <class T>
-void subset_sums(const PairRule& rule, const T* x, const T* b, int64_t d, T* out, Buffer<T>& memory) {
+void subset_sums(const PairRule& rule, const T* x, const T* b, int64_t d, T* out, AlignedVector<T>& memory) {
   constexpr int L = kLanes<T>;
   memory.resize(size_t(rule.degree + 1) * L);
   const T gamma = T(rule.inner_gamma);
@@ -146,7 +146,7 @@ void subset_sums(const PairRule& rule, const T* x, const T* b, int64_t d, T* out
 }
 
 template <class T>
-void group_powers(const PairRule& rule, const T* x, const T* b, int64_t d, T* out, Buffer<T>& memory) {
+void group_powers(const PairRule& rule, const T* x, const T* b, int64_t d, T* out, AlignedVector<T>& memory) {
   constexpr int L = kLanes<T>;
   memory.resize(size_t(d) * L);
   for (int j = 0; j < kPanel<T>; j += L) {
@@ -225,7 +225,7 @@ void block_sums(const PairTask<T>& t, const T* packed, const T* panel, int64_t r
 // The rows of a block with one panel, before the finish.
 template <class T>
 void block_values(const PairTask<T>& t, const PairRule& rule, int64_t first, int64_t rows, const T* packed,
-                  const T* panel, T* sums, Buffer<T>& memory) {
+                  const T* panel, T* sums, AlignedVector<T>& memory) {
   switch (rule.term) {
     case PairTerm::product: return block_sums<T, ProductTerm>(t, packed, panel, rows, sums);
     case PairTerm::squared: return block_sums<T, SquaredTerm>(t, packed, panel, rows, sums);
@@ -264,7 +264,7 @@ template <class T> void write_block(const PairTask<T>& t, int64_t first, int64_t
 template <class T> void pairs(const PairTask<T>& t, const PairRule& rule, int threads) {
   if (t.n == 0 || t.m == 0) return;
   const int64_t panels = (t.m + kPanel<T> - 1) / kPanel<T>, panel_size = t.d * kPanel<T>;
-  Buffer<T> B(size_t(panels * panel_size)), b_norms;
+  AlignedVector<T> B(size_t(panels * panel_size)), b_norms;
   in_parallel(panels, threads, [&](int64_t p) { pack_panel(t, p, B.data() + p * panel_size); });
   if (t.b_norms) {
     b_norms.assign(size_t(panels) * kPanel<T>, T(0));
@@ -272,7 +272,7 @@ template <class T> void pairs(const PairTask<T>& t, const PairRule& rule, int th
   }
   in_parallel((t.n + kRows - 1) / kRows, threads, [&](int64_t part) {
     const int64_t first = part * kRows, rows = std::min<int64_t>(kRows, t.n - first);
-    Buffer<T> packed(size_t(kRows) * t.d), sums(size_t(kRows) * kPanel<T>), memory;
+    AlignedVector<T> packed(size_t(kRows) * t.d), sums(size_t(kRows) * kPanel<T>), memory;
     if (int(rule.term) < int(PairTerm::subsets)) pack_rows(t, first, rows, packed.data());
     for (int64_t p = 0; p < panels; ++p) {
       const int64_t column = p * kPanel<T>;
@@ -288,9 +288,13 @@ template <class T> void pairs(const PairTask<T>& t, const PairRule& rule, int th
 
 }  // namespace
 
-const PairLoops& pair_loops() {
-  static const PairLoops table = {pairs<float>, pairs<double>};
-  return table;
+template <> const PairLoops<float>& table<PairLoops<float>>() {
+  static constexpr PairLoops<float> loops = {.pairs = pairs<float>};
+  return loops;
+}
+template <> const PairLoops<double>& table<PairLoops<double>>() {
+  static constexpr PairLoops<double> loops = {.pairs = pairs<double>};
+  return loops;
 }
 
 }  // namespace mercer::MERCER_ARCH

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "base/dispatch.hpp"
+
 namespace mercer {
 
 // What is added up over the coordinates, or computed from two rows.
@@ -58,21 +60,12 @@ template <class T> struct PairTask {
   bool mirror;
 };
 
-struct PairLoops {
-  void (*f32)(const PairTask<float>&, const PairRule&, int threads);
-  void (*f64)(const PairTask<double>&, const PairRule&, int threads);
+template <class T> struct PairLoops {
+  static constexpr const char* concern = "pairwise";
+  void (*pairs)(const PairTask<T>&, const PairRule&, int threads);
 };
 
-namespace baseline {
-const PairLoops& pair_loops();
-}
-#if defined(MERCER_X86)
-namespace avx2 {
-const PairLoops& pair_loops();
-}
-namespace avx512 {
-const PairLoops& pair_loops();
-}
-#endif
+MERCER_TABLE(PairLoops<float>)
+MERCER_TABLE(PairLoops<double>)
 
 }  // namespace mercer

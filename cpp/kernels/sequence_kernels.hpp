@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/dispatch.hpp"
 #include "base/signals.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -109,10 +110,11 @@ inline bool subsequence_in_range(int64_t n_s, int64_t n, int64_t length, double 
 
 inline void subsequence_values(const SubsequenceTask& task, double* total) {
 #ifdef MERCER_LANES_X86
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512bw"))
-    return subsequence_avx512(task, total);
-  if (__builtin_cpu_supports("avx2")) return subsequence_avx2(task, total);
+  switch (set_for("subsequences")) {
+    case InstructionSet::avx512: return subsequence_avx512(task, total);
+    case InstructionSet::avx2: return subsequence_avx2(task, total);
+    case InstructionSet::baseline: break;
+  }
 #endif
   subsequence_plain(task, total);
 }

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
 #include "base/parallel.hpp"
 
 namespace mercer {
@@ -47,22 +47,11 @@ nb::tuple key_columns(In1<uint64_t> keys) {
   return nb::make_tuple(to_numpy(std::move(columns)), n_columns);
 }
 
-struct SparseView {
-  const int64_t* offsets;
-  const int32_t* columns;
-  const double* values;
-  int64_t n;
-};
-
-SparseView checked(const In1<int64_t>& offsets, const In1<int32_t>& columns, const In1<double>& values,
-                   int64_t n_columns) {
-  require(columns.shape(0) == values.shape(0), "columns and values must be equally many");
-  const int64_t n = require_offsets(offsets, int64_t(columns.shape(0)), "offsets", "entries");
-  const int64_t* p = offsets.data();
-  for (int64_t k = 0; k < p[n]; ++k)
-    require(columns.data()[k] >= 0 && columns.data()[k] < n_columns, "a column is out of range");
-  require(all_finite(values.data(), p[n]), "values must be finite");
-  return {p, columns.data(), values.data(), n};
+Rows<double> checked(const In1<int64_t>& offsets, const In1<int32_t>& columns, const In1<double>& values,
+                     int64_t n_columns) {
+  require_offsets(offsets, int64_t(columns.shape(0)), "offsets", "entries");
+  require(all_finite(values.data(), int64_t(values.shape(0))), "values must be finite");
+  return sparse_rows<double>(offsets, columns, values, n_columns);
 }
 
 // The rows that hold each column; columns with a place in the dense product are left out.
@@ -72,19 +61,19 @@ struct Postings {
   std::vector<double> values;
   std::vector<int64_t> place;  // of every entry of the matrix in its list, or -1
 
-  Postings(const SparseView& m, int64_t n_columns, const int32_t* dense) : starts(size_t(n_columns) + 1, 0) {
-    const int64_t nnz = m.offsets[m.n];
+  Postings(const Rows<double>& m, int64_t n_columns, const int32_t* dense) : starts(size_t(n_columns) + 1, 0) {
+    const int64_t nnz = m.indptr[m.n_rows];
     for (int64_t k = 0; k < nnz; ++k)
-      if (dense[m.columns[k]] < 0) ++starts[size_t(m.columns[k]) + 1];
+      if (dense[m.indices[k]] < 0) ++starts[size_t(m.indices[k]) + 1];
     for (int64_t c = 0; c < n_columns; ++c) starts[size_t(c) + 1] += starts[size_t(c)];
     rows.resize(size_t(starts[size_t(n_columns)]));
     values.resize(rows.size());
     place.assign(size_t(nnz), -1);
     std::vector<int64_t> next(starts.begin(), starts.end() - 1);
-    for (int64_t i = 0; i < m.n; ++i)
-      for (int64_t k = m.offsets[i]; k < m.offsets[i + 1]; ++k)
-        if (dense[m.columns[k]] < 0) {
-          const int64_t at = next[size_t(m.columns[k])]++;
+    for (int64_t i = 0; i < m.n_rows; ++i)
+      for (int64_t k = m.indptr[i]; k < m.indptr[i + 1]; ++k)
+        if (dense[m.indices[k]] < 0) {
+          const int64_t at = next[size_t(m.indices[k])]++;
           rows[size_t(at)] = int32_t(i);
           values[size_t(at)] = m.values[k];
           place[size_t(k)] = at;
@@ -98,23 +87,24 @@ void keyed_products(In1<int64_t> left_offsets, In1<int32_t> left_columns, In1<do
                     std::optional<In1<int64_t>> right_offsets, std::optional<In1<int32_t>> right_columns,
                     std::optional<In1<double>> right_values, In1<int32_t> dense, Out2<T> out, int threads) {
   const int64_t n_columns = int64_t(dense.shape(0));
-  const SparseView a = checked(left_offsets, left_columns, left_values, n_columns);
+  const Rows<double> a = checked(left_offsets, left_columns, left_values, n_columns);
   const bool symmetric = !right_offsets;
   require(symmetric == !right_columns && symmetric == !right_values,
           "right rows come with offsets, columns and values");
-  const SparseView b = symmetric ? a : checked(*right_offsets, *right_columns, *right_values, n_columns);
-  require(a.n <= INT32_MAX && b.n <= INT32_MAX, "too many rows");
-  require(int64_t(out.shape(0)) == a.n && int64_t(out.shape(1)) == b.n, "out must be of shape (left rows, right rows)");
+  const Rows<double> b = symmetric ? a : checked(*right_offsets, *right_columns, *right_values, n_columns);
+  require(a.n_rows <= INT32_MAX && b.n_rows <= INT32_MAX, "too many rows");
+  require(int64_t(out.shape(0)) == a.n_rows && int64_t(out.shape(1)) == b.n_rows,
+          "out must be of shape (left rows, right rows)");
   threads = thread_count(threads);
   nb::gil_scoped_release unlocked;
   const Postings lists(b, n_columns, dense.data());
   constexpr int64_t STRETCH = 16;  // rows of one task
-  const int64_t tasks = (a.n + STRETCH - 1) / STRETCH;
+  const int64_t tasks = (a.n_rows + STRETCH - 1) / STRETCH;
   in_parallel(tasks, threads, [&](int64_t task) {
-    std::vector<double> line(size_t(b.n), 0.0);
-    for (int64_t i = task * STRETCH; i < std::min(a.n, (task + 1) * STRETCH); ++i) {
-      for (int64_t k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
-        const int32_t c = a.columns[k];
+    std::vector<double> line(size_t(b.n_rows), 0.0);
+    for (int64_t i = task * STRETCH; i < std::min(a.n_rows, (task + 1) * STRETCH); ++i) {
+      for (int64_t k = a.indptr[i]; k < a.indptr[i + 1]; ++k) {
+        const int32_t c = a.indices[k];
         if (dense.data()[c] >= 0) continue;
         // Row i is itself in the list: entries before its place are those of earlier rows.
         const int64_t stop = symmetric ? lists.place[size_t(k)] + 1 : lists.starts[size_t(c) + 1];
@@ -122,8 +112,8 @@ void keyed_products(In1<int64_t> left_offsets, In1<int32_t> left_columns, In1<do
         for (int64_t at = lists.starts[size_t(c)]; at < stop; ++at)
           line[size_t(lists.rows[size_t(at)])] += value * lists.values[size_t(at)];
       }
-      const int64_t width = symmetric ? i + 1 : b.n;
-      T* row = out.data() + i * b.n;
+      const int64_t width = symmetric ? i + 1 : b.n_rows;
+      T* row = out.data() + i * b.n_rows;
       for (int64_t j = 0; j < width; ++j) {
         row[j] += T(line[size_t(j)]);
         line[size_t(j)] = 0.0;
@@ -132,11 +122,12 @@ void keyed_products(In1<int64_t> left_offsets, In1<int32_t> left_columns, In1<do
   });
   if (!symmetric) return;
   constexpr int64_t TILE = 32;
-  const int64_t tiles = (a.n + TILE - 1) / TILE;
+  const int64_t tiles = (a.n_rows + TILE - 1) / TILE;
   in_parallel(tiles, threads, [&](int64_t tile) {
     for (int64_t start = 0; start <= tile * TILE; start += TILE)
-      for (int64_t i = tile * TILE; i < std::min(a.n, (tile + 1) * TILE); ++i)
-        for (int64_t j = start; j < std::min(i, start + TILE); ++j) out.data()[j * a.n + i] = out.data()[i * a.n + j];
+      for (int64_t i = tile * TILE; i < std::min(a.n_rows, (tile + 1) * TILE); ++i)
+        for (int64_t j = start; j < std::min(i, start + TILE); ++j)
+          out.data()[j * a.n_rows + i] = out.data()[i * a.n_rows + j];
   });
 }
 
@@ -144,14 +135,14 @@ void keyed_products(In1<int64_t> left_offsets, In1<int32_t> left_columns, In1<do
 template <class T>
 void keyed_dense(In1<int64_t> offsets, In1<int32_t> columns, In1<double> values, In1<int32_t> dense, Out2<T> out) {
   const int64_t n_columns = int64_t(dense.shape(0));
-  const SparseView m = checked(offsets, columns, values, n_columns);
+  const Rows<double> m = checked(offsets, columns, values, n_columns);
   const int64_t width = int64_t(out.shape(1));
-  require(int64_t(out.shape(0)) == m.n, "out must have one row for each row");
+  require(int64_t(out.shape(0)) == m.n_rows, "out must have one row for each row");
   for (int64_t c = 0; c < n_columns; ++c) require(dense.data()[c] < width, "a place is out of range");
   nb::gil_scoped_release unlocked;
-  for (int64_t i = 0; i < m.n; ++i)
-    for (int64_t k = m.offsets[i]; k < m.offsets[i + 1]; ++k) {
-      const int32_t place = dense.data()[m.columns[k]];
+  for (int64_t i = 0; i < m.n_rows; ++i)
+    for (int64_t k = m.indptr[i]; k < m.indptr[i + 1]; ++k) {
+      const int32_t place = dense.data()[m.indices[k]];
       if (place >= 0) out.data()[i * width + place] += T(m.values[k]);
     }
 }

@@ -3,22 +3,13 @@
 // Sparse rows: with f(0, 0) = 0, Σ_k f(x_k, z_k) = Σ_k f(x_k, 0) + Σ_k f(0, z_k) + Σ_{k: z_k ≠ 0} (f(x_k, z_k) - f(x_k,
 // 0) - f(0, z_k)), and the last sum needs only the entries of z once x is spread out.
 #include <cmath>
-#include <cstring>
 
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
 #include "kernels/pairwise.hpp"
 #include "base/parallel.hpp"
 
 namespace mercer {
 namespace {
-
-const PairLoops& pair_loops() {
-#if defined(MERCER_X86)
-  if (!std::strcmp(kernels().name, "avx512")) return avx512::pair_loops();
-  if (!std::strcmp(kernels().name, "avx2")) return avx2::pair_loops();
-#endif
-  return baseline::pair_loops();
-}
 
 template <class T> using Rows2 = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
@@ -131,12 +122,8 @@ void pairwise(In2<T> A, In2<T> B, const PairSettings& rule, std::optional<In1<T>
                          row0,
                          mirror};
   const int n_threads = thread_count(threads);
-  const PairLoops& loops = pair_loops();
   nb::gil_scoped_release release;
-  if constexpr (sizeof(T) == 4)
-    loops.f32(task, rule.rule, n_threads);
-  else
-    loops.f64(task, rule.rule, n_threads);
+  loops<PairLoops<T>>().pairs(task, rule.rule, n_threads);
 }
 
 // ---------------------------------------------------------------------------------------------- sparse rows
@@ -153,32 +140,19 @@ double sparse_term(PairTerm term, double x, double z) {
   }
 }
 
-template <class T> struct SparseRows {
-  const int64_t* indptr;
-  const int32_t* indices;
-  const T* data;
-  int64_t n;
-  SparseRows(const In1<int64_t>& p, const In1<int32_t>& k, const In1<T>& v, int64_t d)
-      : indptr(p.data()), indices(k.data()), data(v.data()), n(int64_t(p.shape(0)) - 1) {
-    require(k.shape(0) == v.shape(0), "indices and values must be equally many");
-    require_offsets_within(p, int64_t(k.shape(0)), "indptr", "indices");
-    for (int64_t t = indptr[0]; t < indptr[n]; ++t)
-      require(indices[t] >= 0 && indices[t] < d, "a column index is out of range");
-  }
-  double alone(PairTerm term, int64_t i) const {
-    double total = 0;
-    for (int64_t t = indptr[i]; t < indptr[i + 1]; ++t) total += sparse_term(term, data[t], 0);
-    return total;
-  }
-};
+template <class T> double alone(const Rows<T>& rows, PairTerm term, int64_t i) {
+  double total = 0;
+  for (int64_t t = rows.indptr[i]; t < rows.indptr[i + 1]; ++t) total += sparse_term(term, rows.values[t], 0);
+  return total;
+}
 
 template <class T, class Term>
-void sparse_row(const SparseRows<T>& B, const double* x, double alone, const std::vector<double>& others, bool distance,
+void sparse_row(const Rows<T>& B, const double* x, double alone, const std::vector<double>& others, bool distance,
                 T* out, Term term) {
-  for (int64_t j = 0; j < B.n; ++j) {
+  for (int64_t j = 0; j < B.n_rows; ++j) {
     double total = alone + others[size_t(j)];
     for (int64_t t = B.indptr[j]; t < B.indptr[j + 1]; ++t) {
-      const double xk = x[B.indices[t]], zk = B.data[t];
+      const double xk = x[B.indices[t]], zk = B.values[t];
       if (xk != 0) total += term(xk, zk);
     }
     out[j] = T(distance ? std::max(0.0, total) : total);  // a sum of differences may come out a little below 0
@@ -191,23 +165,23 @@ void sparse_pairwise(In1<int64_t> a_indptr, In1<int32_t> a_indices, In1<T> a_dat
                      int threads) {
   const Output<T> to(out);
   require(d >= 0, "the number of columns must not be negative");
-  const SparseRows<T> A(a_indptr, a_indices, a_data, d), B(b_indptr, b_indices, b_data, d);
+  const Rows<T> A = sparse_rows<T>(a_indptr, a_indices, a_data, d), B = sparse_rows<T>(b_indptr, b_indices, b_data, d);
   const PairTerm term = term_named(name);
   require(int(term) < int(PairTerm::subsets), "this term needs dense rows");
-  to.check(0, A.n, B.n, false);
+  to.check(0, A.n_rows, B.n_rows, false);
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  std::vector<double> others(size_t(B.n));
-  for (int64_t j = 0; j < B.n; ++j) others[size_t(j)] = B.alone(term, j);
+  std::vector<double> others(size_t(B.n_rows));
+  for (int64_t j = 0; j < B.n_rows; ++j) others[size_t(j)] = alone(B, term, j);
   const bool distance = term == PairTerm::squared || term == PairTerm::absolute || term == PairTerm::chi_squared;
   constexpr int64_t kRows = 32;
-  in_parallel((A.n + kRows - 1) / kRows, n_threads, [&](int64_t part) {
+  in_parallel((A.n_rows + kRows - 1) / kRows, n_threads, [&](int64_t part) {
     std::vector<double> x(size_t(d), 0.0);
-    for (int64_t i = part * kRows; i < std::min(A.n, (part + 1) * kRows); ++i) {
-      for (int64_t t = A.indptr[i]; t < A.indptr[i + 1]; ++t) x[size_t(A.indices[t])] = A.data[t];
+    for (int64_t i = part * kRows; i < std::min(A.n_rows, (part + 1) * kRows); ++i) {
+      for (int64_t t = A.indptr[i]; t < A.indptr[i + 1]; ++t) x[size_t(A.indices[t])] = A.values[t];
       T* row = to.data + i * to.stride;
-      const double alone = A.alone(term, i);
-      const auto run = [&](auto both) { sparse_row(B, x.data(), alone, others, distance, row, both); };
+      const double own = alone(A, term, i);
+      const auto run = [&](auto both) { sparse_row(B, x.data(), own, others, distance, row, both); };
       switch (term) {
         case PairTerm::product: run([](double u, double v) { return u * v; }); break;
         case PairTerm::squared: run([](double u, double v) { return -2 * u * v; }); break;

@@ -89,15 +89,6 @@ template <class T> ConvolutionPlan<T> make_plan(int64_t n) {
   return plan;
 }
 
-template <class T> Convolution<T> loops() {
-#if defined(MERCER_X86)
-  const std::string name = kernels().name;
-  if (name == "avx512") return avx512::convolution<T>();
-  if (name == "avx2") return avx2::convolution<T>();
-#endif
-  return baseline::convolution<T>();
-}
-
 // x ↦ the first n_bits entries of r ⊛ (signs ∘ x), or their signs as bits.
 template <class T> class Circulant {
  public:
@@ -110,7 +101,7 @@ template <class T> class Circulant {
     if (signs) signs_.assign(signs->data(), signs->data() + n);
     plan_ = make_plan<T>(n);
     spectrum_.resize(size_t(plan_.spectrum_size()));
-    loops<T>().spectrum(plan_, r.data(), spectrum_.data());
+    loops<ConvolutionLoops<T>>().spectrum(plan_, r.data(), spectrum_.data());
   }
   void project(In2<T> X, Out2<T> out, int threads) const {
     require(out.shape(0) == X.shape(0), "out must have a row for each row of X");
@@ -132,7 +123,7 @@ template <class T> class Circulant {
     // rounding.
     const int64_t rows = int64_t(X.shape(0)), step = plan_.batched ? 8 * plan_.lanes : 8,
                   parts = (rows + step - 1) / step;
-    const Convolution<T> work = loops<T>();
+    const ConvolutionLoops<T>& work = loops<ConvolutionLoops<T>>();
     const T* signs = signs_.empty() ? nullptr : signs_.data();
     const int64_t shares = std::min<int64_t>(parts, 4 * threads);
     std::vector<char> finite(size_t(shares), 1);

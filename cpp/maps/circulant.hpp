@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/dispatch.hpp"
+
 namespace mercer {
 
 constexpr int kVectorBytes = 64;  // in every build: lanes never change what is computed
@@ -38,8 +40,9 @@ template <class T> struct ConvolutionPlan {
   int64_t spectrum_size() const { return batched ? 2 * n : n / cached_size * groups() * 2 * m * lanes; }
 };
 
-// The loops, once for each instruction set. No fused products: codes must be the same on every machine.
-template <class T> struct Convolution {
+// No fused products: codes must be the same on every machine.
+template <class T> struct ConvolutionLoops {
+  static constexpr const char* concern = "circulant";
   // F(r) / n in the scrambled order.
   void (*spectrum)(const ConvolutionPlan<T>& plan, const T* r, T* out);
   // out(row, values) gets what rows first .. last of X, times signs (nullptr: none), become. False if a row is not
@@ -48,16 +51,7 @@ template <class T> struct Convolution {
                int64_t last, int64_t n_bits, T* real_out, uint8_t* packed_out);
 };
 
-namespace baseline {
-template <class T> Convolution<T> convolution();
-}
-#if defined(MERCER_X86)
-namespace avx2 {
-template <class T> Convolution<T> convolution();
-}
-namespace avx512 {
-template <class T> Convolution<T> convolution();
-}
-#endif
+MERCER_TABLE(ConvolutionLoops<float>)
+MERCER_TABLE(ConvolutionLoops<double>)
 
 }  // namespace mercer

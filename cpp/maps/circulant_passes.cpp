@@ -1,6 +1,8 @@
 // The loops of maps/circulant.hpp, compiled once for each instruction set.
 #include "maps/circulant.hpp"
 
+#include "base/aligned.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -155,16 +157,6 @@ void tail_pass_of(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vect
   }
 }
 
-// Aligned memory for vectors.
-template <class T> struct Buffer {
-  explicit Buffer(int64_t size)
-      : data(static_cast<T*>(::operator new(size_t(size) * sizeof(T), std::align_val_t(kVectorBytes)))) {}
-  ~Buffer() { ::operator delete(data, std::align_val_t(kVectorBytes)); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  T* data;
-};
-
 // One complex vector through the passes: times the spectrum and back, or (Forward) into the spectrum.
 template <class T, bool Forward> class Walk {
  public:
@@ -192,7 +184,7 @@ template <class T, bool Forward> class Walk {
         tail_pass_of<true, T>(*pass, plan_.m, re, im);
     }
   }
-  V* tile() { return reinterpret_cast<V*>(tile_.data); }
+  V* tile() { return reinterpret_cast<V*>(tile_.data()); }
 
  private:
   void block(size_t level, int64_t offset, T* re, T* im) {
@@ -291,7 +283,7 @@ template <class T, bool Forward> class Walk {
   const Plan& plan_;
   Spectrum spectrum_;
   T scale_;
-  Buffer<T> tile_;
+  AlignedVector<T> tile_;
 };
 
 template <class T> void spectrum_of(const ConvolutionPlan<T>& plan, const T* r, T* out) {
@@ -301,10 +293,10 @@ template <class T> void spectrum_of(const ConvolutionPlan<T>& plan, const T* r, 
     for (int64_t i = 0; i < plan.n; ++i) walk.tile()[i][0] = r[i];
     return walk.lanes();
   }
-  Buffer<T> work(2 * plan.n);
-  std::memcpy(work.data, r, size_t(plan.n) * sizeof(T));
-  std::memset(work.data + plan.n, 0, size_t(plan.n) * sizeof(T));
-  walk.vector(work.data, work.data + plan.n);
+  AlignedVector<T> work(size_t(2 * plan.n));
+  std::memcpy(work.data(), r, size_t(plan.n) * sizeof(T));
+  std::memset(work.data() + plan.n, 0, size_t(plan.n) * sizeof(T));
+  walk.vector(work.data(), work.data() + plan.n);
 }
 
 // The bits of each byte in the opposite order.
@@ -402,7 +394,7 @@ bool convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* 
   constexpr int64_t lanes = ConvolutionPlan<T>::lanes;
   const int64_t n = plan.n;
   Walk<T, false> walk(plan, spectrum, T(1));
-  Buffer<T> row(n);
+  AlignedVector<T> row(static_cast<size_t>(n));
   auto* tile = reinterpret_cast<T*>(walk.tile());
   const auto place = [&](int64_t l) { return tile + l / lanes * n * lanes + l % lanes; };
   for (int64_t at = first; at < last; at += 2 * lanes) {
@@ -417,8 +409,8 @@ bool convolve_lanes(const ConvolutionPlan<T>& plan, const T* spectrum, const T* 
     walk.lanes();
     for (int64_t l = 0; l < count; ++l) {
       const T* from = place(l);
-      for (int64_t i = 0; i < out.n_bits; ++i) row.data[i] = from[i * lanes];
-      out.put(at + l, exponents[l], row.data);
+      for (int64_t i = 0; i < out.n_bits; ++i) row[i] = from[i * lanes];
+      out.put(at + l, exponents[l], row.data());
     }
   }
   return true;
@@ -431,27 +423,32 @@ bool convolve_rows(const ConvolutionPlan<T>& plan, const T* spectrum, const T* X
   const Output<T> out{n_bits, real_out, packed_out};
   if (plan.batched) return convolve_lanes(plan, spectrum, X, signs, first, last, out);
   Walk<T, false> walk(plan, spectrum, T(1));
-  Buffer<T> work(2 * n);
+  AlignedVector<T> work(size_t(2 * n));
   for (int64_t row = first; row < last; row += 2) {
     const int64_t count = std::min<int64_t>(2, last - row);
     int exponents[2];
-    if (count == 1) std::memset(work.data + n, 0, size_t(n) * sizeof(T));
+    if (count == 1) std::memset(work.data() + n, 0, size_t(n) * sizeof(T));
     for (int64_t i = 0; i < count; ++i) {
       exponents[i] = exponent(X + (row + i) * n, n);
       if (exponents[i] == kNotFinite) return false;
-      fill(X + (row + i) * n, signs, n, exponents[i], work.data + i * n, 1);
+      fill(X + (row + i) * n, signs, n, exponents[i], work.data() + i * n, 1);
     }
-    walk.vector(work.data, work.data + n);
-    for (int64_t i = 0; i < count; ++i) out.put(row + i, exponents[i], work.data + i * n);
+    walk.vector(work.data(), work.data() + n);
+    for (int64_t i = 0; i < count; ++i) out.put(row + i, exponents[i], work.data() + i * n);
   }
   return true;
 }
 
 }  // namespace
 
-template <class T> Convolution<T> convolution() { return {spectrum_of<T>, convolve_rows<T>}; }
-template Convolution<float> convolution<float>();
-template Convolution<double> convolution<double>();
+template <> const ConvolutionLoops<float>& table<ConvolutionLoops<float>>() {
+  static constexpr ConvolutionLoops<float> loops = {.spectrum = spectrum_of<float>, .rows = convolve_rows<float>};
+  return loops;
+}
+template <> const ConvolutionLoops<double>& table<ConvolutionLoops<double>>() {
+  static constexpr ConvolutionLoops<double> loops = {.spectrum = spectrum_of<double>, .rows = convolve_rows<double>};
+  return loops;
+}
 
 }  // namespace MERCER_ARCH
 }  // namespace mercer

@@ -9,6 +9,7 @@
 // at again. All are integers and neighbours are ordered by (distance, position), so neither the instruction set nor the
 // number of threads can change a result.
 #include "base/arrays.hpp"
+#include "base/dispatch.hpp"
 #include "base/parallel.hpp"
 
 #include <algorithm>
@@ -185,7 +186,7 @@ using Streams = void (*)(const uint64_t* blocks, int64_t count, const uint64_t* 
 // nullptr where counting, not reading, takes the time.
 Streams best_streams(int64_t words) {
 #if defined(MERCER_X86)
-  if (std::string(kernels().name) == "avx512" && __builtin_cpu_supports("avx512vpopcntdq")) {
+  if (set_for("hamming") == InstructionSet::avx512 && machine_has(Feature::popcounts_of_vectors)) {
     switch (words) {
       case 1: return scan_streams<1>;
       case 2: return scan_streams<2>;
@@ -201,8 +202,8 @@ Streams best_streams(int64_t words) {
 
 Scan best_scan(int64_t words) {
 #if defined(MERCER_X86)
-  const std::string name = kernels().name;
-  if (name == "avx512" && __builtin_cpu_supports("avx512vpopcntdq")) {
+  const InstructionSet set = set_for("hamming");
+  if (set == InstructionSet::avx512 && machine_has(Feature::popcounts_of_vectors)) {
     switch (words) {
       case 1: return scan_words<1>;
       case 2: return scan_words<2>;
@@ -212,7 +213,7 @@ Scan best_scan(int64_t words) {
       default: return scan_words<0>;
     }
   }
-  if (name != "baseline") return scan_avx2;
+  if (set != InstructionSet::baseline) return scan_avx2;
 #endif
   (void)words;
   return scan_baseline;

@@ -1,7 +1,6 @@
 // Fast maps of vectors: waves over given or structured angles (maps/trig_features.hpp), and count sketches
 //   out[j] = Σ_{i : column(i) = j} sign(i) x[i].
 #include <cmath>
-#include <cstring>
 
 #include "base/arrays.hpp"
 #include "base/parallel.hpp"
@@ -9,14 +8,6 @@
 
 namespace mercer {
 namespace {
-
-const WaveLoops& wave_loops() {
-#if defined(MERCER_X86)
-  if (!std::strcmp(kernels().name, "avx512")) return avx512::wave_loops();
-  if (!std::strcmp(kernels().name, "avx2")) return avx2::wave_loops();
-#endif
-  return baseline::wave_loops();
-}
 
 template <class T>
 void run(WaveTask<T>& task, const In1<T>& phases, int64_t paired, double amplitude, Out2<T>& out, int threads) {
@@ -30,12 +21,8 @@ void run(WaveTask<T>& task, const In1<T>& phases, int64_t paired, double amplitu
   task.amplitude = T(amplitude);
   task.out = out.data();
   const int n_threads = thread_count(threads);
-  const WaveLoops& loops = wave_loops();
   nb::gil_scoped_release release;
-  if constexpr (sizeof(T) == 4)
-    loops.f32(task, n_threads);
-  else
-    loops.f64(task, n_threads);
+  loops<WaveLoops<T>>().waves(task, n_threads);
 }
 
 template <class T>

@@ -9,29 +9,27 @@
 #include <vector>
 
 #include "base/arrays.hpp"
-#include "base/clones.hpp"
 #include "base/parallel.hpp"
 #include "base/signals.hpp"
 #include "hashing/feature_hash.hpp"
+#include "maps/signed_hash_loops.hpp"
 
 namespace mercer {
 namespace {
 
-constexpr int64_t kLine = 64;   // bytes: as many rows as fill a line are projected together
 constexpr int64_t kTile = 256;  // features whose places are kept at a time
 constexpr int64_t kGroup = 64;  // lines of rows that share the hashing, if their sums fill no more than
 constexpr int64_t kGroupBytes = int64_t(1) << 24;
-constexpr uint32_t kMinus = 1;  // in the low bits of a place, which is a multiple of kLine
 constexpr int64_t kMostBuckets = int64_t(1) << 25;
 
 struct Places {
   Places(uint64_t seed, int64_t n_hashes, int64_t n_buckets) : n_hashes(n_hashes), n_buckets(uint64_t(n_buckets)) {
     for (int64_t pair = 0; 2 * pair < n_hashes; ++pair) keys.push_back(mix64(feature_hash(uint64_t(pair), seed)));
   }
-  // bucket · kLine, plus kMinus where the sign is −1.
+  // bucket · kHashLine, plus kHashMinus where the sign is −1.
   uint32_t place(uint32_t bits) const {
     const uint32_t bucket = uint32_t((uint64_t(bits & 0x7fffffffu) * n_buckets) >> 31);
-    return bucket * uint32_t(kLine) | (bits >> 31) * kMinus;
+    return bucket * uint32_t(kHashLine) | (bits >> 31) * kHashMinus;
   }
   void of_feature(uint64_t feature, uint32_t* out) const {
     const uint64_t mixed = mix64(feature + 0x9E3779B97F4A7C15u);  // feature_hash(feature, key), its first step shared
@@ -47,37 +45,10 @@ struct Places {
   uint64_t n_buckets;
 };
 
-// A line of rows: sums[bucket][row] ± = x[feature][row] for all places of a tile of features.
-template <class T>
-[[gnu::always_inline]] inline void add_tile_of(const T* x, int64_t features, const uint32_t* places, int64_t n_hashes,
-                                               char* sums) {
-  constexpr int64_t L = kLine / int64_t(sizeof(T));
-  typedef T Line __attribute__((vector_size(kLine)));
-  for (int64_t t = 0; t < features; ++t) {
-    Line both[2];
-    std::memcpy(&both[0], x + t * L, kLine);
-    both[1] = -both[0];
-    for (int64_t s = 0; s < n_hashes; ++s) {
-      const uint32_t place = places[t * n_hashes + s];
-      char* to = sums + (place & ~kMinus);
-      Line sum;
-      std::memcpy(&sum, to, kLine);
-      sum += both[place & kMinus];
-      std::memcpy(to, &sum, kLine);
-    }
-  }
-}
-MERCER_CLONES void add_tile(const float* x, int64_t features, const uint32_t* places, int64_t n_hashes, char* sums) {
-  add_tile_of(x, features, places, n_hashes, sums);
-}
-MERCER_CLONES void add_tile(const double* x, int64_t features, const uint32_t* places, int64_t n_hashes, char* sums) {
-  add_tile_of(x, features, places, n_hashes, sums);
-}
-
 template <class T> void project_group(const T* x, int64_t rows, int64_t d, const Places& hash, double scale, T* out) {
-  constexpr int64_t L = kLine / int64_t(sizeof(T));
+  constexpr int64_t L = kHashLine / int64_t(sizeof(T));
   const int64_t lines = (rows + L - 1) / L, k = int64_t(hash.n_buckets), S = hash.n_hashes;
-  std::vector<char> sums(size_t(lines * k * kLine), 0);
+  std::vector<char> sums(size_t(lines * k * kHashLine), 0);
   std::vector<uint32_t> places(size_t(kTile * S));
   std::vector<T> tile(size_t(kTile * L));
   for (int64_t first = 0; first < d; first += kTile) {
@@ -90,7 +61,7 @@ template <class T> void project_group(const T* x, int64_t rows, int64_t d, const
         const T* row = x + (line * L + r) * d + first;
         for (int64_t t = 0; t < features; ++t) tile[size_t(t * L + r)] = row[t];
       }
-      add_tile(tile.data(), features, places.data(), S, sums.data() + line * k * kLine);
+      loops<SignedHashLoops<T>>().add_tile(tile.data(), features, places.data(), S, sums.data() + line * k * kHashLine);
     }
     poll_signals(features * S * lines);
   }
@@ -105,7 +76,7 @@ void check_places(int64_t n_hashes, int64_t n_buckets) {
 }
 
 template <class T> void signed_hash_rows(In2<T> x, uint64_t seed, int64_t n_hashes, Out2<T> out, int threads) {
-  constexpr int64_t L = kLine / int64_t(sizeof(T));
+  constexpr int64_t L = kHashLine / int64_t(sizeof(T));
   const int64_t n = int64_t(x.shape(0)), d = int64_t(x.shape(1)), k = int64_t(out.shape(1));
   require(int64_t(out.shape(0)) == n, "the output has the wrong shape");
   check_places(n_hashes, k);
@@ -115,7 +86,7 @@ template <class T> void signed_hash_rows(In2<T> x, uint64_t seed, int64_t n_hash
   nb::gil_scoped_release release;
   const Places hash(seed, n_hashes, k);
   const double scale = 1.0 / std::sqrt(double(n_hashes));
-  const int64_t lines = (n + L - 1) / L, most = std::clamp(kGroupBytes / (k * kLine), int64_t(1), kGroup);
+  const int64_t lines = (n + L - 1) / L, most = std::clamp(kGroupBytes / (k * kHashLine), int64_t(1), kGroup);
   const int64_t group = L * std::clamp((lines + n_threads - 1) / n_threads, int64_t(1), most);
   in_parallel((n + group - 1) / group, n_threads, [&](int64_t part) {
     const int64_t first = part * group;
@@ -145,7 +116,7 @@ void signed_hash_sparse(In1<int64_t> indptr, In1<int64_t> indices, In1<T> values
       for (int64_t e = indptr.data()[i]; e < indptr.data()[i + 1]; ++e) {
         const T value = values.data()[e], both[2] = {value, -value};
         hash.of_feature(uint64_t(indices.data()[e]), places.data());
-        for (const uint32_t place : places) row[place / kLine] += both[place & kMinus];
+        for (const uint32_t place : places) row[place / kHashLine] += both[place & kHashMinus];
       }
       for (int64_t j = 0; j < k; ++j) row[j] = T(double(row[j]) * scale);
       poll_signals((indptr.data()[i + 1] - indptr.data()[i]) * n_hashes + k);

@@ -213,7 +213,7 @@ template <class T> void structured_angles(const WaveTask<T>& t, const T* x, T* p
 template <class T> void waves(const WaveTask<T>& t, int threads) {
   constexpr int64_t kRows = 32;
   in_parallel((t.n + kRows - 1) / kRows, threads, [&](int64_t part) {
-    Buffer<T> padded(t.angles ? 0 : size_t(t.size)), work(padded.size()), own(t.angles ? 0 : size_t(t.m));
+    AlignedVector<T> padded(t.angles ? 0 : size_t(t.size)), work(padded.size()), own(t.angles ? 0 : size_t(t.m));
     for (int64_t i = part * kRows; i < std::min(t.n, (part + 1) * kRows); ++i) {
       const T* angles = t.angles ? t.angles + i * t.m : own.data();
       if (!t.angles) structured_angles(t, t.x + i * t.d, padded.data(), work.data(), own.data());
@@ -226,9 +226,13 @@ template <class T> void waves(const WaveTask<T>& t, int threads) {
 
 }  // namespace
 
-const WaveLoops& wave_loops() {
-  static const WaveLoops table = {waves<float>, waves<double>};
-  return table;
+template <> const WaveLoops<float>& table<WaveLoops<float>>() {
+  static constexpr WaveLoops<float> loops = {.waves = waves<float>};
+  return loops;
+}
+template <> const WaveLoops<double>& table<WaveLoops<double>>() {
+  static constexpr WaveLoops<double> loops = {.waves = waves<double>};
+  return loops;
 }
 
 }  // namespace mercer::MERCER_ARCH

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "base/dispatch.hpp"
+
 namespace mercer {
 
 template <class T> struct WaveTask {
@@ -25,21 +27,12 @@ template <class T> struct WaveTask {
   T* out;  // n rows of m + paired values
 };
 
-struct WaveLoops {
-  void (*f32)(const WaveTask<float>&, int threads);
-  void (*f64)(const WaveTask<double>&, int threads);
+template <class T> struct WaveLoops {
+  static constexpr const char* concern = "waves";
+  void (*waves)(const WaveTask<T>&, int threads);
 };
 
-namespace baseline {
-const WaveLoops& wave_loops();
-}
-#if defined(MERCER_X86)
-namespace avx2 {
-const WaveLoops& wave_loops();
-}
-namespace avx512 {
-const WaveLoops& wave_loops();
-}
-#endif
+MERCER_TABLE(WaveLoops<float>)
+MERCER_TABLE(WaveLoops<double>)
 
 }  // namespace mercer

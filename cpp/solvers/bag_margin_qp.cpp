@@ -8,10 +8,10 @@
 // A program stops when upper and lower bounds of its value meet: with g = 1 − Qa, the gap is Σ_i upper_i max(0, g_i) −
 // a_i g_i, and smaller for the best multiple of a.
 #include "base/arrays.hpp"
-#include "base/clones.hpp"
 #include "base/dense.hpp"
 #include "base/parallel.hpp"
 #include "base/signals.hpp"
+#include "solvers/bag_loops.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -156,29 +156,6 @@ void check_program(int64_t n, const In1<double>& upper, const Out1<double>& alph
   }
 }
 
-// ½ c² square + Σ_i upper_i max(0, 1 − c (1 − g_i)) and its slope in c, by sums that are the same for vectors of any
-// width.
-MERCER_CLONES std::pair<double, double> loss_at(double c, double square, const double* g, const double* upper,
-                                                int64_t n) {
-  constexpr int kSums = 16;
-  double losses[kSums] = {}, turns[kSums] = {};
-  for (int64_t i = 0; i + kSums <= n; i += kSums) {
-    for (int k = 0; k < kSums; ++k) {
-      const double margin = 1 - g[i + k], short_of = 1 - c * margin, u = short_of > 0 ? upper[i + k] : 0.0;
-      losses[k] += u * short_of;
-      turns[k] += u * margin;
-    }
-  }
-  for (int64_t i = n - n % kSums; i < n; ++i) {
-    const double margin = 1 - g[i], short_of = 1 - c * margin, u = short_of > 0 ? upper[i] : 0.0;
-    losses[0] += u * short_of;
-    turns[0] += u * margin;
-  }
-  double loss = c * c * square / 2, turn = c * square;
-  for (int k = 0; k < kSums; ++k) loss += losses[k], turn -= turns[k];
-  return {loss, turn};
-}
-
 // The least of ½ c² aᵀQa + Σ_i upper_i max(0, 1 − c (Qa)_i) over c, nearly: each c > 0 gives a bound of the value from
 // above, and a program that is solved but for its scale has a gap only without c. Tangents on both sides of the minimum
 // enclose it; it is found when they meet. Rows of a solved program are at their margins, where the slope jumps: only
@@ -190,7 +167,7 @@ double scaled_bound(const double* a, const double* g, const double* upper, int64
   double c = 1, best = std::numeric_limits<double>::infinity();
   double low = 0, low_value = 0, low_slope = 0, high = 0, high_value = 0, high_slope = 0;  // where 0: none yet
   for (int step = 0; step < 60; ++step) {
-    const auto [value, slope] = loss_at(c, square, g, upper, n);
+    const auto [value, slope] = loops<BagLoops>().loss_at(c, square, g, upper, n);
     best = std::min(best, value);
     if (slope == 0) break;
     if (slope < 0) {
@@ -226,60 +203,13 @@ double scaled_value(const double* a, const double* g, const double* upper, int64
 }
 
 constexpr double kEqual = 1e-6;  // relative: gains of equal rows, which rounding must not tell apart
-constexpr int kLanes = 16;       // arrays of a program are filled up to a multiple of it
-
-// What a step along one coordinate changes: the slopes, and what each coordinate would gain next. Returns the largest
-// gain.
-MERCER_CLONES double advance(double size, const double* __restrict row, const double* __restrict a,
-                             const double* __restrict upper, const double* __restrict q,
-                             const double* __restrict inverse, double* __restrict g, double* __restrict gain,
-                             int64_t n) {
-  double most[kLanes] = {};
-  for (int64_t i = 0; i < n; i += kLanes) {
-    for (int k = 0; k < kLanes; ++k) {
-      const int64_t j = i + k;
-      g[j] -= size * row[j];
-      double to = a[j] + g[j] * inverse[j];
-      to = to > 0.0 ? to : 0.0;
-      to = to < upper[j] ? to : upper[j];
-      const double step = to - a[j];
-      gain[j] = step * (g[j] - step * q[j] / 2);
-      most[k] = gain[j] > most[k] ? gain[j] : most[k];
-    }
-  }
-  return *std::max_element(most, most + kLanes);
-}
-
-// The first place of a value of at least `least`; there is one.
-MERCER_CLONES int64_t place_of(double least, const double* values, int64_t n) {
-  for (int64_t i = 0; i < n; i += kLanes) {
-    int hits = 0;
-    for (int k = 0; k < kLanes; ++k) hits |= values[i + k] >= least;
-    if (hits) return std::find_if(values + i, values + i + kLanes, [least](double v) { return v >= least; }) - values;
-  }
-  return 0;
-}
-
-// Σ_t weights_t y_ti y_tj for all j. Signs of labelling t begin at t stride.
-MERCER_CLONES void mix_signs(const double* weights, const double* signs, int64_t count, int64_t stride, int64_t i,
-                             double* out, int64_t n) {
-  std::fill(out, out + n, 0.0);
-  for (int64_t t = 0; t < count; ++t) {
-    const double *y = signs + t * stride, c = weights[t] * y[i];
-    for (int64_t j = 0; j < n; ++j) out[j] += c * y[j];
-  }
-}
-
-MERCER_CLONES void multiply(const double* __restrict a, const double* __restrict b, double* __restrict out, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) out[j] = a[j] * b[j];
-}
 
 // Programs over one kernel matrix, one at a time: Q_ij = Σ_t mu_t y_ti y_tj K_ij. Rows of Q are made when they are
 // needed.
 class LabelledPrograms {
  public:
   explicit LabelledPrograms(In2<double> K)
-      : K_(K), n_(int64_t(K.shape(0))), padded_((n_ + kLanes - 1) / kLanes * kLanes) {
+      : K_(K), n_(int64_t(K.shape(0))), padded_((n_ + BagLoops::kLanes - 1) / BagLoops::kLanes * BagLoops::kLanes) {
     require(K.shape(0) == K.shape(1) && n_ >= 1, "K must be a square matrix with at least one row");
     require(all_finite(K.data(), n_ * n_), "K must be finite");
     for (int64_t i = 0; i < n_; ++i) diagonal_.push_back(K.data()[i * n_ + i]);
@@ -322,8 +252,8 @@ class LabelledPrograms {
     for (int64_t r = 0; r < size; ++r) {
       const double* k = K_.data() + rows.data()[r] * n_;
       for (int64_t c = 0; c < size; ++c) kept[size_t(c)] = k[rows.data()[c]];
-      mix_signs(mu.data(), signs.data(), count, size, r, mixed.data(), size);
-      multiply(mixed.data(), kept.data(), out.data() + r * size, size);
+      loops<BagLoops>().mix_signs(mu.data(), signs.data(), count, size, r, mixed.data(), size);
+      loops<BagLoops>().multiply(mixed.data(), kept.data(), out.data() + r * size, size);
     }
   }
 
@@ -398,7 +328,7 @@ class LabelledPrograms {
     if (at < 0) {
       at = int64_t(made_++);
       if (made_ > rows_.size()) rows_.emplace_back(static_cast<size_t>(padded_));
-      multiply(mixed(i), K_.data() + i * n_, rows_[size_t(at)].data(), n_);
+      loops<BagLoops>().multiply(mixed(i), K_.data() + i * n_, rows_[size_t(at)].data(), n_);
     }
     return rows_[size_t(at)].data();
   }
@@ -412,7 +342,8 @@ class LabelledPrograms {
     const auto [entry, is_new] = mixed_of_.try_emplace(labels, mixed_made_);
     if (is_new || count > 64) {
       if (is_new && ++mixed_made_ > mixed_.size()) mixed_.emplace_back(static_cast<size_t>(n_));
-      mix_signs(weights_.data(), signs_.data(), int64_t(count), n_, i, mixed_[entry->second].data(), n_);
+      loops<BagLoops>().mix_signs(weights_.data(), signs_.data(), int64_t(count), n_, i, mixed_[entry->second].data(),
+                                  n_);
     }
     return mixed_[entry->second].data();
   }
@@ -424,7 +355,7 @@ class LabelledPrograms {
     }
     double *a = a_.data(), *g = g_.data(), *gain = gain_.data();
     const double *u = u_.data(), *q = q_.data(), *inverse = inverse_.data();
-    double most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
+    double most = loops<BagLoops>().advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
     const int64_t period = std::max<int64_t>(n_ / 4, 16),
                   limit = std::min(max_sweeps, std::numeric_limits<int64_t>::max() / n_ - 1) * n_;
     int64_t newton = 2 * n_;  // the update before which there is a step of all free coordinates
@@ -438,13 +369,13 @@ class LabelledPrograms {
       if (update == newton) {
         newton += std::max(n_, move_free(update >= kLong * n_));
         a = a_.data(), g = g_.data();
-        most = advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
+        most = loops<BagLoops>().advance(0.0, row(0), a, u, q, inverse, g, gain, padded_);
         if (!(most > 0)) continue;
       }
-      const int64_t i = place_of(most * (1 - kEqual), gain, padded_);
+      const int64_t i = loops<BagLoops>().place_of(most * (1 - kEqual), gain, padded_);
       const double to = std::clamp(a[i] + g[i] * inverse[i], 0.0, u[i]), size = to - a[i];
       a[i] = to;
-      most = advance(size, row(i), a, u, q, inverse, g, gain, padded_);
+      most = loops<BagLoops>().advance(size, row(i), a, u, q, inverse, g, gain, padded_);
     }
   }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <optional>
 
-#include "base/arrays.hpp"
+#include "solvers/online_data.hpp"
 
 namespace mercer {
 
@@ -31,12 +31,8 @@ std::pair<double, int64_t> run_online(const FeatureRows& rows, const WeightPatte
   nb::gil_scoped_release release;
   if (!all_finite(w.data(), size)) fail("weights must be finite");
   double loss;
-  if constexpr (sizeof(T) == 8)
-    loss = kernels().online_f64(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state,
-                                &mistakes);
-  else
-    loss = kernels().online_f32(data, options, order.data(), int64_t(order.shape(0)), w.data(), extra.data(), state,
-                                &mistakes);
+  loss = loops<ChainOnlineLoops<T>>().online(data, options, order.data(), int64_t(order.shape(0)), w.data(),
+                                             extra.data(), state, &mistakes);
   return {loss, mistakes};
 }
 

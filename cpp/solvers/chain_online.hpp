@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/chain_online_loops.hpp"
 #include "structures/chain.hpp"
 
 namespace mercer::MERCER_ARCH {
@@ -290,7 +291,7 @@ template <class T> class OnlineLearner {
   int64_t offsets_[2] = {0, 0};
   Chains<double> chains_;
   std::vector<ChainWorkspace<double>> space_;
-  Buffer<double> scratch_;
+  AlignedVector<double> scratch_;
   std::vector<double> shared_, nodes_, known_, edges_, mu_, mu_shared_, mu_edges_, nu_, nu_shared_, nu_edges_;
   std::vector<int32_t> guess_, truth_;
   std::vector<std::pair<int64_t, double>> delta_;

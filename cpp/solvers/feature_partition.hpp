@@ -151,7 +151,7 @@ template <class T> class StripVisits {
   enum class Stage { move, take_back, solve };
   // What is known of the examples of a batch.
   struct Slots {
-    Buffer<double> parts, deltas;                       // scores by strip; δ
+    AlignedVector<double> parts, deltas;                // scores by strip; δ
     std::vector<double> slope, curvature, along, gaps;  // along: ⟨z_k, δ_k⟩
     std::vector<double> crossing;                       // Σ_k ⟨z'_k, δ_k⟩ of each strip
     std::vector<MarginShard<T>> shards;
@@ -239,7 +239,7 @@ template <class T> class StripVisits {
   }
   void take_back(int64_t b, int strip) {
     Slots& slots = slots_[b % 2];
-    Buffer<double>& delta = scratch_[strip];
+    AlignedVector<double>& delta = scratch_[strip];
     slots.shards[strip].shorten(step_);
     for (int64_t k = 0; k < size(b); ++k) {
       if (!(slots.gaps[k] > 0)) continue;
@@ -277,8 +277,8 @@ template <class T> class StripVisits {
   const int64_t width_;
   const int strips_;
   const int64_t batch_, batches_;
-  Slots slots_[2];                       // of this batch and of the one before
-  std::vector<Buffer<double>> scratch_;  // of every strip
+  Slots slots_[2];                              // of this batch and of the one before
+  std::vector<AlignedVector<double>> scratch_;  // of every strip
   Stage stage_ = Stage::move;
   int64_t b_ = 0;
   double step_ = 1, total_ = 0, won_ = 0,
@@ -298,7 +298,7 @@ void extrapolate_by_strips(const MarginProblem<T>& p, MarginState& s, std::vecto
   const int64_t n = p.rows.n_rows, width = padded(p.C);
   const int strips = s.strips.count();
   while (int(shards.size()) < strips) shards.emplace_back(p, s, nullptr, true);
-  Buffer<double> deltas(std::min(n, kChunk) * width);
+  AlignedVector<double> deltas(std::min(n, kChunk) * width);
   std::vector<uint8_t> moves(std::min(n, kChunk));
   for (int64_t begin = 0; begin < n; begin += kChunk) {
     const int64_t count = std::min(kChunk, n - begin);

@@ -17,6 +17,7 @@
 #endif
 
 #include "base/arrays.hpp"
+#include "base/dispatch.hpp"
 #include "hashing/feature_hash.hpp"
 #include "base/names.hpp"
 #include "base/parallel.hpp"
@@ -157,16 +158,14 @@ MERCER_AVX2 void move_avx2(float* table, const uint64_t* places, const float* x,
 }
 #endif
 
-constexpr BlockKernels kPlain{sum_plain, widen_plain, move_plain};
-
-BlockKernels best_kernels() {
+const BlockKernels& block_kernels() {
+  static constexpr BlockKernels plain{sum_plain, widen_plain, move_plain};
 #if defined(MERCER_X86)
-  if (__builtin_cpu_supports("avx2")) return {sum_avx2, widen_avx2, move_avx2};
+  static constexpr BlockKernels wide{sum_avx2, widen_avx2, move_avx2};
+  if (set_for("hashed_learner") != InstructionSet::baseline) return wide;
 #endif
-  return kPlain;
+  return plain;
 }
-
-BlockKernels block_kernels = best_kernels();
 
 // ------------------------------------------------------------------------------------------ steps of one weight
 
@@ -430,8 +429,8 @@ void HashedModel::score_all(ExampleWork& work) const {
     for (int64_t block = 0; block < blocks; ++block) {
       if (block + 1 < blocks)
         place(work, block + 1, begin, end, work.places[(block + 1) & 1].data(), work.signed_x[(block + 1) & 1].data());
-      block_kernels.sum(table_.data(), work.places[block & 1].data(), work.signed_x[block & 1].data(), end - begin,
-                        work.scores.data() + block * kBlock);
+      block_kernels().sum(table_.data(), work.places[block & 1].data(), work.signed_x[block & 1].data(), end - begin,
+                          work.scores.data() + block * kBlock);
     }
   }
   const float factor = float(factor_);
@@ -688,7 +687,7 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
               widen_slot(line_at(table, places[size_t(k)])[aux + (j ^ int(places[size_t(k)] & 15))], g * x[size_t(k)],
                          x[size_t(k)], h, q[j]);
           },
-          [&](const float* slopes) { block_kernels.widen(table, places.data(), x.data(), n, aux, slopes, h, q); });
+          [&](const float* slopes) { block_kernels().widen(table, places.data(), x.data(), n, aux, slopes, h, q); });
       for (int j = 0; settings_.intercept && j < kBlock; ++j)
         if (const float g = work.slopes[size_t(block * kBlock + j)]; g != 0)
           widen_slot(intercepts_[size_t((block * kBlock + j) * w + 1)], g, 1.0f, h, q[j]);
@@ -717,7 +716,7 @@ void HashedModel::step_all(ExampleWork& work, int32_t truth, double weight, doub
             }
           }
         },
-        [&](const float* slopes) { block_kernels.move(table, places.data(), x.data(), n, aux, slopes, step); });
+        [&](const float* slopes) { block_kernels().move(table, places.data(), x.data(), n, aux, slopes, step); });
     for (int j = 0; settings_.intercept && j < kBlock; ++j) {
       const float g = work.slopes[size_t(block * kBlock + j)];
       float* own = intercepts_.data() + (block * kBlock + j) * w;
@@ -1022,7 +1021,6 @@ void bind_learner(nb::module_& m) {
           "table"_a, "scales"_a, "intercepts"_a, "counters"_a)
       .def_prop_ro("n_outputs", &HashedModel::n_outputs)
       .def_prop_ro("table_bytes", &HashedModel::table_bytes);
-  m.def("plain_blocks", [](bool plain) { block_kernels = plain ? kPlain : best_kernels(); }, "plain"_a);
 }
 
 }  // namespace mercer

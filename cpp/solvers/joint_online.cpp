@@ -11,7 +11,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
 #include "base/signals.hpp"
 
 namespace mercer {
@@ -89,7 +89,8 @@ nb::tuple joint_pass(const FeatureRows& rows, In2<double> codes, Out2<double> we
 int64_t joint_kernel_pass(In2<double> G, Out1<double> alpha, In1<int64_t> order, double step, double margin,
                           bool gradient) {
   const int64_t n = int64_t(G.shape(0));
-  require(int64_t(G.shape(1)) == n && int64_t(alpha.shape(0)) == n, "G must be square, with a coefficient for each row");
+  require(int64_t(G.shape(1)) == n && int64_t(alpha.shape(0)) == n,
+          "G must be square, with a coefficient for each row");
   require_order(order, n);
   require_rates(step, margin);
   nb::gil_scoped_release unlocked;

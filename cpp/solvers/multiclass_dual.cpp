@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
+#include "solvers/multiclass_loops.hpp"
 
 namespace mercer {
 namespace {
@@ -38,25 +39,25 @@ class MulticlassDual {
     state_.seed = seed;
     nb::gil_scoped_release release;
     if (rows.single())
-      kernels_.multiclass_prepare_f32(problem<float>(), costs.data(), state_);
+      single_.prepare(problem<float>(), costs.data(), state_);
     else
-      kernels_.multiclass_prepare_f64(problem<double>(), costs.data(), state_);
+      double_.prepare(problem<double>(), costs.data(), state_);
   }
 
   double epoch(int threads) {
     const int n_threads = thread_count(threads);
     nb::gil_scoped_release release;
-    if (rows_.single()) return kernels_.multiclass_epoch_f32(problem<float>(), state_, n_threads);
-    return kernels_.multiclass_epoch_f64(problem<double>(), state_, n_threads);
+    if (rows_.single()) return single_.epoch(problem<float>(), state_, n_threads);
+    return double_.epoch(problem<double>(), state_, n_threads);
   }
   std::pair<double, double> check(double tol, int threads) {
     require(tol >= 0, "tol must not be negative");
     const int n_threads = thread_count(threads);
     nb::gil_scoped_release release;
     if (rows_.single())
-      kernels_.multiclass_check_f32(problem<float>(), state_, tol, n_threads);
+      single_.check(problem<float>(), state_, tol, n_threads);
     else
-      kernels_.multiclass_check_f64(problem<double>(), state_, tol, n_threads);
+      double_.check(problem<double>(), state_, tol, n_threads);
     return {state_.primal, state_.dual};
   }
   int strips() const { return state_.strips.count(); }
@@ -192,7 +193,9 @@ class MulticlassDual {
   int64_t n_labels_;
   bool squared_;
   MarginState state_;
-  const Kernels& kernels_ = kernels();  // costs are laid out for its vectors
+  // Costs are laid out for the vectors of one set.
+  const MulticlassLoops<float>& single_ = loops<MulticlassLoops<float>>();
+  const MulticlassLoops<double>& double_ = loops<MulticlassLoops<double>>();
 };
 
 }  // namespace

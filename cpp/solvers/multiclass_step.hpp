@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/multiclass_loops.hpp"
 #include "structures/linear.hpp"
 
 namespace mercer::MERCER_ARCH {
@@ -302,7 +303,7 @@ template <class T> class MarginShard {
   double* w_;
   const int64_t width_;
   const bool merges_;
-  Buffer<double> scores_, gains_, before_, after_;
+  AlignedVector<double> scores_, gains_, before_, after_;
   double violation_ = 0, mass_ = 0;
   std::vector<uint8_t> marks_;
   std::vector<std::pair<int64_t, size_t>> changed_;

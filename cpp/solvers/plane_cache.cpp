@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/arrays.hpp"
+#include "solvers/online_data.hpp"
 
 namespace mercer {
 namespace {
@@ -537,10 +537,7 @@ struct SubgradientSink : PlaneSink {
 template <class T>
 double run_margin(const OnlineData<T>& data, const double* cost, In1<int64_t> order, double* w, OnlineState& state,
                   PlaneSink& sink) {
-  if constexpr (sizeof(T) == 8)
-    return kernels().margin_f64(data, cost, order.data(), int64_t(order.shape(0)), w, state, sink);
-  else
-    return kernels().margin_f32(data, cost, order.data(), int64_t(order.shape(0)), w, state, sink);
+  return loops<ChainOnlineLoops<T>>().margin(data, cost, order.data(), int64_t(order.shape(0)), w, state, sink);
 }
 
 template <class T>

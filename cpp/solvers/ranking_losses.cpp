@@ -9,11 +9,11 @@
 // labelling come from sorted scores, exactly.
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <tuple>
 #include <utility>
 
 #include "base/arrays.hpp"
+#include "base/parallel.hpp"
 
 namespace mercer {
 namespace {
@@ -52,23 +52,10 @@ void sort_descending(std::vector<Scored>& x) {
   });
 }
 
-// Calls work(first, last) for ranges of groups. Groups do not share results, so the split does not matter. An exception
-// must not leave a parallel region: the first one is kept and thrown afterwards.
+// Calls work(first, last) for ranges of groups. Groups do not share results, so the split does not matter.
 template <class Work> void over_groups(int64_t groups, int threads, Work work) {
-  if (threads <= 1 || groups <= 1 || threads_are_lost) return work(int64_t(0), groups);
-  threads_were_used = true;
-  const int64_t parts = std::min<int64_t>(groups, int64_t(threads) * 8);
-  std::exception_ptr failure;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (int64_t part = 0; part < parts; ++part) {
-    try {
-      work(groups * part / parts, groups * (part + 1) / parts);
-    } catch (...) {
-#pragma omp critical(mercer_ranking_failure)
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  const int64_t parts = threads > 1 ? std::min<int64_t>(groups, int64_t(threads) * 8) : 1;
+  in_parallel(parts, threads, [&](int64_t part) { work(groups * part / parts, groups * (part + 1) / parts); });
 }
 
 // ---------------------------------------------------------------------------------------------------- pairs

@@ -12,7 +12,9 @@
 //
 // B ≥ 1 makes h concave; B = ∞ forbids the outer pieces and leaves the dual of the SVM. It is solved by the ascent of
 // svm_smo.hpp.
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
+#include "base/parallel.hpp"
+#include "base/vector_loops.hpp"
 #include "solvers/svm_smo.hpp"
 
 #include <algorithm>
@@ -55,16 +57,18 @@ class KernelFunction {
   void row(int64_t i, double* out) {
     scatter(i, true);
     const int64_t work = x_.indptr ? x_.indptr[x_.n_rows] : x_.n_rows * x_.n_columns;
-    const bool parallel = threads_ > 1 && work > 100000 && !threads_are_lost;  // else waking the threads takes longer
-    if (parallel) threads_were_used = true;
-#pragma omp parallel for num_threads(threads_) schedule(static) if (parallel)
-    for (int64_t j = 0; j < x_.n_rows; ++j) out[j] = value(product(i, j), i, j);
+    const int64_t parts = work > 100000 ? threads_ : 1;  // else waking the threads takes longer
+    in_parallel(parts, threads_, [&](int64_t part) {
+      const int64_t end = x_.n_rows * (part + 1) / parts;
+      for (int64_t j = x_.n_rows * part / parts; j < end; ++j) out[j] = value(product(i, j), i, j);
+    });
     scatter(i, false);
   }
 
  private:
   double square(int64_t i) const {
-    if (!x_.indptr) return kernels().dot_dd(x_.values + i * x_.n_columns, x_.values + i * x_.n_columns, x_.n_columns);
+    if (!x_.indptr)
+      return loops<VectorLoops>().dot_dd(x_.values + i * x_.n_columns, x_.values + i * x_.n_columns, x_.n_columns);
     double sum = 0;
     for (int64_t k = x_.indptr[i]; k < x_.indptr[i + 1]; ++k) sum += entry(k) * entry(k);
     return sum;
@@ -76,7 +80,8 @@ class KernelFunction {
     for (int64_t k = x_.indptr[i]; k < x_.indptr[i + 1]; ++k) scattered_[x_.indices[k]] = set ? entry(k) : 0.0;
   }
   double product(int64_t i, int64_t j) const {
-    if (!x_.indptr) return kernels().dot_dd(x_.values + i * x_.n_columns, x_.values + j * x_.n_columns, x_.n_columns);
+    if (!x_.indptr)
+      return loops<VectorLoops>().dot_dd(x_.values + i * x_.n_columns, x_.values + j * x_.n_columns, x_.n_columns);
     double sum = 0;
     for (int64_t k = x_.indptr[j]; k < x_.indptr[j + 1]; ++k) sum += entry(k) * scattered_[x_.indices[k]];
     return sum;

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "base/arrays.hpp"
-#include "base/clones.hpp"
 #include "base/dense.hpp"
 #include "base/parallel.hpp"
 #include "base/signals.hpp"
+#include "solvers/sparse_code_loops.hpp"
 
 namespace mercer {
 namespace {
@@ -30,7 +30,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kDependent = 1e-10;  // share of an atom's squared norm that is left by atoms it depends on
 constexpr double kTiny = 1e-12;       // correlations below this share of the first are rounding errors
 constexpr double kSmall = 1e-6;       // shares of ‖x‖² from which on residuals are computed from the atoms
-constexpr int64_t kLanes = 8, kBlock = 512;
+constexpr int64_t kLanes = SparseCodeLoops::kLanes;
 
 struct Dictionary {
   const double *atoms, *gram;  // n x d; n x n or nullptr
@@ -46,103 +46,6 @@ struct Code {
   int32_t status = 0;
 };
 constexpr int32_t kUnreached = 1, kStepLimit = 2;
-
-// ------------------------------------------------------------------------------------------------- loops over atoms
-
-// out = (start − Σ_m c[m] q_m) · scale for rows q_m with a stride.
-MERCER_CLONES void combine_rows(const double* start, const double* const* rows, const double* c, int64_t k,
-                                double scale, double* out, int64_t n) {
-  for (int64_t first = 0; first < n; first += kBlock) {
-    const int64_t size = std::min(kBlock, n - first);
-    double sum[kBlock];
-    std::memcpy(sum, start + first, size_t(size) * sizeof(double));
-    int64_t m = 0;
-    for (; m + 4 <= k; m += 4) {
-      const double c0 = c[m], c1 = c[m + 1], c2 = c[m + 2], c3 = c[m + 3];
-      const double *x0 = rows[m] + first, *x1 = rows[m + 1] + first, *x2 = rows[m + 2] + first,
-                   *x3 = rows[m + 3] + first;
-#pragma omp simd
-      for (int64_t j = 0; j < size; ++j) sum[j] -= (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j]);
-    }
-    for (; m < k; ++m) {
-      const double c0 = c[m];
-      const double* x0 = rows[m] + first;
-#pragma omp simd
-      for (int64_t j = 0; j < size; ++j) sum[j] -= c0 * x0[j];
-    }
-#pragma omp simd
-    for (int64_t j = 0; j < size; ++j) out[first + j] = sum[j] * scale;
-  }
-}
-
-// alpha -= c q, and scores of the atoms that are left: |alpha| weight. Returns the largest.
-MERCER_CLONES double update_correlations(double* alpha, const double* q, double c, const double* weight, double* score,
-                                         int64_t n) {
-  double best[kLanes] = {};
-  int64_t j = 0;
-  for (; j + kLanes <= n; j += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const double a = alpha[j + l] - c * q[j + l], s = std::fabs(a) * weight[j + l];
-      alpha[j + l] = a;
-      score[j + l] = s;
-      best[l] = s > best[l] ? s : best[l];
-    }
-  for (; j < n; ++j) {
-    const double a = alpha[j] - c * q[j], s = std::fabs(a) * weight[j];
-    alpha[j] = a;
-    score[j] = s;
-    best[0] = s > best[0] ? s : best[0];
-  }
-  return *std::max_element(best, best + kLanes);
-}
-
-// The same with the squares that the chosen atoms leave of each atom; score alpha² / left, 0 for dependent atoms.
-MERCER_CLONES double update_decreases(double* alpha, const double* q, double c, double* left, const double* least,
-                                      double* score, int64_t n) {
-  double best[kLanes] = {};
-  int64_t j = 0;
-  for (; j + kLanes <= n; j += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const double a = alpha[j + l] - c * q[j + l], h = left[j + l] - q[j + l] * q[j + l];
-      const double s = h > least[j + l] ? a * a / h : 0.0;
-      alpha[j + l] = a;
-      left[j + l] = h;
-      score[j + l] = s;
-      best[l] = s > best[l] ? s : best[l];
-    }
-  for (; j < n; ++j) {
-    const double a = alpha[j] - c * q[j], h = left[j] - q[j] * q[j];
-    const double s = h > least[j] ? a * a / h : 0.0;
-    alpha[j] = a;
-    left[j] = h;
-    score[j] = s;
-    best[0] = s > best[0] ? s : best[0];
-  }
-  return *std::max_element(best, best + kLanes);
-}
-
-// c -= step · direction.
-MERCER_CLONES void move_along(double* c, const double* direction, double step, int64_t n) {
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) c[j] -= step * direction[j];
-}
-
-// How far below 0 (λ − c)⁺ − step (1 − direction), or the same with the other sign, falls within a block of atoms.
-MERCER_CLONES double join_slack(const double* c, const double* direction, const double* barred, double lambda,
-                                double step, bool both, int64_t n) {
-  double least[kLanes];
-  for (double& value : least) value = kInfinity;
-  const double other = both ? 0.0 : kInfinity;
-  for (int64_t j = 0; j < n; j += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const double up = lambda - c[j + l], down = lambda + c[j + l];
-      const double a = (up > 0 ? up : 0.0) - step * (1.0 - direction[j + l]) + barred[j + l];
-      const double b = (down > 0 ? down : 0.0) - step * (1.0 + direction[j + l]) + barred[j + l] + other;
-      const double s = a < b ? a : b;
-      least[l] = s < least[l] ? s : least[l];
-    }
-  return *std::min_element(least, least + kLanes);
-}
 
 void gram_row(const Dictionary& D, int64_t j, double* out) {
   if (D.gram) {
@@ -212,7 +115,8 @@ class Greedy {
       const double diagonal = std::sqrt(pivot), step = alpha_[size_t(j)] / diagonal;
       gram_row(D_, j, start_.data());
       q_.emplace_back(size_t(D_.n));
-      combine_rows(start_.data(), rows_.data(), coefficients_.data(), k, 1.0 / diagonal, q_.back().data(), D_.n);
+      loops<SparseCodeLoops>().combine_rows(start_.data(), rows_.data(), coefficients_.data(), k, 1.0 / diagonal,
+                                            q_.back().data(), D_.n);
       factor_.insert(factor_.end(), coefficients_.begin(), coefficients_.end());
       factor_.push_back(diagonal);
       steps_.push_back(step);
@@ -296,8 +200,9 @@ class Greedy {
   }
   double update(const double* q, double c) {
     if (settings_.order_recursive)
-      return update_decreases(alpha_.data(), q, c, left_.data(), least_.data(), score_.data(), D_.n);
-    return update_correlations(alpha_.data(), q, c, weight_.data(), score_.data(), D_.n);
+      return loops<SparseCodeLoops>().update_decreases(alpha_.data(), q, c, left_.data(), least_.data(), score_.data(),
+                                                       D_.n);
+    return loops<SparseCodeLoops>().update_correlations(alpha_.data(), q, c, weight_.data(), score_.data(), D_.n);
   }
   void exclude(int64_t j) {
     weight_[size_t(j)] = score_[size_t(j)] = 0.0;
@@ -318,7 +223,8 @@ class Greedy {
     if (D_.gram) {
       rows_.clear();
       for (const int64_t j : code.atoms) rows_.push_back(D_.gram + j * D_.n);
-      combine_rows(correlations, rows_.data(), code.values.data(), int64_t(rows_.size()), 1.0, alpha_.data(), D_.n);
+      loops<SparseCodeLoops>().combine_rows(correlations, rows_.data(), code.values.data(), int64_t(rows_.size()), 1.0,
+                                            alpha_.data(), D_.n);
       return;
     }
     std::copy(correlations, correlations + D_.n, alpha_.begin());
@@ -425,7 +331,7 @@ class Homotopy {
     back_solve(w_);
     const double curvature = inner_product(forward_.data(), forward_.data(), size());
     for (double& value : w_) value = -value;
-    combine_rows(zero_.data(), rows_.data(), w_.data(), size(), 1.0, direction_.data(), D_.n);
+    loops<SparseCodeLoops>().combine_rows(zero_.data(), rows_.data(), w_.data(), size(), 1.0, direction_.data(), D_.n);
     for (double& value : w_) value = -value;
     double step = lambda_;
     bool ends = false;
@@ -446,7 +352,7 @@ class Homotopy {
     ends = ends && leaves < 0 && joins < 0;
     rss += step * (step - 2 * lambda_) * curvature;
     for (int64_t i = 0; i < size(); ++i) values_[size_t(i)] += step * w_[size_t(i)];
-    move_along(c_.data(), direction_.data(), step, D_.n);
+    loops<SparseCodeLoops>().move_along(c_.data(), direction_.data(), step, D_.n);
     lambda_ -= step;
     for (int64_t i = 0; i < size(); ++i) c_[size_t(atoms_[size_t(i)])] = signs_[size_t(i)] * lambda_;
     if (to_residual_ && rss <= kSmall * squared_) rss = residual_of(D_, x, atoms_, values_.data(), residual_);
@@ -466,8 +372,8 @@ class Homotopy {
     constexpr int64_t kScan = 64;
     for (int64_t first = 0; first < padded_; first += kScan) {
       const int64_t n = std::min(kScan, padded_ - first);
-      if (join_slack(c_.data() + first, direction_.data() + first, barred_.data() + first, lambda_, step, !positive_,
-                     n) >= 0)
+      if (loops<SparseCodeLoops>().join_slack(c_.data() + first, direction_.data() + first, barred_.data() + first,
+                                              lambda_, step, !positive_, n) >= 0)
         continue;
       for (int64_t j = first; j < first + n; ++j) {
         if (barred_[size_t(j)] > 0) continue;
@@ -595,7 +501,8 @@ class Homotopy {
     if (D_.gram) {
       rows_.clear();
       for (const int64_t j : code.atoms) rows_.push_back(D_.gram + j * D_.n);
-      combine_rows(correlations_, rows_.data(), code.values.data(), int64_t(rows_.size()), 1.0, c_.data(), D_.n);
+      loops<SparseCodeLoops>().combine_rows(correlations_, rows_.data(), code.values.data(), int64_t(rows_.size()), 1.0,
+                                            c_.data(), D_.n);
     } else {
       for (int64_t i = 0; i < D_.n; ++i) c_[size_t(i)] = inner_product(D_.atoms + i * D_.d, residual_.data(), D_.d);
     }

@@ -23,39 +23,15 @@
 #include "base/arrays.hpp"
 #include "base/dense.hpp"
 #include "base/signals.hpp"
+#include "solvers/smo_loops.hpp"
 
 namespace mercer {
 namespace smo {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // After a step both of its instances have the same v, up to rounding, which must not choose between them: else what
 // changes rounding alone, such as the unit of the data, leads to another solution within the tolerance.
 constexpr double kTies = 1e-12;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
-// What is looked through at every step, of the instances not set aside. v_i = (slope of h_i, without its corners) - (Ks)_i;
-// where s_i may grow, v + grows is what it gains by that, elsewhere grows is -infinity; where it may fall, v + falls is what
-// it loses, elsewhere falls is infinity. Rows of K are read at `places`, or straight where that is null.
-struct Watched {
-  double* v;
-  const double *grows, *falls, *diagonal;
-  const int32_t* places;
-  int64_t size;
-  double flat;  // a curvature that stands for less
-  double tie;   // a difference in v that rounding may have made
-};
-
-struct Extremes {
-  double up = -kInfinity, down = kInfinity;  // the largest v + grows, the smallest v + falls
-  int64_t block = 0;                         // where the largest is
-  double width() const { return up - down; }
-};
-
-// v -= t (ki - kj) and what is extreme then.
-Extremes move(Watched w, const double* ki, const double* kj, double t);
-
-// The best partner of an instance by a second-order model; -1 if none promises anything.
-int64_t partner(Watched w, const double* ki, double up, double kii);
 
 // ---------------------------------------------------------------------------------------------- rewards
 
@@ -235,7 +211,7 @@ template <class Reward, class Rows> class PairAscent {
   double move_all(const double* ki, const double* kj, double t) {
     double width = -kInfinity;
     for (int group = 0; group < groups_; ++group) {
-      extremes_[size_t(group)] = move(watched(group), seen(ki, group), seen(kj, group), t);
+      extremes_[size_t(group)] = loops_.move(watched(group), seen(ki, group), seen(kj, group), t);
       width = std::max(width, extremes_[size_t(group)].width());
     }
     return width;
@@ -272,7 +248,7 @@ template <class Reward, class Rows> class PairAscent {
     while (!(w.v[a] + w.grows[a] >= now.up - tie_)) ++a;
     const int64_t first = starts_now_[size_t(group)], i = place(first + a);
     const double* ki = rows_.row(i);
-    const int64_t b = partner(w, seen(ki, group), w.v[a] + w.grows[a], w.diagonal[a]);
+    const int64_t b = loops_.partner(w, seen(ki, group), w.v[a] + w.grows[a], w.diagonal[a]);
     if (b < 0) fail("K is not finite any more: it must not be changed while the machine is in use");
     const int64_t j = place(first + b);
     const double curvature = w.diagonal[a] + w.diagonal[b] - 2 * ki[j];
@@ -362,6 +338,7 @@ template <class Reward, class Rows> class PairAscent {
   int64_t count_;
   std::array<int64_t, 3> starts_, starts_now_{};  // of the groups: of all instances, of those watched
   int groups_;
+  const SmoLoops& loops_ = loops<SmoLoops>();
   std::array<Extremes, 2> extremes_;
   std::vector<double> v_, grows_, falls_, diagonal_, diagonal_of_;
   std::vector<int32_t> places_;

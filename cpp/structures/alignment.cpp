@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "base/arrays.hpp"
-#include "base/clones.hpp"
 #include "base/parallel.hpp"
 #include "base/signals.hpp"
+#include "structures/alignment_loops.hpp"
 
 namespace mercer {
 namespace {
@@ -33,8 +33,6 @@ namespace {
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr int64_t kCellBudget = int64_t(1) << 26;   // bytes of a traceback or of forward values kept whole
 constexpr int64_t kMemoryLimit = int64_t(1) << 32;  // bytes that one pair may take at all
-
-enum State : uint8_t { kMatch = 0, kDelete = 1, kInsert = 2, kStart = 3 };
 
 // One pair of sequences with the scores of the batch. anchor[i] is the column with a bonus in row i, or -1.
 struct Problem {
@@ -73,11 +71,6 @@ struct MaxRow {
   explicit MaxRow(int64_t m = 0) : H(size_t(m + 1), kNever), M(size_t(m + 1), kNever), D(size_t(m + 1), kNever) {}
 };
 
-// A byte of traceback: which state H is (bits 0-1), whether D extends (bit 2), where I comes from (bits 3-4), whether a
-// local pair starts the alignment (bit 5).
-constexpr uint8_t kDeleteExtends = 4, kStarts = 32;
-constexpr int kInsertShift = 3;
-
 void first_row(const Problem& p, MaxRow& row) {
   std::fill(row.H.begin(), row.H.end(), kNever);
   std::fill(row.M.begin(), row.M.end(), kNever);
@@ -88,44 +81,6 @@ void first_row(const Problem& p, MaxRow& row) {
   for (int64_t j = 1; j <= p.m; ++j, gap += p.extend) row.H[size_t(j)] = gap;
 }
 
-// M, D and F = max(M, D) of a row: independent cells, which the compiler turns into vectors.
-MERCER_CLONES void match_and_delete(int64_t m, double least, double open, double extend, const double* __restrict pair,
-                                    const double* __restrict H0, const double* __restrict M0,
-                                    const double* __restrict D0, double* __restrict F, double* __restrict M,
-                                    double* __restrict D) {
-  for (int64_t j = 1; j <= m; ++j) {
-    const double before = H0[j - 1] > least ? H0[j - 1] : least;
-    const double match = pair[j - 1] + before;
-    const double opened = M0[j] + open, extended = D0[j] + extend;
-    const double deleted = opened >= extended ? opened : extended;
-    M[j] = match;
-    D[j] = deleted;
-    F[j] = match >= deleted ? match : deleted;
-  }
-}
-
-// H = max(F, I).
-MERCER_CLONES void best_of_row(int64_t m, const double* __restrict F, const double* __restrict I,
-                               double* __restrict H) {
-  for (int64_t j = 0; j <= m; ++j) H[j] = F[j] >= I[j] ? F[j] : I[j];
-}
-
-// The bytes of a row: the same comparisons once more, cell by cell.
-MERCER_CLONES void trace_row(int64_t m, bool local, double open, double extend, const double* __restrict H0,
-                             const double* __restrict M0, const double* __restrict D0, const double* __restrict F,
-                             const double* __restrict M, const double* __restrict D, const double* __restrict I,
-                             uint8_t* __restrict trace) {
-  trace[0] = uint8_t(kDelete | (M0[0] + open >= D0[0] + extend ? 0 : kDeleteExtends));
-  for (int64_t j = 1; j <= m; ++j) {
-    const int which = (M[j] >= D[j] ? 0 : 1), left = (M[j - 1] >= D[j - 1] ? 0 : 1);
-    const int inserted = F[j] >= I[j] ? 0 : 1, longer = F[j - 1] + open >= I[j - 1] + extend ? 0 : 1;
-    const int extends = M0[j] + open >= D0[j] + extend ? 0 : 1;
-    const int starts = int(local) & (H0[j - 1] > 0.0 ? 0 : 1);
-    const int state = inserted * kInsert + (1 - inserted) * which, source = longer * kInsert + (1 - longer) * left;
-    trace[j] = uint8_t(state + kDeleteExtends * extends + (source << kInsertShift) + kStarts * starts);
-  }
-}
-
 // What a row needs while it is made: scores of pairs, F = max(M, D), I.
 struct Scratch {
   std::vector<double> pair, F, I;
@@ -134,18 +89,19 @@ struct Scratch {
 
 // The next row of the maximum; trace (m + 1 bytes) may be null.
 void next_row(const Problem& p, int64_t i, const MaxRow& above, MaxRow& row, Scratch& scratch, uint8_t* trace) {
+  const AlignmentLoops& rows = loops<AlignmentLoops>();
   p.pair_scores(i - 1, scratch.pair.data());
   double *F = scratch.F.data(), *I = scratch.I.data();
   row.M[0] = kNever;
   row.D[0] = F[0] = std::max(above.M[0] + p.open, above.D[0] + p.extend);
-  match_and_delete(p.m, p.local ? 0.0 : kNever, p.open, p.extend, scratch.pair.data(), above.H.data(), above.M.data(),
-                   above.D.data(), F, row.M.data(), row.D.data());
+  rows.match_and_delete(p.m, p.local ? 0.0 : kNever, p.open, p.extend, scratch.pair.data(), above.H.data(),
+                        above.M.data(), above.D.data(), F, row.M.data(), row.D.data());
   double insert = I[0] = kNever;
   for (int64_t j = 1; j <= p.m; ++j) I[j] = insert = std::max(F[j - 1] + p.open, insert + p.extend);
-  best_of_row(p.m, F, I, row.H.data());
+  rows.best_of_row(p.m, F, I, row.H.data());
   if (trace)
-    trace_row(p.m, p.local, p.open, p.extend, above.H.data(), above.M.data(), above.D.data(), F, row.M.data(),
-              row.D.data(), I, trace);
+    rows.trace_row(p.m, p.local, p.open, p.extend, above.H.data(), above.M.data(), above.D.data(), F, row.M.data(),
+                   row.D.data(), I, trace);
 }
 
 // Where the best alignment ends: (n, m) globally, the first best pair locally (no pair: i = 0).

@@ -2,7 +2,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
+#include "base/vector_loops.hpp"
+#include "structures/chain_loops.hpp"
 
 namespace mercer {
 
@@ -59,10 +61,7 @@ int64_t chain_marginals(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> e
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8)
-      sound = kernels().marginals_f64(chains, out, n_threads);
-    else
-      sound = kernels().marginals_f32(chains, out, n_threads);
+    sound = loops<ChainLoops<T>>().marginals(chains, out, n_threads);
   }
   require(sound, kNotFinite);
   return fallbacks;
@@ -97,8 +96,8 @@ void hidden_marginals(In2<double> table, In1<int32_t> codes, In2<double> transit
   bool sound;
   {
     nb::gil_scoped_release release;
-    sound = kernels().marginals_f64(chains, out, n_threads);
-    const auto add = kernels().axpy_dd;
+    sound = loops<ChainLoops<double>>().marginals(chains, out, n_threads);
+    const auto add = loops<VectorLoops>().axpy_dd;
     for (int64_t t = 0; t < positions && sound; ++t)
       add(1.0, nodes.data() + t * C, counts.data() + int64_t(codes.data()[t]) * C, C);
   }
@@ -115,10 +114,7 @@ void chain_viterbi(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, s
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8)
-      sound = kernels().viterbi_f64(chains, labels.data(), score.data(), n_threads);
-    else
-      sound = kernels().viterbi_f32(chains, labels.data(), score.data(), n_threads);
+    sound = loops<ChainLoops<T>>().viterbi(chains, labels.data(), score.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
@@ -135,10 +131,7 @@ void chain_k_best(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, st
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8)
-      sound = kernels().k_best_f64(chains, int(k), labels.data(), score.data(), n_threads);
-    else
-      sound = kernels().k_best_f32(chains, int(k), labels.data(), score.data(), n_threads);
+    sound = loops<ChainLoops<T>>().k_best(chains, int(k), labels.data(), score.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
@@ -152,10 +145,7 @@ void chain_sample(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, st
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8)
-      sound = kernels().sample_f64(chains, draws, seed, labels.data(), n_threads);
-    else
-      sound = kernels().sample_f32(chains, draws, seed, labels.data(), n_threads);
+    sound = loops<ChainLoops<T>>().sample(chains, draws, seed, labels.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
@@ -171,10 +161,7 @@ void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8)
-      sound = kernels().score_f64(chains, labels.data(), score.data());
-    else
-      sound = kernels().score_f32(chains, labels.data(), score.data());
+    sound = loops<ChainLoops<T>>().score(chains, labels.data(), score.data());
   }
   require(sound, kNotFinite);
 }
@@ -207,10 +194,7 @@ void chain_decode(const FeatureRows& rows, const WeightPattern& pattern, In1<dou
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8)
-      sound = kernels().decode_f64(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
-    else
-      sound = kernels().decode_f32(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
+    sound = loops<ChainLoops<T>>().decode(x, p, chains, w.data(), labels.data(), score.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
@@ -260,12 +244,8 @@ void chain_log_loss(const FeatureRows& rows, const WeightPattern& pattern, In1<d
   bool sound;
   {
     nb::gil_scoped_release release;
-    if constexpr (sizeof(T) == 8)
-      sound = kernels().log_loss_f64(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(),
-                                     out_shared.data(), n_threads);
-    else
-      sound = kernels().log_loss_f32(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(),
-                                     out_shared.data(), n_threads);
+    sound = loops<ChainLoops<T>>().log_loss(x, p, chains, labels.data(), w.data(), loss.data(), out_nodes.data(),
+                                            out_shared.data(), n_threads);
   }
   require(sound, kNotFinite);
 }

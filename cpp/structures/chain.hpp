@@ -17,6 +17,7 @@
 #include <random>
 #include <vector>
 
+#include "structures/chain_loops.hpp"
 #include "structures/linear.hpp"
 
 namespace mercer::MERCER_ARCH {
@@ -27,7 +28,7 @@ template <class T> constexpr T kSmallestProduct = sizeof(T) == 8 ? T(1e-200) : T
 
 // exp(M - shift) with padded rows, and its transpose.
 template <class T> struct Transitions {
-  Buffer<T> exp, transposed;
+  AlignedVector<T> exp, transposed;
   T shift = 0;
   bool finite = true;
 
@@ -66,20 +67,20 @@ struct LogProduct {
 // Memory of the recursions, kept by each thread from call to call: for short sequences fresh memory costs as much as
 // the work.
 template <class T> struct ChainScratch {
-  Buffer<T> e, a, b, u, s, delta;
+  AlignedVector<T> e, a, b, u, s, delta;
 
   static ChainScratch& mine() {
     static thread_local ChainScratch scratch;
     return scratch;
   }
-  static T* grown(Buffer<T>& x, int64_t size) {
+  static T* grown(AlignedVector<T>& x, int64_t size) {
     if (int64_t(x.size()) < size) x.resize(size_t(size));
     return x.data();
   }
   // What one very long sequence needed is given back.
   void trim() {
-    for (Buffer<T>* x : {&e, &a, &b, &u, &delta})
-      if (x->size() > (size_t(1) << 21)) Buffer<T>().swap(*x);
+    for (AlignedVector<T>* x : {&e, &a, &b, &u, &delta})
+      if (x->size() > (size_t(1) << 21)) AlignedVector<T>().swap(*x);
   }
 };
 
@@ -104,7 +105,7 @@ template <class T> class ChainWorkspace {
   bool bad() const { return bad_; }
 
   // The rows that positions share, as exp(θ - max θ) and max θ.
-  void prepare_rows(Buffer<T>& rows, Buffer<T>& shifts) {
+  void prepare_rows(AlignedVector<T>& rows, AlignedVector<T>& shifts) {
     nodes_end_ = c_.nodes + c_.n_rows * C;
     rows.resize(size_t(c_.n_rows * S));
     shifts.resize(size_t(c_.n_rows));
@@ -387,7 +388,7 @@ template <class T> class ChainWorkspace {
   bool scaled(int64_t begin, int64_t steps, int64_t i, const ChainMarginals<T>& out, double* sum_trans,
               double* sum_start, double* sum_end) {
     constexpr int L = kLanes<T>;
-    for (Buffer<T>* x : {&e_, &a_, &b_, &u_}) ChainScratch<T>::grown(*x, steps * S);
+    for (AlignedVector<T>* x : {&e_, &a_, &b_, &u_}) ChainScratch<T>::grown(*x, steps * S);
     double shifts = double(start_shift_) + double(end_shift_);
     if (!(c_.codes ? shared_nodes(begin, steps, shifts) : own_nodes(begin, steps, shifts))) return false;
     times(e_.data(), start_.data(), T(1), e_.data());
@@ -612,9 +613,9 @@ template <class T> class ChainWorkspace {
   Transitions<T> trans_;
   std::vector<Transitions<T>> local_;
   ChainScratch<T>& scratch_ = ChainScratch<T>::mine();
-  Buffer<T>&e_ = scratch_.e, &a_ = scratch_.a, &b_ = scratch_.b, &u_ = scratch_.u, &s_ = scratch_.s,
+  AlignedVector<T>&e_ = scratch_.e, &a_ = scratch_.a, &b_ = scratch_.b, &u_ = scratch_.u, &s_ = scratch_.s,
   &delta_ = scratch_.delta;
-  Buffer<T> start_, end_, max_, local_max_, edge_scratch_;
+  AlignedVector<T> start_, end_, max_, local_max_, edge_scratch_;
   T start_shift_ = 0, end_shift_ = 0;
   double edge_expectation_ = 0.0;
   bool bad_ = false;
@@ -649,7 +650,7 @@ template <class T, class Work> bool for_groups(const Chains<T>& chains, int thre
 
 template <class T> bool marginals(const Chains<T>& given, const ChainMarginals<T>& out, int threads) {
   Chains<T> chains = given;
-  Buffer<T> rows, shifts;
+  AlignedVector<T> rows, shifts;
   if (chains.codes) {
     ChainWorkspace<T> space(chains);
     space.prepare_rows(rows, shifts);
@@ -724,7 +725,7 @@ template <class T> class LogLoss {
     const int64_t middle = std::lower_bound(c_.offsets, c_.offsets + c_.n, half) - c_.offsets;
     const bool small = c_.offsets[c_.n] - c_.offsets[0] <= 2 * kGroupPositions;
     const bool shared = rounding_ > 0 && threads != 2;
-    Buffer<double> second(small || shared ? 0 : size_t(p_.n_weights), 0.0);
+    AlignedVector<double> second(small || shared ? 0 : size_t(p_.n_weights), 0.0);
     std::vector<Shard> shards;
     shards.push_back({0, small ? c_.n : middle, gradient, std::vector<double>(size_t(size_), 0.0)});
     if (!small)
@@ -747,7 +748,7 @@ template <class T> class LogLoss {
     std::vector<double> sums;
   };
   struct Memory {
-    Buffer<T> nodes, mu;
+    AlignedVector<T> nodes, mu;
     std::vector<double> sums;
   };
 
@@ -871,7 +872,7 @@ bool decode(const Rows<T>& x, const Pattern& p, const Chains<T>& all, const doub
   const int64_t runs = threads <= 1 ? 1 : std::min<int64_t>(n_groups, int64_t(threads) * 4);
   std::atomic<bool> bad{false};
   in_parallel(runs, threads, [&](int64_t run) {
-    Buffer<T> nodes;
+    AlignedVector<T> nodes;
     Chains<T> chains = all;
     ChainWorkspace<T> space(chains);
     for (int64_t g = n_groups * run / runs; g < n_groups * (run + 1) / runs && !space.bad(); ++g) {

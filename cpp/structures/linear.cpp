@@ -1,8 +1,9 @@
 // Feature rows, patterns of weights, part scores and their adjoint as Python sees them; see structures/linear.hpp.
 #include <algorithm>
 
-#include "base/arrays.hpp"
+#include "base/csr_rows.hpp"
 #include "base/memory.hpp"
+#include "structures/linear_loops.hpp"
 
 namespace mercer {
 
@@ -25,10 +26,7 @@ void scores(const FeatureRows& rows, int64_t row, int64_t count, const WeightPat
   const Rows<T> x = rows.view<T>();
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;  // NaN in w shows in the scores, which every verb checks
-  if constexpr (sizeof(T) == 8)
-    kernels().scores_f64(x, row, count, p, w.data(), out.data(), n_threads);
-  else
-    kernels().scores_f32(x, row, count, p, w.data(), out.data(), n_threads);
+  loops<LinearLoops<T>>().scores(x, row, count, p, w.data(), out.data(), n_threads);
 }
 
 template <class T>
@@ -39,10 +37,7 @@ void backward(const FeatureRows& rows, int64_t row, int64_t count, const WeightP
   const Rows<T> x = rows.view<T>();
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  if constexpr (sizeof(T) == 8)
-    kernels().backward_f64(x, row, count, p, mu.data(), out.data(), n_threads);
-  else
-    kernels().backward_f32(x, row, count, p, mu.data(), out.data(), n_threads);
+  loops<LinearLoops<T>>().backward(x, row, count, p, mu.data(), out.data(), n_threads);
 }
 
 // The (feature, column) pairs that occur together, as the starts and columns of a pattern: columns[t] is the column of

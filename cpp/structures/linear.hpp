@@ -9,15 +9,12 @@
 #include <cstring>
 #include <vector>
 
-#include "base/dispatch.hpp"
+#include "base/csr.hpp"
 #include "base/parallel.hpp"
 #include "base/simd.hpp"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
-#endif
-#ifdef _OPENMP
-#include <omp.h>
 #endif
 
 namespace mercer::MERCER_ARCH {
@@ -279,7 +276,7 @@ inline void score_rows(const Rows<T>& x, int64_t row, int64_t count, const Patte
 template <class T>
 void scores(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const double* w, T* out, int threads) {
   auto run = [&](int64_t begin, int64_t end) {
-    Buffer<double> scratch(padded(p.width));
+    AlignedVector<double> scratch(padded(p.width));
     score_rows(x, row + begin, end - begin, p, w, scratch.data(), [&](int64_t t, const double* theta) {
       T* target = out + (begin + t) * p.width;
       for (int64_t c = 0; c < p.width; ++c) target[c] = T(theta[c]);
@@ -427,7 +424,7 @@ void backward_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& 
       if (stride == padded(p.width))
         return add_rows(x, row, count, p, first, last, limit, out, [&](int64_t t) { return mu + t * stride; });
     }
-    Buffer<double> wide(padded(p.width), 0.0);
+    AlignedVector<double> wide(padded(p.width), 0.0);
     add_rows(x, row, count, p, first, last, limit, out, [&](int64_t t) {
       for (int64_t c = 0; c < p.width; ++c) wide[c] = double(mu[t * stride + c]);
       return wide.data();
@@ -438,41 +435,6 @@ void backward_rows(const Rows<T>& x, int64_t row, int64_t count, const Pattern& 
 template <class T>
 void backward(const Rows<T>& x, int64_t row, int64_t count, const Pattern& p, const T* mu, double* out, int threads) {
   backward_rows(x, row, count, p, mu, p.width, out, feature_ranges(x, row, count, p, threads), threads);
-}
-
-inline double wide(double x) { return x; }
-inline double wide(float x) { return x; }
-inline double wide(bfloat16 x) {
-  const uint32_t bits = uint32_t(x) << 16;
-  float out;
-  std::memcpy(&out, &bits, 4);
-  return out;
-}
-
-// Σ x_i y_i in double, over sixteen running sums that the compiler keeps in vectors.
-template <class A, class B> double dot(const A* x, const B* y, int64_t n) {
-  double sums[16] = {};
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int k = 0; k < 16; ++k) sums[k] += wide(x[i + k]) * wide(y[i + k]);
-  for (; i < n; ++i) sums[i % 16] += wide(x[i]) * wide(y[i]);
-  for (int half = 8; half > 0; half /= 2)
-    for (int k = 0; k < half; ++k) sums[k] += sums[k + half];
-  return sums[0];
-}
-
-// out += alpha x
-template <class A, class B> void axpy(double alpha, const A* x, B* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = B(double(out[i]) + alpha * wide(x[i]));
-}
-
-// The nearest numbers, of two equally near ones the even one; x is finite.
-inline void to_bfloat16(const float* x, bfloat16* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, x + i, 4);
-    out[i] = bfloat16((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  }
 }
 
 }  // namespace mercer::MERCER_ARCH

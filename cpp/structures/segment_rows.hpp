@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "structures/chain.hpp"
+#include "structures/segment_loops.hpp"
 
 namespace mercer::MERCER_ARCH {
 
@@ -46,8 +47,8 @@ struct SegmentTables {
       factors;  // the score of a segment is a sum of one part for its start, one for its length and one for its end
   bool convolves = false;  // so is its exponential a product, within the range of numbers
   Transitions<double> trans;
-  Buffer<double> into, from;  // transitions by the first and by the second label
-  Buffer<double> lengths,
+  AlignedVector<double> into, from;  // transitions by the first and by the second label
+  AlignedVector<double> lengths,
       length_exp;  // row l: the scores of length l; their exponentials, divided by exp(length_shift)
   double length_shift = 0.0;
 
@@ -136,8 +137,8 @@ class SegmentRows {
 
   // out[b] = log Σ_a exp(x[a] + M[a][b]) from the exponentials of M, given exp(x - top) and top = max x; a sum that is
   // nearly lost is done again with logarithms.
-  void log_product(const double* x, const double* exp_x, double top, const Buffer<double>& M,
-                   const Buffer<double>& by_column, double* out) {
+  void log_product(const double* x, const double* exp_x, double top, const AlignedVector<double>& M,
+                   const AlignedVector<double>& by_column, double* out) {
     if (!(top > kNegInf<double>)) return std::fill(out, out + S, kNegInf<double>);
     matvec(exp_x, C, M.data(), S, third_.data());
     for (int64_t b = 0; b < S; b += L) store(out + b, vlog(load(third_.data() + b)) + (top + t_.trans.shift));
@@ -170,7 +171,7 @@ class SegmentRows {
   const int C, K;
   const int64_t S;
   int64_t begin_ = 0, T_ = 0;
-  Buffer<double> row_, other_, third_;
+  AlignedVector<double> row_, other_, third_;
   std::vector<double> scratch_;
 };
 

@@ -91,7 +91,7 @@ template <int D> class Window {
   }
 
  private:
-  Buffer<double> data_;
+  AlignedVector<double> data_;
   int64_t base_ = 0, reach_ = 0, rows_ = 0, S_ = 0;
 };
 
@@ -123,7 +123,7 @@ class PrefixSums {
 
   // The rows of one block at a time, for one sweep.
   struct Reader {
-    Buffer<double> rows;
+    AlignedVector<double> rows;
     int64_t block = -1;
   };
   // P(t), nullptr where there are no frames.
@@ -154,7 +154,7 @@ class PrefixSums {
   const int C;
   const int64_t S;
   int64_t begin_ = 0, T_ = 0;
-  Buffer<double> bases_, row_;
+  AlignedVector<double> bases_, row_;
 };
 
 // What the sweeps of one sequence leave for each other: open(t) is B'(t) up to m and E'(t) beyond, closed(t) A'(t) and
@@ -529,7 +529,7 @@ template <int D> class Sweep : private SegmentRows {
   PrefixSums::Reader reader_;
   Window<D> open_, exps_;  // B' or E', and their exponentials relative to reference_
   Window<D> cover_;        // p(label) of positions
-  Buffer<double> closed_, real_, exp_, share_, reference_, padding_, lengths_, pairs_, lefts_, rights_, spill_;
+  AlignedVector<double> closed_, real_, exp_, share_, reference_, padding_, lengths_, pairs_, lefts_, rights_, spill_;
   std::vector<double> transitions_;
   std::vector<int> lost_;
   int64_t oldest_ = 0, newest_ = 0, n_pairs_ = 0;  // rows between the first two count for the next sum

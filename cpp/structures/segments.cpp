@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/arrays.hpp"
+#include "structures/segment_loops.hpp"
 
 namespace mercer {
 namespace {
@@ -144,7 +145,7 @@ void marginals(const SegmentParts& parts, Out1<double> log_partition, Maybe<doub
             "the entropy needs the marginals of every part that has scores");
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  kernels().segment_marginals(b, out, n_threads);
+  loops<SegmentLoops>().marginals(b, out, n_threads);
 }
 
 void best(const SegmentParts& parts, Out1<int32_t> length, Out1<int32_t> label, Out1<double> score, int threads) {
@@ -153,7 +154,7 @@ void best(const SegmentParts& parts, Out1<int32_t> length, Out1<int32_t> label, 
   require(int64_t(score.shape(0)) == parts.batch().n, "score needs one place a sequence");
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  kernels().segment_best(parts.batch(), length.data(), label.data(), score.data(), n_threads);
+  loops<SegmentLoops>().best(parts.batch(), length.data(), label.data(), score.data(), n_threads);
 }
 
 void k_best(const SegmentParts& parts, Out2<int32_t> length, Out2<int32_t> label, Out2<double> score, int threads) {
@@ -165,7 +166,7 @@ void k_best(const SegmentParts& parts, Out2<int32_t> length, Out2<int32_t> label
   require(int64_t(score.shape(0)) == parts.batch().n, "score must be sequences x k");
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  kernels().segment_k_best(parts.batch(), int(k), length.data(), label.data(), score.data(), n_threads);
+  loops<SegmentLoops>().k_best(parts.batch(), int(k), length.data(), label.data(), score.data(), n_threads);
 }
 
 void sample(const SegmentParts& parts, uint64_t seed, Out2<int32_t> length, Out2<int32_t> label, int threads) {
@@ -175,7 +176,7 @@ void sample(const SegmentParts& parts, uint64_t seed, Out2<int32_t> length, Out2
     require(int64_t(array->shape(1)) == parts.positions(), "length and label need one place a position");
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  kernels().segment_sample(parts.batch(), int(draws), seed, length.data(), label.data(), n_threads);
+  loops<SegmentLoops>().sample(parts.batch(), int(draws), seed, length.data(), label.data(), n_threads);
 }
 
 void spans(const SegmentParts& parts, Out3<double> out, int threads) {
@@ -184,7 +185,7 @@ void spans(const SegmentParts& parts, Out3<double> out, int threads) {
           "spans must be positions x lengths x labels");
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  kernels().segment_spans(b, out.data(), n_threads);
+  loops<SegmentLoops>().spans(b, out.data(), n_threads);
 }
 
 void score(const SegmentParts& parts, In1<int64_t> lengths, In1<int32_t> labels, In1<int64_t> firsts, Out1<double> out,
@@ -207,7 +208,7 @@ void score(const SegmentParts& parts, In1<int64_t> lengths, In1<int32_t> labels,
   }
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
-  kernels().segment_score(b, lengths.data(), labels.data(), firsts.data(), out.data(), n_threads);
+  loops<SegmentLoops>().score(b, lengths.data(), labels.data(), firsts.data(), out.data(), n_threads);
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ class SegmentWorkspace : private SegmentRows {
   }
 
  private:
-  static double* grown(Buffer<double>& x, int64_t size) { return ChainScratch<double>::grown(x, size); }
+  static double* grown(AlignedVector<double>& x, int64_t size) { return ChainScratch<double>::grown(x, size); }
 
   // ------------------------------------------------------------------------------------------ scores of parts
 
@@ -676,13 +676,13 @@ class SegmentWorkspace : private SegmentRows {
   const int threads_;
   const bool pairs_;    // scores of segments depend on the next label
   const int shortest_;  // the shortest length that some label may have
-  const Buffer<double>& lengths_;
+  const AlignedVector<double>& lengths_;
   SweptSegments swept_;
-  Buffer<double> variances_, pair_variances_;
+  AlignedVector<double> variances_, pair_variances_;
   std::vector<double> inverse_, center_, variance_, own_;
   std::vector<int64_t> barrier_;  // one past the last frame before e that forbids c; empty where none does
-  Buffer<double> P_, M_, PM_, X1_, X2_, A_, B_, after_, x_, pair_x_, ring_, square_, reach_, share_, below_;
-  Buffer<double> length_sums_, pair_sums_, mean_cover_;
+  AlignedVector<double> P_, M_, PM_, X1_, X2_, A_, B_, after_, x_, pair_x_, ring_, square_, reach_, share_, below_;
+  AlignedVector<double> length_sums_, pair_sums_, mean_cover_;
 };
 
 // A step of a ranked segmentation: its score so far, the segment before, and the rank of what came before that.

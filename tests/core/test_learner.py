@@ -108,15 +108,18 @@ def topics(n=200, n_classes=37, length=30, seed=0):
 @pytest.mark.parametrize("hashing", ["joint", "separate", "two-stage"])
 @pytest.mark.parametrize("loss", CLASS_LOSSES)
 def test_vector_loops_and_plain_loops_agree_to_the_last_bit(loss, hashing):
-    states = []
-    for plain in (False, True):
-        _core.learner.plain_blocks(plain)
-        model = _core.learner.HashedModel(task="multiclass", loss=loss, n_bits=10, label_hashing=hashing)
-        model.learn(topics())
-        states.append((model.state()["table"], model.scores(topics(seed=1))))
-    _core.learner.plain_blocks(False)
-    np.testing.assert_array_equal(states[0][0], states[1][0])
-    np.testing.assert_array_equal(states[0][1], states[1][1])
+    before, states = _core.instruction_set(), []
+    try:
+        for name in _core.instruction_sets():
+            _core.use_instruction_set(name)
+            model = _core.learner.HashedModel(task="multiclass", loss=loss, n_bits=10, label_hashing=hashing)
+            model.learn(topics())
+            states.append((model.state()["table"], model.scores(topics(seed=1))))
+    finally:
+        _core.use_instruction_set(before)
+    for table, scores in states[1:]:
+        np.testing.assert_array_equal(table, states[0][0])
+        np.testing.assert_array_equal(scores, states[0][1])
 
 
 @pytest.mark.parametrize("hashing", ["joint", "two-stage"])

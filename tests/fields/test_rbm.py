@@ -265,3 +265,19 @@ def test_tensors_give_the_same_numbers_up_to_rounding(digits):
     np.testing.assert_allclose(there.free_energy(rows).numpy(), there.free_energy(digits[:300]), atol=1e-3)
     with pytest.raises(ValueError, match="0 and 1"):
         RBM(2).fit(rows * 0.5)
+
+
+def test_ladders_side_by_side_keep_the_field(digits):
+    torch = pytest.importorskip("torch")
+    from mercer.fields._tensors import TensorUnits
+    from mercer.learning.learners import Chains, Keys
+
+    field = TensorUnits(4, 3)
+    theta = torch.tensor(1.5 * np.random.default_rng(0).normal(size=field.n_weights), dtype=torch.float32)
+    chains = Chains(field, Keys(1), 4000)
+    learner = learners.ParallelTempering(6)
+    learner.start(chains, theta)
+    for _ in range(30):
+        mean = learner.negative(chains, theta, None)
+    assert float((mean - field.exact(theta)[1]).abs().max()) < 0.03
+    assert 0.1 < chains.figures["acceptance"] <= 1.0

@@ -36,3 +36,11 @@ def instruction_sets() -> list[str]:
 
 def use_instruction_set(name: str) -> None:
     """Chooses an instruction set (the best one is in use by default)."""
+
+def watch_choices(watch: bool) -> None:
+    """Begins to note which loops were chosen for which sets, or ends."""
+
+def choices() -> dict:
+    """
+    The concerns whose loops were chosen while that was watched, and the sets of these loops.
+    """

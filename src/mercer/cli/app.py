@@ -14,14 +14,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mercer.cli import demo, errors, evaluate, inspect, predict, terminal, train
+from mercer.cli import datasets, demo, errors, evaluate, inspect, predict, terminal, train
 
 
 class _InOrder(TyperGroup):
     """Lists commands in the order in which a person meets them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "train", "predict", "evaluate", "inspect"]
+        return ["demo", "train", "predict", "evaluate", "inspect", "datasets"]
 
 
 app = typer.Typer(
@@ -62,6 +62,7 @@ app.add_typer(train.app, name="train")
 app.command("predict", help=terminal.prose(predict.predict))(predict.predict)
 app.command("evaluate", help=terminal.prose(evaluate.evaluate))(evaluate.evaluate)
 app.command("inspect", help=terminal.prose(inspect.inspect))(inspect.inspect)
+app.command("datasets", help=terminal.prose(datasets.datasets))(datasets.datasets)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""Data to learn from: generators that need nothing, and loaders that read a folder of public corpora."""
+"""Data to learn from: generators that need nothing, and loaders of public corpora, downloaded when asked for."""
 
 from mercer.datasets.alignments import AlignmentTask, make_alignments
 from mercer.datasets.chains import ChainTask, make_chain_task
@@ -14,6 +14,7 @@ from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.graphs import load_tu, make_motif_graphs
 from mercer.datasets.multilabel import load_multilabel
+from mercer.datasets.origins import FetchError, Origin, cache_folder, fetch, origin_of
 from mercer.datasets.proportions import AdultData, load_adult, load_proportion_set, make_proportion_toy
 from mercer.datasets.regions import RegionTask, make_regions
 from mercer.datasets.segments import (
@@ -51,6 +52,8 @@ __all__ = [
     "ChainTask",
     "Coreference",
     "DigitCodes",
+    "FetchError",
+    "Origin",
     "ParagraphTask",
     "RegionTask",
     "ShapeTask",
@@ -59,7 +62,9 @@ __all__ = [
     "TopicTree",
     "Treebank",
     "VideoTask",
+    "cache_folder",
     "coreference_features",
+    "fetch",
     "load_20newsgroups",
     "load_adult",
     "load_ag_news",
@@ -96,5 +101,6 @@ __all__ = [
     "make_treebank",
     "make_videos",
     "make_zipf_corpus",
+    "origin_of",
     "path_features",
 ]

@@ -1,11 +1,18 @@
-"""Where the public data sets lie: the argument ``data_home``, else the environment variable MERCER_DATA."""
+"""Where the files of public data sets lie: ``data_home``, the environment variable MERCER_DATA, or the cache.
+
+A file that is nowhere is downloaded into the cache if its set has a public origin (`mercer.datasets.origins`), unless
+MERCER_OFFLINE is set. A ``data_home`` that is given is read, and nothing else.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["data_file", "data_home"]
+from mercer._progress import say
+from mercer.datasets.origins import ORIGINS, cache_folder, fetch_file
+
+__all__ = ["data_file", "data_folder", "data_home"]
 
 
 def data_home(home: str | os.PathLike[str] | None = None) -> Path:
@@ -24,9 +31,38 @@ def data_home(home: str | os.PathLike[str] | None = None) -> Path:
 
 
 def data_file(dataset: str, name: str, home: str | os.PathLike[str] | None = None) -> Path:
-    """The path of one file of a data set, packed (``name.gz``) or not."""
+    """The path of one file of a data set, packed (``name.gz``) or not; downloaded if it is nowhere."""
+    can_fetch = home is None and name in getattr(ORIGINS.get(dataset), "files", ())
+    if can_fetch and not os.environ.get("MERCER_DATA"):
+        return _from_cache(dataset, name)
     folder = data_home(home) / dataset
     for candidate in (folder / name, folder / f"{name}.gz"):
         if candidate.is_file():
             return candidate
+    if can_fetch:
+        return _from_cache(dataset, name)
     raise FileNotFoundError(f"the data set {dataset!r} needs the file {name} or {name}.gz in the folder {folder}")
+
+
+def data_folder(dataset: str, home: str | os.PathLike[str] | None = None) -> Path:
+    """The folder of a data set; downloaded if it is nowhere."""
+    known = home is not None or bool(os.environ.get("MERCER_DATA"))
+    if home is None and dataset in ORIGINS and not (known and (data_home() / dataset).is_dir()):
+        for name in ORIGINS[dataset].files:
+            _from_cache(dataset, name)
+        return cache_folder() / dataset
+    return data_home(home) / dataset
+
+
+def _from_cache(dataset: str, name: str) -> Path:
+    path = cache_folder() / dataset / name
+    if path.is_file():
+        return path
+    if os.environ.get("MERCER_OFFLINE"):
+        data_home()  # says what to do where there is no folder at all
+        raise FileNotFoundError(
+            f"the data set {dataset!r} needs the file {name} or {name}.gz, which is neither in MERCER_DATA nor in the "
+            f"cache {path.parent}, and MERCER_OFFLINE forbids to download it"
+        )
+    say(f"downloading {dataset}/{name} to {path.parent}")
+    return fetch_file(dataset, name, cache_folder())

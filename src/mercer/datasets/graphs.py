@@ -10,7 +10,9 @@ import numpy as np
 from mercer._validation import check_count
 from mercer.data.graphs import Graphs
 from mercer.data.readers.tu import read_tu
+from mercer.datasets._home import data_folder
 from mercer.datasets._home import data_home as folder_of_data
+from mercer.datasets.origins import ORIGINS
 
 __all__ = ["load_tu", "make_motif_graphs"]
 
@@ -42,7 +44,10 @@ def load_tu(name: str, data_home: str | os.PathLike[str] | None = None) -> tuple
     >>> graphs  # doctest: +SKIP
     Graphs(188 graphs, 3371 nodes, 3721 edges, node labels, edge labels)
     """
-    home = folder_of_data(data_home) / "graphs"
+    if data_home is None and f"graphs/{name}" in ORIGINS:
+        home = data_folder(f"graphs/{name}").parent
+    else:
+        home = folder_of_data(data_home) / "graphs"
     if not name or os.sep in name or name.startswith(".") or not (home / name).is_dir():
         there = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
         listed = f"; there are {', '.join(there)}" if there else ""

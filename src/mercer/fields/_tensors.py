@@ -76,6 +76,19 @@ class TensorUnits(HiddenUnits):
     """
 
     path_class = TensorPath
+    tempers_rows = True
+
+    def sweep(self, states: Any, theta: Any, keys: Keys, beta: Any = 1.0, backward: bool = False) -> Any:
+        """Draw hidden units given the visible ones and these again; β may be a column, one for each row."""
+        if not isinstance(beta, torch.Tensor):
+            return super().sweep(states, theta, keys, beta, backward)
+        W, _, c = self.parts(theta)
+        h = self._draw(beta * self.fields(states, theta), keys.next())
+        means = beta * torch.addmm(c, h, W.T)
+        if self.gaussian:
+            random = torch.Generator(device=means.device).manual_seed(keys.next() & (2**63 - 1))
+            return means + torch.randn(means.shape, generator=random, device=means.device)
+        return self._draw(means, keys.next())
 
     def __init__(self, n_visible: int, n_hidden: int, gaussian: bool = False, threads: int = 1) -> None:
         super().__init__(n_visible, n_hidden, gaussian, threads)

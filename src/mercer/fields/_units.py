@@ -37,10 +37,17 @@ class FieldPath(Path):
         if start is not None:
             self.first, self.offset = model.fields(states, start), model.linear(states, model.parts(start)[2])
 
-    def _density(self, beta: float) -> Any:
-        bias = self.offset + beta * (self.linear - self.offset)
+    def _density(self, beta: Any) -> Any:
+        share = beta[:, 0] if getattr(beta, "ndim", 0) else beta  # one number, or one for each row
+        bias = self.offset + share * (self.linear - self.offset)
         a, b = (self.last, None) if self.first is None else (self.first, self.last)
         return (bias + self.model.softplus_sums(a, b, beta) + self.squares)[:, None]
+
+    def move(self, beta: float, keys: Keys, backward: bool = False) -> Any:
+        """Return the states after a sweep under β end, which is its own reversal."""
+        model, c = self.model, self.model.parts(self.end)[2]
+        h = model.draw_scaled(self.last, beta, keys.next())
+        return model.visible(h, model._transposed(self.end), beta * c, beta, keys.next())
 
     def advance(self, index: np.ndarray, beta: float, keys: Keys) -> Any:
         """Return the chosen states after a sweep at β."""

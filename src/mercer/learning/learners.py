@@ -137,6 +137,10 @@ class Path:
     def __call__(self, beta: float) -> Any:
         return self._log_density(beta)
 
+    def move(self, beta: float, keys: Keys, backward: bool = False) -> Any:
+        """Return the states after a sweep under β end, or after its reversal; for paths from 0."""
+        return self.model.sweep(self.states, self.end, keys, beta, backward)
+
     def advance(self, index: np.ndarray, beta: float, keys: Keys) -> Any:
         """Return the states that ``index`` (particles × groups) chooses, after a sweep at β."""
         states = self.model.take(self.states, index)
@@ -558,14 +562,15 @@ class TemperedTransitions(Learner):
         states = model.sweep(chains.particles[0], theta, keys)
         betas = np.linspace(1.0, self.lowest, self.n_temperatures + 1)
         moved, log_ratio = states, 0.0
-        for before, after in pairwise(betas):
-            log_density = model.path(moved, None, theta)
-            log_ratio = log_ratio + log_density(float(after)) - log_density(float(before))
-            moved = model.sweep(moved, theta, keys, float(after))
-        for after, before in zip(betas[:0:-1], betas[-2::-1], strict=True):
-            moved = model.sweep(moved, theta, keys, float(after), backward=True)
-            log_density = model.path(moved, None, theta)
-            log_ratio = log_ratio + log_density(float(before)) - log_density(float(after))
+        path = model.path(moved, None, theta)
+        for before, after in pairwise(betas.tolist()):
+            log_ratio = log_ratio + path(after) - path(before)
+            moved = path.move(after, keys)
+            path = model.path(moved, None, theta)
+        for after, before in zip(betas[:0:-1].tolist(), betas[-2::-1].tolist(), strict=True):
+            moved = path.move(after, keys, backward=True)
+            path = model.path(moved, None, theta)
+            log_ratio = log_ratio + path(before) - path(after)
         ratio = to_numpy(log_ratio)
         accepted = np.log(np.maximum(keys.uniforms(*ratio.shape), 1e-300)) < ratio
         chains.figures["acceptance"] = float(accepted.mean())
@@ -602,6 +607,8 @@ class ParallelTempering(Learner):
 
     def negative(self, chains: Chains, theta: Any, data: Any) -> Any:
         """Sweep at all temperatures, exchange, and return the mean of φ of the coldest."""
+        if getattr(chains.model, "tempers_rows", False):
+            return self._side_by_side(chains, theta)
         model, keys, states = chains.model, chains.keys, chains.particles
         betas = np.linspace(1.0, self.lowest, self.n_temperatures)
         for h, beta in enumerate(betas.tolist()):
@@ -616,6 +623,27 @@ class ParallelTempering(Learner):
             states[h], states[h + 1] = model.exchange(states[h], states[h + 1], change)
         chains.figures["acceptance"] = float(np.mean(accepted))
         return model.statistics(states[0], theta)
+
+    def _side_by_side(self, chains: Chains, theta: Any) -> Any:
+        """The same with all temperatures in one array, for models whose rows may have a β each; pairs take turns."""
+        model, keys, n = chains.model, chains.keys, chains.n_particles
+        betas = _beside(np.repeat(np.linspace(1.0, self.lowest, self.n_temperatures), n).astype(np.float32), theta)
+        states = model.sweep(_joined(chains.particles), theta, keys, betas[:, None])  # type: ignore[arg-type]
+        first, accepted = chains.age % 2, 0.0
+        chains.age += 1
+        pairs = (self.n_temperatures - first) // 2
+        if pairs:
+            rows = slice(first * n, (first + 2 * pairs) * n)
+            block, own = states[rows].reshape(pairs, 2, n, -1), betas[rows].reshape(pairs, 2, n)
+            path, other = model.path(states[rows], None, theta), own[:, [1, 0]].reshape(-1, 1)
+            gain = (path(other) - path(own.reshape(-1, 1))).reshape(pairs, 2, n).sum(1)  # type: ignore[arg-type]
+            change = to_numpy(gain) > np.log(np.maximum(keys.uniforms(pairs, n), 1e-300))
+            accepted = float(change.mean())
+            swap = _beside(change, theta)[:, None, :, None]
+            states[rows] = (swap * block[:, [1, 0]] + ~swap * block).reshape(2 * pairs * n, -1)
+        chains.figures["acceptance"] = accepted
+        chains.particles = [states[h * n : (h + 1) * n] for h in range(self.n_temperatures)]
+        return model.statistics(chains.particles[0], theta)
 
 
 class SMC(Learner):

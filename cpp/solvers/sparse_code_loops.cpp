@@ -1,0 +1,118 @@
+// Compiled once for each instruction set, without fused products: sums are the same for vectors of any width.
+#include "solvers/sparse_code_loops.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace mercer::MERCER_ARCH {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kLanes = SparseCodeLoops::kLanes, kBlock = 512;
+
+void combine_rows(const double* start, const double* const* rows, const double* c, int64_t k, double scale, double* out,
+                  int64_t n) {
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t size = std::min(kBlock, n - first);
+    double sum[kBlock];
+    std::memcpy(sum, start + first, size_t(size) * sizeof(double));
+    int64_t m = 0;
+    for (; m + 4 <= k; m += 4) {
+      const double c0 = c[m], c1 = c[m + 1], c2 = c[m + 2], c3 = c[m + 3];
+      const double *x0 = rows[m] + first, *x1 = rows[m + 1] + first, *x2 = rows[m + 2] + first,
+                   *x3 = rows[m + 3] + first;
+#pragma omp simd
+      for (int64_t j = 0; j < size; ++j) sum[j] -= (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j]);
+    }
+    for (; m < k; ++m) {
+      const double c0 = c[m];
+      const double* x0 = rows[m] + first;
+#pragma omp simd
+      for (int64_t j = 0; j < size; ++j) sum[j] -= c0 * x0[j];
+    }
+#pragma omp simd
+    for (int64_t j = 0; j < size; ++j) out[first + j] = sum[j] * scale;
+  }
+}
+
+double update_correlations(double* alpha, const double* q, double c, const double* weight, double* score, int64_t n) {
+  double best[kLanes] = {};
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes)
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const double a = alpha[j + l] - c * q[j + l], s = std::fabs(a) * weight[j + l];
+      alpha[j + l] = a;
+      score[j + l] = s;
+      best[l] = s > best[l] ? s : best[l];
+    }
+  for (; j < n; ++j) {
+    const double a = alpha[j] - c * q[j], s = std::fabs(a) * weight[j];
+    alpha[j] = a;
+    score[j] = s;
+    best[0] = s > best[0] ? s : best[0];
+  }
+  return *std::max_element(best, best + kLanes);
+}
+
+double update_decreases(double* alpha, const double* q, double c, double* left, const double* least, double* score,
+                        int64_t n) {
+  double best[kLanes] = {};
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes)
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const double a = alpha[j + l] - c * q[j + l], h = left[j + l] - q[j + l] * q[j + l];
+      const double s = h > least[j + l] ? a * a / h : 0.0;
+      alpha[j + l] = a;
+      left[j + l] = h;
+      score[j + l] = s;
+      best[l] = s > best[l] ? s : best[l];
+    }
+  for (; j < n; ++j) {
+    const double a = alpha[j] - c * q[j], h = left[j] - q[j] * q[j];
+    const double s = h > least[j] ? a * a / h : 0.0;
+    alpha[j] = a;
+    left[j] = h;
+    score[j] = s;
+    best[0] = s > best[0] ? s : best[0];
+  }
+  return *std::max_element(best, best + kLanes);
+}
+
+void move_along(double* c, const double* direction, double step, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) c[j] -= step * direction[j];
+}
+
+double join_slack(const double* c, const double* direction, const double* barred, double lambda, double step, bool both,
+                  int64_t n) {
+  double least[kLanes];
+  for (double& value : least) value = kInfinity;
+  const double other = both ? 0.0 : kInfinity;
+  for (int64_t j = 0; j < n; j += kLanes)
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const double up = lambda - c[j + l], down = lambda + c[j + l];
+      const double a = (up > 0 ? up : 0.0) - step * (1.0 - direction[j + l]) + barred[j + l];
+      const double b = (down > 0 ? down : 0.0) - step * (1.0 + direction[j + l]) + barred[j + l] + other;
+      const double s = a < b ? a : b;
+      least[l] = s < least[l] ? s : least[l];
+    }
+  return *std::min_element(least, least + kLanes);
+}
+
+}  // namespace
+
+template <> const SparseCodeLoops& table<SparseCodeLoops>() {
+  static constexpr SparseCodeLoops loops = {
+      .combine_rows = combine_rows,
+      .update_correlations = update_correlations,
+      .update_decreases = update_decreases,
+      .move_along = move_along,
+      .join_slack = join_slack,
+  };
+  return loops;
+}
+
+}  // namespace mercer::MERCER_ARCH

@@ -1,0 +1,155 @@
+"""SHA-256 and size of the files of public data sets, unpacked, by their place in the folder of data sets."""
+
+from __future__ import annotations
+
+__all__ = ["CHECKSUMS"]
+
+_TABLE = """
+conll2000/train.txt
+  82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea 2842164
+conll2000/test.txt
+  73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628 639396
+conll2002/esp.train
+  a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008 2970825
+conll2002/esp.testa
+  85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87 594058
+conll2002/esp.testb
+  1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016 575807
+conll2002/ned.train
+  0a419dcb356b62c8cff38515675550b3d5dbea9f45a1c4956328dbd5cc7fcdbc 2377174
+conll2002/ned.testa
+  51259d4bfe52462f211d3d0b67173a7ecbfa296e199f6c6bd0895f4c78155057 450785
+conll2002/ned.testb
+  2aa748edb82e6f9c4d82e57a4bed69ded18cfa4803122c75070335d513517488 814282
+basenp-crfpp/train.data
+  eff25bc47150895e6234d439652efa8ebd598f69da28289d9f448468a2a0cba7 20424
+basenp-crfpp/test.data
+  b85caf6b655c5600fa638754880bb524f7c0f0c3fdfd186f9dbd7f5839231885 206550
+sms-spam/SMSSpamCollection
+  6292852506516bde49acaa774ae7cef026a31ae604f59452654f196350330113 477907
+text-r8/R8.txt
+  4ab8362c508bf7b1c591bca4e4d72ff6e9ff7a730a94cb0a5dfddf237a7cc025 120199
+text-r8/R8.clean.txt
+  5324d029f2b625baca68aab4cfd1ed0353b94f11f7a9dd2ccb5b1fa5b86d6541 3360920
+trec-qc/train.txt
+  9e4c8bdcaffb96ed61041bd64b564183d52793a8e91d84fc3a8646885f466ec3 335858
+trec-qc/test.txt
+  033f22c028c2bbba9ca682f68ffe204dc1aa6e1cf35dd6207f2d4ca67f0d0e8e 23354
+rcv1-vw/rcv1_small.dat
+  348d59a15f8161852b817fedd45a0a9efa5e2602ea86d9e920ba7079f633e084 1441266
+rcv1-vw/rcv1_multiclass.dat
+  0311145b5255b93831c6a78beb5142f4f5398437c63784a9188ba03e1473d496 1440725
+uci/adult.data
+  5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d 3974305
+uci/adult.test
+  a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05 2003153
+multilabel/scene/scene-train.arff
+  b53ba93bdf412de922e3960389bcee24744fa3e872ce610511fc1d750888b64d 3127968
+multilabel/scene/scene-test.arff
+  ea38d20296b3ff7e220f477a3b802a9bcb2d768881fe6ee163efbc97ea527a42 3090742
+multilabel/scene/scene.xml
+  55d8b247b949ad5c52e5a73d8c6775ec6e5469ce9682465b45b333b68ee4bcc5 285
+news20/news20.bz2
+  8c79851f6f5fdc5540a0d04a5ab728353c42d26b84e73f93bda301c06c15ffe9 2376572
+graphs/MUTAG/MUTAG_A.txt
+  d9656ca7493f3445d737c711710bb36fd432dddd1c0ea32e1d4713c86ebd28e2 76940
+graphs/MUTAG/MUTAG_edge_labels.txt
+  4669ce755075ff86c3240709345745886400908fa637a49310459b9c267b3e56 14884
+graphs/MUTAG/MUTAG_graph_indicator.txt
+  7d520a4d6c7961c0cdeabe076d8fe27e795b6d373485c9a2b744987e560a2056 11532
+graphs/MUTAG/MUTAG_graph_labels.txt
+  a1518ea39ba3426bd42f57396b9c4baffe68e9adc718caeeab0119c6591a5f2c 439
+graphs/MUTAG/MUTAG_node_labels.txt
+  678f429965490e84dd27713017538c995fc05d1621beac910848b600015ee863 6742
+graphs/PTC_MR/PTC_MR_A.txt
+  f79523ff94dfbef539e5602a8ac1931a50a2800f33fa1d30e5e31725289b5202 106642
+graphs/PTC_MR/PTC_MR_edge_labels.txt
+  acee2f93b52175a329009dc837bea9db7c2a121c2ef0b1587b38bbe6fc9b8177 20216
+graphs/PTC_MR/PTC_MR_graph_indicator.txt
+  d52754f3cbc54e29324f884b4c17200c16e06db0c499afae300b4fa1bb6d794b 18155
+graphs/PTC_MR/PTC_MR_graph_labels.txt
+  64210accbe4c6c027535b1294e0da652b1f539667f7a2d4bf5121dcd8b00a224 880
+graphs/PTC_MR/PTC_MR_node_labels.txt
+  cc50d1e1c5f4c98b2100cf50c5ddd88ff28b419a9180d531046b75ce22983235 9842
+graphs/PTC_FM/PTC_FM_A.txt
+  c62bd455148f3a96742f7e989a1949313a03ff52f597ece41563210270b6aa54 106670
+graphs/PTC_FM/PTC_FM_edge_labels.txt
+  a7d59c1ed03b6d1e19df9d27b2b31d6ae81a3891f2ec65fe3e4b4299cd598a79 20220
+graphs/PTC_FM/PTC_FM_graph_indicator.txt
+  6edd9b078a7d48024d7481c4ded922a1cb3710f38ccd8397c9e5d3b07588927a 18235
+graphs/PTC_FM/PTC_FM_graph_labels.txt
+  ccf612c5ef6e731a83e689870cb4a03c2b8dfaa0c3be0298671d08e6e37bb394 904
+graphs/PTC_FM/PTC_FM_node_labels.txt
+  27c991374893387824db8394248b5ac61f1a887428e887243c781651b9a9c758 9862
+graphs/PTC_FR/PTC_FR_A.txt
+  0c6c4c3095b7f4bb27d9f35137c6c710988ae22302e6a1caeb82367db93ac87b 111282
+graphs/PTC_FR/PTC_FR_edge_labels.txt
+  0b816728bcdc5c7ddf800f23dc4bc276af1421e8e48ec5b9040c3ca14e2cac2f 21064
+graphs/PTC_FR/PTC_FR_graph_indicator.txt
+  86b8ad8bf738f0081bfef73a576c975e6130c2922da8ee3b9311e0a771f36cd9 18853
+graphs/PTC_FR/PTC_FR_graph_labels.txt
+  d1b10a9addf22af503376b6b8e8d1f30429ecb4a9e8b4d32a9db6d47a8522f6b 932
+graphs/PTC_FR/PTC_FR_node_labels.txt
+  a008cbf2b9b3eae3ec552720de77cbc2d2ff49cc91ebb09ae3de5ab42401c541 10232
+graphs/PTC_MM/PTC_MM_A.txt
+  168c78e70d3b421016475348faf942d45de5b07c510bf8e866572faeb7f93263 101354
+graphs/PTC_MM/PTC_MM_edge_labels.txt
+  22bdf5fe7e84fbbc68b5c18d3a112f7743f24dd3f48c9af4aa3468283a806497 19248
+graphs/PTC_MM/PTC_MM_graph_indicator.txt
+  9b4a568410cbe18bc2886b302804085c15c98280222ae1b9cb7e43ed47ace2d3 17381
+graphs/PTC_MM/PTC_MM_graph_labels.txt
+  76916d6ae4c5a098756655aa23c6c808176497605ab414aae20cfdca5b383015 879
+graphs/PTC_MM/PTC_MM_node_labels.txt
+  9676f4694eace254f11f9fc0c56126907ab232184012e7bbc698ba56f5db5a72 9404
+graphs/ENZYMES/ENZYMES_A.txt
+  5553c84f8f562f3e199dfd27192174f485e85c44c1357661098668937a739cbf 885124
+graphs/ENZYMES/ENZYMES_graph_indicator.txt
+  95ba0fa47eba6f02e6b754a215dc66d5b49de3f45f57a128514301a8d7ed5f46 74914
+graphs/ENZYMES/ENZYMES_graph_labels.txt
+  04743e08967e61e65cdacbb90f8df6ee53742b3d2e7b84675b85ebac70506856 1200
+graphs/ENZYMES/ENZYMES_node_attributes.txt
+  305a8fc3b12f79fb844ef3374d6a3c8ceeb4887dd4f86bbfe37932c4c5434e7b 3876850
+graphs/ENZYMES/ENZYMES_node_labels.txt
+  8263eb9b64efa231a5886343483ccfc0342f2407014763a8f738fd51c32ce770 39160
+graphs/PROTEINS/PROTEINS_A.txt
+  4c4b33e272fc95cac6d27ed6d5d12b9a852c8610e91fff59f8f0dbdd5a20df67 2022990
+graphs/PROTEINS/PROTEINS_graph_indicator.txt
+  8d4ff1e852a5c28561e9bffb44cf9490bc552b13a3b6156dd12dc7f44e9afc4a 169673
+graphs/PROTEINS/PROTEINS_graph_labels.txt
+  c0ef9810c440775252872318d0c8adc385588e14bc4c47a2c34aa96ee3c7cdcd 2226
+graphs/PROTEINS/PROTEINS_node_attributes.txt
+  54eef829abb37e458a5fbf3a3c581e48e5810e220463c2cd951856b9ceb08f07 478190
+graphs/PROTEINS/PROTEINS_node_labels.txt
+  f758e8ad3d6e3c026b50833d75f6f90735b94eb3345e4243707f495ca8afea8d 86942
+graphs/Mutagenicity/Mutagenicity_A.txt
+  ae85e22b4b898ebd819d2ed3adc8f06a7bf1cda746b333086472d19b36711145 3554144
+graphs/Mutagenicity/Mutagenicity_edge_labels.txt
+  bf8e783386ac22e6033bbce56d765c0a4336649bd590a6f1e467b27b549f2114 533788
+graphs/Mutagenicity/Mutagenicity_graph_indicator.txt
+  88b2d83ff10fad75b3280654061e965976f74e75620058c371ed23567236b4bc 622816
+graphs/Mutagenicity/Mutagenicity_graph_labels.txt
+  b604c7dcbfdf89193901e32abdcbf9b5b92137414ce22231f00ed65d48ec48f9 8674
+graphs/Mutagenicity/Mutagenicity_node_labels.txt
+  b429ec418c831d02dc3088b2fe08d11214627850d2bbdacfa9797c0510e70ae7 263105
+graphs/MSRC_9/MSRC_9_A.txt
+  bc4edcd4a2a770cab634953ea38851449befbbb4ad82d2dd37501694c4e9bb60 422262
+graphs/MSRC_9/MSRC_9_graph_indicator.txt
+  4488ab96bdb1404be1d38ace991e0373f7f83f7559231f56af2c93b800e0c2a7 31437
+graphs/MSRC_9/MSRC_9_graph_labels.txt
+  38df4f1364e54f391fd1f9a2da2fecc067e6c0ff05acbdbdf311679bd7ca51a2 442
+graphs/MSRC_9/MSRC_9_node_labels.txt
+  89a8a10b142a19037b50a5fb54c9883dc54d3fa496bc12c0b439d5230849c479 18441
+graphs/MSRC_21/MSRC_21_A.txt
+  a8c0a1e70ccaa98056fa547d0df671fe4084cb0a9dc28af62cd5687b6c4c17f7 2565934
+graphs/MSRC_21/MSRC_21_graph_indicator.txt
+  8d4c2e55f287aff9acbc686bd436ad1a6b08bed3a744d967028be6fd8f526121 166315
+graphs/MSRC_21/MSRC_21_graph_labels.txt
+  2b3239fb66f16604ca875660d5a9e28ebf5b4a1744134414f2be680f7fc156d7 1429
+graphs/MSRC_21/MSRC_21_node_labels.txt
+  58810e93acb03f309aff5366849f77006262944d54cb8c0d08c086f0c3c44051 102144
+"""
+
+_WORDS = _TABLE.split()
+CHECKSUMS: dict[str, tuple[str, int]] = {
+    path: (digest, int(size)) for path, digest, size in zip(_WORDS[::3], _WORDS[1::3], _WORDS[2::3], strict=True)
+}

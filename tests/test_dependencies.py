@@ -1,0 +1,69 @@
+"""Each dependency that pyproject.toml declares is imported somewhere, and each import is declared."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+MODULES = {"scikit-learn": "sklearn", "array-api-compat": "array_api_compat"}
+# Come with one of our dependencies, which could not do without them.
+CARRIED = {"joblib": "scikit-learn", "threadpoolctl": "scikit-learn", "click": "typer"}
+# Of a user's own data or kernel: imported to recognise what is there already, never asked for.
+RECOGNISED = {"pandas", "polars", "cupy", "cuda"}
+# Of the standard library of newer versions of Python.
+NEWER = {"compression"}
+RUN_TIME = ("plot", "torch", "data", "graphs")  # extras of users; bench, docs and dev are tools
+
+
+def required(requirements: list[str]) -> set[str]:
+    return {re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower() for requirement in requirements}
+
+
+def imported(folder: Path) -> dict[str, str]:
+    """Top-level modules that are imported anywhere, functions included, and one file that does."""
+    found: dict[str, str] = {}
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                names = [node.module]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+                names = [node.args[0].value] if isinstance(node.args[0], ast.Constant) else []
+            for name in names:
+                found.setdefault(name.split(".")[0], str(path.relative_to(ROOT)))
+    return found
+
+
+IMPORTED = imported(ROOT / "src" / "mercer")
+
+
+def test_every_dependency_is_used() -> None:
+    extras = PROJECT["optional-dependencies"]
+    declared = required(PROJECT["dependencies"]) | {name for extra in RUN_TIME for name in required(extras[extra])}
+    unused = {name for name in declared if MODULES.get(name, name.replace("-", "_")) not in IMPORTED}
+    assert unused == set()
+
+
+def test_every_import_is_declared() -> None:
+    extras = PROJECT["optional-dependencies"]
+    declared = required(PROJECT["dependencies"]) | {name for extra in RUN_TIME for name in required(extras[extra])}
+    modules = {MODULES.get(name, name.replace("-", "_")) for name in declared}
+    modules |= {module for module, carrier in CARRIED.items() if carrier in declared}
+    others = {
+        name: path
+        for name, path in IMPORTED.items()
+        if name not in sys.stdlib_module_names and name not in modules | RECOGNISED | NEWER | {"mercer"}
+    }
+    assert others == {}
+
+
+def test_extras_are_those_that_something_uses() -> None:
+    assert set(PROJECT["optional-dependencies"]) == {*RUN_TIME, "bench", "docs", "dev"}
