@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +15,7 @@ from mercer.cli.columns import check_writable, shown
 from mercer.cli.errors import Mistake
 
 
-class MethodName(str, Enum):
+class MethodName(StrEnum):
     auto = "auto"
     kernel = "kernel"
     matching = "matching"
@@ -24,7 +24,8 @@ class MethodName(str, Enum):
 
 def register(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The cloud that moves: .ply, .off, .obj, .pcd, .xyz, .csv, .npy; .gz.")
+        str,
+        typer.Argument(metavar="SOURCE", help="The cloud that moves: ply, off, obj, pcd, xyz, csv, npy; also .gz."),
     ],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The cloud that stays.")],
     output: Annotated[

@@ -41,7 +41,7 @@ def refine(judge: Judge, pose: np.ndarray, limits: list[float], step: int = 1) -
     for limit in limits:
         pose = _core_registration.icp(
             target.tree, target.normals, points, normals, None, np.ascontiguousarray(pose), 2, limit, 1.0,
-            1e-2, 12, 1e-3, 1e-4 * target.radius, source.threads,
+            1e-2, 12, 1e-3, 1e-3, source.threads,
         )[0]  # fmt: skip
     return pose
 
