@@ -99,6 +99,7 @@ CLAIMS: dict[str, list[str]] = {
         r"segment SVM, bmrm +\d", r"3 actions", r"sentences, SVM +\d", r"mercer, as dlib +\d", r"1 thread \d",
     ],
     "structured_rmm": [r"## 12 labels", r"StructRMM − CRF: [+-]\d"],
+    "tuned": [r"LinearClassifier, log +wine +\d", r"LinearClassifier, hinge +digits +\d"],
     "video_events": [r"\| 0\.3", r"\| mi-SVM \| 1 \|", r"\| gradient \| 1 \+ 3 \+ 5 \+ all \|"],
 }  # fmt: skip
 

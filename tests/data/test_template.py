@@ -59,7 +59,7 @@ def test_a_template_without_lines_is_refused(text: str) -> None:
 
 def test_a_template_file_that_is_not_utf8_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "my.template"
-    path.write_bytes(b"U:%x[0,0]\n# caf\xe9\n")
+    path.write_bytes(b"U:%x[0,0]\n# \xc3\xa9 caf\xe9\n")
     with pytest.raises(DataFileError, match=r"my\.template:2: invalid UTF-8"):
         Template.load(path)
 

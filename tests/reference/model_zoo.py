@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ import mercer.retrieval as retrieval
 import mercer.segmentation as segmentation
 import mercer.structured as structured
 import mercer.tagging as tagging
+from estimators.cases import CASES, Case
+from estimators.outputs import fit, outputs
 from mercer.data.trees import Tree
 
 __all__ = ["ZOO", "Animal"]
@@ -54,6 +57,10 @@ class Animal:
 
     fit: Callable[[], Any]
     use: Callable[[Any], Any]
+
+
+def _used(case: Case, model: Any) -> Any:
+    return outputs(case, case.load(model))
 
 
 ZOO: dict[str, Animal] = {}
@@ -271,3 +278,8 @@ _add(
     ),
     lambda m: m.predict(POINTS),
 )
+
+# What has no smaller animal above is as it stands among the cases of all estimators.
+for _case in CASES:
+    if _case.not_saved is None and _case.cls.__name__ not in ZOO:
+        _add(_case.cls.__name__, partial(fit, _case), partial(_used, _case))

@@ -14,14 +14,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mercer.cli import datasets, demo, errors, evaluate, inspect, predict, registration, terminal, train
+from mercer.cli import datasets, demo, errors, evaluate, inspect, predict, registration, terminal, train, tune
 
 
 class _InOrder(TyperGroup):
     """Lists commands in the order in which a person meets them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "train", "predict", "evaluate", "inspect", "register", "datasets"]
+        return ["demo", "train", "tune", "predict", "evaluate", "inspect", "register", "datasets"]
 
 
 app = typer.Typer(
@@ -31,6 +31,9 @@ app = typer.Typer(
 
     [bold]A first look[/bold]
       mercer demo --output demo.html
+
+    [bold]Any file[/bold] (looks at it, trains, holds rows out, writes model and page)
+      mercer train auto adult.data.gz
 
     [bold]From a column file to labels[/bold] (a token a line, its label last)
       mercer train tagger train.conll --dev dev.conll --model np.mercer
@@ -62,6 +65,7 @@ app = typer.Typer(
 )
 app.command("demo", help=terminal.prose(demo.demo))(demo.demo)
 app.add_typer(train.app, name="train")
+app.command("tune", help=terminal.prose(tune.tune))(tune.tune)
 app.command("predict", help=terminal.prose(predict.predict))(predict.predict)
 app.command("evaluate", help=terminal.prose(evaluate.evaluate))(evaluate.evaluate)
 app.command("inspect", help=terminal.prose(inspect.inspect))(inspect.inspect)

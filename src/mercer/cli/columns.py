@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.errors import Mistake, settings
@@ -80,6 +81,51 @@ def batches(sentences: Iterable[Sentence], n_tokens: int) -> Iterator[list[Sente
         if size >= n_tokens:
             yield batch
             batch, size = [], 0
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a column file: a token, or something else that is kept."""
+
+    text: str
+    token: tuple[str, ...] | None
+    separator: str = " "
+
+
+def line_batches(file: str, n_columns: int, n_tokens: int) -> Iterator[list[Line]]:
+    """Lines of a file with the columns of a model, and perhaps a label after them, in batches of whole sentences.
+
+    Lines that begin with # and have another number of columns are comments.
+    """
+    from mercer.data.readers.lines import read_lines
+    from mercer.exceptions import DataFileError
+
+    batch: list[Line] = []
+    size, width, first = 0, 0, 0
+    for number, text in enumerate(read_lines(file), 1):
+        row = tuple(filter(None, text.replace("\t", " ").split(" ")))
+        if not row or (row[0].startswith("#") and len(row) != (width or n_columns) and len(row) != n_columns + 1):
+            batch.append(Line(text, None))
+            if not row and size >= n_tokens:
+                yield batch
+                batch, size = [], 0
+            continue
+        if not width:
+            width, first = len(row), number
+            if width not in (n_columns, n_columns + 1):
+                raise Mistake(
+                    f"{shown(file)}: expected {n_columns} or {n_columns + 1} columns (the {n_columns} of the model, "
+                    f"with or without a label after them), found {width}"
+                )
+        elif len(row) != width:
+            columns = "column" if width == 1 else "columns"
+            what = f"expected {width} {columns} as in line {first}, found {len(row)}"
+            hint = "sentences are separated by blank lines; columns by spaces or tabs"
+            raise DataFileError(shown(file), number, what, hint)
+        batch.append(Line(text, row, "\t" if "\t" in text else " "))
+        size += 1
     if batch:
         yield batch
 

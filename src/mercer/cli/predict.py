@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mercer.cli import classifier, proportions, segmenter
-from mercer.cli.columns import batches, check_tagger, check_writable, iter_columns, load, n_columns
+from mercer.cli.columns import Line, batches, check_tagger, check_writable, iter_columns, line_batches, load, n_columns
 from mercer.cli.errors import Mistake
 
 if TYPE_CHECKING:
@@ -92,10 +92,11 @@ def predict(
     """Label the sentences of a file with a tagger or segmenter, or its examples with a classifier or regressor.
 
     A tagger takes the columns of the training file, with or without its label column; each line comes back with
-    the predicted label appended. So does a segmenter of column files; one of texts takes a text, forgets where its
-    paragraphs began, and writes it with blank lines where they should. A classifier or regressor takes examples as
-    in training, with or without labels in them, and writes one line for each; how the file is read is kept in the
-    model and need not be said again.
+    the predicted label appended, and blank lines and comments come back as they are. A segmenter of column files
+    writes the same, without comments; one of texts takes a text, forgets where its paragraphs began, and writes it with
+    blank lines where they should. A classifier or regressor takes examples as in training, with or without labels in
+    them, and writes a line for each line of the file, so that paste puts both side by side. How the file is read is
+    kept in the model.
     All but texts is read and written in batches: a stream of any length will do.
 
     [bold]Examples[/bold]
@@ -148,10 +149,17 @@ def predict(
     _check_no_texts(model, lines, sentences, as_json)
     if marginals and k_best is not None:
         raise Mistake("--marginals and --k-best cannot be combined")
-    from mercer.data.readers.conll import write_conll
+    if k_best is not None:
+        from mercer.data.readers.conll import write_conll
 
-    parts = batches(iter_columns(file, n_columns(tagger)), _BATCH)
-    write_conll(output, _labelled(tagger, parts, marginals, k_best))
+        parts = batches(iter_columns(file, n_columns(tagger)), _BATCH)
+        write_conll(output, _k_best(tagger, parts, k_best))
+        return
+    from mercer.online._writer import LineWriter
+
+    with LineWriter(output) as write:
+        for lines_of_batch in line_batches(file, n_columns(tagger), _BATCH):
+            write(_labelled_lines(tagger, lines_of_batch, marginals))
 
 
 def _check_no_texts(model: str, lines: bool, sentences: segmenter.SentencesName, as_json: bool) -> None:
@@ -159,25 +167,34 @@ def _check_no_texts(model: str, lines: bool, sentences: segmenter.SentencesName,
         raise Mistake(f"{model}: --lines, --sentences and --json are for segmenters, and this is another kind of model")
 
 
-def _labelled(
-    tagger: Tagger, parts: Iterable[list[Sentence]], marginals: bool, k_best: int | None
-) -> Iterator[Sentence]:
-    """The sentences with their new columns."""
+def _k_best(tagger: Tagger, parts: Iterable[list[Sentence]], k_best: int) -> Iterator[Sentence]:
+    """The sentences with their new columns, once for each labelling."""
     for batch in parts:
-        if k_best is not None:
-            for sentence, ranked in zip(batch, tagger.k_best(batch, k_best), strict=True):
-                for rank, (labels, score) in enumerate(ranked, 1):
-                    end = (str(rank), f"{score:.6f}")
-                    yield [(*token, label, *end) for token, label in zip(sentence, labels, strict=True)]
-            continue
-        predicted = tagger.predict(batch)
-        if not marginals:
-            for sentence, labels in zip(batch, predicted, strict=True):
-                yield [(*token, label) for token, label in zip(sentence, labels, strict=True)]
-            continue
-        place = {label: i for i, label in enumerate(tagger.classes_.tolist())}
-        for sentence, labels, mu in zip(batch, predicted, tagger.predict_marginals(batch), strict=True):
-            yield [
-                (*token, label, f"{p[place[label]]:.6f}")
-                for token, label, p in zip(sentence, labels, mu.tolist(), strict=True)
-            ]
+        for sentence, ranked in zip(batch, tagger.k_best(batch, k_best), strict=True):
+            for rank, (labels, score) in enumerate(ranked, 1):
+                end = (str(rank), f"{score:.6f}")
+                yield [(*token, label, *end) for token, label in zip(sentence, labels, strict=True)]
+
+
+def _labelled_lines(tagger: Tagger, lines: list[Line], marginals: bool) -> Iterator[str]:
+    """The lines of some sentences, a label behind each token; all others as they are."""
+    batch: list[Sentence] = [[]]
+    for line in lines:
+        if line.token is not None:
+            batch[-1].append(line.token)
+        elif batch[-1] and not line.text.strip():
+            batch.append([])
+    batch = [sentence for sentence in batch if sentence]
+    ends = iter(_ends(tagger, batch, marginals) if batch else ())
+    for line in lines:
+        yield line.text if line.token is None else line.text.rstrip() + line.separator + line.separator.join(next(ends))
+
+
+def _ends(tagger: Tagger, batch: list[Sentence], marginals: bool) -> Iterator[tuple[str, ...]]:
+    predicted = tagger.predict(batch)
+    if not marginals:
+        yield from ((str(label),) for labels in predicted for label in labels)
+        return
+    place = {label: i for i, label in enumerate(tagger.classes_.tolist())}
+    for labels, mu in zip(predicted, tagger.predict_marginals(batch), strict=True):
+        yield from ((str(label), f"{p[place[label]]:.6f}") for label, p in zip(labels, mu.tolist(), strict=True))

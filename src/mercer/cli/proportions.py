@@ -3,10 +3,10 @@ predicts, is evaluated and shown."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -173,8 +173,8 @@ def train_proportions(
     for name in ignore or []:
         if name not in rows:
             raise Mistake(f"{shown(file)}: no column {name!r} to ignore", f"its columns: {', '.join(rows)}")
-    bags = _bags(rows, table, bag, shown(proportions))
     y = _labels(rows, label, file)
+    bags = _bags(rows, table, bag, shown(proportions), y)
     for number, name in enumerate(rows[bag]):
         if not name and (y is None or y[number] is None):
             what = f"{shown(file)}: row {number + 1} after the header has no {bag!r}"
@@ -199,37 +199,42 @@ def train_proportions(
 
 
 def read_table(file: str, separator: str | None) -> Table:
-    """The columns of a csv file with a header."""
-    from mercer.data.readers.lines import read_lines
-    from mercer.exceptions import DataFileError
+    """The columns of a table with names: csv of any separator, JSON lines, JSON, Parquet, Arrow."""
+    from mercer.data.readers.table import read_columns
 
-    name = shown(file)
-    if separator in ("\\t", "tab") or (separator is None and ".tsv" in os.path.basename(file)):
+    if separator in ("\\t", "tab"):
         separator = "\t"
     if separator is not None and len(separator) != 1:
         raise Mistake(f"--separator must be one character, got {separator!r}")
-    reader = csv.reader((f"{line}\n" for line in read_lines(file)), delimiter=separator or ",", strict=True)
-    try:
-        header = [cell.strip() for cell in next(reader, [])]
-        if not header or len(set(header)) != len(header) or "" in header:
-            raise Mistake(f"{name}: expected a header of different names in the first line")
-        columns: Table = {column: [] for column in header}
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                what = f"expected {len(header)} columns as in the header, found {len(row)}"
-                raise DataFileError(name, reader.line_num, what)
-            for column, cell in zip(header, row, strict=True):
-                columns[column].append(cell.strip())
-    except csv.Error as error:
-        raise DataFileError(name, reader.line_num, str(error)) from error
-    if not columns[header[0]]:
-        raise Mistake(f"{name}: no rows after the header")
-    return columns
+    return read_columns(file, separator=separator)
 
 
-def _bags(rows: Table, table: Table, bag: str, where: str) -> Any:
+def _both_classes(one: str, labels: Iterable[str | None]) -> list[str]:
+    """The class of a column of shares, and the other one: from the labels, if there are two and it is one of them."""
+    known = {label for label in labels if label}
+    if len(known) == 2 and one in known:
+        return [(known - {one}).pop(), one]
+    return [f"not {one}", one]
+
+
+_YES = frozenset(("1", "yes", "y", "true", "t", "+", "+1", "positive"))
+_NO = frozenset(("0", "no", "n", "false", "f", "-", "-1", "negative"))
+
+
+def _in_classes(cells: list[str], classes: list[str]) -> list[str]:
+    """Labels of a file in the names of a model that knows one class and "not" it, where it is clear what is meant."""
+    known = {cell for cell in cells if cell}
+    if len(classes) != 2 or classes[0] != f"not {classes[1]}" or known <= set(classes) or len(known) > 2:
+        return cells
+    one = {cell for cell in known if cell.lower() == classes[1].lower()} or {c for c in known if c.lower() in _YES}
+    other = known - one
+    if len(one) != 1 or (one != {classes[1]} and not all(c.lower() in _NO for c in other) and len(known) == 1):
+        return cells
+    names = {next(iter(one)): classes[1]} | dict.fromkeys(other, classes[0])
+    return [names.get(cell, cell) for cell in cells]
+
+
+def _bags(rows: Table, table: Table, bag: str, where: str, y: list[str | None] | None = None) -> Any:
     from mercer.proportions import Bags
 
     names = [name or None for name in rows[bag]]
@@ -244,7 +249,8 @@ def _bags(rows: Table, table: Table, bag: str, where: str) -> Any:
         found[name] = [_share(cells[i], where, name) for cells in shares.values()]
     classes = list(shares)
     if len(classes) == 1:
-        found, classes = {name: values[0] for name, values in found.items()}, [f"not {classes[0]}", classes[0]]
+        found = {name: values[0] for name, values in found.items()}
+        classes = _both_classes(classes[0], (y or []))
     seen = {name for name in names if name}
     extra = [name for name in found if name not in seen]
     if extra:  # a table of the whole country is of use for one of its regions
@@ -401,6 +407,7 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
     predicted = [str(value) for value in model.predict(rows).tolist()]
     found: dict[str, Any] = {"rows": len(predicted)}
     if label is not None:
+        rows[label] = _in_classes(rows[label], [str(name) for name in model.classes_.tolist()])
         known = [(cell, guess) for cell, guess in zip(rows[label], predicted, strict=True) if cell]
         if not known:
             raise Mistake(f"{shown(file)}: the column {label!r} is empty")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, proportions, segmenter, terminal
+from mercer.cli import auto, classifier, proportions, segmenter, terminal
 from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
 from mercer.cli.errors import Mistake, Stopped
 
@@ -348,6 +348,7 @@ def _summarise(
     terminal.figures(rows)
 
 
+app.command("auto", help=terminal.prose(auto.train_auto))(auto.train_auto)
 app.command("tagger", help=terminal.prose(tagger))(tagger)
 app.command("segmenter", help=terminal.prose(segmenter.train_segmenter))(segmenter.train_segmenter)
 app.command("classifier", help=terminal.prose(classifier.train_classifier))(classifier.train_classifier)

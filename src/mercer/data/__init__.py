@@ -8,6 +8,7 @@ from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, 
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
 from mercer.data.readers.label_sets import read_multilabel
 from mercer.data.readers.meshes import read_cloud, write_cloud
+from mercer.data.readers.table import read_columns, read_records
 from mercer.data.readers.tu import read_tu
 from mercer.data.segments import (
     Segmentations,
@@ -47,9 +48,11 @@ __all__ = [
     "iter_conll",
     "read_arff",
     "read_cloud",
+    "read_columns",
     "read_conll",
     "read_mulan",
     "read_multilabel",
+    "read_records",
     "read_tu",
     "segments_from_bio",
     "segments_from_boundaries",

@@ -8,6 +8,7 @@ be cut out and put together without renumbering. Every edge is stored in both di
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -309,7 +310,7 @@ class Graphs:
         cls,
         graphs: Iterable[Any],
         *,
-        node_label: str | None = None,
+        node_label: str | None = "auto",
         edge_label: str | None = None,
         weight: str | None = None,
         simplify: bool = False,
@@ -320,8 +321,11 @@ class Graphs:
         ----------
         graphs : iterable of networkx.Graph
             Undirected; a directed graph or a multigraph only with ``simplify=True``.
-        node_label, edge_label, weight : str, optional
-            The attribute that holds the label of a node (int or str), the label of an edge, the weight of an edge.
+        node_label : str or None, default="auto"
+            The attribute that holds the label of a node (int or str). ``"auto"``: the only attribute that all nodes
+            have, or the one named ``"label"``; other attributes are left out with a warning. None: no labels.
+        edge_label, weight : str, optional
+            The attribute that holds the label of an edge, the weight of an edge.
         simplify : bool, default=False
             Drop directions, self-loops and repeated edges instead of raising an error.
 
@@ -333,6 +337,8 @@ class Graphs:
         Graphs(2 graphs, 9 nodes, 8 edges)
         """
         items = list(graphs)
+        if node_label == "auto":
+            node_label = _only_attribute(items)
         edges: list[Any] = []
         labels: list[Any] = []
         edge_labels: list[Any] = []
@@ -823,6 +829,25 @@ def _matrix_entries(i: int, matrix: Any) -> tuple[int, np.ndarray, np.ndarray, n
     if (values == 0).any():  # stored zeros are no edges
         rows, columns, values = rows[values != 0], columns[values != 0], values[values != 0]
     return shape[0], rows.astype(np.int64), columns.astype(np.int64), values.astype(np.float64)
+
+
+def _only_attribute(graphs: list[Any]) -> str | None:
+    """The attribute of networkx nodes that can only be their label; warns where others are left out."""
+    nodes = [data for graph in graphs for _, data in graph.nodes(data=True)]
+    shared = set.intersection(*map(set, nodes)) if nodes else set()
+    plain = sorted(
+        name for name in shared if isinstance(name, str) and all(isinstance(data[name], (str, int)) for data in nodes)
+    )
+    chosen = plain[0] if len(plain) == 1 else "label" if "label" in plain else None
+    left = sorted({str(name) for data in nodes for name in data} - {chosen})
+    if left and chosen is None:
+        warnings.warn(
+            f"attributes of nodes are left out: {', '.join(left)}; node_label= names the one that holds labels (of all "
+            "nodes, int or str), node_label=None says that there is none",
+            UserWarning,
+            stacklevel=3,
+        )
+    return chosen
 
 
 def _attribute(i: int, what: str, data: dict[str, Any], name: str) -> Any:

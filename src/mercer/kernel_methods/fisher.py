@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, TransformerMixin
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, LabelValues, Nested, Saved
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.kernel_methods._base import weights_of
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernels.base import Kernel
@@ -28,7 +29,7 @@ from mercer.kernels.base import Kernel
 __all__ = ["KernelFisher"]
 
 
-class KernelFisher(Saved, TransformerMixin, ClassifierMixin, Estimator):
+class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Estimator):
     """Fisher's discriminant with a kernel: a few directions that tell classes apart, and a classifier on them.
 
     With a linear kernel and a small regularization it is linear discriminant analysis.
@@ -104,8 +105,20 @@ class KernelFisher(Saved, TransformerMixin, ClassifierMixin, Estimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> KernelFisher:
-        """Learn from objects and their labels."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelFisher:
+        """Learn from objects and their labels.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : array of n labels
+        sample_weight : array of n numbers of at least 0, optional
+            Means and scatters are weighted by them.
+
+        Returns
+        -------
+        self
+        """
         check_choice("method", self.method, ("exact", "features"))
         ridge = check_positive("regularization", self.regularization)
         X = objects("X", X, 2)
@@ -122,19 +135,24 @@ class KernelFisher(Saved, TransformerMixin, ClassifierMixin, Estimator):
         width = None if self.method == "exact" else check_count("n_features", self.n_features)
         seed = seed_of(generator(self.random_state))
         self.coordinates_ = Coordinates(self.kernel, "KernelFisher", width, random_state=seed, n_jobs=self.n_jobs)
-        self._solve(self.coordinates_.fit("X", X), number, ridge)
+        weights = weights_of(X, sample_weight)
+        present = np.bincount(number, weights, minlength=len(self.classes_)) > 0
+        if not present.all():
+            raise ValueError(f"the class {self.classes_[~present][0]!r} has no objects with a positive weight")
+        self._solve(self.coordinates_.fit("X", X), number, ridge, weights)
         return self
 
-    def _solve(self, F: np.ndarray, number: np.ndarray, ridge: float) -> None:
-        n, C = len(F), len(self.classes_)
-        sizes = np.bincount(number, minlength=C)
+    def _solve(self, F: np.ndarray, number: np.ndarray, ridge: float, weights: np.ndarray) -> None:
+        n, C = float(weights.sum()), len(self.classes_)
+        sizes = np.bincount(number, weights, minlength=C)
         self.priors_ = sizes / n
         means = np.zeros((C, F.shape[1]))
-        np.add.at(means, number, F)
+        np.add.at(means, number, weights[:, None] * F)
         means /= sizes[:, None]
         within = F - means[number]
-        S = within.T @ within / n
-        S[np.diag_indices(len(S))] += ridge * max(float(np.square(F).sum()) / n**2, 1e-300)
+        S = within.T @ (weights[:, None] * within) / n
+        spread = float((weights @ np.square(F - weights @ F / n)).sum())
+        S[np.diag_indices(len(S))] += ridge * max(spread / n**2, 1e-300)
         # B has rank below C: the problem in the span of (S + κI)⁻¹ times the weighted means is of the size of C.
         M = np.sqrt(self.priors_)[:, None] * (means - self.priors_ @ means)
         solved = cho_solve(cho_factor(S), M.T)
@@ -148,6 +166,10 @@ class KernelFisher(Saved, TransformerMixin, ClassifierMixin, Estimator):
     def transform(self, X: Any) -> np.ndarray:
         """Objects on the directions, in which classes have covariance about I."""
         return self._directions(X)[:, : self.n_components]
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.weights_[:, : self.n_components].shape[1])
 
     def _directions(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -79,6 +79,9 @@ class RiskEstimator(Saved, Estimator):
     lacks: ClassVar[dict[str, str]] = {}
     """What the estimator cannot do, and why: names of verbs and of arguments of ``fit``."""
 
+    elsewhere: ClassVar[dict[str, str]] = {}
+    """Names of scikit-learn that have another name here, and which: no subclass takes them away."""
+
     may_change: ClassVar[frozenset[str]] = frozenset(
         {"n_jobs", "verbose", "max_iter", "tol", "patience", "random_state", "warm_start"}
     )
@@ -296,7 +299,7 @@ class RiskEstimator(Saved, Estimator):
 
     def __getattr__(self, name: str) -> Any:
         """Give the reason why there is no such method, where there is one."""
-        reason = type(self).lacks.get(name)
+        reason = type(self).lacks.get(name, type(self).elsewhere.get(name))
         why = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(why if reason is None else f"{type(self).__name__} has no {name}: {reason}")
 
@@ -349,6 +352,10 @@ class StructuredEstimator(RiskEstimator):
 
     structure_: Any
 
+    elsewhere: ClassVar[dict[str, str]] = {
+        "predict_proba": "it is one distribution a sample, and an output has many parts; predict_marginals gives the "
+        "distribution of each part, k_best whole outputs with their probabilities"
+    }
     _batch_positions: ClassVar[int] = 8192
     """Positions whose scores are held at once in prediction."""
     _may_be_infeasible: ClassVar[bool] = True

@@ -15,6 +15,7 @@ from mercer.metrics.multilabel import (
     tag_score,
 )
 from mercer.metrics.ranking import ClassSizeError, error_by_class_size, pairwise_error
+from mercer.metrics.scorers import SCORERS, OutputScorer, make_span_scorer, register_scorers
 from mercer.metrics.segments import (
     BoundaryScore,
     boundary_cost,
@@ -46,10 +47,12 @@ from mercer.metrics.structured import (
 )
 
 __all__ = [
+    "SCORERS",
     "BoundaryScore",
     "ClassSizeError",
     "ClusterScore",
     "MultilabelScores",
+    "OutputScorer",
     "SpanReport",
     "SpanScore",
     "TagScore",
@@ -62,6 +65,7 @@ __all__ = [
     "hamming_loss",
     "is_span_labelling",
     "label_propensities",
+    "make_span_scorer",
     "mean_iou",
     "muc_score",
     "multilabel_scores",
@@ -71,6 +75,7 @@ __all__ = [
     "pk",
     "precision_at_k",
     "propensity_scored_precision_at_k",
+    "register_scorers",
     "segment_confusion",
     "segment_f1",
     "sequence_accuracy",

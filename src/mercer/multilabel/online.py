@@ -252,7 +252,7 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         self.classes_ = np.array(sorted(set(classes)))
         if not len(self.classes_):
             raise ValueError("classes must name at least one label")
-        self.label_form_ = "sets"
+        self.label_form_ = "lists"
         return encode(self, Y)
 
     def _check_parameters(self) -> None:

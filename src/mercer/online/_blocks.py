@@ -187,7 +187,7 @@ def is_float(name: str) -> bool:
 def make_reader(
     model: Any,
     form: FileFormat,
-    source: Source,
+    source: Source | None,
     on_error: str,
     limit: int | None,
     required: bool,

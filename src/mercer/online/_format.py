@@ -258,7 +258,7 @@ def table_roles(
             form = replace(form, label=by_role["label"][0])
     surprises: list[str] = []
     label = form.label
-    if label is None:
+    if label is None:  # False: there is none among the columns
         guess = guess_label(table, numeric)
         if guess is None:
             known = f"{', '.join(LABEL_NAMES[:3])} or {LABEL_NAMES[3]}"
@@ -308,9 +308,9 @@ def _with_parts(form: FileFormat, table: Table, roles: dict[str, str], surprises
             form = replace(form, text=("text",) if "text" in table.names and "text" not in (*chosen, label) else ())
         forced = tuple(n for n, r in roles.items() if r in ("id", "ignore"))
         form = replace(form, ignored=forced if form.columns == "rest" else ())
-    texts = {_name_of(ref, table) for ref in form.text or ()}
+    text_names = {_name_of(ref, table) for ref in form.text or ()}
     categorical = {_name_of(ref, table) for ref in form.categorical} | {n for n, r in roles.items() if r == "category"}
-    used = _used(form, table) - texts - {label}
+    used = _used(form, table) - text_names - {label}
     features = [column for column in table.columns if column.name in used and column.name not in categorical]
     numbers = [column for column in features if column.role in ("number", "date") or (explicit and column.role == "id")]
     codes = tuple(code for column in numbers if (code := _code(column)) is not None)

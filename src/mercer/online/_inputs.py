@@ -18,8 +18,19 @@ from mercer import _core
 from mercer.data import TextBuffer
 from mercer.learning.checkpoint import arrays_of, digest_of
 from mercer.maps import TextHasher
+from mercer.maps._columns import columns_of
 
-__all__ = ["Documents", "Inputs", "Records", "Rows", "is_documents", "text_features"]
+__all__ = [
+    "Documents",
+    "Inputs",
+    "Records",
+    "Rows",
+    "has_texts",
+    "is_documents",
+    "is_table",
+    "table_columns",
+    "text_features",
+]
 
 
 def text_features(hasher: Any) -> TextHasher:
@@ -51,6 +62,8 @@ def is_documents(X: Any, expected: bool = False) -> bool:
         raise ValueError("X must be a collection of documents, not one string: wrap it in a list")
     if isinstance(X, os.PathLike) or hasattr(X, "read"):
         raise TypeError("X must be an array or documents, got a path or file: fit_file and its relatives read files")
+    if is_table(X):
+        return False
     if isinstance(X, (Iterator, Mapping, Set)):
         raise TypeError(f"X must be an array, a sparse matrix or a list of documents, got {type(X).__name__}")
     if isinstance(X, TextBuffer):
@@ -67,8 +80,6 @@ def is_documents(X: Any, expected: bool = False) -> bool:
     if not series and not isinstance(X, (list, tuple)):
         return False
     first = next(iter(X), None)
-    if isinstance(first, Mapping):
-        raise TypeError("X must be an array or documents, got records: put a RecordHasher before the learner")
     return _is_text(first) if len(X) else expected
 
 
@@ -105,6 +116,67 @@ class Rows:
         """The rows in this order, as a block without labels."""
         m = self.matrix
         return _core.examples.row_examples(m.indptr, m.indices, m.data, order, m.shape[1], self.n_bits, 0)
+
+
+def is_table(X: Any) -> bool:
+    """Whether X has named columns: a data frame, an Arrow table, a dict of columns, or records as dicts."""
+    if isinstance(X, Mapping):
+        return bool(X) and all(isinstance(name, str) and not isinstance(X[name], str) for name in X)
+    if isinstance(X, (list, tuple)):
+        return bool(X) and isinstance(X[0], Mapping)
+    return not isinstance(X, np.ndarray) and hasattr(X, "columns") and not issparse(X)
+
+
+def has_texts(X: Any) -> bool:
+    """Whether a table holds other things than numbers, so that it makes no matrix."""
+    if isinstance(X, (Mapping, list, tuple)):
+        return True
+    kinds = X.schema.types if hasattr(X, "column_names") else X.dtypes
+    names = [str(kind).lower() for kind in kinds]
+    if any(map(_is_named_kind, names)):
+        return True
+    objects = [name for name, kind in zip(X.columns, names, strict=True) if kind == "object"]
+    return any(isinstance(value, (str, list)) for name in objects for value in X[name].tolist()[:100])
+
+
+def _is_named_kind(kind: str) -> bool:
+    numeric = ("int", "uint", "float", "double", "bool", "decimal", "half", "sparse", "complex", "object")
+    return not any(kind.startswith(name) for name in numeric)
+
+
+def table_columns(X: Any) -> dict[str, list[Any]]:
+    """The columns of a table as lists of plain values; missing ones are None."""
+    if isinstance(X, (list, tuple)):
+        names = dict.fromkeys(name for record in X for name in record)
+        return {str(name): [_value(record.get(name)) for record in X] for name in names}
+    columns = columns_of(X)
+    if columns is None:
+        raise TypeError(f"X must be a data frame, a dict of columns or records, got {type(X).__name__}")
+    out = {}
+    for name, column in columns:
+        to_list = getattr(column, "to_pylist", None) or getattr(column, "tolist", None) or column.__iter__
+        out[str(name)] = [_value(value) for value in to_list()]
+    sizes = set(map(len, out.values()))
+    if len(sizes) > 1:
+        raise ValueError(f"the columns of X have different lengths: {sorted(sizes)}")
+    return out
+
+
+def _value(value: Any) -> Any:
+    """A cell as JSON knows it."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != np.inf else None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_value(item) for item in value]
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if hasattr(value, "isoformat"):
+        return value.isoformat(sep=" ") if hasattr(value, "date") else value.isoformat()
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ one is learnt in its own order, block by block, and forgotten.
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import time
 from collections import deque
@@ -138,17 +139,28 @@ class Training:
         for number in range(1, passes):
             self._pass(number)
 
+    first: list[_core.examples.Examples] | None = None
+    """The blocks of a file that is kept in memory."""
+
     def _learn_in_memory(self) -> bool:
         """Learn a file that ends within the first blocks as rows are learnt; False where it does not end there."""
         model = self.model
         if not isinstance(model.passes, str) or not model.shuffle or self.checkpoint is not None:
             return False
+        if not self.load(AHEAD):
+            return False
+        if self.first:
+            self._learn_rows()
+        return True
+
+    def load(self, most: int) -> bool:
+        """Read the whole file if it has at most so many blocks; False where it goes on, or ends in an error."""
         blocks = blocks_of(self.model, self.source, self.reader, self.form)
         first: list[_core.examples.Examples] = []
         try:
             for block in blocks:
                 first.append(block)
-                if len(first) > AHEAD:
+                if len(first) > most:
                     self.held = first, blocks
                     return False
         except DataFileError as error:  # what comes before the malformed line is learnt in order
@@ -158,22 +170,51 @@ class Training:
             if hasattr(blocks, "close"):
                 blocks.close()
             raise
-        if not first:
-            return True
-        inputs = Records.of(first)
-        self._start(first)
-        y, weights, known = self._targets(first) if model._numeric_targets else self._labels(first)
+        self.first = first
+        return True
+
+    def examples(self) -> tuple[Records, np.ndarray]:
+        """The labelled examples of a file that was loaded, and their labels as the names in the file, or targets."""
+        assert self.first is not None
+        records = Records.of(self.first)
+        if self.model._numeric_targets:
+            y, _, known = self._targets(self.first)
+        else:
+            y = np.concatenate([np.array([*b.label_names, ""], dtype=object)[b.labels] for b in self.first])
+            known = np.concatenate([b.labels for b in self.first]) >= 0
+        return records.part(np.flatnonzero(known)), y[known]
+
+    def fit_rows(self, rows: np.ndarray) -> None:
+        """Learn from these labelled examples of a file that was loaded, afresh."""
+        self.begun = time.perf_counter()
+        self.started = False
+        with self._ending():
+            self._learn_rows(rows)
+
+    def with_model(self, model: Any) -> Training:
+        """The same file for another model with the same features."""
+        other = copy.copy(self)
+        other.model, other.settings, other.names = model, model._check_parameters(), set(self.names)
+        other.table = ProgressTable() if model.verbose else None
+        return other
+
+    def _learn_rows(self, rows: np.ndarray | None = None) -> None:
+        model = self.model
+        assert self.first is not None
+        inputs = Records.of(self.first)
+        self._start(self.first)
+        y, weights, known = self._targets(self.first) if model._numeric_targets else self._labels(self.first)
         if not known.any():
-            return True
-        if not known.all():
-            inputs, y = inputs.part(np.flatnonzero(known)), y[known]
-            weights = None if weights is None else weights[known]
+            return
+        if rows is not None or not known.all():
+            kept = np.flatnonzero(known)
+            kept = kept if rows is None else kept[rows]
+            inputs, y = inputs.part(kept), y[kept]
+            weights = None if weights is None else weights[kept]
         model.passes_ = model._passes(inputs)
-        outputs = model._outputs(y, weights)
-        model._learn(inputs, outputs, model.passes_, True)
+        model._learn(inputs, model._outputs(y, weights), model.passes_, model.shuffle)
         if model.interrupted_:
             raise KeyboardInterrupt
-        return True
 
     def _labels(self, blocks: list[_core.examples.Examples]) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Labels as the model's classes, weights, and which examples have a label."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._validation import check_choice, check_count, check_sparse
@@ -76,6 +77,10 @@ class LinearRanker(ScoreModel, RiskEstimator):
         """X as a finite float64 array or CSR matrix with the right number of columns."""
         if not fitting and not hasattr(self, "n_features_in_"):
             self._check_is_fitted()
+        if hasattr(X, "columns"):  # names of columns are remembered, and must be the same afterwards
+            validate_data(self, X, reset=fitting, skip_check_array=True)
+        elif fitting and hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         X = check_array(check_sparse("X", X), accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X")
         if not fitting and X.shape[1] != self.n_features_in_:
             raise ValueError(

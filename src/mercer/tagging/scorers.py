@@ -15,11 +15,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from mercer._estimator import Estimator
-from mercer.metrics import sequence_accuracy, span_f1, token_accuracy
+from mercer.metrics import SCORERS
 
 __all__ = ["SequenceScorer", "sequence_scorer"]
 
-OWN = {"span_f1": span_f1, "sequence_accuracy": sequence_accuracy, "token_accuracy": token_accuracy}
+OWN = {name: SCORERS[name] for name in ("span_f1", "sequence_accuracy", "token_accuracy")}
 
 
 def sequence_scorer(scoring: str = "f1_macro") -> SequenceScorer:
@@ -64,7 +64,7 @@ class SequenceScorer:
     def __call__(self, estimator: Any, X: Any, y: Sequence[Sequence[Any]]) -> float:
         """Return the score of the estimator's predictions for X."""
         if self.scoring in OWN:
-            return OWN[self.scoring](y, estimator.predict(X))
+            return OWN[self.scoring](estimator, X, y)
         positions = _Positions(estimator, X, [len(labels) for labels in y])
         truth = [label for labels in y for label in labels]
         known = np.array([label is not None and not isinstance(label, (set, frozenset)) for label in truth], bool)

@@ -7,11 +7,12 @@ import gzip
 import io
 import os
 import sys
-import zlib
+import warnings
 from collections.abc import Iterator
 from typing import IO, BinaryIO, TypeAlias, cast
 
 from mercer._state import container
+from mercer.data.readers.source import DAMAGED, Source
 from mercer.exceptions import DataFileError
 
 FilePath: TypeAlias = str | os.PathLike[str]
@@ -25,13 +26,24 @@ def open_source(source: FilePath | IO[str] | IO[bytes], stack: contextlib.ExitSt
         path = os.fspath(source)
         if path == "-":
             return getattr(sys.stdin, "buffer", sys.stdin), "<stdin>"
-        file: IO[bytes] = stack.enter_context(open(path, "rb"))  # noqa: SIM115 (the stack closes it)
-        if path.endswith(".gz"):
-            # GzipFile finds its lines in Python; a BufferedReader around it does so in C
-            unzipped = stack.enter_context(gzip.GzipFile(fileobj=file, mode="rb"))
-            file = stack.enter_context(io.BufferedReader(cast(io.RawIOBase, unzipped), 1 << 18))
-        return file, path
+        return _open_path(path, stack), path
     return source, str(getattr(source, "name", "<file>"))
+
+
+def _open_path(path: str, stack: contextlib.ExitStack) -> IO[bytes]:
+    """A file, unpacked and in UTF-8; another encoding is told by its mark, or said aloud."""
+    found = Source(path)
+    if found.again and not found.is_folder:
+        try:
+            found.head()
+        except DataFileError as error:
+            if error.__cause__ is None:  # no text at all; damage is named where it is
+                raise
+        if found.guessed:
+            warnings.warn(f"{path}: not UTF-8, read as Latin-1", UserWarning, stacklevel=4)
+    stream = stack.enter_context(found.open())
+    # What unpacks finds its lines in Python; a BufferedReader around it does so in C.
+    return io.BufferedReader(stream, 1 << 18)
 
 
 def decoded_lines(stream: IO[str] | IO[bytes], name: str) -> Iterator[str]:
@@ -51,8 +63,12 @@ def decoded_lines(stream: IO[str] | IO[bytes], name: str) -> Iterator[str]:
         raise DataFileError(name, line_at, what, _ENCODING_HINT) from error
     except EOFError as error:
         raise DataFileError(name, number + 1, "the compressed data end too early", _GZIP_HINT) from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataFileError(name, number + 1, f"not valid gzip data ({error})", _GZIP_HINT) from error
+    except DAMAGED as error:
+        raise DataFileError(name, number + 1, f"not valid packed data ({error})", _GZIP_HINT) from error
+    except OSError as error:  # bz2 has no error of its own
+        if error.errno is not None:
+            raise
+        raise DataFileError(name, number + 1, f"not valid packed data ({error})", _GZIP_HINT) from error
 
 
 def read_lines(source: FilePath | IO[str] | IO[bytes]) -> Iterator[str]:

@@ -218,19 +218,24 @@ def table_of_records(records: Iterable[dict[str, Any]]) -> Table | None:
     return Table(columns, len(some))
 
 
-def records_of_lines(data: bytes, whole: bool) -> list[dict[str, Any]]:
-    """The objects of the first lines; malformed ones are left out, for the reader will name them."""
+def records_of_lines(data: bytes, whole: bool, most: int | None = SAMPLE_ROWS, name: str = "") -> list[dict[str, Any]]:
+    """The objects of the first lines; malformed ones are left out, for the reader will name them.
+
+    With a ``name`` of the file they raise DataFileError.
+    """
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     if not whole and "\n" in text:
         text = text[: text.rfind("\n")]
     found = []
-    for line in text.split("\n")[:SAMPLE_ROWS]:
+    for number, line in enumerate(text.split("\n")[:most], 1):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            continue
+            record = None
         if isinstance(record, dict):
             found.append(record)
+        elif name and line.strip():
+            raise DataFileError(name, number, "expected a JSON object")
     return found
 
 

@@ -137,7 +137,7 @@ def _candidates(lines: Sequence[str], head: bytes, source: Source) -> list[Sniff
     if start[:1] == "[" and _is_json_array(start, head):
         return [Sniffed("jsonl", "json", why="it begins with a JSON array")]
     if start[:1] == "{":
-        if _is_object(filled[0]):
+        if _is_object(filled[0]) and not (len(filled) == 1 and _holds_rows(filled[0])):
             return [Sniffed("jsonl", why="a JSON object a line")]
         return [Sniffed("jsonl", "json", why="it begins with a JSON object")]
     found: list[Sniffed] = []
@@ -147,12 +147,14 @@ def _candidates(lines: Sequence[str], head: bytes, source: Source) -> list[Sniff
         found.append(Sniffed("vw", why="a bar before the features of every line"))
     texts = _labelled_text(filled, source.suffix == ".txt")
     tables = _tables(lines, source)
-    found += [text for text in texts if text.separator == "\t"] + tables
+    by_space = [table for table in tables if table.separator == " "]
+    found += [text for text in texts if text.separator == "\t"]
+    found += [table for table in tables if table not in by_space]
+    spaced = [table for table in tables if table.separator in (" ", "\t")]
     if _is_columns(lines):
-        found.insert(
-            len(found) if tables else 0, Sniffed("columns", why="a token a line, blank lines between sentences")
-        )
-    return found + [text for text in texts if text.separator != "\t"]
+        columns = Sniffed("columns", why="a token a line, blank lines between sentences")
+        found = [columns, *found] if not tables or tables[0] in spaced else [*found, columns]
+    return found + [text for text in texts if text.separator != "\t"] + by_space
 
 
 def _is_json_array(start: str, head: bytes) -> bool:
@@ -165,6 +167,13 @@ def _is_object(line: str) -> bool:
         return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def _holds_rows(line: str) -> bool:
+    """Whether one object holds a table: columns of equal length, or a list of objects."""
+    lists = [value for value in json.loads(line).values() if isinstance(value, list)]
+    objects = len(lists) == 1 and bool(lists[0]) and all(isinstance(item, dict) for item in lists[0])
+    return objects or (len(lists) > 1 and len(lists) == len(json.loads(line)) and len(set(map(len, lists))) == 1)
 
 
 def _is_svmlight(lines: Sequence[str]) -> bool:

@@ -84,28 +84,33 @@ def _open_zst(path: Any, mode: str) -> Any:
     return _Arrow(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"), file)
 
 
-class _Arrow:
+class _Arrow(io.RawIOBase):
     """A stream of Arrow's whose errors about damaged data are those of the other packers."""
 
     def __init__(self, stream: Any, file: Any) -> None:
         self.stream, self.file = stream, file
 
-    def read(self, n: int = -1) -> bytes:
-        """Up to n bytes."""
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
+        """One read."""
         try:
-            return self.stream.read(None if n < 0 else n)
+            data = self.stream.read(len(view))
         except OSError as error:
             if error.errno is not None:
                 raise
             raise _ZstdError(str(error)) from error
+        view[: len(data)] = data
+        return len(data)
 
-    def __enter__(self) -> _Arrow:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        with contextlib.suppress(Exception):  # closing damaged data complains again
-            self.stream.close()
-        self.file.close()
+    def close(self) -> None:
+        """Close both."""
+        if not self.closed:
+            with contextlib.suppress(Exception):  # closing damaged data complains again
+                self.stream.close()
+            self.file.close()
+        super().close()
 
 
 PACKERS: dict[str, Callable[..., Any]] = {
@@ -164,13 +169,16 @@ class _Replayed(io.RawIOBase):
         return read_some(self.stream, memoryview(view))
 
 
-class _Converted:
+class _Converted(io.RawIOBase):
     """Bytes of another encoding as UTF-8, or pieces of bytes one after the other."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.pieces, self.left = pieces, memoryview(b"")
 
-    def readinto(self, view: memoryview) -> int:
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
         """One read; 0 at the end only."""
         while not len(self.left):
             piece = next(self.pieces, None)

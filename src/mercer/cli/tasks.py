@@ -1,0 +1,379 @@
+"""What can be learnt from a file: looked at, read as a whole, fitted on some of its rows, scored on others.
+
+``mercer train auto`` and ``mercer tune`` share it: a task is a file, the kind of estimator that suits it, and why.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from mercer.cli import classifier, terminal
+from mercer.cli.columns import shown
+from mercer.cli.errors import Mistake
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mercer.report.portrait import Block
+
+KINDS = ("classifier", "regressor", "tagger", "segmenter")
+MOST_BLOCKS = 256
+"""Megabytes of examples that are kept in memory, to hold some of them out and to shuffle the others."""
+
+_MOST_HELD_OUT = 20_000
+_PARAGRAPHS = 5  # of a passage that is held out as a whole
+
+
+@dataclass
+class Verdict:
+    """How a model does on rows that it has not seen."""
+
+    name: str
+    value: float
+    baseline: float
+    baseline_name: str
+    figures: list[tuple[str, str]]
+    blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def beats(self) -> bool:
+        """Whether it is better than the baseline."""
+        return self.value > self.baseline
+
+
+class Task:
+    """A file, and how an estimator learns from it."""
+
+    kind: str
+    why: str
+    n: int
+
+    def estimator(self, **settings: Any) -> Any:
+        """A new estimator."""
+        raise NotImplementedError
+
+    def fit(self, rows: np.ndarray, **settings: Any) -> Any:
+        """Fit an estimator to these rows."""
+        raise NotImplementedError
+
+    def judge(self, model: Any, rows: np.ndarray, brief: bool = False) -> Verdict:
+        """Score a model on these rows."""
+        raise NotImplementedError
+
+    def groups(self) -> Any:
+        """What folds keep in the same shares: classes; None where there are none."""
+        return None
+
+    def candidates(self) -> list[dict[str, Any]]:
+        """Settings that are worth trying, the defaults first."""
+        raise NotImplementedError
+
+    def command(self, model: str) -> str:
+        """The command that trains on all rows."""
+        raise NotImplementedError
+
+    def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows to learn from and rows to hold out, at random."""
+        import numpy as np
+
+        if self.n < 10:
+            raise Mistake(f"{self.n} rows are too few to hold some of them out", "ten are the least")
+        order = np.random.default_rng(seed).permutation(self.n)
+        held_out = min(_MOST_HELD_OUT, max(1, round(share * self.n)))
+        return np.sort(order[held_out:]), np.sort(order[:held_out])
+
+
+def look_at(file: str, kind: str | None, given: dict[str, Any], quiet: bool) -> Task:
+    """The task of a file: the kind that was asked for, or that of its content."""
+    from mercer.data.readers.sniff import sniff
+    from mercer.data.readers.source import Source
+
+    if file != "-" and not os.path.exists(file):
+        raise FileNotFoundError(2, "No such file or directory", file)
+    source = Source(file, given.get("encoding"))
+    asked = given.get("format")
+    sniffed = None if asked else sniff(source)
+    if kind == "tagger" or (kind is None and sniffed is not None and sniffed.format == "columns"):
+        return TaggerTask(file, "" if sniffed is None else sniffed.why)
+    if kind == "segmenter" or (kind is None and sniffed is not None and sniffed.format == "prose"):
+        return SegmenterTask(file)
+    return HashedTask(source, kind, given, quiet)
+
+
+# ---------------------------------------------------------------------------------------------- examples
+
+
+class HashedTask(Task):
+    """Rows of a table, texts or svmlight lines: `HashedClassifier` or `HashedRegressor`."""
+
+    def __init__(self, source: Any, kind: str | None, given: dict[str, Any], quiet: bool) -> None:
+        self.source, self.given = source, given
+        self.kind, self.why = _kind_of(source, given) if kind is None else (kind, "as asked for")
+        model = self.estimator()
+        model._say = classifier.teller(quiet)
+        self.run = self._training(model)
+        del model._say
+        self.small = self.run.load(MOST_BLOCKS)
+        self.n, self.texts = 0, False
+        if self.small:
+            self.records, self.y = self.run.examples()
+            self.n, self.texts = len(self.y), self.records.documents
+            if not self.n:
+                raise Mistake(f"{source.name}: no labelled examples in this file")
+
+    def _training(self, model: Any) -> Any:
+        from mercer.online._training import Training
+
+        return Training(model, self.source, dict(self.given), "raise", None, afresh=True)
+
+    def estimator(self, **settings: Any) -> Any:
+        from mercer.online import HashedClassifier, HashedRegressor
+
+        return (HashedClassifier if self.kind == "classifier" else HashedRegressor)(**settings)
+
+    def fit(self, rows: np.ndarray, **settings: Any) -> Any:
+        ngrams = settings.pop("ngrams", None)
+        model = self.estimator(**settings)
+        if ngrams is None:
+            self.run.with_model(model).fit_rows(rows)
+            return model
+        from mercer.maps import TextHasher
+
+        model.set_params(hasher=TextHasher(ngrams=ngrams))
+        model._say = lambda kind, message: None
+        run = self._training(model)
+        del model._say
+        run.load(MOST_BLOCKS)
+        run.fit_rows(rows)
+        return model
+
+    def fit_stream(self) -> Any:
+        """Fit to a file that is too long for memory, in its order."""
+        model = self.run.model
+        self.run.fit(None)
+        return model
+
+    def _block(self, model: Any, rows: np.ndarray) -> Any:
+        if model.hasher is None:
+            return self.records.examples(rows)
+        run = self._training(model)
+        run.load(MOST_BLOCKS)
+        return run.examples()[0].examples(rows)
+
+    def judge(self, model: Any, rows: np.ndarray, brief: bool = False) -> Verdict:
+        import numpy as np
+
+        model._say = lambda kind, message: None
+        block = self._block(model, rows)
+        del model._say
+        truth = self.y[rows]
+        if self.kind == "regressor":
+            return _judge_numbers(truth.astype(float), model.predict(block))
+        p = model.predict_proba(block)
+        names = np.array([str(c) for c in model.classes_.tolist()], dtype=object)
+        predicted = names[p.argmax(axis=1)]
+        right = float((truth == predicted).mean())
+        _, counts = np.unique(truth.astype(str), return_counts=True)
+        usual = float(counts.max() / len(truth))
+        figures = [("accuracy", f"{right:.4f}"), ("error", f"{1 - right:.4f}"), ("most frequent class", f"{usual:.4f}")]
+        verdict = Verdict("accuracy", right, usual, "the most frequent class", figures)
+        if not brief:
+            from mercer.report.examined import examined
+
+            place = {name: i for i, name in enumerate(names)}
+            at = np.array([place.get(t, -1) for t in truth])
+            of_truth = np.where(at >= 0, p[np.arange(len(p)), at], 0.0)
+            verdict.figures.append(("log loss", f"{-np.log(np.maximum(of_truth, 1e-12)).mean():.4f}"))
+            text = truth.astype(str), predicted.astype(str)
+            verdict.blocks = examined(*text, confidence=p.max(axis=1), of_truth=of_truth)
+        return verdict
+
+    def groups(self) -> Any:
+        return self.y.astype(str) if self.kind == "classifier" else None
+
+    def candidates(self) -> list[dict[str, Any]]:
+        made: list[dict[str, Any]] = [{}]
+        made += [{"learning_rate": rate} for rate in (0.3, 1.0, 6.0)]
+        made += [{"passes": passes} for passes in ((1, 3, 8) if self.texts else (2, 8, 32))]
+        made += [{"optimizer": "ftrl", "l1": l1} for l1 in (0.0, 1.0)]
+        made += [{"l2": l2} for l2 in (1e-4, 1e-3)]
+        if self.texts:
+            made += [{"ngrams": (1, 2)}, {"ngrams": (1, 2), "passes": 3}]
+        return made
+
+    def command(self, model: str) -> str:
+        return f"mercer train {self.kind} {shown(self.source.path)} --model {model}"
+
+
+def _kind_of(source: Any, given: dict[str, Any]) -> tuple[str, str]:
+    """Whether labels are classes or numbers, and why."""
+    from mercer.data.readers.roles import guess_label
+    from mercer.online._format import file_format, read_table
+
+    form = file_format(source, None, {name: given.get(name) for name in given})
+    if form.format in ("csv", "jsonl"):
+        table = read_table(form, source)
+        if table is None:
+            return "classifier", "it has labels"
+        roles = given.get("roles") or {}
+        label = next((name for name, role in roles.items() if role == "label"), None) or form.label
+        if isinstance(label, int) and not isinstance(label, bool) and -len(table.names) <= label < len(table.names):
+            label = table.names[label]
+        guess = guess_label(table, False)
+        label = label if isinstance(label, str) else guess[0] if guess else None
+        if label not in table.names:
+            return "classifier", "it has labels"
+        column = table[label]
+        whole = all(value.lstrip("+-").isdecimal() for value in column.values)
+        many = column.n_different > (50 if whole else 20) and column.n_different > column.n_values // 20
+        if column.role in ("number", "id") and many:
+            return "regressor", f"its label {label!r} is a number with {column.n_different:,} different values"
+        return "classifier", f"its label {label!r} has {column.n_different:,} classes"
+    if form.format in ("svmlight", "vw"):
+        head, whole = source.head()
+        labels = [line.split()[0] for line in head.decode("utf-8", "replace").splitlines()[:2000] if line.split()]
+        fractions = {label for label in labels if "." in label and not label.rstrip("0").endswith(".")}
+        if len(fractions) > 20 and len(set(labels)) > len(labels) // 20:
+            return "regressor", f"its labels are numbers with {len(set(labels)):,} different values"
+        return "classifier", f"its lines begin with {len(set(labels)):,} different labels"
+    return "classifier", "its lines have labels"
+
+
+def _judge_numbers(truth: np.ndarray, predicted: np.ndarray) -> Verdict:
+    import numpy as np
+
+    from mercer.report.examined import examined_numbers
+
+    spread = float(((truth - truth.mean()) ** 2).mean())
+    error = float(((truth - predicted) ** 2).mean())
+    r2 = 1 - error / spread if spread > 0 else 0.0
+    figures = [
+        ("R²", f"{r2:.4f}"),
+        ("mean absolute error", f"{np.abs(truth - predicted).mean():.6g}"),
+        ("of the mean for all", f"{np.abs(truth - truth.mean()).mean():.6g}"),
+    ]
+    return Verdict("R²", r2, 0.0, "the mean for all rows", figures, examined_numbers(truth, predicted))
+
+
+# ---------------------------------------------------------------------------------------------- sentences
+
+
+class TaggerTask(Task):
+    """Sentences of a column file: `Tagger`."""
+
+    kind = "tagger"
+
+    def __init__(self, file: str, why: str) -> None:
+        from mercer.cli.columns import read_labelled
+        from mercer.data.templates import Template
+
+        self.file = file
+        with terminal.working(f"reading {shown(file)}"):
+            self.X, self.y = read_labelled(file)
+        self.n = len(self.X)
+        self.width = len(self.X[0][0])
+        self.why = why or "a token a line"
+        self.template = Template.load("words" if self.width == 1 else "words+pos")
+
+    def estimator(self, **settings: Any) -> Any:
+        from mercer.tagging import Tagger
+
+        return Tagger(template=self.template, **{"n_jobs": -1, **settings})
+
+    def fit(self, rows: np.ndarray, **settings: Any) -> Any:
+        model = self.estimator(**settings)
+        return model.fit([self.X[i] for i in rows], [self.y[i] for i in rows])
+
+    def judge(self, model: Any, rows: np.ndarray, brief: bool = False) -> Verdict:
+        from mercer.metrics import is_span_labelling, span_f1, token_accuracy
+
+        X, y = [self.X[i] for i in rows], [self.y[i] for i in rows]
+        predicted = model.predict(X)
+        right = token_accuracy(y, predicted)
+        usual = self._usual_labels(rows)
+        guessed = [[usual.get(token[0], usual[None]) for token in sentence] for sentence in X]
+        baseline = token_accuracy(y, guessed)
+        figures = [("token accuracy", f"{right:.4f}"), ("most frequent label of each word", f"{baseline:.4f}")]
+        verdict = Verdict("accuracy", right, baseline, "the most frequent label of each word", figures)
+        if is_span_labelling(y) and is_span_labelling(model.classes_.tolist()):
+            f1 = span_f1(y, predicted)
+            figures += [("span F1", f"{f1:.4f}"), ("of that baseline", f"{span_f1(y, guessed):.4f}")]
+            verdict.name, verdict.value, verdict.baseline = "span F1", f1, span_f1(y, guessed)
+        if not brief:
+            from mercer.report.examined import examined, flattened
+
+            verdict.blocks = examined(flattened(y), flattened(predicted), what="tokens")
+        return verdict
+
+    def _usual_labels(self, held_out: np.ndarray) -> dict[Any, str]:
+        """The most frequent label of each word in the other sentences; under None that of all words."""
+        from collections import Counter, defaultdict
+
+        left = set(held_out.tolist())
+        counts: dict[Any, Counter[str]] = defaultdict(Counter)
+        for i, (sentence, labels) in enumerate(zip(self.X, self.y, strict=True)):
+            if i not in left:
+                for token, label in zip(sentence, labels, strict=True):
+                    counts[token[0]][label] += 1
+                    counts[None][label] += 1
+        return {word: times.most_common(1)[0][0] for word, times in counts.items()}
+
+    def candidates(self) -> list[dict[str, Any]]:
+        return [{}, {"C": 0.1}, {"C": 0.3}, {"C": 3.0}, {"C": 10.0}, {"penalty": "l1", "C": 1.0}]
+
+    def command(self, model: str) -> str:
+        return f"mercer train tagger {shown(self.file)} --model {model}"
+
+
+class SegmenterTask(Task):
+    """A text with blank lines between paragraphs: `Segmenter`."""
+
+    kind = "segmenter"
+
+    def __init__(self, file: str) -> None:
+        from mercer.cli import segmenter
+
+        self.file, self.why = file, "text without labels: blank lines tell where paragraphs start"
+        [sentences], [starts] = segmenter._texts([file], segmenter.SentencesName.rules.value)
+        places = [*map(int, starts), len(sentences)]
+        cuts = [*range(0, len(places) - 1, _PARAGRAPHS), len(places) - 1]
+        self.X = [sentences[places[a] : places[b]] for a, b in pairwise(cuts)]
+        self.y = [[place - places[a] for place in places[a:b]] for a, b in pairwise(cuts)]
+        self.n = len(self.X)
+        if self.n < 10:
+            what = "expected examples with labels, sentences with tags, or a text of many paragraphs"
+            raise Mistake(f"{shown(file)}: {what}", "the guide on files shows what each looks like")
+        self.settings = segmenter._text_settings(self.y, [file], 20)
+
+    def estimator(self, **settings: Any) -> Any:
+        from mercer.segmentation import Segmenter
+
+        return Segmenter(**{**self.settings, "n_jobs": -1, **settings})
+
+    def fit(self, rows: np.ndarray, **settings: Any) -> Any:
+        return self.estimator(**settings).fit([self.X[i] for i in rows], [self.y[i] for i in rows])
+
+    def judge(self, model: Any, rows: np.ndarray, brief: bool = False) -> Verdict:
+        X, y = [self.X[i] for i in rows], [self.y[i] for i in rows]
+        right = predicted = true = sentences = 0
+        for found, starts, passage in zip(model.predict(X), y, X, strict=True):
+            a, b = set(map(int, found)) - {0}, set(starts) - {0}
+            right, predicted, true, sentences = (
+                right + len(a & b),
+                predicted + len(a),
+                true + len(b),
+                sentences + len(passage),
+            )
+        f1 = 2 * right / max(1, predicted + true)
+        every = 2 * true / max(1, sentences - len(X) + true)
+        figures = [("F1 of paragraph starts", f"{f1:.4f}"), ("a start before every sentence", f"{every:.4f}")]
+        return Verdict("F1", f1, every, "a start before every sentence", figures)
+
+    def candidates(self) -> list[dict[str, Any]]:
+        return [{}, {"C": 0.1}, {"C": 1.0}, {"C": 10.0}]
+
+    def command(self, model: str) -> str:
+        return f"mercer train segmenter {shown(self.file)} --model {model}"

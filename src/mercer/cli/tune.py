@@ -1,0 +1,169 @@
+"""``mercer tune``: a cross-validated search over settings, for every kind of model that a file can train."""
+
+from __future__ import annotations
+
+import os
+import time
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from mercer.cli import classifier, terminal
+from mercer.cli.auto import outputs
+from mercer.cli.columns import shown
+from mercer.cli.errors import Mistake
+from mercer.cli.tasks import HashedTask, Task, look_at
+
+
+class KindName(StrEnum):
+    """Kinds of models."""
+
+    classifier = "classifier"
+    regressor = "regressor"
+    tagger = "tagger"
+    segmenter = "segmenter"
+
+
+def tune(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file as for mercer train.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", metavar="PATH", help="Where to write the model. Default: FILE.mercer.", show_default=False
+        ),
+    ] = None,
+    html: Annotated[
+        str | None,
+        typer.Option("--html", metavar="PATH", help="Where to write the page. Default: FILE.html.", show_default=False),
+    ] = None,
+    kind: Annotated[
+        KindName | None, typer.Option(help="What to train. Default: what suits the file.", show_default=False)
+    ] = None,
+    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Parts of the data, each held out once.")] = 5,
+    format: classifier.Format = None,
+    label: classifier.Label = None,
+    roles: classifier.Roles = None,
+    encoding: classifier.Encoding = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the folds.")] = 0,
+    quiet: classifier.Quiet = False,
+) -> None:
+    """Try settings on parts of the data and train with the best of them.
+
+    Every setting is fitted N times, each time on all parts of the data but one and scored on that one. The best mean
+    score decides; a setting is only taken instead of the defaults if it is better by more than the standard error of
+    the difference. The model is then trained on all rows. The score of the chosen setting is a little optimistic,
+    as it was chosen by it.
+
+    Models of proportions choose their settings by themselves: see mercer train proportions --folds.
+
+    [bold]Examples[/bold]
+      mercer tune mail.txt --model spam.mercer
+      mercer tune train.conll --folds 3
+    """
+    model, html = outputs(file, model, html)
+    given = classifier.given_options(format, label, None, None, None, None, False, False, roles, encoding)
+    with terminal.working(f"reading {shown(file)}"):
+        task = look_at(file, None if kind is None else kind.value, given, quiet)
+    if isinstance(task, HashedTask) and not task.small:
+        raise Mistake(
+            f"{shown(file)}: too long for several folds in memory", "take a part of it, such as its first lines"
+        )
+    begun = time.perf_counter()
+    candidates = task.candidates()
+    scores, name = _scores(task, candidates, min(folds, task.n), seed, quiet)
+    best, clear = _chosen(scores)
+    import numpy as np
+
+    with terminal.working("learning from all rows"):
+        estimator = task.fit(np.arange(task.n), **dict(candidates[best]))
+    import mercer
+
+    mercer.save(estimator, model)
+    _write_page(html, task, estimator, candidates, scores, best, name, model)
+    if quiet:
+        return
+    means = scores.mean(axis=1)
+    terminal.heading(type(estimator).__name__)
+    terminal.figures(
+        [
+            ("settings tried", f"{len(candidates)} on {scores.shape[1]} folds"),
+            (f"{name} of the defaults", f"{means[0]:.4f}"),
+            (f"{name} of the chosen", f"{means[best]:.4f}"),
+            ("chosen", _told(candidates[best]) + ("" if clear else " (no other is clearly better)")),
+            ("seconds", f"{time.perf_counter() - begun:.1f}"),
+            ("model", model),
+            ("page", html),
+        ]
+    )
+
+
+def _scores(task: Task, candidates: list[dict[str, Any]], folds: int, seed: int, quiet: bool) -> tuple[Any, str]:
+    """Scores of all candidates on all folds, and what is scored."""
+    import numpy as np
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    groups = task.groups()
+    least = 0 if groups is None else min(np.unique(groups, return_counts=True)[1])
+    kind = StratifiedKFold if least >= folds else KFold
+    splits = list(kind(folds, shuffle=True, random_state=seed).split(np.zeros(task.n), groups))
+    scores, name = np.zeros((len(candidates), folds)), "score"
+    for i, settings in enumerate(candidates):
+        for j, (rows, held_out) in enumerate(splits):
+            verdict = task.judge(task.fit(rows, **dict(settings)), held_out, brief=True)
+            scores[i, j], name = verdict.value, verdict.name
+        if not quiet:
+            from mercer._progress import say
+
+            score = f"{name} {scores[i].mean():.4f} ± {_error(scores[i]):.4f}"
+            say(f"{i + 1:>3} of {len(candidates)}  {score}  {_told(settings)}")
+    return scores, name
+
+
+def _error(values: Any) -> float:
+    return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else 0.0
+
+
+def _chosen(scores: Any) -> tuple[int, bool]:
+    """The candidate with the best mean, if it beats the defaults by more than the standard error of the difference."""
+    best = int(scores.mean(axis=1).argmax())
+    difference = scores[best] - scores[0]
+    if best and difference.mean() > _error(difference):
+        return best, True
+    return 0, False
+
+
+def _told(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "the defaults"
+
+
+def _write_page(
+    path: str,
+    task: Task,
+    estimator: Any,
+    candidates: list[dict[str, Any]],
+    scores: Any,
+    best: int,
+    name: str,
+    model: str,
+) -> None:
+    from mercer.report import write_page
+    from mercer.report.model import model_page
+    from mercer.report.portrait import Block, Facts, Listing
+
+    means = scores.mean(axis=1)
+    order = sorted(range(len(candidates)), key=lambda i: -means[i])
+    rows = [
+        [_told(candidates[i]) + (" ←" if i == best else ""), f"{means[i]:.4f}", f"{_error(scores[i]):.4f}"]
+        for i in order
+    ]
+    facts = [
+        ("chosen", _told(candidates[best])),
+        (name, f"{means[best]:.4f}"),
+        (f"{name} of the defaults", f"{means[0]:.4f}"),
+    ]
+    blocks: list[Block] = [
+        Facts(facts, "Search"),
+        Listing("Settings", ["settings", name, "standard error"], rows, "lrr"),
+    ]
+    write_page(path, model_page(estimator, title=os.path.basename(model), more=blocks))
