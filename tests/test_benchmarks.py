@@ -39,6 +39,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
     "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²"],
+    "fields": [r"epoch of PCD-1 \| scikit-learn", r"topics: 2000 tokens", r"PSMC +-\d", r"digits +-\d"],
     "fields_gpu": [],
     "gpu_maps": [],
     "graphlets": [r"10 random graphs .*\d", r"our own rates", r"10 random graphs +5 +\d"],
@@ -76,6 +77,10 @@ CLAIMS: dict[str, list[str]] = {
         r"multiclass\n", r"grammars\n", r"1-slack, cache +10 ", r"\n +10 +\d+\.\d\d",
     ],
     "margin_multiclass": [r"digits: 200 x 64, 10 classes", r"certified gap \d", r"mercer, 2 threads +\d"],
+    "multilabel": [
+        r"\| emotions \(80 .*fit", r"one machine a label", r"emotions: fit", r"three components with row scores",
+        r"blocks: time ~ n\^", r"\| flags \| JointSVM \| \d", r"\| flags \| KernelHomogeneityAnalysis \| \d",
+    ],
     "networks": [],
     "online": [r"adagrad +sqrt +\d", r"10 two-stage hinge", r"mercer, vw format, n_jobs=1 +\d", r"mercer, text format"],
     "parsing": [r"seed 100: PCFG", r"SSVM, \(1 - F1\) cost +accuracy", r"SSVM, bracket cost, boundaries +accuracy"],
