@@ -110,7 +110,7 @@ def test_a_short_file_cannot_ask_for_gigabytes(tmp_path: Path) -> None:
     mercer.save(HashedClassifier(n_bits=8).fit(TEXTS, TEXT_LABELS), tmp_path / "m")
     meta, arrays = read_file(tmp_path / "m").meta, read_file(tmp_path / "m").arrays
     for n_bits, message in ((28, "too large: a table of 2\\^28 weights"), (2**31 - 1, "n_bits"), (2**62, "n_bits")):
-        big = with_value(with_value(meta, "settings.n_bits", n_bits), "params.n_bits", n_bits)
+        big = with_value(with_value(meta, "fitted.model_.settings.n_bits", n_bits), "params.n_bits", n_bits)
         lines = {**arrays, "table_size": np.array([2**29])}
         for held in (lines, {k: v for k, v in lines.items() if not k.startswith("table")}):
             path = changed(tmp_path / "m", tmp_path / "big", meta=big, arrays=held)
@@ -305,7 +305,7 @@ def test_blocks_larger_than_an_image_take_no_memory(files: dict[str, Path], tmp_
         ("GridLabeler", "scale_", lambda a: 0 * a),
         ("OnlineKernelClassifier", "support_", lambda a: a[:1]),
         ("RandomProjection", "components_", lambda a: a[:0]),
-        ("HashedClassifier", "table_lines", lambda a: a.astype(float)),
+        ("HashedClassifier", "model_.table_lines", lambda a: a.astype(float)),
     ],
 )
 def test_arrays_that_failed_at_their_first_use_are_refused(

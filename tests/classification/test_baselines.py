@@ -7,16 +7,16 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.classification import KMeansMajority, SampledKNN
 from mercer.datasets import make_topic_tree
+from reference.contract import contract
 
 
-@parametrize_with_checks([SampledKNN(fraction=0.8, n_neighbors=3), KMeansMajority(coverage=1.0)])
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
+@contract([SampledKNN(fraction=0.8, n_neighbors=3), KMeansMajority(coverage=1.0)])
+def test_every_check_of_scikit_learn_passes(checks):
+    checks()
 
 
 def nearest_votes(rows: np.ndarray, labels: np.ndarray, x: np.ndarray, k: int, metric: str):

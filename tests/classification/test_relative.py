@@ -10,13 +10,13 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer import _core
 from mercer.classification import RelativeMarginSVC
-from mercer.classification._interior import interior_point
 from mercer.learning import ConvergenceWarning
+from mercer.learning.qp.interior_point import fit_relative_margin
+from reference.contract import contract
 from reference.histories import without_seconds
 from reference.relative import primal_linear
 
@@ -37,9 +37,9 @@ def objective(model: RelativeMarginSVC | SVC, X: np.ndarray, y: np.ndarray, K: n
 # ----------------------------------------------------------------------------------------------- the optimum
 
 
-@parametrize_with_checks([RelativeMarginSVC(), RelativeMarginSVC(kernel="linear", B=np.inf, multiclass="one-vs-rest")])
-def test_it_keeps_the_contract_of_scikit_learn(estimator, check):
-    check(estimator)
+@contract([RelativeMarginSVC(), RelativeMarginSVC(kernel="linear", B=np.inf, multiclass="one-vs-rest")])
+def test_it_keeps_the_contract_of_scikit_learn(checks):
+    checks()
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
@@ -118,7 +118,7 @@ def test_few_features_go_through_the_interior_and_end_at_the_optimum(B, C):
     assert model.history_["gap"][-1] < 1e-4
     assert model.n_iter_[0] < 50_000
     signs = 2.0 * y - 1
-    s = interior_point(X, signs, C, B)
+    s = fit_relative_margin(X, signs, C, B)
     assert abs(s.sum()) < 1e-9
     np.testing.assert_allclose(X.T @ s, model.coef_[0], atol=1e-4)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer.classification import LinearClassifier
+from reference.contract import contract
 
 
 @pytest.mark.filterwarnings("ignore::mercer.learning.ConvergenceWarning")
-@parametrize_with_checks([LinearClassifier(), LinearClassifier("log"), LinearClassifier("squared-hinge")])
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
+@contract([LinearClassifier(), LinearClassifier("log"), LinearClassifier("squared-hinge")])
+def test_every_check_of_scikit_learn_passes(checks):
+    checks()

@@ -92,10 +92,12 @@ from mercer.markov import HiddenMarkovModel
 from mercer.multilabel import (
     CompressedLabels,
     DependencyModel,
+    HashedLabelSets,
     HomogeneityAnalysis,
     JointSVM,
     KernelHomogeneityAnalysis,
     MultiLabelCRF,
+    NeighborLabels,
     OnlineJointSVM,
 )
 from mercer.online import HashedClassifier, HashedRegressor
@@ -115,6 +117,7 @@ from mercer.proportions import (
     make_bags,
 )
 from mercer.ranking import LabelRanker, Ranker
+from mercer.recognition import CodeClassifier, SparseCoder, SparseRepresentationClassifier
 from mercer.registration import (
     ICP,
     CoherentPointDrift,
@@ -589,6 +592,8 @@ CASES = [
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
     Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True),
     Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
+    Case(lambda: HashedLabelSets(10, random_state=0), label_sets),
+    Case(lambda: NeighborLabels(5), label_sets, arrays=True, same=DISTANCES),
     Case(lambda: HomogeneityAnalysis(2), category_table),
     Case(lambda: DependencyModel([4], 2), outcomes),
     Case(lambda: KernelHomogeneityAnalysis(2), label_sets_of_views),
@@ -634,6 +639,22 @@ CASES = [
     Case(lambda: RandomFeatures(wave, draw_waves, 8, random_state=0), unlabelled, not_saved="it holds functions"),
     Case(lambda: RandomProjection(4, random_state=0), wide, arrays=True),
     Case(lambda: RecordHasher(n_bits=10), records),
+    Case(
+        lambda: CodeClassifier(alpha=0.1),
+        three_classes,
+        arrays=True,
+        takes=("three-dimensional",),
+        agreement=0.4,
+        same=ANY_UNIT | {"permuted"},
+    ),
+    Case(lambda: SparseCoder(solver="l1", tol=0.2), unlabelled, arrays=True, takes=("three-dimensional",)),
+    Case(
+        lambda: SparseRepresentationClassifier(),
+        three_classes,
+        arrays=True,
+        takes=("three-dimensional",),
+        same=ANY_UNIT | {"permuted"},
+    ),
     Case(lambda: SignedHashProjection(8, random_state=0), wide, arrays=True),
     Case(lambda: StringHasher(n_bits=10, max_length=3), strings),
     Case(lambda: TableEncoder(), table),

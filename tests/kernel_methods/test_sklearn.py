@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer.kernel_methods import (
     IncompleteCholesky,
@@ -29,6 +28,7 @@ from mercer.kernel_methods import (
     RepresenterEstimator,
 )
 from mercer.kernels import Linear
+from reference.contract import contract
 from reference.kernel_methods import Bump, Letters, Minus, blobs
 
 
@@ -82,9 +82,9 @@ def expected_failures(estimator):
     return expected
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
+@contract(ESTIMATORS, expected_failed_checks=expected_failures)
+def test_scikit_learn_contract(checks):
+    checks()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

@@ -106,8 +106,20 @@ def same_history(a, b):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_training_killed_with_signal_9_goes_on_to_the_same_weights(solver, tmp_path):
+def test_a_training_that_died_goes_on_to_the_same_weights(solver, tmp_path):
+    """In the middle of a write, in this process: the next test kills one in earnest, and all write in one way."""
     path = tmp_path / "run.checkpoint"
+    unfinished(*task(solver), path, iterations=4)
+    model, data = task(solver)
+    again = quietly(model, *data, checkpoint=path)
+    whole = quietly(task(solver)[0], *data)
+    same_history(again.history_, whole.history_)
+    np.testing.assert_array_equal(again.coef_, whole.coef_)
+    assert os.listdir(tmp_path) == [], "the checkpoint is removed when training ends"
+
+
+def test_a_training_killed_with_signal_9_goes_on_to_the_same_weights(tmp_path):
+    path, solver = tmp_path / "run.checkpoint", "bcfw"
     command = [sys.executable, "-c", SCRIPT, solver, str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
     for line in process.stdout:

@@ -8,15 +8,15 @@ from scipy import sparse
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.maps import CorrelationSelector
+from reference.contract import contract
 
 
-@parametrize_with_checks([CorrelationSelector()])
-def test_follows_the_contract_of_scikit_learn(estimator, check):
-    check(estimator)
+@contract([CorrelationSelector()])
+def test_follows_the_contract_of_scikit_learn(checks):
+    checks()
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 7, 100, 101])

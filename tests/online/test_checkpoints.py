@@ -132,7 +132,7 @@ def test_a_damaged_checkpoint_of_a_fit_is_refused(tmp_path):
     file = read_file(path)
     for name, array in {
         "order": file.arrays["order"][:-1], "generator": file.arrays["generator"][:5],
-        "counters": file.arrays["counters"][:1],
+        "model_.counters": file.arrays["model_.counters"][:1],
     }.items():  # fmt: skip
         write_file(path, file.kind, file.meta, {**file.arrays, name: array})
         with pytest.raises(ModelFileError, match="does not fit this training"):

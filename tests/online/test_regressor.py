@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, PoissonRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.online import HashedRegressor
+from reference.contract import contract
 
 LOSSES = ("squared", "quantile", "huber", "poisson")
 OPTIMIZERS = ("adagrad", "ftrl", "sgd")
@@ -19,12 +19,12 @@ EXPECTED = {
 }
 
 
-@parametrize_with_checks(
+@contract(
     [HashedRegressor(), HashedRegressor(optimizer="ftrl"), HashedRegressor("huber", optimizer="sgd")],
     expected_failed_checks=lambda _: EXPECTED,
 )
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
+def test_every_check_of_scikit_learn_passes(checks):
+    checks()
 
 
 def problem(n=3000, noise=0.5, seed=0):

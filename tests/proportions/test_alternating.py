@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.datasets import make_proportion_toy
@@ -27,6 +26,7 @@ from mercer.proportions import (
     make_bags,
 )
 from mercer.proportions._base import Solution
+from reference.contract import contract
 from reference.proportions import least_objective
 from reference.votes import votes
 
@@ -388,9 +388,9 @@ def test_named_starts_are_other_learners(monkeypatch):
 # ------------------------------------------------------------------------------------------------ contract
 
 
-@parametrize_with_checks([model(), model(kernel=Linear())])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
+@contract([model(), model(kernel=Linear())])
+def test_scikit_learn_contract(checks):
+    checks()
 
 
 def test_labels_of_all_rows_make_an_ordinary_machine():

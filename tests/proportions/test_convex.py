@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog, minimize
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer import _core
@@ -20,6 +19,7 @@ from mercer.proportions import Bags, ConvexProportionSVM, IllPosedWarning, make_
 from mercer.proportions._base import Problem, Space
 from mercer.proportions._shares import share_threshold
 from mercer.proportions.convex import _GAP, _Choices, _Hull, _oriented, _rank_one, _Vectors
+from reference.contract import contract
 from reference.labellings import agreeing, integer_value, relaxed_value
 from reference.votes import votes
 
@@ -795,9 +795,9 @@ def test_rows_of_different_weight_are_refused() -> None:
         ConvexProportionSVM().fit(np.eye(4), bags=bags)
 
 
-@parametrize_with_checks([ConvexProportionSVM(), ConvexProportionSVM(kernel="precomputed")])
-def test_scikit_learn_contract(estimator, check) -> None:
-    check(estimator)
+@contract([ConvexProportionSVM(), ConvexProportionSVM(kernel="precomputed")])
+def test_scikit_learn_contract(checks) -> None:
+    checks()
 
 
 def test_bags_that_do_not_ascend_are_refused_before_they_are_read():

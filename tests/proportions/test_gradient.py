@@ -14,7 +14,6 @@ from scipy.optimize import approx_fprime
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 import mercer.proportions
@@ -32,6 +31,7 @@ from mercer.proportions.gradient import (
     probabilities,
     share_loss,
 )
+from reference.contract import contract
 from reference.proportion_risk import bag_risk, best_stump
 
 try:
@@ -461,9 +461,9 @@ def test_torch_is_asked_for_by_name_and_only_with_a_module(monkeypatch):
 # ---------------------------------------------------------------------------------------------------- contract
 
 
-@parametrize_with_checks([ProportionClassifier(random_state=0, n_init=1, max_iter=500)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
+@contract([ProportionClassifier(random_state=0, n_init=1, max_iter=500)])
+def test_scikit_learn_contract(checks):
+    checks()
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 import mercer.proportions
 from mercer.kernels import Gaussian, Linear
 from mercer.maps import FourierFeatures
 from mercer.proportions import Bags, ConvexProportionSVM, MultipleInstanceSVM
+from reference.contract import contract
 
 MODES = ["mi", "MI"]
 
@@ -208,6 +208,6 @@ def test_wrong_labels_are_named(given, message: str) -> None:
         MultipleInstanceSVM().fit(np.eye(4), **given)
 
 
-@parametrize_with_checks([MultipleInstanceSVM(), MultipleInstanceSVM("MI"), MultipleInstanceSVM(kernel="precomputed")])
-def test_scikit_learn_contract(estimator, check) -> None:
-    check(estimator)
+@contract([MultipleInstanceSVM(), MultipleInstanceSVM("MI"), MultipleInstanceSVM(kernel="precomputed")])
+def test_scikit_learn_contract(checks) -> None:
+    checks()

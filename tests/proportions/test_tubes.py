@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVR
 
+from mercer.learning.qp.interior_point import _Tubes, fit_tubes
 from mercer.proportions import make_bags
-from mercer.proportions._tubes import _Path, fit_tubes
 
 
 def objective(K, beta, b, low, high, upper):
@@ -178,13 +178,13 @@ def test_products_beyond_the_range_of_numbers_are_named(shape, gram):
 
 def test_steps_end_when_the_gap_is_no_number(monkeypatch):
     X, t, weight = points(5)
-    evaluated = _Path._evaluated
+    evaluated = _Tubes._evaluated
 
-    def broken(path, beta, b):
-        found = evaluated(path, beta, b)
-        return replace(found, gap=np.nan) if path.f.any() else found  # after the start
+    def broken(tubes, beta, b):
+        found = evaluated(tubes, beta, b)
+        return replace(found, gap=np.nan) if tubes.path.f.any() else found  # after the start
 
-    monkeypatch.setattr(_Path, "_evaluated", broken)
+    monkeypatch.setattr(_Tubes, "_evaluated", broken)
     found = fit_tubes(X, t, t, weight, 1e-8, 50, gram=False)
     assert found.steps == 5
     assert found.stalled

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.learning import ConvergenceWarning
@@ -20,6 +19,7 @@ from mercer.ranking import Ranker
 from mercer.ranking.ranker import fit_thresholds
 from mercer.ranking.risks import MEASURES, RankingRisk
 from reference import ranking as reference
+from reference.contract import contract
 from reference.histories import without_seconds
 
 TOL = 1e-6
@@ -228,9 +228,9 @@ def test_thresholds_have_the_least_distance_of_all(seed):
 # -------------------------------------------------------------------------------------------------- the estimator
 
 
-@parametrize_with_checks([Ranker(C=0.01)])
-def test_the_contract_of_scikit_learn_is_kept(estimator, check):
-    check(estimator)
+@contract([Ranker(C=0.01)])
+def test_the_contract_of_scikit_learn_is_kept(checks):
+    checks()
 
 
 @pytest.mark.parametrize("measure", MEASURES)

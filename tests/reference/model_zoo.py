@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,13 @@ import mercer.online as online
 import mercer.parsing as parsing
 import mercer.proportions as proportions
 import mercer.ranking as ranking
+import mercer.recognition as recognition
 import mercer.retrieval as retrieval
 import mercer.segmentation as segmentation
 import mercer.structured as structured
 import mercer.tagging as tagging
+from estimators.cases import CASES, Case
+from estimators.outputs import fit, outputs
 from mercer.data.trees import Tree
 
 __all__ = ["ZOO", "Animal"]
@@ -54,6 +58,10 @@ class Animal:
 
     fit: Callable[[], Any]
     use: Callable[[Any], Any]
+
+
+def _used(case: Case, model: Any) -> Any:
+    return outputs(case, case.load(model))
 
 
 ZOO: dict[str, Animal] = {}
@@ -175,6 +183,9 @@ _points("FourierFeatures", maps.FourierFeatures, 8, random_state=0)
 _points("PolynomialSketch", maps.PolynomialSketch, 8, random_state=0)
 _points("CorrelationSelector", maps.CorrelationSelector)
 _points("RandomProjection", maps.RandomProjection, 2, random_state=0)
+_points("CodeClassifier", recognition.CodeClassifier, solver="omp", n_nonzero=2)
+_points("SparseCoder", recognition.SparseCoder, n_nonzero=2)
+_points("SparseRepresentationClassifier", recognition.SparseRepresentationClassifier)
 _points("SignedHashProjection", maps.SignedHashProjection, 4, random_state=0)
 _points("SignProjection", retrieval.SignProjection, 8, random_state=0)
 _points("BilinearEmbedding", retrieval.BilinearEmbedding, 4, random_state=0)
@@ -271,3 +282,8 @@ _add(
     ),
     lambda m: m.predict(POINTS),
 )
+
+# What has no smaller animal above is as it stands among the cases of all estimators.
+for _case in CASES:
+    if _case.not_saved is None and _case.cls.__name__ not in ZOO:
+        _add(_case.cls.__name__, partial(fit, _case), partial(_used, _case))

@@ -155,6 +155,9 @@ class ExampleReader:
         keep_lines: bool = False,
         width: int = 0,
     ) -> None: ...
+    def take_label_sets(self) -> None:
+        """Labels of svmlight lines may be several."""
+
     def feed(self, chunk: object, last: bool) -> Examples: ...
     @property
     def error(self) -> Any: ...

@@ -30,6 +30,7 @@ from mercer._state.values import Node, Reader, Writer, read_csr, read_strings, w
 from mercer._validation import check_count
 
 __all__ = [
+    "AsJson",
     "ByName",
     "Choice",
     "Count",
@@ -342,6 +343,19 @@ class Json(_Plain):
 
     def write(self, value: Any, out: Writer) -> Node:
         return value
+
+
+class AsJson(_Plain):
+    """An object of a class that has ``to_json`` and ``from_json``, whose data are short."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+
+    def write(self, value: Any, out: Writer) -> Node:
+        return value.to_json()
+
+    def read(self, node: Node, source: Reader) -> Any:
+        return self.cls.from_json(node)
 
 
 class Optional(Kind):

@@ -31,7 +31,7 @@ from mercer._progress import say
 from mercer._state.saved import Fields, Flag, Floats, History, Ints, LabelValues, Number, Objects, Saved
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
-from mercer.classification._interior import interior_point
+from mercer.learning.qp.interior_point import fit_relative_margin
 from mercer.learning.solvers import ConvergenceWarning
 
 try:
@@ -327,7 +327,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         if V is None:
             return
         dense: np.ndarray = V.toarray() if sp.issparse(V) else V
-        s = interior_point(dense, signs, float(self.C), float(self.B))
+        s = fit_relative_margin(dense, signs, float(self.C), float(self.B))
         g = source @ s if matrix else dense @ (dense.T @ s)
         if np.isfinite(s).all() and np.isfinite(g).all():
             dual.start(s, np.ascontiguousarray(g))

@@ -29,6 +29,7 @@ __all__ = ["FieldEstimator"]
 _CHAINS, _TEMPERATURES = 100, 1000  # of annealing for likelihoods
 _MOST_TEMPERATURES = 32_000
 _SWEEPS = 200  # of samples from the particles of training
+_LEAST_EPOCHS, _LEAST_STEPS = 20, 3_000  # of a training whose length nobody gave: small data needs more passes
 
 
 class FieldEstimator(Saved, Estimator):
@@ -91,7 +92,8 @@ class FieldEstimator(Saved, Estimator):
         held_out = None if dev is None else self._states(dev, reset=False)
         theta = self._beside(theta, data)
         chains = Chains(energy, Keys(seed), check_count("n_particles", self.n_particles, 2))
-        monitor = self._monitor(energy, held_out, checkpoint, theta)
+        epochs = self._epochs(-(-data.shape[0] // schedule.batch_size))
+        monitor = self._monitor(energy, held_out, checkpoint, theta, epochs)
         resumed = None
         if monitor.checkpoint is not None:
             settings = (type(self).__name__, repr(learner), vars(schedule), self.n_particles, seed)
@@ -107,7 +109,7 @@ class FieldEstimator(Saved, Estimator):
                     data,
                     self._rows,
                     schedule,
-                    check_count("max_iter", self.max_iter, 0),
+                    epochs,
                     monitor,
                     self._figures(energy, data),
                     resumed,
@@ -172,6 +174,11 @@ class FieldEstimator(Saved, Estimator):
         self.n_iter_ += 1
         return self
 
+    def _epochs(self, steps_of_an_epoch: int) -> int:
+        if self.max_iter is not None:
+            return check_count("max_iter", self.max_iter, 0)
+        return max(_LEAST_EPOCHS, -(-_LEAST_STEPS // max(steps_of_an_epoch, 1)))
+
     def _check(self) -> tuple[Learner, Schedule]:
         learner = resolve_learner(self.learner, ess=self.ess, refresh=self.refresh)
         momentum = check_not_negative("momentum", self.momentum)
@@ -184,7 +191,7 @@ class FieldEstimator(Saved, Estimator):
         )
         return learner, schedule
 
-    def _monitor(self, energy: EnergyModel, held_out: Any, checkpoint: Any, theta: Any) -> Monitor:
+    def _monitor(self, energy: EnergyModel, held_out: Any, checkpoint: Any, theta: Any, epochs: int) -> Monitor:
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
         if held_out is None:
@@ -196,7 +203,7 @@ class FieldEstimator(Saved, Estimator):
 
         return Monitor(
             verbose=self.verbose,
-            max_iter=self.max_iter,
+            max_iter=epochs,
             evaluate=evaluate,
             patience=check_count("patience", self.patience),
             checkpoint=checkpoint,

@@ -37,8 +37,8 @@ class BoltzmannMachine(FieldEstimator):
         Share of the particles that ``"psmc"`` draws anew at each step.
     batch_size : int, default=200
         Rows of a step.
-    max_iter : int, default=100
-        Epochs.
+    max_iter : int, optional
+        Epochs. None: 20, or as many as 3,000 steps take where the data is small.
     learning_rate : float or (rate, decay), default=(0.05, 0.01)
         Steps η_t = rate / (1 + decay · t) after t steps; a number is constant.
     weight_decay : float, default=0.0
@@ -105,7 +105,7 @@ class BoltzmannMachine(FieldEstimator):
         ess: float = 0.9,
         refresh: float = 0.5,
         batch_size: int = 200,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         learning_rate: Any = (0.05, 0.01),
         weight_decay: float = 0.0,
         momentum: float = 0.0,

@@ -105,6 +105,12 @@ class LogPartition:
     def __float__(self) -> float:
         return self.value
 
+    def __repr__(self) -> str:
+        reliable = self.ess >= min(LEAST, 0.5 * self.n_chains)
+        value = f"{self.point:.6g} ± {self.error:.2g}" if reliable else "unreliable"
+        sizes = f", ess={self.ess:.3g} of {self.n_chains}" if self.n_chains else ""
+        return f"LogPartition({value}, {self.method!r}{sizes}, lower={self.lower:.6g}, upper={self.upper:.6g})"
+
 
 def log_partition(
     model: Any,

@@ -44,9 +44,9 @@ class RBM(TransformerMixin, FieldEstimator):
         Share of the particles that ``"psmc"`` draws anew at each step.
     batch_size : int, default=100
         Rows of a step.
-    max_iter : int, default=20
-        Epochs.
-    learning_rate : float or (rate, decay), default=(0.05, 0.001)
+    max_iter : int, optional
+        Epochs. None: 20, or as many as 3,000 steps take where the data is small.
+    learning_rate : float or (rate, decay), default=(0.2, 0.001)
         Steps η_t = rate / (1 + decay · t) after t steps; a number is constant.
     weight_decay : float, default=0.0
         λ of the term −½ λ ‖W‖² beside the mean log-likelihood.
@@ -97,7 +97,7 @@ class RBM(TransformerMixin, FieldEstimator):
     >>> import numpy as np
     >>> from mercer.fields import RBM
     >>> X = np.repeat(np.random.default_rng(0).integers(0, 2, (200, 2)), 3, axis=1)
-    >>> model = RBM(n_hidden=4, max_iter=100, random_state=0).fit(X)
+    >>> model = RBM(n_hidden=4, random_state=0).fit(X)
     >>> model.transform(X).shape
     (200, 4)
     >>> bool(model.score_samples([[1, 1, 1, 0, 0, 0]])[0] > model.score_samples([[1, 0, 1, 0, 1, 0]])[0] + 2)
@@ -119,8 +119,8 @@ class RBM(TransformerMixin, FieldEstimator):
         ess: float = 0.9,
         refresh: float = 0.5,
         batch_size: int = 100,
-        max_iter: int = 20,
-        learning_rate: Any = (0.05, 0.001),
+        max_iter: int | None = None,
+        learning_rate: Any = (0.2, 0.001),
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         visible: str = "binary",

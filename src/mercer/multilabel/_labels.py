@@ -17,7 +17,7 @@ from mercer._validation import check_count, check_sparse
 
 __all__ = ["FORMS", "distinct", "encode", "fit_labels", "give", "indicator", "top_labels"]
 
-FORMS = ("dense", "sparse", "sets")
+FORMS = ("dense", "sparse", "sets", "lists")
 
 
 def fit_labels(Y: Any, n: int | None = None) -> tuple[sp.csr_matrix, np.ndarray, str]:
@@ -26,7 +26,7 @@ def fit_labels(Y: Any, n: int | None = None) -> tuple[sp.csr_matrix, np.ndarray,
     Raises ValueError for a matrix of other numbers than 0 and 1, one that does not fit ``n`` rows, or no label at all.
     """
     form = _form_of(Y)
-    if form == "sets":
+    if form in ("sets", "lists"):
         sets = _sets(Y)
         classes = _classes(sets)
         matrix = _rows_of(sets, {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True)
@@ -44,7 +44,7 @@ def fit_labels(Y: Any, n: int | None = None) -> tuple[sp.csr_matrix, np.ndarray,
 def encode(model: Any, Y: Any, name: str = "Y") -> sp.csr_matrix:
     """The indicator matrix of labels to score a fitted model by; raises ValueError for labels that it does not know."""
     classes = model.classes_
-    if _form_of(Y) == "sets":
+    if _form_of(Y) in ("sets", "lists"):
         return _rows_of(_sets(Y), {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True)
     matrix = indicator(name, Y)
     if matrix.shape[1] != len(classes):
@@ -88,7 +88,8 @@ def give(matrix: sp.csr_matrix, classes: np.ndarray, form: str) -> Any:
     labels = classes.tolist()
     starts = matrix.indptr.tolist()
     flat = [labels[i] for i in matrix.indices.tolist()]
-    return [flat[a:b] for a, b in pairwise(starts)]
+    rows = (flat[a:b] for a, b in pairwise(starts))
+    return [set(row) for row in rows] if form == "sets" else list(rows)
 
 
 def top_labels(scores: np.ndarray, k: int) -> sp.csr_matrix:
@@ -135,7 +136,7 @@ def _form_of(Y: Any) -> str:
         same = len({len(row) for row in rows if hasattr(row, "__len__")}) == 1
         if same and all(isinstance(v, (int, float, np.number, np.bool_)) and v in (0, 1) for v in flat):
             return "dense"  # rows of 0 and 1 of one length
-    return "sets"
+    return "sets" if isinstance(first, (set, frozenset)) else "lists"
 
 
 def _sets(Y: Any) -> list[list[Any]]:

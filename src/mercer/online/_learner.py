@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -17,10 +17,12 @@ from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.container import ModelFileError
 from mercer._state.limits import reserve
+from mercer._state.saved import AsJson, Choice, Count, Fields, Flag, Ints, Kind, Optional, Saved
+from mercer._state.values import Reader, Writer
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.training import seed_state
-from mercer.maps import TextHasher
+from mercer.online._format import FileFormat
 from mercer.online._frames import frame_format, frame_records, note_frame_names, split_label
 from mercer.online._inputs import (
     Documents,
@@ -55,7 +57,30 @@ _BLOCK = 1 << 20
 _LINE = 16
 
 
-class HashedLearner(FileLearning, Estimator):
+class _Weights(Kind):
+    """The compiled model: its settings and its arrays. Reading gives both; the learner makes the model of them."""
+
+    def write(self, value: Any, out: Writer) -> Any:
+        state = value.state()
+        arrays = {name: state[name] for name in ("intercepts", "counters")}
+        arrays |= _pack("table", state["table"]) | _pack("scales", state["scales"])
+        return {"settings": value.settings(), "arrays": {name: out.place(a, name) for name, a in arrays.items()}}
+
+    def read(self, node: Any, source: Reader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return dict(node["settings"]), {name: source.array(place) for name, place in node["arrays"].items()}
+
+
+class _Names(Kind):
+    """A `NameTable`, in arrays."""
+
+    def write(self, value: Any, out: Writer) -> Any:
+        return {name: out.place(array, name) for name, array in value.to_arrays().items()}
+
+    def read(self, node: Any, source: Reader) -> NameTable:
+        return NameTable.from_arrays({name: source.array(place) for name, place in node.items()})
+
+
+class HashedLearner(FileLearning, Saved, Estimator):
     """Base of `HashedClassifier` and `HashedRegressor`."""
 
     loss: str
@@ -80,6 +105,17 @@ class HashedLearner(FileLearning, Estimator):
     input_: str
     interrupted_: bool
     passes_: int
+
+    saved: ClassVar[Fields] = Fields(
+        model_=_Weights(),
+        progress_=AsJson(Progress),
+        input_=Choice("array", "hashed"),
+        interrupted_=Flag(),
+        passes_=Optional(Count(1)),
+        file_format_=Optional(AsJson(FileFormat)),
+        names_=Optional(_Names()),
+        _categories=Optional(Ints(None)),
+    )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -415,81 +451,38 @@ class HashedLearner(FileLearning, Estimator):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
+    def _check_complete(self) -> None:
         check_is_fitted(self, "model_")
-        params = self.get_params(deep=False)
-        if not isinstance(self.random_state, (int, type(None))):
-            params["random_state"] = None
-        if self.hasher is not None:
-            params["hasher"] = text_features(self.hasher).to_json()
-        meta: dict[str, Any] = {
-            "params": params,
-            "settings": self.model_.settings(),
-            "progress": self.progress_.to_json(),
-            "input": self.input_,
-            "interrupted": self.interrupted_,
-            **self._file_state(),
-        }
-        if hasattr(self, "passes_"):
-            meta["passes"] = self.passes_
-        if self.input_ == "array" or hasattr(self, "feature_names_in_"):
-            meta["n_features"] = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            meta["feature_names"] = [str(name) for name in self.feature_names_in_]
-        state = self.model_.state()
-        arrays = {"intercepts": state["intercepts"], "counters": state["counters"]}
-        for name in ("table", "scales"):
-            arrays.update(_pack(name, state[name]))
-        if getattr(self, "_categories", None) is not None:
-            arrays["categories"] = self._categories
-        if hasattr(self, "names_"):
-            arrays.update(self.names_.to_arrays())
-        return meta, arrays
+
+    def _saved_params(self) -> dict[str, Any]:
+        params = super()._saved_params()
+        return {**params, "hasher": None if self.hasher is None else text_features(self.hasher)}
 
     @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        """The inverse of :meth:`to_state`."""
-        params = dict(meta["params"])
-        if params.get("hasher") is not None:
-            params["hasher"] = text_features(TextHasher.from_json(params["hasher"]))
-        model = cls(**params)
-        model._check_parameters()
-        model._restore_labels(meta, arrays)
-        settings = dict(meta["settings"])
-        if check_n_bits(settings["n_bits"]) != model.n_bits:
-            raise ValueError(f"the table has 2^{settings['n_bits']} weights, and n_bits is {model.n_bits}")
-        check_choice("optimizer", settings["optimizer"], OPTIMIZERS)
-        n_rows = model._n_rows(settings)
-        reserve(_bytes(settings, n_rows), f"a table of {_size(settings, n_rows)}")
-        model.model_ = model._new_model(settings, n_rows)
-        model._set_core_labels()
-        most = model.model_.table_bytes // 4
-        parts = {name: _unpack(name, arrays, most) for name in ("table", "scales")}
-        model.model_.set_state(parts["table"], parts["scales"], arrays["intercepts"], arrays["counters"])
-        model.progress_ = Progress.from_json(meta["progress"])
-        model.input_ = check_choice("input", meta["input"], ("array", "hashed"))
-        model.interrupted_ = bool(meta["interrupted"])
-        model._restore_file_state(meta)
-        if "categories" in arrays:
-            model._categories = np.ascontiguousarray(arrays["categories"])
-            if model._categories.dtype != np.uint64 or model._categories.ndim != 1:
-                raise ValueError("the categories must be hashes")
-        if "passes" in meta:
-            model.passes_ = check_count("passes", meta["passes"])
-        if "n_features" in meta:
-            model.n_features_in_ = check_count("n_features", meta["n_features"])
-        if "names.hashes" in arrays:
-            model.names_ = NameTable.from_arrays(arrays)
-        if "feature_names" in meta:
-            names = np.array([str(name) for name in meta["feature_names"]], dtype=object)
-            if len(names) != model.n_features_in_:
-                raise ValueError(f"{len(names)} feature names for {model.n_features_in_} features")
-            model.feature_names_in_ = names
-        return model
+    def _make(cls, params: dict[str, Any]) -> Any:
+        hasher = params["hasher"]
+        return cls(**{**params, "hasher": None if hasher is None else text_features(hasher)})
 
-    def _restore_labels(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Sets what the labels are, before the weights come."""
+    def _check_state(self) -> None:
+        """Make the compiled model, once its size is known to be allowed, and fill it."""
+        self._check_parameters()
+        settings, arrays = self.model_
+        if check_n_bits(settings["n_bits"]) != self.n_bits:
+            raise ValueError(f"the table has 2^{settings['n_bits']} weights, and n_bits is {self.n_bits}")
+        check_choice("optimizer", settings["optimizer"], OPTIMIZERS)
+        n_rows = self._n_rows(settings)
+        reserve(_bytes(settings, n_rows), f"a table of {_size(settings, n_rows)}")
+        self.model_ = self._new_model(settings, n_rows)
+        self._set_core_labels()
+        most = self.model_.table_bytes // 4
+        table, scales = (_unpack(name, arrays, most) for name in ("table", "scales"))
+        self.model_.set_state(table, scales, arrays["intercepts"], arrays["counters"])
+        if getattr(self, "_categories", None) is not None and self._categories.dtype != np.uint64:
+            raise ValueError("the categories must be hashes")
+        if self.input_ == "array" and not hasattr(self, "n_features_in_"):
+            raise ValueError("n_features_in_ is missing")
+        if len(getattr(self, "feature_names_in_", ())) not in (0, getattr(self, "n_features_in_", 0)):
+            raise ValueError(f"expected {self.n_features_in_} feature names, found {len(self.feature_names_in_)}")
 
     def _set_core_labels(self) -> None:
         """Tells the new compiled model its labels."""

@@ -16,6 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from mercer._state.saved import Fields, LabelValues
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.online._inputs import Inputs, Rows
 from mercer.online._learner import HashedLearner
@@ -405,27 +406,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
 
     # ------------------------------------------------------------------ model files
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs. See :func:`mercer.save`."""
-        meta, arrays = super().to_state()
-        if isinstance(self.class_weight, dict):
-            factors = [self.class_weight.get(c, 1.0) for c in self.classes_.tolist()]
-            arrays["class_weight"] = np.array(factors, dtype=float)
-            meta["params"]["class_weight"] = None
-        if self.classes_.dtype.kind in "biuf":
-            arrays["classes"] = self.classes_
-        elif all(isinstance(c, str) for c in self.classes_.tolist()):
-            meta["classes"] = [str(c) for c in self.classes_]
-        else:
-            raise ValueError("only models whose labels are numbers or strings can be saved")
-        return meta, arrays
+    saved = HashedLearner.saved | Fields(classes_=LabelValues())
 
-    def _restore_labels(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        classes = arrays["classes"] if "classes" in arrays else np.array([str(c) for c in meta["classes"]])
-        if classes.ndim != 1 or not len(classes) or len(np.unique(classes)) != len(classes):
-            raise ValueError("the labels must be a list without repeats")
-        if classes.dtype.kind == "f" and not np.isfinite(classes).all():
-            raise ValueError("the labels must be finite")
-        self.classes_ = classes
-        if "class_weight" in arrays:
-            self.class_weight = dict(zip(classes.tolist(), arrays["class_weight"].tolist(), strict=True))
+    def _check_state(self) -> None:
+        if len(np.unique(self.classes_)) != len(self.classes_):
+            raise ValueError("classes_ must be a list without repeats")
+        super()._check_state()

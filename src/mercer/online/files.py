@@ -297,11 +297,3 @@ class FileLearning:
             return float(sums[1] / sums[0])
         spread = sums[3] - sums[2] ** 2 / sums[0]
         return float(1 - sums[1] / spread) if spread > 0 else float("nan")
-
-    def _file_state(self) -> dict[str, Any]:
-        """What a model file keeps of the files read, if any were."""
-        return {"file_format": self.file_format_.to_json()} if hasattr(self, "file_format_") else {}
-
-    def _restore_file_state(self, meta: dict[str, Any]) -> None:
-        if meta.get("file_format") is not None:
-            self.file_format_ = FileFormat.from_json(meta["file_format"])

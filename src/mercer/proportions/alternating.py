@@ -221,7 +221,7 @@ class AlternatingProportionSVM(ProportionEstimator):
             lambda k: self._run(space, problem, starts[k], k, inner, stop), range(len(starts)), threads, stop=stop
         )
         best = runs[int(np.argmin([run.objective for run in runs]))]  # the first of equal ones
-        self._swap(_machine(space), problem, best, threads, stop)
+        self._swap(machine_of(space), problem, best, threads, stop)
         if not best.converged:
             message = f"the best start still improved after max_iter={self.max_iter} alternations; increase max_iter"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
@@ -307,7 +307,7 @@ class AlternatingProportionSVM(ProportionEstimator):
     def _run(
         self, space: Space, problem: Problem, start: _Start, number: int, threads: int, stop: threading.Event
     ) -> _Run:
-        machine, run = _machine(space), _Run(start.labels)
+        machine, run = machine_of(space), _Run(start.labels)
         weights = self._weights() if start.annealed else [self.C_instance]
         for weight in weights:
             tol = self.tol if weight is weights[-1] else 10 * self.tol
@@ -426,7 +426,8 @@ def _cheaper(space: Space) -> Space:
     return Space(space.features, np.ascontiguousarray(K.toarray() if sp.issparse(K) else K))
 
 
-def _machine(space: Space) -> Any:
+def machine_of(space: Space) -> Any:
+    """The machine over what a space has: features, or a kernel matrix; both where it has both."""
     X, K = space.features, space.gram
     if X is None:
         assert K is not None

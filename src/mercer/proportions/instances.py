@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
 from mercer._progress import say
@@ -26,6 +25,7 @@ from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.data.bags import Bags, _missing, _plain
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
+from mercer.proportions.alternating import machine_of
 
 __all__ = ["MultipleInstanceSVM"]
 
@@ -216,6 +216,7 @@ class _Turns:
         self.bag = np.repeat(np.arange(problem.n_bags), problem.sizes)
         self.positive = positive
         self.inside = positive[self.bag]  # instances of positive bags
+        self.machine = machine_of(space)
         self.best: tuple[float, np.ndarray, float] | None = None  # objective, weights, intercept
         self.history: list[float] = []
 
@@ -296,20 +297,11 @@ class _Turns:
         if len(np.unique(y)) < 2:
             which = "positive" if (y > 0).any() else "negative"
             raise ValueError(f"all rows that count are {which}: bag_weight or the labels in y leave one class only")
-        if self.space.linear:
-            data, kernel = self.space.features[used], "linear"
-        else:
-            assert self.space.gram is not None
-            data, kernel = self.space.gram[np.ix_(used, used)], "precomputed"
-        upper = self.model.C * self.weight[used] * self._factors(y)
-        machine = self._fitted(data, kernel, y, upper)
-        coefficients = np.zeros(self.problem.n)
-        coefficients[used[machine.support_]] = _dense(machine.dual_coef_)
-        weights = np.asarray(self.space.features.T @ coefficients) if self.space.linear else coefficients
-        intercept = float(machine.intercept_[0])
-        scores = self.space.scores(weights, intercept)
-        norm = float(weights @ weights) if self.space.linear else float(coefficients @ (scores - intercept))
-        objective = norm / 2 + float(upper @ np.maximum(0.0, 1 - y * scores[used]))
+        upper, signs = np.zeros(self.problem.n), np.ones(self.problem.n, np.int8)
+        upper[used], signs[used] = self.model.C * self.weight[used] * self._factors(y), y
+        intercept, norm = self._solved(self.machine, signs, upper)
+        weights, scores = np.asarray(self.machine.weights()), np.asarray(self.machine.scores())
+        objective = norm / 2 + float(upper @ np.maximum(0.0, 1 - signs * scores))
         self.history.append(objective)
         if self.model.verbose:
             say(f"turn {len(self.history)}: objective {objective:.6g}, {(y > 0).sum()} positive")
@@ -318,10 +310,10 @@ class _Turns:
             self.best = (objective, weights, intercept)
         return scores
 
-    def _fitted(self, data: Any, kernel: str, y: np.ndarray, upper: np.ndarray) -> SVC:
-        # Shrinking may cycle for ever where almost all rows are at their bounds.
-        machine = SVC(C=1.0, kernel=kernel, tol=self.model.tol, cache_size=500, shrinking=False, max_iter=_STEPS)
-        return machine.fit(data, y, sample_weight=upper)
+    def _solved(self, machine: Any, signs: np.ndarray, upper: np.ndarray) -> tuple[float, float]:
+        """Intercept and ‖w‖² of a machine, which begins where it ended last."""
+        intercept, square, *_ = machine.solve(signs, upper, 0.1 * self.model.tol, _STEPS)
+        return float(intercept), float(square)
 
     def _from_means(self) -> np.ndarray:
         """Output of the machine with the means of positive bags in place of witnesses, where MI begins."""
@@ -340,16 +332,12 @@ class _Turns:
             raise ValueError("bag_weight is 0 for all positive bags, or for all negative ones")
         upper = self.model.C * weight * compute_class_weight("balanced", classes=np.array([-1, 1]), y=y)[(y > 0) * 1]
         if self.space.linear:
-            machine = self._fitted(take @ self.space.features, "linear", y, upper)
+            machine = machine_of(Space(take @ self.space.features))
         else:
-            machine = self._fitted(take @ self.space.gram @ take.T, "precomputed", y, upper)
-        coefficients = take[machine.support_].T @ _dense(machine.dual_coef_)
-        weights = np.asarray(self.space.features.T @ coefficients) if self.space.linear else coefficients
-        return self.space.scores(weights, float(machine.intercept_[0]))
-
-
-def _dense(coefficients: Any) -> np.ndarray:
-    return np.asarray(coefficients.toarray() if sp.issparse(coefficients) else coefficients).ravel()
+            machine = machine_of(Space(gram=np.ascontiguousarray(take @ self.space.gram @ take.T)))
+        intercept, _ = self._solved(machine, y.astype(np.int8), upper)
+        found = np.asarray(machine.weights())
+        return self.space.scores(found if self.space.linear else take.T @ found, intercept)
 
 
 # ---------------------------------------------------------------------------------------------------- labels of bags
