@@ -39,6 +39,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
     "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²"],
+    "fields": [r"epoch of PCD-1 \| scikit-learn", r"topics: 2000 tokens", r"PSMC +-\d", r"digits +-\d"],
     "fields_gpu": [],
     "gpu_maps": [],
     "graphlets": [r"10 random graphs .*\d", r"our own rates", r"10 random graphs +5 +\d"],
@@ -88,6 +89,10 @@ CLAIMS: dict[str, list[str]] = {
     "proportions_page": [r"linear: \d+ cells", r"rbf +mean-map +mean", r"furthest above"],
     "proportions_starts": [r"\| 10 \| default \(better of both, swaps\) \| \d"],
     "ranking": [r"\n +30 +\d.*\d\.\d\n", r"task 'normal': 200 × 20", r"better than the hinge: roc-area in \d of 2"],
+    "recognition": [
+        r"OMP, 1,000 signals.*\d\.\d+x", r"projection 32,256.*x", r"orl HASH-l1 20: \d", r"equal time: HASH-OMP 85: \d",
+        r"codes raw 20: SVM", r"rejection orl: ROC area", r"defaults orl: hash 300",
+    ],
     "registration": [
         r"\| generalized ICP, 1,500 points", r"\| KernelRegistration \| \d", r"growth: .*exponent",
         r"\| 180° \| register \|", r"motion: mean error", r"outliers: mean error", r"\| kernel, no polish \| \d",
@@ -139,6 +144,7 @@ PEERS: dict[str, list[tuple[str, str]]] = {
     "margin_multiclass": [("liblinear", r"\dx|liblinear -s")],
     "networks": [("torch", "error")],
     "online": [("vowpalwabbit", r"\bvw --sgd|wall ×")],
+    "recognition": [("spams", r"spams \d")],
     "segments": [("torch", r"semicrf.*\dx|torch-struct.*\dx"), ("dlib", "times as many tokens")],
 }  # fmt: skip
 

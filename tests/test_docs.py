@@ -28,6 +28,7 @@ PACKAGES = [
     "mercer.labeling",
     "mercer.learning",
     "mercer.learning.solvers",
+    "mercer.learning.sparse_codes",
     "mercer.fields",
     "mercer.learning.learners",
     "mercer.manifolds",
@@ -41,6 +42,7 @@ PACKAGES = [
     "mercer.parsing",
     "mercer.report",
     "mercer.proportions",
+    "mercer.recognition",
     "mercer.registration",
     "mercer.retrieval",
     "mercer.segmentation",
@@ -51,6 +53,7 @@ PACKAGES = [
     "mercer.theory.hashing",
     "mercer.theory.proportions",
     "mercer.theory.risk",
+    "mercer.theory.sensing",
 ]
 DOCS = sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs" / "guide").glob("*.md"))
 PAGES = ["README.md", *(str(page.relative_to(ROOT)) for page in DOCS)]

@@ -11,7 +11,7 @@ namespace mercer::MERCER_ARCH {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kLanes = SparseCodeLoops::kLanes, kBlock = 512;
+constexpr int64_t kBlock = 512;
 
 void combine_rows(const double* start, const double* const* rows, const double* c, int64_t k, double scale, double* out,
                   int64_t n) {
@@ -39,46 +39,30 @@ void combine_rows(const double* start, const double* const* rows, const double* 
 }
 
 double update_correlations(double* alpha, const double* q, double c, const double* weight, double* score, int64_t n) {
-  double best[kLanes] = {};
-  int64_t j = 0;
-  for (; j + kLanes <= n; j += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const double a = alpha[j + l] - c * q[j + l], s = std::fabs(a) * weight[j + l];
-      alpha[j + l] = a;
-      score[j + l] = s;
-      best[l] = s > best[l] ? s : best[l];
-    }
-  for (; j < n; ++j) {
+  double best = 0.0;
+#pragma omp simd reduction(max : best)
+  for (int64_t j = 0; j < n; ++j) {
     const double a = alpha[j] - c * q[j], s = std::fabs(a) * weight[j];
     alpha[j] = a;
     score[j] = s;
-    best[0] = s > best[0] ? s : best[0];
+    best = s > best ? s : best;
   }
-  return *std::max_element(best, best + kLanes);
+  return best;
 }
 
 double update_decreases(double* alpha, const double* q, double c, double* left, const double* least, double* score,
                         int64_t n) {
-  double best[kLanes] = {};
-  int64_t j = 0;
-  for (; j + kLanes <= n; j += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const double a = alpha[j + l] - c * q[j + l], h = left[j + l] - q[j + l] * q[j + l];
-      const double s = h > least[j + l] ? a * a / h : 0.0;
-      alpha[j + l] = a;
-      left[j + l] = h;
-      score[j + l] = s;
-      best[l] = s > best[l] ? s : best[l];
-    }
-  for (; j < n; ++j) {
+  double best = 0.0;
+#pragma omp simd reduction(max : best)
+  for (int64_t j = 0; j < n; ++j) {
     const double a = alpha[j] - c * q[j], h = left[j] - q[j] * q[j];
     const double s = h > least[j] ? a * a / h : 0.0;
     alpha[j] = a;
     left[j] = h;
     score[j] = s;
-    best[0] = s > best[0] ? s : best[0];
+    best = s > best ? s : best;
   }
-  return *std::max_element(best, best + kLanes);
+  return best;
 }
 
 void move_along(double* c, const double* direction, double step, int64_t n) {
@@ -86,20 +70,18 @@ void move_along(double* c, const double* direction, double step, int64_t n) {
   for (int64_t j = 0; j < n; ++j) c[j] -= step * direction[j];
 }
 
-double join_slack(const double* c, const double* direction, const double* barred, double lambda, double step, bool both,
-                  int64_t n) {
-  double least[kLanes];
-  for (double& value : least) value = kInfinity;
-  const double other = both ? 0.0 : kInfinity;
-  for (int64_t j = 0; j < n; j += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const double up = lambda - c[j + l], down = lambda + c[j + l];
-      const double a = (up > 0 ? up : 0.0) - step * (1.0 - direction[j + l]) + barred[j + l];
-      const double b = (down > 0 ? down : 0.0) - step * (1.0 + direction[j + l]) + barred[j + l] + other;
-      const double s = a < b ? a : b;
-      least[l] = s < least[l] ? s : least[l];
-    }
-  return *std::min_element(least, least + kLanes);
+double join_slack(const double* c, const double* direction, const double* barred, double lambda, double step,
+                  double other, int64_t n) {
+  double least = kInfinity;
+#pragma omp simd reduction(min : least)
+  for (int64_t j = 0; j < n; ++j) {
+    const double up = lambda - c[j], down = lambda + c[j];
+    const double a = (up > 0 ? up : 0.0) - step * (1.0 - direction[j]);
+    const double b = (down > 0 ? down : 0.0) - step * (1.0 + direction[j]) + other;
+    const double s = (a < b ? a : b) + barred[j];
+    least = s < least ? s : least;
+  }
+  return least;
 }
 
 }  // namespace

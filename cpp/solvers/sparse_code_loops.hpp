@@ -9,7 +9,6 @@ namespace mercer {
 
 struct SparseCodeLoops {
   static constexpr const char* concern = "sparse_codes";
-  static constexpr int64_t kLanes = 8;
   // out = (start − Σ_m c[m] q_m) · scale for rows q_m.
   void (*combine_rows)(const double* start, const double* const* rows, const double* c, int64_t k, double scale,
                        double* out, int64_t n);
@@ -21,9 +20,10 @@ struct SparseCodeLoops {
                              int64_t n);
   // c -= step · direction.
   void (*move_along)(double* c, const double* direction, double step, int64_t n);
-  // How far below 0 (λ − c)⁺ − step (1 − direction), or the same with the other sign, falls within a block of atoms.
+  // How far below 0 (λ − c)⁺ − step (1 − direction), or the same with the other sign, falls within a block of atoms;
+  // other: 0, or infinity where the other sign does not count.
   double (*join_slack)(const double* c, const double* direction, const double* barred, double lambda, double step,
-                       bool both, int64_t n);
+                       double other, int64_t n);
 };
 MERCER_TABLE(SparseCodeLoops)
 

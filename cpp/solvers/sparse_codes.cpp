@@ -30,7 +30,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kDependent = 1e-10;  // share of an atom's squared norm that is left by atoms it depends on
 constexpr double kTiny = 1e-12;       // correlations below this share of the first are rounding errors
 constexpr double kSmall = 1e-6;       // shares of ‖x‖² from which on residuals are computed from the atoms
-constexpr int64_t kLanes = SparseCodeLoops::kLanes;
 
 struct Dictionary {
   const double *atoms, *gram;  // n x d; n x n or nullptr
@@ -47,11 +46,7 @@ struct Code {
 };
 constexpr int32_t kUnreached = 1, kStepLimit = 2;
 
-void gram_row(const Dictionary& D, int64_t j, double* out) {
-  if (D.gram) {
-    std::memcpy(out, D.gram + j * D.n, size_t(D.n) * sizeof(double));
-    return;
-  }
+void inner_products(const Dictionary& D, int64_t j, double* out) {
   for (int64_t i = 0; i < D.n; ++i) out[i] = inner_product(D.atoms + i * D.d, D.atoms + j * D.d, D.d);
 }
 
@@ -89,7 +84,6 @@ class Greedy {
     std::copy(correlations, correlations + D_.n, alpha_.begin());
     std::copy(D_.squares.begin(), D_.squares.end(), left_.begin());
     std::copy(norm_weight_.begin(), norm_weight_.end(), weight_.begin());
-    q_.clear();
     factor_.clear();
     steps_.clear();
     zero_.assign(size_t(D_.n), 0.0);
@@ -113,16 +107,16 @@ class Greedy {
         continue;
       }
       const double diagonal = std::sqrt(pivot), step = alpha_[size_t(j)] / diagonal;
-      gram_row(D_, j, start_.data());
-      q_.emplace_back(size_t(D_.n));
-      loops<SparseCodeLoops>().combine_rows(start_.data(), rows_.data(), coefficients_.data(), k, 1.0 / diagonal,
-                                            q_.back().data(), D_.n);
+      if (int64_t(q_.size()) <= k) q_.emplace_back(size_t(D_.n));  // rows stay for the next signal
+      double* q = q_[size_t(k)].data();
+      loops<SparseCodeLoops>().combine_rows(gram_row(j), rows_.data(), coefficients_.data(), k, 1.0 / diagonal, q,
+                                            D_.n);
       factor_.insert(factor_.end(), coefficients_.begin(), coefficients_.end());
       factor_.push_back(diagonal);
       steps_.push_back(step);
       code.atoms.push_back(j);
       exclude(j);
-      best = update(q_.back().data(), step);
+      best = update(q, step);
       rss -= step * step;
       if (rss <= kSmall * squared) {
         solve(code);
@@ -204,6 +198,11 @@ class Greedy {
                                                        D_.n);
     return loops<SparseCodeLoops>().update_correlations(alpha_.data(), q, c, weight_.data(), score_.data(), D_.n);
   }
+  const double* gram_row(int64_t j) {
+    if (D_.gram) return D_.gram + j * D_.n;
+    inner_products(D_, j, start_.data());
+    return start_.data();
+  }
   void exclude(int64_t j) {
     weight_[size_t(j)] = score_[size_t(j)] = 0.0;
     left_[size_t(j)] = -kInfinity;
@@ -271,10 +270,9 @@ class Homotopy {
  public:
   Homotopy(const Dictionary& D, bool positive, bool to_residual, int64_t max_steps)
       : D_(D), positive_(positive), to_residual_(to_residual), max_steps_(max_steps) {
-    padded_ = (D.n + kLanes - 1) / kLanes * kLanes;
-    c_.resize(size_t(padded_));
-    direction_.resize(size_t(padded_));
-    barred_.resize(size_t(padded_));
+    c_.resize(size_t(D.n));
+    direction_.resize(size_t(D.n));
+    barred_.resize(size_t(D.n));
     zero_.assign(size_t(D.n), 0.0);
   }
 
@@ -284,9 +282,7 @@ class Homotopy {
     correlations_ = correlations;
     squared_ = inner_product(x, x, D_.d);
     std::copy(correlations, correlations + D_.n, c_.begin());
-    std::fill(c_.begin() + D_.n, c_.end(), 0.0);
     std::fill(barred_.begin(), barred_.end(), 0.0);
-    std::fill(barred_.begin() + D_.n, barred_.end(), kInfinity);
     if (barred >= 0) barred_[size_t(barred)] = kInfinity;
     std::fill(direction_.begin(), direction_.end(), 0.0);
     atoms_.clear(), signs_.clear(), values_.clear(), factor_.clear(), forward_.clear(), rows_.clear(), own_.clear();
@@ -370,10 +366,10 @@ class Homotopy {
   // The first atom outside whose correlation meets ±λ, if one does within the step.
   void find_join(double& step, int64_t& joins) {
     constexpr int64_t kScan = 64;
-    for (int64_t first = 0; first < padded_; first += kScan) {
-      const int64_t n = std::min(kScan, padded_ - first);
+    for (int64_t first = 0; first < D_.n; first += kScan) {
+      const int64_t n = std::min(kScan, D_.n - first);
       if (loops<SparseCodeLoops>().join_slack(c_.data() + first, direction_.data() + first, barred_.data() + first,
-                                              lambda_, step, !positive_, n) >= 0)
+                                              lambda_, step, positive_ ? kInfinity : 0.0, n) >= 0)
         continue;
       for (int64_t j = first; j < first + n; ++j) {
         if (barred_[size_t(j)] > 0) continue;
@@ -461,7 +457,7 @@ class Homotopy {
   const double* row_of(int64_t j) {
     if (D_.gram) return D_.gram + j * D_.n;
     own_.emplace_back(size_t(D_.n));
-    gram_row(D_, j, own_.back().data());
+    inner_products(D_, j, own_.back().data());
     return own_.back().data();
   }
 
@@ -524,7 +520,7 @@ class Homotopy {
   const Dictionary& D_;
   const bool positive_, to_residual_;
   const int64_t max_steps_;
-  int64_t padded_, left_ = -1;
+  int64_t left_ = -1;
   double squared_ = 0, lambda_ = 0, left_sign_ = 0, joining_sign_ = 1;
   const double* correlations_ = nullptr;
   std::vector<int64_t> atoms_, dependent_;
@@ -536,17 +532,27 @@ class Homotopy {
 
 // --------------------------------------------------------------------------------------------------------- bindings
 
-Dictionary dictionary_of(const In2<double>& atoms, const std::optional<In2<double>>& gram) {
-  Dictionary D{atoms.data(), gram ? gram->data() : nullptr, int64_t(atoms.shape(0)), int64_t(atoms.shape(1)), {}};
-  require(D.n >= 1 && D.d >= 1, "the dictionary must have at least one atom and one dimension");
-  require(all_finite(D.atoms, D.n * D.d), "the dictionary must be finite");
-  if (gram) {
-    require(int64_t(gram->shape(0)) == D.n && int64_t(gram->shape(1)) == D.n, "the Gram matrix must be atoms x atoms");
-    require(all_finite(D.gram, D.n * D.n), "the Gram matrix must be finite");
+// Checked once; keeps the arrays alive.
+class CodeDictionary {
+ public:
+  CodeDictionary(In2<double> atoms, std::optional<In2<double>> gram) : atoms_(atoms), gram_(gram) {
+    const int64_t n = int64_t(atoms.shape(0)), d = int64_t(atoms.shape(1));
+    D_ = {atoms.data(), gram ? gram->data() : nullptr, n, d, {}};
+    require(n >= 1 && d >= 1, "the dictionary must have at least one atom and one dimension");
+    require(all_finite(D_.atoms, n * d), "the dictionary must be finite");
+    if (gram) {
+      require(int64_t(gram->shape(0)) == n && int64_t(gram->shape(1)) == n, "the Gram matrix must be atoms x atoms");
+      require(all_finite(D_.gram, n * n), "the Gram matrix must be finite");
+    }
+    for (int64_t j = 0; j < n; ++j) D_.squares.push_back(inner_product(D_.atoms + j * d, D_.atoms + j * d, d));
   }
-  for (int64_t j = 0; j < D.n; ++j) D.squares.push_back(inner_product(D.atoms + j * D.d, D.atoms + j * D.d, D.d));
-  return D;
-}
+  const Dictionary& view() const { return D_; }
+
+ private:
+  In2<double> atoms_;
+  std::optional<In2<double>> gram_;
+  Dictionary D_;
+};
 
 int64_t check_signals_of(const Dictionary& D, const In2<double>& signals, const In2<double>& correlations,
                          const In1<double>& targets, const std::optional<In1<int64_t>>& barred) {
@@ -600,7 +606,7 @@ Result as_csr(std::vector<Code>&& codes) {
 
 // Calls code(worker, i) for all signals; a worker serves a few signals, one after the other.
 template <class Make, class Work> std::vector<Code> code_all(int64_t n, int threads, Make make, Work work) {
-  constexpr int64_t kSignals = 8;
+  constexpr int64_t kSignals = 16;
   std::vector<Code> codes{size_t(n)};
   in_parallel((n + kSignals - 1) / kSignals, threads, [&](int64_t part) {
     auto worker = make();
@@ -609,10 +615,10 @@ template <class Make, class Work> std::vector<Code> code_all(int64_t n, int thre
   return codes;
 }
 
-Result greedy_codes(In2<double> atoms, std::optional<In2<double>> gram, In2<double> signals, In2<double> correlations,
+Result greedy_codes(const CodeDictionary& dictionary, In2<double> signals, In2<double> correlations,
                     In1<double> tolerances, std::optional<In1<int64_t>> barred, int64_t n_nonzero, bool order_recursive,
                     bool positive, int threads) {
-  const Dictionary D = dictionary_of(atoms, gram);
+  const Dictionary& D = dictionary.view();
   const int64_t n = check_signals_of(D, signals, correlations, tolerances, barred);
   require(n_nonzero >= 1, "n_nonzero must be at least 1");
   require(!(order_recursive && positive), "order-recursive pursuit has no non-negative form");
@@ -632,10 +638,9 @@ Result greedy_codes(In2<double> atoms, std::optional<In2<double>> gram, In2<doub
   return as_csr(std::move(codes));
 }
 
-Result l1_codes(In2<double> atoms, std::optional<In2<double>> gram, In2<double> signals, In2<double> correlations,
-                In1<double> targets, std::optional<In1<int64_t>> barred, bool to_residual, bool positive,
-                int64_t max_steps, int threads) {
-  const Dictionary D = dictionary_of(atoms, gram);
+Result l1_codes(const CodeDictionary& dictionary, In2<double> signals, In2<double> correlations, In1<double> targets,
+                std::optional<In1<int64_t>> barred, bool to_residual, bool positive, int64_t max_steps, int threads) {
+  const Dictionary& D = dictionary.view();
   const int64_t n = check_signals_of(D, signals, correlations, targets, barred);
   require(max_steps >= 1, "max_steps must be at least 1");
   const int n_threads = thread_count(threads);
@@ -655,12 +660,14 @@ Result l1_codes(In2<double> atoms, std::optional<In2<double>> gram, In2<double> 
 }  // namespace
 
 void bind_sparse_codes(nb::module_& m) {
-  m.def("greedy_codes", &greedy_codes, "atoms"_a.noconvert(), "gram"_a.noconvert().none(), "signals"_a.noconvert(),
-        "correlations"_a.noconvert(), "tolerances"_a.noconvert(), "barred"_a.noconvert().none(), "n_nonzero"_a,
-        "order_recursive"_a, "positive"_a, "threads"_a);
-  m.def("l1_codes", &l1_codes, "atoms"_a.noconvert(), "gram"_a.noconvert().none(), "signals"_a.noconvert(),
-        "correlations"_a.noconvert(), "targets"_a.noconvert(), "barred"_a.noconvert().none(), "to_residual"_a,
-        "positive"_a, "max_steps"_a, "threads"_a);
+  nb::class_<CodeDictionary>(m, "CodeDictionary", "Checked atoms and, where they were computed, their inner products.")
+      .def(nb::init<In2<double>, std::optional<In2<double>>>(), "atoms"_a.noconvert(), "gram"_a.noconvert().none());
+  m.def("greedy_codes", &greedy_codes, "dictionary"_a, "signals"_a.noconvert(), "correlations"_a.noconvert(),
+        "tolerances"_a.noconvert(), "barred"_a.noconvert().none(), "n_nonzero"_a, "order_recursive"_a, "positive"_a,
+        "threads"_a);
+  m.def("l1_codes", &l1_codes, "dictionary"_a, "signals"_a.noconvert(), "correlations"_a.noconvert(),
+        "targets"_a.noconvert(), "barred"_a.noconvert().none(), "to_residual"_a, "positive"_a, "max_steps"_a,
+        "threads"_a);
 }
 
 }  // namespace mercer

@@ -115,6 +115,7 @@ from mercer.proportions import (
     make_bags,
 )
 from mercer.ranking import LabelRanker, Ranker
+from mercer.recognition import CodeClassifier, SparseCoder, SparseRepresentationClassifier
 from mercer.registration import (
     ICP,
     CoherentPointDrift,
@@ -634,6 +635,22 @@ CASES = [
     Case(lambda: RandomFeatures(wave, draw_waves, 8, random_state=0), unlabelled, not_saved="it holds functions"),
     Case(lambda: RandomProjection(4, random_state=0), wide, arrays=True),
     Case(lambda: RecordHasher(n_bits=10), records),
+    Case(
+        lambda: CodeClassifier(alpha=0.1),
+        three_classes,
+        arrays=True,
+        takes=("three-dimensional",),
+        agreement=0.4,
+        same=ANY_UNIT | {"permuted"},
+    ),
+    Case(lambda: SparseCoder(solver="l1", tol=0.2), unlabelled, arrays=True, takes=("three-dimensional",)),
+    Case(
+        lambda: SparseRepresentationClassifier(),
+        three_classes,
+        arrays=True,
+        takes=("three-dimensional",),
+        same=ANY_UNIT | {"permuted"},
+    ),
     Case(lambda: SignedHashProjection(8, random_state=0), wide, arrays=True),
     Case(lambda: StringHasher(n_bits=10, max_length=3), strings),
     Case(lambda: TableEncoder(), table),

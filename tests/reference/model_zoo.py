@@ -23,6 +23,7 @@ import mercer.online as online
 import mercer.parsing as parsing
 import mercer.proportions as proportions
 import mercer.ranking as ranking
+import mercer.recognition as recognition
 import mercer.retrieval as retrieval
 import mercer.segmentation as segmentation
 import mercer.structured as structured
@@ -182,6 +183,9 @@ _points("FourierFeatures", maps.FourierFeatures, 8, random_state=0)
 _points("PolynomialSketch", maps.PolynomialSketch, 8, random_state=0)
 _points("CorrelationSelector", maps.CorrelationSelector)
 _points("RandomProjection", maps.RandomProjection, 2, random_state=0)
+_points("CodeClassifier", recognition.CodeClassifier, solver="omp", n_nonzero=2)
+_points("SparseCoder", recognition.SparseCoder, n_nonzero=2)
+_points("SparseRepresentationClassifier", recognition.SparseRepresentationClassifier)
 _points("SignedHashProjection", maps.SignedHashProjection, 4, random_state=0)
 _points("SignProjection", retrieval.SignProjection, 8, random_state=0)
 _points("BilinearEmbedding", retrieval.BilinearEmbedding, 4, random_state=0)

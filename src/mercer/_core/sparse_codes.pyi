@@ -6,9 +6,18 @@ from typing import Any, Annotated
 import numpy
 from numpy.typing import NDArray
 
+class CodeDictionary:
+    """Checked atoms and, where they were computed, their inner products."""
+
+    def __init__(
+        self,
+        atoms: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+        gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)]
+        | None,
+    ) -> None: ...
+
 def greedy_codes(
-    atoms: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
-    gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)] | None,
+    dictionary: CodeDictionary,
     signals: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
     correlations: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
     tolerances: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
@@ -19,8 +28,7 @@ def greedy_codes(
     threads: int,
 ) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]: ...
 def l1_codes(
-    atoms: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
-    gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)] | None,
+    dictionary: CodeDictionary,
     signals: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
     correlations: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
     targets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],

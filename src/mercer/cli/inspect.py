@@ -114,7 +114,7 @@ def _inspect_network(path: str, html: str | None, label: str | None, data: str |
 
 
 def _print(blocks: Iterable[Block], top: int, label: str | None) -> None:
-    from mercer.report.portrait import Curves, Facts, Listing, Matrix, Weights
+    from mercer.report.portrait import Curves, Facts, Listing, Matrix, Pictures, Weights
 
     for block in blocks:
         if isinstance(block, Weights):
@@ -130,6 +130,9 @@ def _print(blocks: Iterable[Block], top: int, label: str | None) -> None:
             terminal.table(block.header, block.rows, block.align)
         elif isinstance(block, Matrix):
             _print_matrix(block, top, label)
+        elif isinstance(block, Pictures):
+            terminal.heading(block.title.lower())
+            terminal.say(f"  {len(block.values)} pictures: --html PATH shows them")
         else:
             assert isinstance(block, Curves)
             _print_curves(block)

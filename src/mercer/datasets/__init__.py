@@ -12,6 +12,7 @@ from mercer.datasets.coreference import (
 from mercer.datasets.corpora import load_basenp, load_conll2000, load_conll2002
 from mercer.datasets.digits import DigitCodes, make_digit_codes
 from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
+from mercer.datasets.faces import FaceImages, load_faces, make_faces
 from mercer.datasets.graphs import load_tu, make_motif_graphs
 from mercer.datasets.multilabel import load_multilabel
 from mercer.datasets.origins import FetchError, Origin, cache_folder, fetch, origin_of
@@ -52,6 +53,7 @@ __all__ = [
     "ChainTask",
     "Coreference",
     "DigitCodes",
+    "FaceImages",
     "FetchError",
     "Origin",
     "ParagraphTask",
@@ -71,6 +73,7 @@ __all__ = [
     "load_basenp",
     "load_conll2000",
     "load_conll2002",
+    "load_faces",
     "load_movie_reviews",
     "load_multilabel",
     "load_news20",
@@ -89,6 +92,7 @@ __all__ = [
     "make_chain_task",
     "make_coreference",
     "make_digit_codes",
+    "make_faces",
     "make_mixed_dominance",
     "make_motif_graphs",
     "make_mug",

@@ -47,6 +47,8 @@ class SparseCodes:
         Atoms chosen, or changes of the support along the path.
     reached : ndarray of bool of shape (n_signals,)
         Whether ‖x − Φa‖ ≤ tol ‖x‖; True where no ``tol`` was asked for.
+    finished : ndarray of bool of shape (n_signals,)
+        Whether the path ended before ``max_iter`` steps.
     """
 
     codes: sp.csr_matrix
@@ -76,6 +78,14 @@ class Dictionary:
         if gram is None:
             gram = 8 * len(unit) ** 2 <= GRAM_BYTES
         self.gram = np.ascontiguousarray(unit @ unit.T) if gram else None
+        self.compiled = _core.sparse_codes.CodeDictionary(self.atoms, self.gram)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.compiled = _core.sparse_codes.CodeDictionary(self.atoms, self.gram)
 
 
 def sparse_codes(
@@ -154,8 +164,7 @@ def sparse_codes(
     for first in range(0, len(unit), block):
         rows = slice(first, first + block)
         args = (
-            dictionary.atoms,
-            dictionary.gram,
+            dictionary.compiled,
             unit[rows],
             np.ascontiguousarray(unit[rows] @ dictionary.atoms.T),
             np.full(len(unit[rows]), settings["target"]),

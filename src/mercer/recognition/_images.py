@@ -1,0 +1,23 @@
+"""Images on entry: arrays of three or four dimensions become rows of pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_pixel_rows"]
+
+
+def as_pixel_rows(X: Any) -> Any:
+    """Images of shape (n, height, width) or (n, height, width, channels) as rows; anything else as it is."""
+    shape = getattr(X, "shape", None)
+    if shape is None and isinstance(X, (list, tuple)) and X and getattr(X[0], "ndim", 0) in (2, 3):
+        shapes = {getattr(image, "shape", None) for image in X}
+        if len(shapes) > 1:
+            raise ValueError(f"images in X must have one shape, got {sorted(map(str, shapes))}")
+        X = np.asarray(X)
+        shape = X.shape
+    if shape is None or len(shape) not in (3, 4) or not hasattr(X, "reshape"):
+        return X
+    return X.reshape(shape[0], -1)
