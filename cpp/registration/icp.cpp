@@ -38,7 +38,7 @@ struct Options {
 struct Outcome {
   int iterations = 0;
   bool converged = false;
-  double error = 0;      // mean squared distance of the pairs in use
+  double error = 0;      // mean squared distance of the pairs in use, before the last step
   int64_t used = 0;      // how many they are
   double objective = 0;  // what is minimised
 };
@@ -123,8 +123,6 @@ template <int D> class Aligner {
       }
       check_signals();
     }
-    match(motion);
-    report(normal_equations(motion), outcome);
     return outcome;
   }
 
