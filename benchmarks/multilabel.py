@@ -1,6 +1,6 @@
 """Label sets beside scikit-learn, scikit-multilearn-ng, napkinXC and prince: time, and scores on Mulan's data sets.
 
-    python benchmarks/multilabel.py [--tables joint linear neighbours homogeneity views scores] [--sets scene yeast …]
+    python benchmarks/multilabel.py [--tables joint linear neighbours homogeneity views files scores] [--sets scene …]
 
 joint        one joint machine against one SVC a label, Gaussian kernel of the same width, C = 1
 linear       one linear machine a label against OneVsRest(LinearSVC), the primal objective of both; napkinXC's binary
@@ -8,6 +8,7 @@ linear       one linear machine a label against OneVsRest(LinearSVC), the primal
 neighbours   nearest neighbours against MLkNN
 homogeneity  multiple correspondence analysis against prince, and a table of a million rows
 views        exact and blocked kernel homogeneity analysis: growth with the rows
+files        `HashedLabelSets` from files, by the number of labels
 scores       micro-F1, macro-F1, subset accuracy, Hamming loss and ranking loss of all methods
 
 Dense features are standardised on the training rows, features of 0 and 1 are left alone. Constants are chosen by
@@ -47,6 +48,7 @@ from mercer.learning.monitor import Monitor
 from mercer.metrics import multilabel_scores
 from mercer.multilabel import (
     CompressedLabels,
+    HashedLabelSets,
     HomogeneityAnalysis,
     JointSVM,
     KernelHomogeneityAnalysis,
@@ -60,7 +62,7 @@ from mercer.structures import LabelSets
 
 SETS = ("flags", "emotions", "birds", "cal500", "medical", "genbase", "scene", "yeast", "corel5k", "tmc2007")
 SPARSE = ("medical", "genbase", "corel5k", "tmc2007")
-TABLES = ("joint", "linear", "neighbours", "homogeneity", "views", "scores")
+TABLES = ("joint", "linear", "neighbours", "homogeneity", "views", "files", "scores")
 NAN = float("nan")
 SLACK = 0.1  # C of linear machines
 
@@ -172,11 +174,11 @@ def linear(names: list[str], repeats: int) -> None:
             note = f"objective {objectives[0]:.6g} against {objectives[1]:.6g}"
             theirs_s, ours_s = done["peer"][0], done["ours"][0]
             yield Row(f"{name}: one machine a label", "sklearn LinearSVC", theirs_s, ours_s, "≥ 3x", 3.0, note=note)
-            online = measured(repeats, {"ours": lambda X=X, Y=Y: OnlineJointSVM(random_state=0).fit(X, Y)})
-            ours = multilabel_scores(truth, online["ours"][1].predict(Z)).micro_f1
+            hashed = measured(repeats, {"ours": lambda X=X, Y=Y: HashedLabelSets(20, random_state=0).fit(X, Y)})
+            ours = multilabel_scores(truth, hashed["ours"][1].predict(Z)).micro_f1
             spent, f1 = napkin_relevance(napkin, X, Y, Z, truth)
             note = f"micro-F1 {100 * ours:.1f} against {100 * f1:.1f}"
-            yield Row(f"{name}: OnlineJointSVM", "napkinXC BR" if napkin else "napkinxc", spent, online["ours"][0],
+            yield Row(f"{name}: HashedLabelSets", "napkinXC BR" if napkin else "napkinxc", spent, hashed["ours"][0],
                       "≤ 1.2 its time", 1 / 1.2, note=note)  # fmt: skip
 
     table(rows(), "linear")
@@ -255,6 +257,29 @@ def homogeneity(repeats: int) -> None:
                   note=f"{used:.2f} GB at most, all tables before included")  # fmt: skip
 
     table(rows(), "homogeneity")
+
+
+def files() -> None:
+    """Time of an example of `HashedLabelSets` by the number of labels: rows with three labels and 30 features."""
+    rng = np.random.default_rng(0)
+    n, sizes, times = sized(20_000, 300), (1000, 10_000, 30_000), []
+    print("| labels | µs an example, learned | µs an example, predicted |\n|---|---|---|")
+    for T in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows.svm")
+            with open(path, "w") as file:
+                for _ in range(n):
+                    labels = np.minimum((T * rng.random(3) ** 2).astype(int), T - 1)
+                    columns = np.unique(np.concatenate([labels % 50_000, rng.integers(0, 50_000, 27)]))
+                    file.write(",".join(map(str, labels)) + " " + " ".join(f"{j + 1}:1" for j in columns) + "\n")
+            spent, model = seconds(lambda path=path: HashedLabelSets(22, 1).fit_file(path, format="svmlight"))
+            asked, _ = seconds(lambda path=path, model=model: model.predict_file(path, n_labels=5, format="svmlight"))
+        times.append(spent)
+        print(f"| {T:,} | {1e6 * spent / n:.1f} | {1e6 * asked / n:.1f} |", flush=True)
+        record(
+            "files", f"{T:,} labels", values={"learned": 1e6 * spent / n, "predicted": 1e6 * asked / n}, sizes=f"{n:,}"
+        )
+    print(f"learning: time ~ labels^{exponent(sizes, times):.2f}")
 
 
 def views() -> None:
@@ -347,6 +372,7 @@ def methods(X: Any, n: int, T: int) -> dict[str, tuple[Any, list[dict[str, Any]]
     else:
         dense = {"approx": "meka", "random_state": 0}
         all_of["KernelHomogeneityAnalysis, blocks"] = KernelHomogeneityAnalysis(**dense), [{}]
+    all_of["HashedLabelSets"] = HashedLabelSets(20, random_state=0), [{"n_epochs": e} for e in (3, 10)]
     all_of["OnlineJointSVM"] = OnlineJointSVM(random_state=0), [{"margin": m} for m in (0.1, 1.0)]
     all_of["CompressedLabels"] = CompressedLabels(random_state=0), [{"alpha": a} for a in (0.1, 1.0, 10.0)]
     all_of["NeighborLabels"] = NeighborLabels(), [{"n_neighbors": k} for k in (10, 30)]
@@ -502,6 +528,8 @@ def main() -> None:
         homogeneity(options.repeats)
     if "views" in options.tables:
         views()
+    if "files" in options.tables:
+        files()
     if "scores" in options.tables:
         scores(options.sets)
     print(f"{time.time() - start:.0f} s in all")

@@ -79,7 +79,8 @@ CLAIMS: dict[str, list[str]] = {
     "margin_multiclass": [r"digits: 200 x 64, 10 classes", r"certified gap \d", r"mercer, 2 threads +\d"],
     "multilabel": [
         r"\| emotions \(80 .*fit", r"one machine a label", r"emotions: fit", r"three components with row scores",
-        r"blocks: time ~ n\^", r"\| flags \| JointSVM \| \d", r"\| flags \| KernelHomogeneityAnalysis \| \d",
+        r"blocks: time ~ n\^", r"\| 30,000 \| \d", r"\| flags \| JointSVM \| \d",
+        r"\| flags \| KernelHomogeneityAnalysis \| \d",
     ],
     "networks": [],
     "online": [r"adagrad +sqrt +\d", r"10 two-stage hinge", r"mercer, vw format, n_jobs=1 +\d", r"mercer, text format"],

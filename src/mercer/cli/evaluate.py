@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, proportions, segmenter, terminal
+from mercer.cli import classifier, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import check_tagger, load, n_columns, read_labelled
 from mercer.cli.errors import Mistake
 
@@ -63,6 +63,9 @@ def evaluate(
     loaded = load(model)
     if proportions.is_proportional(loaded):
         proportions.evaluate(loaded, file, label, bag, separator, as_json)
+        return
+    if multilabel.is_multilabel(loaded):
+        multilabel.evaluate(loaded, file, label, as_json)
         return
     if bag is not None:
         raise Mistake(f"{model}: --bag is for models of proportions, and this is another kind of model")

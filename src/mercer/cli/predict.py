@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mercer.cli import classifier, proportions, segmenter
+from mercer.cli import classifier, multilabel, proportions, segmenter
 from mercer.cli.columns import Line, batches, check_tagger, check_writable, iter_columns, line_batches, load, n_columns
 from mercer.cli.errors import Mistake
 
@@ -112,6 +112,9 @@ def predict(
     loaded = load(model)
     if proportions.is_proportional(loaded):
         proportions.predict(loaded, file, output, separator)
+        return
+    if multilabel.is_multilabel(loaded):
+        multilabel.predict(loaded, file, output, label, top)
         return
     given = classifier.given_options(
         format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding

@@ -1,0 +1,144 @@
+"""``mercer train multilabel``: label sets from ARFF, svmlight and csv files; how such models predict and are judged."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from mercer.cli import terminal
+from mercer.cli.columns import check_writable, shown
+from mercer.cli.errors import Mistake
+
+_EXACT = 4000  # rows up to which kernel matrices are decomposed
+
+
+# Spelled out here, not taken from the estimators: the help must not import them.
+class MethodName(StrEnum):
+    """Ways of learning label sets."""
+
+    auto = "auto"
+    views = "views"
+    joint = "joint"
+    online = "online"
+    neighbors = "neighbors"
+    hashed = "hashed"
+
+
+class MeasureName(StrEnum):
+    """What decisions are chosen for."""
+
+    micro_f1 = "micro-f1"
+    macro_f1 = "macro-f1"
+    example_f1 = "example-f1"
+    hamming = "hamming"
+    subset = "subset"
+
+
+_CLASSES = {
+    "views": "KernelHomogeneityAnalysis",
+    "joint": "JointSVM",
+    "online": "OnlineJointSVM",
+    "neighbors": "NeighborLabels",
+    "hashed": "HashedLabelSets",
+}
+
+
+def train_multilabel(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Rows with label sets: .arff, .csv, .tsv, else svmlight.")
+    ],
+    model: Annotated[str, typer.Option("--model", "-m", metavar="FILE", help="The model file to write.")],
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The column of label sets of a table; of ARFF the XML file with the labels."),
+    ] = None,
+    method: Annotated[
+        MethodName, typer.Option(help="auto: views up to 4,000 rows, hashed beyond that.")
+    ] = MethodName.auto,
+    measure: Annotated[
+        MeasureName, typer.Option(help="The measure that thresholds are chosen for; not for hashed.")
+    ] = MeasureName.micro_f1,
+) -> None:
+    """Train a model of label sets: any number of labels for each row.
+
+    A csv file has a header and a column of label sets (sea;sky), all other columns are numbers; an svmlight line
+    begins with its labels (sea,sky 1:0.5 7:2); an ARFF file comes with Mulan's XML file. Columns of different units
+    should be standardised first.
+
+    [bold]Examples[/bold]
+      mercer train multilabel photos.csv --labels tags --model photos.mercer
+      mercer train multilabel scene-train.arff --labels scene.xml --model scene.mercer
+    """
+    check_writable(model)
+    import mercer
+    from mercer import multilabel
+
+    table = _read(file, labels, None)
+    name = method.value
+    if name == "auto":
+        name = "views" if table.X.shape[0] <= _EXACT else "hashed"
+    settings = {} if name == "hashed" else {"measure": measure.value}
+    estimator = getattr(multilabel, _CLASSES[name])(**settings)
+    estimator.fit(table.X, table.label_sets())
+    mercer.save(estimator, model)
+    sizes = table.Y.sum(axis=1)
+    terminal.figures(
+        [
+            ("rows", f"{table.X.shape[0]:,}"),
+            ("features", f"{table.X.shape[1]:,}"),
+            ("labels", f"{len(estimator.classes_):,}, {float(sizes.mean()):.2f} a row"),
+            ("model", f"{model} ({_CLASSES[name]})"),
+        ]
+    )
+
+
+def is_multilabel(model: Any) -> bool:
+    """Whether a model gives label sets."""
+    return type(model).__module__.startswith("mercer.multilabel.") and hasattr(model, "label_form_")
+
+
+def predict(model: Any, file: str, output: str, labels: str | None, top: int | None) -> None:
+    """A line with the labels of every row, with commas between them."""
+    table = _read(file, labels, getattr(model, "n_features_in_", None))
+    sets = model.predict(table.X, n_labels=top)
+    text = "".join(",".join(map(str, row)) + "\n" for row in sets)
+    if output == "-":
+        print(text, end="")
+        return
+    from mercer._state.container import write_atomically
+
+    write_atomically(output, [text.encode()])
+
+
+def evaluate(model: Any, file: str, labels: str | None, as_json: bool) -> None:
+    """Scores of label sets, and the labels that are predicted worst."""
+    from mercer.metrics import multilabel_scores
+    from mercer.multilabel._labels import _rows_of
+
+    table = _read(file, labels, getattr(model, "n_features_in_", None))
+    place = {name: i for i, name in enumerate(model.classes_.tolist())}
+    known = [[name for name in row if name in place] for row in table.label_sets()]
+    strange = sorted({name for row in table.label_sets() for name in row} - set(place))
+    if strange:
+        terminal.complain("warning", f"{len(strange)} labels are unknown to the model, such as {strange[0]!r}")
+    truth = _rows_of(known, place, len(place), strict=True)
+    given = _rows_of(model.predict(table.X), place, len(place), strict=True)
+    scores = multilabel_scores(truth, given, model.predict_proba(table.X)).to_dict()
+    if as_json:
+        print(json.dumps({"rows": table.X.shape[0], **scores}))
+        return
+    terminal.figures(
+        [("rows", f"{table.X.shape[0]:,}"), *((n.replace("_", " "), f"{v:.4f}") for n, v in scores.items())]
+    )
+
+
+def _read(file: str, labels: str | None, n_features: int | None) -> Any:
+    from mercer.data import read_multilabel
+
+    try:
+        return read_multilabel(file, labels, n_features=n_features)
+    except FileNotFoundError as error:
+        raise Mistake(f"{shown(file)}: no such file") from error
