@@ -2,8 +2,8 @@
 Parts of shapes
 ===============
 
-Point clouds of one class, aligned: which points belong to the same part, in all of them? `ShapePartModel` draws the part
-of each point from three terms, and each can be turned off. Co-occurrence alone (latent Dirichlet allocation) knows
+Point clouds of one class, aligned: which points belong to the same part, in all of them? `ShapePartModel` draws the
+part of each point from three terms, and each can be turned off. Co-occurrence alone (latent Dirichlet allocation) knows
 nothing of neighbours; with smoothness parts become regions, but a region may have two labels in two places; the
 position of parts keeps them together.
 """

@@ -300,7 +300,7 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
                     w,
                     lambda w: share * w,
                     n_particles=n_particles,
-                    rate=0.3,
+                    rate=0.03,
                     max_iter=max_iter,
                     keys=Keys(int(seed)),
                     monitor=monitor,
