@@ -77,6 +77,10 @@ CLAIMS: dict[str, list[str]] = {
         r"multiclass\n", r"grammars\n", r"1-slack, cache +10 ", r"\n +10 +\d+\.\d\d",
     ],
     "margin_multiclass": [r"digits: 200 x 64, 10 classes", r"certified gap \d", r"mercer, 2 threads +\d"],
+    "multilabel": [
+        r"\| emotions \(80 .*fit", r"one machine a label", r"emotions: fit", r"three components with row scores",
+        r"blocks: time ~ n\^", r"\| flags \| JointSVM \| \d", r"\| flags \| KernelHomogeneityAnalysis \| \d",
+    ],
     "networks": [],
     "online": [r"adagrad +sqrt +\d", r"10 two-stage hinge", r"mercer, vw format, n_jobs=1 +\d", r"mercer, text format"],
     "parsing": [r"seed 100: PCFG", r"SSVM, \(1 - F1\) cost +accuracy", r"SSVM, bracket cost, boundaries +accuracy"],

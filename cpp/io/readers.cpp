@@ -516,9 +516,13 @@ void ExampleReader::parse_svmlight(std::string_view line) {
   if (first.find(':') != std::string_view::npos) {
     p = first.data();
   } else {
-    if (first.find(',') != std::string_view::npos)
-      throw Malformed{"expected one label, found several: " + shown(first)};
-    set_number_label(first);
+    if (settings_.label_sets) {
+      set_label(first);
+    } else {
+      if (first.find(',') != std::string_view::npos)
+        throw Malformed{"expected one label, found several: " + shown(first)};
+      set_number_label(first);
+    }
   }
   while (true) {
     while (p < end && is_space(*p)) ++p;
@@ -1116,6 +1120,7 @@ void bind_readers(nb::module_& m) {
           "rest"_a = false, "categorical"_a = nb::list(), "ignored"_a = nb::list(), "numbers"_a = nb::list(),
           "dates"_a = nb::list(), "known_columns"_a = -1, "gather"_a = false, "known"_a.none() = nb::none(),
           "keep_lines"_a = false)
+      .def("take_label_sets", &ExampleReader::take_label_sets, "Labels of svmlight lines may be several.")
       .def(
           "feed",
           [](ExampleReader& self, nb::object chunk, bool last) {

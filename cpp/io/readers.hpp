@@ -60,6 +60,7 @@ struct ReaderSettings {
   char separator = '\t';     // of text, and of the columns of csv
   bool header = true;        // csv
   bool zero_based = false;   // svmlight
+  bool label_sets = false;   // svmlight: a label may be several, with commas between them
   uint64_t own_columns = 0;  // svmlight: columns below this are their own hashes, as the columns of an array are
   // csv and jsonl; an empty optional follows the rule in `resolve`
   bool has_label = true;
@@ -130,6 +131,7 @@ class LabelTable {
 class ExampleReader {
  public:
   explicit ExampleReader(ReaderSettings settings);
+  void take_label_sets() { settings_.label_sets = true; }
 
   // All examples of the records that end in this chunk, together with what was left of the one before.
   Examples feed(std::string_view chunk, bool last);

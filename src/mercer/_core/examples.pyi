@@ -154,6 +154,9 @@ class ExampleReader:
         | None = None,
         keep_lines: bool = False,
     ) -> None: ...
+    def take_label_sets(self) -> None:
+        """Labels of svmlight lines may be several."""
+
     def feed(self, chunk: object, last: bool) -> Examples: ...
     @property
     def error(self) -> Any: ...
